@@ -1,0 +1,225 @@
+// swift-tools-version: 6.2
+import CompilerPluginSupport
+import PackageDescription
+
+/// What every Swift target of the package is compiled with.
+let features: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let strict = features + [.treatAllWarnings(as: .error)]
+
+/// The three modules a plugin compiles against also yield a `.swiftinterface`: plugins are built by
+/// another `swiftc` invocation than the SDK, and must not see GRDB or any C module behind it.
+///
+/// Their warnings are not errors, because of the one that cannot be avoided: Foundation on Linux is not built for library
+/// evolution, and every public import of it says so. `packaging/test` fails on any other warning.
+let publicModule: [SwiftSetting] =
+  features + [
+    .unsafeFlags([
+      "-enable-library-evolution", "-emit-module-interface",
+      "-no-verify-emitted-module-interface",
+    ])
+  ]
+
+let package = Package(
+  name: "instar",
+  platforms: [.macOS(.v15)],
+  products: [
+    .library(name: "Instar", type: .dynamic, targets: ["Instar"]),
+    .executable(name: "instard", targets: ["instard"]),
+    .executable(name: "instarctl", targets: ["instarctl"]),
+    .executable(name: "instar-keeper", targets: ["instar-keeper"]),
+    .executable(name: "instar-worker", targets: ["instar-worker"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+    .package(url: "https://github.com/swiftlang/swift-syntax", exact: "603.0.1"),
+    .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+  ],
+  targets: [
+    // C: what Swift cannot import, or what must run before Swift does.
+    .target(
+      name: "CSystemd",
+      linkerSettings: [.linkedLibrary(":libsystemd.so.0")]),
+    .target(
+      name: "CDigest",
+      linkerSettings: [.linkedLibrary(":libmd.so.0")]),
+    .target(name: "CInstar"),
+    .target(name: "CDatabase"),
+
+    // Values.
+    .target(name: "InstarSchema", swiftSettings: publicModule),
+    .target(name: "InstarWire", dependencies: ["InstarSchema"], swiftSettings: strict),
+
+    // The SDK.
+    .macro(
+      name: "InstarMacros",
+      dependencies: [
+        .product(name: "SwiftCompilerPlugin", package: "swift-syntax"),
+        .product(name: "SwiftDiagnostics", package: "swift-syntax"),
+        .product(name: "SwiftSyntax", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxBuilder", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxMacros", package: "swift-syntax"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "InstarStore",
+      dependencies: [
+        "CDatabase", "CDigest", "InstarSchema",
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "InstarModel",
+      dependencies: [
+        "InstarMacros", "InstarSchema", "InstarStore",
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+      ],
+      swiftSettings: publicModule),
+    .target(
+      name: "InstarEngine",
+      dependencies: [
+        "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Instar",
+      dependencies: ["InstarEngine", "InstarModel", "InstarSchema"],
+      swiftSettings: publicModule),
+
+    // Around a run.
+    .target(
+      name: "InstarLinux",
+      dependencies: ["CInstar", "CSystemd", "InstarSchema"],
+      swiftSettings: strict),
+    .target(
+      name: "InstarKeeper",
+      dependencies: [
+        "CInstar", "InstarLinux", "InstarSchema", "InstarStore", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "InstarSupervisor",
+      dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
+      swiftSettings: strict),
+    .target(
+      name: "InstarDaemon",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "Yams", package: "Yams"),
+      ],
+      swiftSettings: strict),
+
+    // Executables: wiring only.
+    .executableTarget(
+      name: "instard",
+      dependencies: [
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "instarctl",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "instar-keeper",
+      dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema", "InstarWire"],
+      swiftSettings: strict),
+    .executableTarget(name: "instar-worker", dependencies: ["CInstar"]),
+
+    // Tests.
+    .target(
+      name: "InstarTestSupport",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      path: "Tests/InstarTestSupport",
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarSchemaTests",
+      dependencies: ["InstarSchema", "InstarWire"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarMacrosTests",
+      dependencies: [
+        "InstarMacros",
+        .product(name: "SwiftSyntax", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxMacroExpansion", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxMacrosGenericTestSupport", package: "swift-syntax"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarStoreTests",
+      dependencies: [
+        "InstarSchema", "InstarStore", "InstarTestSupport",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarModelTests",
+      dependencies: [
+        "Instar", "InstarModel", "InstarSchema", "InstarStore", "InstarTestSupport",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarEngineTests",
+      dependencies: [
+        "Instar", "InstarEngine", "InstarModel", "InstarSchema", "InstarStore",
+        "InstarTestSupport", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarLinuxTests",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarKeeperTests",
+      dependencies: [
+        "InstarKeeper", "InstarLinux", "InstarSchema", "InstarStore", "InstarTestSupport",
+        "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarDaemonTests",
+      dependencies: [
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport",
+        "InstarWire",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarTestSupport",
+        "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,148 @@
+#define _GNU_SOURCE
+#include "CInstar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A copy of the descriptor above those that are about to be replaced: the pipe whose number happens to be 1 must
+ * not be lost when 1 is replaced. */
+static int moved_up(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 10); }
+
+int instar_spawn(
+  const char *executable, char *const arguments[], char *const environment[], int input, int output, int error,
+  int channel, pid_t *pid)
+{
+  /* A parent may have been started with SIGCHLD ignored; its children would then vanish without a status. */
+  struct sigaction child;
+  if (sigaction(SIGCHLD, NULL, &child) == 0 && child.sa_handler == SIG_IGN) {
+    signal(SIGCHLD, SIG_DFL);
+  }
+
+  const int wanted[4] = {input, output, error, channel};
+  const int count = channel >= 0 ? 4 : 3;
+  int sources[4];
+  for (int i = 0; i < count; i++) {
+    sources[i] = moved_up(wanted[i]);
+    if (sources[i] < 0) {
+      int problem = errno;
+      while (i-- > 0) close(sources[i]);
+      return problem;
+    }
+  }
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+
+  int problem = 0;
+  for (int i = 0; i < count && problem == 0; i++) {
+    problem = posix_spawn_file_actions_adddup2(&actions, sources[i], i);
+  }
+  if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, count);
+
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  if (problem == 0) problem = posix_spawnattr_setsigmask(&attributes, &none);
+  if (problem == 0) problem = posix_spawnattr_setsigdefault(&attributes, &all);
+  if (problem == 0) problem = posix_spawnattr_setpgroup(&attributes, 0);
+  if (problem == 0) {
+    problem = posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  if (problem == 0) {
+    problem = posix_spawn(pid, executable, &actions, &attributes, arguments, environment);
+  }
+
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  for (int i = 0; i < count; i++) close(sources[i]);
+  return problem;
+}
+
+int instar_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+int instar_pidfd_send_signal(int pidfd, int signal)
+{
+  return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+int instar_pidfd_wait(int pidfd, int *signaled, int *code)
+{
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  int result;
+  do {
+    /* 3 is P_PIDFD, which is an enumerator newer than some headers. */
+    result = waitid((idtype_t)3, (id_t)pidfd, &info, WEXITED);
+  } while (result < 0 && errno == EINTR);
+  if (result < 0) return -1;
+  *signaled = info.si_code != CLD_EXITED;
+  *code = info.si_status;
+  return 0;
+}
+
+int instar_stream_pair(int *one, int *other)
+{
+  int descriptors[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, descriptors) < 0) return -1;
+  *one = descriptors[0];
+  *other = descriptors[1];
+  return 0;
+}
+
+int instar_pipe(int *read_end, int *write_end)
+{
+  int descriptors[2];
+  if (pipe2(descriptors, O_CLOEXEC) < 0) return -1;
+  *read_end = descriptors[0];
+  *write_end = descriptors[1];
+  return 0;
+}
+
+static int rename_with(
+  int folder, const char *old_name, int new_folder, const char *new_name, unsigned flags)
+{
+  return (int)syscall(SYS_renameat2, folder, old_name, new_folder, new_name, flags);
+}
+
+int instar_rename_exchange(int folder, const char *old_name, int new_folder, const char *new_name)
+{
+  return rename_with(folder, old_name, new_folder, new_name, 2 /* RENAME_EXCHANGE */);
+}
+
+int instar_rename_no_replace(int folder, const char *old_name, int new_folder, const char *new_name)
+{
+  return rename_with(folder, old_name, new_folder, new_name, 1 /* RENAME_NOREPLACE */);
+}
+
+int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
+{
+  /* struct open_how of <linux/openat2.h>. */
+  struct {
+    uint64_t flags, mode, resolve;
+  } how = {
+    .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+    .mode = flags & O_CREAT ? mode : 0,
+    .resolve = 0x04 /* RESOLVE_NO_SYMLINKS */ | 0x08 /* RESOLVE_BENEATH */,
+  };
+  int descriptor;
+  do {
+    descriptor = (int)syscall(437 /* openat2 */, folder, path, &how, sizeof how);
+  } while (descriptor < 0 && errno == EAGAIN); /* somebody renamed a folder on the way meanwhile */
+  return descriptor;
+}
+
+int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }
+
+int instar_synchronize_file_system(int descriptor) { return syncfs(descriptor); }

@@ -1,0 +1,6 @@
+@_exported public import Foundation
+@_exported public import InstarModel
+@_exported public import InstarSchema
+
+// The engine is in the library for the worker, which finds `instar_worker_main` in it; nothing of it is public.
+internal import InstarEngine

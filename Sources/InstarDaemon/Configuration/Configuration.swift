@@ -1,0 +1,67 @@
+import InstarLinux
+
+/// What the daemon is told to do: the values of `instard.yml`, checked.
+public struct Configuration: Sendable, Hashable {
+  /// One folder that holds stores.
+  public struct Watch: Sendable, Hashable {
+    /// An absolute path without a slash at its end.
+    public var folder: String
+    /// File names as fnmatch(3) understands them; a file that matches one of them is a store.
+    public var patterns: [String]
+    public var isRecursive: Bool
+    /// 0 to 4, as `-com.apple.CoreData.SQLDebug`.
+    public var sqlDebugLevel: Int
+
+    public init(
+      folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
+      sqlDebugLevel: Int = 0
+    ) {
+      self.folder = folder
+      self.patterns = patterns
+      self.isRecursive = isRecursive
+      self.sqlDebugLevel = sqlDebugLevel
+    }
+  }
+
+  /// How long to wait before a failed or busy run is tried again: `first`, then twice as long each
+  /// time, up to `most`.
+  public struct Retry: Sendable, Hashable {
+    public var first: Duration
+    public var most: Duration
+
+    public init(first: Duration = .seconds(10), most: Duration = .seconds(600)) {
+      self.first = first
+      self.most = most
+    }
+  }
+
+  /// Where ledger and phase journal are kept.
+  public var stateFolder: String
+  /// Folders whose `.so` files are plugins.
+  public var pluginFolders: [String]
+  /// How often every folder is read again, whatever the kernel told.
+  public var rescanInterval: Duration
+  /// How long a file must be left alone before it is looked at.
+  public var debounce: Duration
+  public var retry: Retry
+  /// How many runs may go on at the same time.
+  public var parallelRuns: Int
+  /// A stage that takes longer is ended.
+  public var stageTimeLimit: Duration
+  /// How long a run waits for others to let go of a store.
+  public var busyTimeout: Duration
+  public var watches: [Watch]
+
+  /// What an empty file says.
+  public init() {
+    stateFolder = Installation.defaultStateFolder
+    pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]
+    rescanInterval = .seconds(300)
+    debounce = .milliseconds(500)
+    retry = Retry()
+    parallelRuns = 2
+    stageTimeLimit = .seconds(3600)
+    busyTimeout = .seconds(5)
+    watches = []
+  }
+}

@@ -1,0 +1,297 @@
+import Foundation
+public import InstarSchema
+import Yams
+
+extension Configuration {
+  /// Reads a configuration file.
+  ///
+  /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
+  /// - Throws: `invalidConfiguration` with the line, where the file cannot be read, is not YAML, has a
+  ///   key that does not exist, or a value that makes no sense.
+  public static func read(path: String) throws(InstarError) -> Configuration {
+    let data: Data
+    do {
+      data = try Data(contentsOf: URL(fileURLWithPath: path))
+    } catch {
+      throw InstarError(
+        .invalidConfiguration, "cannot read the configuration '\(path)'",
+        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
+        next: "name another file with --config")
+    }
+    guard let text = String(data: data, encoding: .utf8) else {
+      throw InstarError(
+        .invalidConfiguration, "cannot use the configuration '\(path)'",
+        cause: "the file is not UTF-8 text", next: "save it as UTF-8")
+    }
+    return try Configuration(yaml: text, source: path)
+  }
+
+  /// Reads a configuration from text.
+  ///
+  /// - Parameter source: the name of the file, for messages.
+  /// - Throws: `invalidConfiguration`, as `read(path:)`.
+  public init(yaml: String, source: String) throws(InstarError) {
+    self = try ConfigurationReader(source: source).configuration(from: yaml)
+  }
+}
+
+/// Walks the nodes of a YAML document. Every value is checked where it is read, so that a message can
+/// name the line.
+private struct ConfigurationReader {
+  let source: String
+
+  func configuration(from yaml: String) throws(InstarError) -> Configuration {
+    var configuration = Configuration()
+    guard let root = try compose(yaml), !isNull(root) else { return configuration }
+    let keys = [
+      "state", "plugins", "rescan", "debounce", "retry", "parallel", "stageTimeLimit",
+      "busyTimeout", "watches",
+    ]
+    for (key, value) in try fields(of: root, keys: keys, in: "the configuration") {
+      switch key {
+      case "state": configuration.stateFolder = try folder(value, of: key)
+      case "plugins": configuration.pluginFolders = try folders(value, of: key)
+      case "rescan":
+        configuration.rescanInterval = try duration(
+          value, of: key, in: .seconds(1)...(.seconds(86_400)))
+      case "debounce":
+        configuration.debounce = try duration(value, of: key, in: .zero...(.seconds(60)))
+      case "retry": configuration.retry = try retry(value)
+      case "parallel": configuration.parallelRuns = try number(value, of: key, in: 1...64)
+      case "stageTimeLimit":
+        configuration.stageTimeLimit = try duration(
+          value, of: key, in: .seconds(1)...(.seconds(30 * 86_400)))
+      case "busyTimeout":
+        configuration.busyTimeout = try duration(value, of: key, in: .zero...(.seconds(3600)))
+      case "watches": configuration.watches = try watches(value)
+      default: throw internalProblem(key)
+      }
+    }
+    return configuration
+  }
+
+  private func watches(_ node: Node) throws(InstarError) -> [Configuration.Watch] {
+    if isNull(node) { return [] }
+    guard let sequence = node.sequence else {
+      throw problem(node, "'watches' must be a list, each with a 'folder'")
+    }
+    var watches: [Configuration.Watch] = []
+    for element in sequence {
+      let watch = try watch(element)
+      if watches.contains(where: { $0.folder == watch.folder }) {
+        throw problem(element, "'\(watch.folder)' is watched twice; give one watch several patterns")
+      }
+      watches.append(watch)
+    }
+    return watches
+  }
+
+  private func watch(_ node: Node) throws(InstarError) -> Configuration.Watch {
+    var watch = Configuration.Watch(folder: "")
+    let keys = ["folder", "pattern", "recursive", "sqlDebug"]
+    for (key, value) in try fields(of: node, keys: keys, in: "a watch") {
+      switch key {
+      case "folder": watch.folder = try folder(value, of: key)
+      case "pattern": watch.patterns = try patterns(value)
+      case "recursive":
+        guard let flag = value.bool else {
+          throw problem(value, "'recursive' must be true or false, not '\(shown(value))'")
+        }
+        watch.isRecursive = flag
+      case "sqlDebug": watch.sqlDebugLevel = try number(value, of: key, in: 0...4)
+      default: throw internalProblem(key)
+      }
+    }
+    guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
+    return watch
+  }
+
+  private func retry(_ node: Node) throws(InstarError) -> Configuration.Retry {
+    var retry = Configuration.Retry()
+    for (key, value) in try fields(of: node, keys: ["first", "most"], in: "'retry'") {
+      let bounds = Duration.milliseconds(100)...(.seconds(86_400))
+      switch key {
+      case "first": retry.first = try duration(value, of: "retry.first", in: bounds)
+      case "most": retry.most = try duration(value, of: "retry.most", in: bounds)
+      default: throw internalProblem(key)
+      }
+    }
+    guard retry.first <= retry.most else {
+      throw problem(
+        node,
+        "'retry.first' (\(DurationText.format(retry.first))) is longer than "
+          + "'retry.most' (\(DurationText.format(retry.most)))")
+    }
+    return retry
+  }
+
+  private func patterns(_ node: Node) throws(InstarError) -> [String] {
+    let nodes = node.sequence.map(Array.init) ?? [node]
+    guard !nodes.isEmpty else { throw problem(node, "'pattern' is an empty list") }
+    var patterns: [String] = []
+    for node in nodes {
+      guard let pattern = node.scalar?.string, !pattern.isEmpty, !pattern.contains("\0") else {
+        throw problem(node, "'pattern' must be a file name such as \"*.store\", or a list of them")
+      }
+      guard !pattern.contains("/") else {
+        throw problem(
+          node, "'pattern' is matched with file names and cannot hold a slash: '\(pattern)'")
+      }
+      patterns.append(pattern)
+    }
+    return patterns
+  }
+
+  private func folders(_ node: Node, of key: String) throws(InstarError) -> [String] {
+    if isNull(node) { return [] }
+    var folders: [String] = []
+    for element in node.sequence.map(Array.init) ?? [node] {
+      let path = try folder(element, of: key)
+      if !folders.contains(path) { folders.append(path) }
+    }
+    return folders
+  }
+
+  private func folder(_ node: Node, of key: String) throws(InstarError) -> String {
+    guard var path = node.scalar?.string, !isNull(node), !path.contains("\0") else {
+      throw problem(node, "'\(key)' must be the path of a folder")
+    }
+    guard path.hasPrefix("/") else {
+      throw problem(node, "'\(key)' must be an absolute path, not '\(path)'")
+    }
+    guard !path.split(separator: "/").contains(where: { $0 == "." || $0 == ".." }) else {
+      throw problem(node, "'\(key)' must not contain '.' or '..': '\(path)'")
+    }
+    path = "/" + path.split(separator: "/").joined(separator: "/")
+    return path
+  }
+
+  private func duration(
+    _ node: Node, of key: String, in bounds: ClosedRange<Duration>
+  ) throws(InstarError) -> Duration {
+    guard let text = node.scalar?.string, let duration = DurationText.parse(text) else {
+      throw problem(
+        node, "'\(key)' must be a duration such as 250ms, 2s, 5m or 1h, not '\(shown(node))'")
+    }
+    guard bounds.contains(duration) else {
+      throw problem(
+        node,
+        "'\(key)' must be between \(DurationText.format(bounds.lowerBound)) and "
+          + "\(DurationText.format(bounds.upperBound)), not '\(text)'")
+    }
+    return duration
+  }
+
+  private func number(
+    _ node: Node, of key: String, in bounds: ClosedRange<Int>
+  ) throws(InstarError) -> Int {
+    guard let number = node.int, bounds.contains(number) else {
+      throw problem(
+        node,
+        "'\(key)' must be a number from \(bounds.lowerBound) to \(bounds.upperBound), "
+          + "not '\(shown(node))'")
+    }
+    return number
+  }
+
+  /// The pairs of a mapping, all of whose keys are known.
+  private func fields(
+    of node: Node, keys: [String], in place: String
+  ) throws(InstarError) -> [(String, Node)] {
+    guard let mapping = node.mapping else {
+      throw problem(node, "\(place) must be keys and values, not '\(shown(node))'")
+    }
+    var fields: [(String, Node)] = []
+    for (key, value) in mapping {
+      let name = key.scalar?.string ?? shown(key)
+      guard keys.contains(name) else {
+        let hint =
+          Suggestion.nearest(to: name, among: keys).map { "; did you mean '\($0)'?" }
+          ?? "; its keys are \(keys.joined(separator: ", "))"
+        throw problem(key, "'\(name)' is no key of \(place)\(hint)")
+      }
+      fields.append((name, value))
+    }
+    return fields
+  }
+
+  private func compose(_ yaml: String) throws(InstarError) -> Node? {
+    // libyaml is not given an empty buffer: it may have no address.
+    guard yaml.contains(where: { !$0.isWhitespace }) else { return nil }
+    do {
+      return try Yams.compose(yaml: yaml)
+    } catch let error as YamlError {
+      switch error {
+      case .scanner(_, let text, let mark, _), .parser(_, let text, let mark, _),
+        .composer(_, let text, let mark, _):
+        throw problem(line: mark.line, text)
+      case .duplicatedKeysInMapping(let keys, let context):
+        let names = keys.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        throw problem(line: context.mark.line, "\(names) is given more than once")
+      case .reader(let text, _, _, _):
+        throw problem(line: nil, text)
+      default:
+        throw problem(line: nil, "\(error)")
+      }
+    } catch {
+      throw problem(line: nil, "\(error)")
+    }
+  }
+
+  private func isNull(_ node: Node) -> Bool { node.null != nil }
+
+  /// The value as the file has it, on one line.
+  private func shown(_ node: Node) -> String {
+    switch node {
+    case .scalar(let scalar): scalar.string
+    case .mapping: "keys and values"
+    case .sequence: "a list"
+    case .alias: "an alias"
+    }
+  }
+
+  private func problem(_ node: Node, _ text: String) -> InstarError {
+    problem(line: node.mark?.line, text)
+  }
+
+  private func problem(line: Int?, _ text: String) -> InstarError {
+    InstarError(
+      .invalidConfiguration, "cannot use the configuration '\(source)'",
+      cause: line.map { "line \($0): \(text)" } ?? text,
+      next: "correct the file, then: instard --check --config '\(source)'")
+  }
+
+  private func internalProblem(_ key: String) -> InstarError {
+    InstarError(
+      .internalError, "cannot use the configuration '\(source)'",
+      cause: "the key '\(key)' is known, but not read")
+  }
+}
+
+/// Finds the name that was probably meant.
+enum Suggestion {
+  /// The candidate with the fewest letters to change, add or leave out; `nil` where none is near.
+  static func nearest(to word: String, among candidates: [String]) -> String? {
+    let limit = max(1, word.count / 3)
+    return
+      candidates
+      .map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+      .filter { $0.distance <= limit }
+      .min { $0.distance < $1.distance }?
+      .name
+  }
+
+  /// The Levenshtein distance.
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let right = Array(right)
+    var row = Array(0...right.count)
+    for (index, letter) in left.enumerated() {
+      var next = [index + 1]
+      for (place, other) in right.enumerated() {
+        next.append(min(row[place] + (letter == other ? 0 : 1), row[place + 1] + 1, next[place] + 1))
+      }
+      row = next
+    }
+    return row[right.count]
+  }
+}

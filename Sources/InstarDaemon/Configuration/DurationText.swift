@@ -1,0 +1,46 @@
+/// Durations as people write them in the configuration, and as messages show them: one number, one unit.
+///
+/// ```swift
+/// DurationText.parse("250ms")                 // .milliseconds(250)
+/// DurationText.format(.seconds(90))           // "90 s"
+/// ```
+public enum DurationText {
+  private static let units: [(name: String, milliseconds: Int64)] = [
+    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000),
+  ]
+
+  /// Reads `250ms`, `2s`, `5m` or `1h`. `nil` for anything else, also for a number without a unit
+  /// and for more than a year.
+  public static func parse(_ text: String) -> Duration? {
+    let digits = text.prefix { ("0"..."9").contains($0) }
+    guard let number = Int64(digits),
+      let unit = units.first(where: { $0.name == text.dropFirst(digits.count) })
+    else { return nil }
+    let (milliseconds, overflow) = number.multipliedReportingOverflow(by: unit.milliseconds)
+    guard !overflow, milliseconds <= 366 * 24 * 3_600_000 else { return nil }
+    return .milliseconds(milliseconds)
+  }
+
+  /// The duration in its largest whole unit: `250 ms`, `90 s`, `5 min`, `1 h`.
+  public static func format(_ duration: Duration) -> String {
+    let milliseconds =
+      duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
+    switch milliseconds {
+    case let value where value > 0 && value.isMultiple(of: 3_600_000):
+      return "\(value / 3_600_000) h"
+    case let value where value > 60_000 && value.isMultiple(of: 60_000):
+      return "\(value / 60_000) min"
+    case let value where value.isMultiple(of: 1000):
+      return "\(value / 1000) s"
+    default:
+      return "\(milliseconds) ms"
+    }
+  }
+}
+
+extension Duration {
+  /// The duration as a number of seconds.
+  var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) / 1e18
+  }
+}

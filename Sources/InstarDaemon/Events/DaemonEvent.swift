@@ -1,0 +1,350 @@
+public import InstarSchema
+public import InstarWire
+
+/// Everything the daemon says, with what belongs to it.
+public enum DaemonEvent: Sendable {
+  case daemonStarted(version: String, Configuration)
+  case daemonStopping(running: Int)
+  case configurationLoaded(Configuration)
+  /// The one from before stays in force.
+  case configurationRefused(InstarError)
+  case watchStarted(folder: String, stores: Int)
+  case watchFailed(InstarError)
+  /// The kernel dropped notifications; every folder is read again.
+  case changesLost
+  case pluginAccepted(plugin: String, PluginManifest)
+  case pluginRefused(plugin: String, InstarError)
+  case pluginRemoved(plugin: String)
+  case storeProbed(ProbeReport)
+  case probeFailed(store: String, InstarError, FollowUp)
+  case run(RunEvent)
+  case runEnded(RunReport, FollowUp)
+  case runRecovered(RecoveryReport)
+  case recoveryFailed(InstarError)
+  /// Anything else that went wrong and is survived.
+  case problem(InstarError)
+}
+
+extension DaemonEvent {
+  /// The event as an entry of the journal.
+  public var entry: EventEntry {
+    switch self {
+    case .daemonStarted(let version, let configuration):
+      return .make(
+        .daemonStarted, .notice,
+        "instard \(version) started: \(Self.extent(of: configuration)), state in "
+          + "'\(configuration.stateFolder)'")
+    case .daemonStopping(let running):
+      let rest =
+        running == 0 ? "" : ", waiting for \(Self.count(running, "run")) to end or to be undone"
+      return .make(.daemonStopping, .notice, "instard is stopping\(rest)")
+    case .configurationLoaded(let configuration):
+      return .make(
+        .configurationLoaded, .notice,
+        "the configuration is loaded again: \(Self.extent(of: configuration))")
+    case .configurationRefused(let error):
+      return .make(
+        .configurationRefused, .error,
+        "\(error.what): \(error.cause); the configuration from before stays in force",
+        error: error)
+    case .watchStarted(let folder, let stores):
+      return .make(
+        .watchStarted, .information, "watching '\(folder)': \(Self.count(stores, "store"))")
+    case .watchFailed(let error):
+      return .make(
+        .watchFailed, .warning, "\(Self.line(error)); it is looked for again at each rescan",
+        error: error)
+    case .changesLost:
+      return .make(
+        .changesLost, .warning,
+        "the kernel could not tell every change in time; every folder is read again")
+    case .pluginAccepted(let plugin, let manifest):
+      return Self.accepted(plugin, manifest)
+    case .pluginRefused(let plugin, let error):
+      return .make(
+        .pluginRefused, .error, "\(Self.line(error)); the plugin is not used", error: error,
+        [("INSTAR_PLUGIN", plugin)])
+    case .pluginRemoved(let plugin):
+      return .make(
+        .pluginRemoved, .notice, "plugin '\(plugin)' is gone", [("INSTAR_PLUGIN", plugin)])
+    case .storeProbed(let report):
+      return Self.probed(report)
+    case .probeFailed(let store, let error, let followUp):
+      return .make(
+        .probeFailed, .warning, Self.line(error) + Self.clause(followUp), error: error,
+        [("INSTAR_STORE", store)])
+    case .run(let event):
+      return Self.step(event)
+    case .runEnded(let report, let followUp):
+      return Self.ended(report, followUp)
+    case .runRecovered(let report):
+      return Self.recovered(report)
+    case .recoveryFailed(let error):
+      return .make(
+        .recoveryFailed, .error, "\(Self.line(error)); tried again at the next start",
+        error: error)
+    case .problem(let error):
+      return .make(.problem, .error, Self.line(error), error: error)
+    }
+  }
+
+  // MARK: Words
+
+  private static func accepted(_ plugin: String, _ manifest: PluginManifest) -> EventEntry {
+    let plans = manifest.plans.map { plan in
+      let versions = plan.versions.map { "\($0.schema.version)" }
+      return "\(plan.name) (\(versions.joined(separator: ", ")))"
+    }
+    return .make(
+      .pluginAccepted, .notice, "plugin '\(plugin)' brings \(plans.joined(separator: " and "))",
+      [
+        ("INSTAR_PLUGIN", plugin),
+        ("INSTAR_PLAN", manifest.plans.map(\.name).joined(separator: ",")),
+      ])
+  }
+
+  private static func probed(_ report: ProbeReport) -> EventEntry {
+    let store = "'\(report.store)'"
+    let version = report.version.map { "\($0)" } ?? "an unknown version"
+    let reason = report.reason.map { ": \($0)" } ?? ""
+    let kind: EventKind
+    var priority = EventPriority.warning
+    let message: String
+    switch report.state {
+    case .current:
+      (kind, priority) = (.storeCurrent, .debug)
+      message = "\(store) is current at \(version)"
+    case .behind:
+      (kind, priority) = (.storeBehind, .information)
+      let end = report.planVersion.map { "\($0)" } ?? "the plan's last version"
+      message = "\(store) is at \(version), behind \(end)"
+    case .ahead:
+      kind = .storeAhead
+      message = "\(store) is newer than the plan\(reason); it is left as it is"
+    case .unversioned:
+      kind = .storeUnversioned
+      let plugin = report.plugin.map { " --plugin '\($0)'" } ?? ""
+      message =
+        "\(store) declares no version the plan knows, and is built like \(version); to take it for "
+        + "that: instarctl migrate --adopt \(version)\(plugin) \(store)"
+    case .unknown:
+      kind = .storeUnknown
+      if report.plan == nil {
+        // No plugin has anything to do with it: one that has may come tomorrow.
+        priority = .information
+        message = "\(store) is known to no plugin\(reason)"
+      } else {
+        message =
+          "\(store) is at no version of the plan\(reason)"
+          + (report.differences.isEmpty ? "" : " (\(report.differences.joined(separator: "; ")))")
+          + "; it is left as it is"
+      }
+    case .notAStore:
+      kind = .storeNotAStore
+      message = "\(store) is not a store\(reason)"
+    case .corrupt:
+      (kind, priority) = (.storeCorrupt, .error)
+      message = "\(store) is damaged\(reason); it is left as it is"
+    case .encrypted:
+      kind = .storeEncrypted
+      message = "\(store) is encrypted\(reason); it is left as it is"
+    case .busy:
+      (kind, priority) = (.storeBusy, .information)
+      message = "\(store) is in use\(reason); it is looked at again"
+    }
+    return .make(
+      kind, priority, message,
+      [
+        ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
+        ("INSTAR_PLUGIN", report.plugin), ("INSTAR_FROM", report.version?.description),
+        ("INSTAR_TO", report.planVersion?.description), ("INSTAR_STATE", report.state.rawValue),
+        ("INSTAR_BYTES", report.sizeBytes.map(String.init)),
+      ])
+  }
+
+  private static func step(_ event: RunEvent) -> EventEntry {
+    let store = "'\(event.store)'"
+    let way = way(event.from, event.to)
+    let took = event.durationMicroseconds.map { " in \(time($0))" } ?? ""
+    let kind: EventKind
+    var priority = EventPriority.information
+    let message: String
+    switch event.step {
+    case .started:
+      (kind, priority) = (.runStarted, .notice)
+      message = "migrating \(store)\(way)"
+    case .locked:
+      kind = .runLocked
+      message = "\(store) is locked"
+    case .backedUp:
+      kind = .runBackedUp
+      let size = event.bytes.map { " (\(bytes($0)))" } ?? ""
+      message = "\(store) is backed up\(size)\(took)"
+    case .stageStarted:
+      kind = .runStageStarted
+      message = "\(store): stage \(event.stage ?? "?") begins"
+    case .stageFinished:
+      kind = .runStageFinished
+      message = "\(store): stage \(event.stage ?? "?") is done\(took)"
+    case .verified:
+      kind = .runVerified
+      message = "\(store): the migrated clone is verified\(took)"
+    case .writtenBack:
+      kind = .runWrittenBack
+      message = "\(store) is written back\(took)"
+    case .output:
+      kind = .runOutput
+      message = "\(store): plugin says: \(event.text ?? "")"
+    case .sql:
+      (kind, priority) = (.runSQL, .debug)
+      message = event.text ?? ""
+    }
+    return .make(
+      kind, priority, message,
+      [
+        ("INSTAR_STORE", event.store), ("INSTAR_PLAN", event.plan),
+        ("INSTAR_PLUGIN", event.plugin), ("INSTAR_RUN", event.run),
+        ("INSTAR_STAGE", event.stage), ("INSTAR_FROM", event.from?.description),
+        ("INSTAR_TO", event.to?.description), ("INSTAR_ROWS", event.rows.map(String.init)),
+        ("INSTAR_BYTES", event.bytes.map(String.init)),
+        ("INSTAR_DURATION_USEC", event.durationMicroseconds.map(String.init)),
+        ("INSTAR_BACKUP", event.backup),
+      ])
+  }
+
+  private static func ended(_ report: RunReport, _ followUp: FollowUp) -> EventEntry {
+    let store = "'\(report.store)'"
+    let way = way(report.from, report.to)
+    let kind: EventKind
+    var priority: EventPriority
+    var message: String
+    switch report.result {
+    case .migrated:
+      (kind, priority) = (.runMigrated, .notice)
+      let rows = report.entities.compactMap(\.rowsAfter).reduce(0, +)
+      message = "migrated \(store)\(way) in \(time(report.durationMicroseconds))"
+      if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
+      if let backup = report.backup { message += "; backup: '\(backup)'" }
+      if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
+    case .current:
+      (kind, priority) = (.runNotNeeded, .information)
+      message = "\(store) is current already; nothing was done"
+    case .refused:
+      (kind, priority) = (.runRefused, .warning)
+      message = report.error.map(line) ?? "cannot migrate \(store)\(way): refused"
+    case .failed:
+      (kind, priority) = (.runFailed, .error)
+      message = report.error.map(line) ?? "cannot migrate \(store)\(way): failed"
+    case .busy:
+      (kind, priority) = (.runBusy, .information)
+      message = report.error.map(line) ?? "cannot migrate \(store)\(way): it is in use"
+    }
+    if followUp == .afterRestart { priority = .notice }
+    let rows = report.entities.compactMap(\.rowsAfter)
+    return .make(
+      kind, priority, message + clause(followUp), error: report.error,
+      [
+        ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
+        ("INSTAR_PLUGIN", report.plugin), ("INSTAR_RUN", report.run),
+        ("INSTAR_FROM", report.from?.description), ("INSTAR_TO", report.to?.description),
+        ("INSTAR_STATE", report.result == .migrated || report.result == .current ? "current" : nil),
+        ("INSTAR_ROWS", rows.isEmpty ? nil : String(rows.reduce(0, +))),
+        ("INSTAR_BYTES", report.bytes.map(String.init)),
+        ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
+        ("INSTAR_BACKUP", report.backup),
+      ])
+  }
+
+  private static func recovered(_ report: RecoveryReport) -> EventEntry {
+    let store = "'\(report.store)'"
+    let version = report.version.map { " at \($0)" } ?? ""
+    let message =
+      switch report.outcome {
+      case .clearedAway:
+        "a run on \(store) was cut off before it wrote; the store is whole\(version)"
+      case .finished:
+        "a run on \(store) was cut off after it wrote; the store is whole\(version)"
+      case .storeMissing:
+        "a run on \(store) was cut off, and the store is gone"
+      }
+    return .make(
+      .runRecovered, report.outcome == .storeMissing ? .warning : .notice, message,
+      [
+        ("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run),
+        ("INSTAR_TO", report.version?.description), ("INSTAR_STATE", report.outcome.rawValue),
+        ("INSTAR_BACKUP", report.backup),
+      ])
+  }
+
+  private static func extent(of configuration: Configuration) -> String {
+    configuration.watches.isEmpty
+      ? "no folder is watched" : count(configuration.watches.count, "watch", "watches")
+  }
+
+  private static func clause(_ followUp: FollowUp) -> String {
+    switch followUp {
+    case .none: ""
+    case .retry(let delay): ", retrying in \(DurationText.format(delay))"
+    case .waitsForChange(let failures):
+      ", \(failures) times alike: not tried again until the store or a plugin changes"
+    case .lookedAtAgain: ", trying again: something changed meanwhile"
+    case .afterRestart: ", trying again after the next start"
+    }
+  }
+
+  /// What and cause, on one line; the whole text is in `INSTAR_ERROR`.
+  private static func line(_ error: InstarError) -> String { "\(error.what): \(error.cause)" }
+
+  private static func way(_ from: Schema.Version?, _ to: Schema.Version?) -> String {
+    (from.map { " from \($0)" } ?? "") + (to.map { " to \($0)" } ?? "")
+  }
+
+  private static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+    "\(number) \(number == 1 ? one : many ?? one + "s")"
+  }
+
+  private static func time(_ microseconds: Int64) -> String {
+    switch microseconds {
+    case ..<1000: "\(microseconds) µs"
+    case ..<10_000_000: "\(microseconds / 1000) ms"
+    default: "\(microseconds / 1_000_000) s"
+    }
+  }
+
+  private static func bytes(_ number: Int64) -> String {
+    switch number {
+    case ..<10_000: "\(number) bytes"
+    case ..<10_000_000: "\(number / 1000) kB"
+    default: "\(number / 1_000_000) MB"
+    }
+  }
+}
+
+extension EventEntry {
+  /// An entry with the fields that have a value. Fields of the error come last and do not replace others.
+  fileprivate static func make(
+    _ kind: EventKind, _ priority: EventPriority, _ message: String, error: InstarError? = nil,
+    _ values: [(name: String, value: String?)] = []
+  ) -> EventEntry {
+    var fields: [Field] = []
+    func add(_ name: String, _ value: String?) {
+      guard let value, !value.isEmpty, !fields.contains(where: { $0.name == name }) else { return }
+      fields.append(Field(name, value))
+    }
+    for (name, value) in values { add(name, value) }
+    if let error {
+      add("INSTAR_STORE", error.store)
+      add("INSTAR_STAGE", error.stage)
+      add("INSTAR_STATE", error.state)
+      add("INSTAR_CODE", error.code.rawValue)
+      add("INSTAR_ERROR", error.description)
+    }
+    return EventEntry(
+      kind: kind, priority: priority, message: singleLine(message), fields: fields)
+  }
+
+  /// The text on one line: names and causes may come from files and plugins.
+  private static func singleLine(_ text: String) -> String {
+    text.split(whereSeparator: \.isNewline).joined(separator: " ")
+  }
+}

@@ -1,0 +1,124 @@
+/// The closed list of what the daemon says, each with the `MESSAGE_ID` that the journal's catalog explains.
+///
+/// The raw value is the field `INSTAR_EVENT`. Names and ids are relied on by scripts: never changed, never reused. Ids
+/// were made with `systemd-id128 new`.
+public enum EventKind: String, Sendable, Hashable, CaseIterable {
+  case daemonStarted = "daemon-started"
+  case daemonStopping = "daemon-stopping"
+  case configurationLoaded = "configuration-loaded"
+  case configurationRefused = "configuration-refused"
+  case watchStarted = "watch-started"
+  case watchFailed = "watch-failed"
+  case changesLost = "changes-lost"
+  case pluginAccepted = "plugin-accepted"
+  case pluginRefused = "plugin-refused"
+  case pluginRemoved = "plugin-removed"
+  case storeCurrent = "store-current"
+  case storeBehind = "store-behind"
+  case storeAhead = "store-ahead"
+  case storeUnversioned = "store-unversioned"
+  case storeUnknown = "store-unknown"
+  case storeNotAStore = "store-not-a-store"
+  case storeCorrupt = "store-corrupt"
+  case storeEncrypted = "store-encrypted"
+  case storeBusy = "store-busy"
+  case probeFailed = "probe-failed"
+  case runStarted = "run-started"
+  case runLocked = "run-locked"
+  case runBackedUp = "run-backed-up"
+  case runStageStarted = "run-stage-started"
+  case runStageFinished = "run-stage-finished"
+  case runVerified = "run-verified"
+  case runWrittenBack = "run-written-back"
+  case runOutput = "run-output"
+  case runSQL = "run-sql"
+  case runMigrated = "run-migrated"
+  case runNotNeeded = "run-not-needed"
+  case runRefused = "run-refused"
+  case runFailed = "run-failed"
+  case runBusy = "run-busy"
+  case runRecovered = "run-recovered"
+  case recoveryFailed = "recovery-failed"
+  case problem = "problem"
+
+  /// 128 bits as 32 hexadecimal digits.
+  public var messageID: String {
+    switch self {
+    case .daemonStarted: "f42ec91530754bb5838ee2e33d11bd0b"
+    case .daemonStopping: "7e90629e97c14ee197dac2a7bfddb868"
+    case .configurationLoaded: "74ff0f174d844930ab485541f9950ab1"
+    case .configurationRefused: "251b8dc06ccf49069225d55eb9658d8a"
+    case .watchStarted: "ee393edd832147ccb2da5e749048e6e2"
+    case .watchFailed: "8b23f5dc86424d8492077a80d518c3c2"
+    case .changesLost: "9f244277d1044a7a86c7dff70736a830"
+    case .pluginAccepted: "878fb3034eab402485a78e89dc6984d3"
+    case .pluginRefused: "1f1c4830a8a04f4d8f0ee4d002cdce3b"
+    case .pluginRemoved: "4a77f3fd0abb42e7a7ebe9f2bcbc97cd"
+    case .storeCurrent: "7a2c3c018aa44af4b485e267728948e7"
+    case .storeBehind: "b3709ba94c0d45c887e7a2d2fa2fa70c"
+    case .storeAhead: "a6cfdf45df6946d6898cfd809aea04be"
+    case .storeUnversioned: "c062ba0f6c7a47fb897d35511316b313"
+    case .storeUnknown: "d82e225d06934d34a59a98faeee8fcc4"
+    case .storeNotAStore: "0bf8eb4b23614426964fd2026614b52d"
+    case .storeCorrupt: "ab794f01cd464810a93db30767e70d91"
+    case .storeEncrypted: "14055a057d7d4204a5501e3695495462"
+    case .storeBusy: "5eb6ef38a3ab4530b521bdbea94bed5b"
+    case .probeFailed: "1230be34f1d24f5f878bf7dffa77e116"
+    case .runStarted: "e05a36681e9b494c8b3eaca6224188f8"
+    case .runLocked: "aa74567e87b74267bcb6b1e0c97d0b9d"
+    case .runBackedUp: "32a89ac5806e4aa181562977f464bf35"
+    case .runStageStarted: "aafcb68606f34996884b66927e833e73"
+    case .runStageFinished: "612bd259d33c4e2bbcd1ef3c8dba236f"
+    case .runVerified: "3b830868bf5e42e08e6d12af186498e6"
+    case .runWrittenBack: "7e9e76159d4a425b91f5265f3632e75b"
+    case .runOutput: "40f108549d0d493597fd060f23492a09"
+    case .runSQL: "199ef686510d477d80a75808a16215fe"
+    case .runMigrated: "91b72484d1c4496ea8ca9da3dfae6e90"
+    case .runNotNeeded: "1133f1884cad447fbc1aebc10bccf87d"
+    case .runRefused: "7b49159c0594474f9586d306d4cbc1db"
+    case .runFailed: "a00ffcb57e684ff39df6c3432b77f69c"
+    case .runBusy: "823f47627f28455c83f5c55be8e8ac72"
+    case .runRecovered: "aedb1666f0db428cae1a379b3be4310a"
+    case .recoveryFailed: "b898b0cba3674c01bf4fecc71d2d5ae3"
+    case .problem: "1bdac0be878e4299934dc6511c4bd27f"
+    }
+  }
+}
+
+/// How urgent an entry is, as syslog(3) counts.
+public enum EventPriority: Int, Sendable, Hashable, Comparable {
+  case error = 3
+  case warning = 4
+  case notice = 5
+  case information = 6
+  case debug = 7
+
+  public static func < (left: EventPriority, right: EventPriority) -> Bool {
+    left.rawValue < right.rawValue
+  }
+}
+
+/// One entry of the journal: one line for people, fields for programs.
+public struct EventEntry: Sendable, Hashable {
+  public var kind: EventKind
+  public var priority: EventPriority
+  /// Without a newline.
+  public var message: String
+  /// The `INSTAR_` fields that apply, in a fixed order, without `INSTAR_EVENT`.
+  public var fields: [Field]
+
+  public struct Field: Sendable, Hashable {
+    public var name: String
+    public var value: String
+
+    public init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// The value of a field; `nil` where the entry does not have it.
+  public subscript(_ name: String) -> String? {
+    fields.first { $0.name == name }?.value
+  }
+}

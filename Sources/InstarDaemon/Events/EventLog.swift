@@ -1,0 +1,79 @@
+import InstarWire
+public import Logging
+
+/// Sends events through a logger: the fields are its metadata.
+///
+/// May be used from any thread.
+public struct EventLog: Sendable {
+  private let logger: Logger
+  /// Debug SQL, under its own `SYSLOG_IDENTIFIER`.
+  private let sqlLogger: Logger
+
+  /// - Parameter handler: called once for each identifier.
+  public init(handler: (_ identifier: String) -> any LogHandler) {
+    logger = Logger(label: "instard", factory: handler)
+    var sqlLogger = Logger(label: "instar-sql", factory: handler)
+    // Statements are switched on watch by watch; whoever asked for them wants to see them.
+    sqlLogger.logLevel = .debug
+    self.sqlLogger = sqlLogger
+  }
+
+  public func post(_ event: DaemonEvent) {
+    guard case .run(var run) = event, run.step == .output, let text = run.text else {
+      post(event.entry)
+      return
+    }
+    for line in text.split(whereSeparator: \.isNewline) {
+      run.text = String(line)
+      post(DaemonEvent.run(run).entry)
+    }
+  }
+
+  private func post(_ entry: EventEntry) {
+    var metadata: Logger.Metadata = [
+      "INSTAR_EVENT": .string(entry.kind.rawValue),
+      "MESSAGE_ID": .string(entry.kind.messageID),
+    ]
+    for field in entry.fields { metadata[field.name] = .string(field.value) }
+    (entry.kind == .runSQL ? sqlLogger : logger)
+      .log(level: entry.priority.level, "\(entry.message)", metadata: metadata)
+  }
+}
+
+extension EventPriority {
+  var level: Logger.Level {
+    switch self {
+    case .error: .error
+    case .warning: .warning
+    case .notice: .notice
+    case .information: .info
+    case .debug: .debug
+    }
+  }
+}
+
+extension Logger.Level {
+  /// As syslog(3) counts.
+  var priority: Int {
+    switch self {
+    case .trace, .debug: 7
+    case .info: 6
+    case .notice: 5
+    case .warning: 4
+    case .error: 3
+    case .critical: 2
+    }
+  }
+
+  /// As journalctl(1) names it.
+  var priorityName: String {
+    switch self {
+    case .trace, .debug: "debug"
+    case .info: "info"
+    case .notice: "notice"
+    case .warning: "warning"
+    case .error: "err"
+    case .critical: "crit"
+    }
+  }
+}

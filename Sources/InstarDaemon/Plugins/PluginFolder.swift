@@ -1,0 +1,51 @@
+import Foundation
+public import InstarSchema
+
+/// Lists the plugin files of a folder: names that end in `.so` and are not hidden.
+public enum PluginFolder {
+  public static func isPlugin(_ name: String) -> Bool {
+    name.hasSuffix(".so") && !name.hasPrefix(".")
+  }
+
+  /// - Returns: every plugin file of the folder by its path; none where the folder does not exist, which is usual: it
+  ///   is made by the first package that brings a plugin.
+  /// - Throws: `watchFailed` when the folder is there and cannot be read.
+  public static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    } catch {
+      var status = stat()
+      guard lstat(folder, &status) == 0 else { return [:] }
+      throw InstarError(
+        .watchFailed, "cannot read the plugin folder '\(folder)'",
+        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
+        state: "its plugins are not used", next: "let the daemon's user read the folder")
+    }
+    var files: [String: FileVersion] = [:]
+    for name in names where isPlugin(name) {
+      let path = (folder as NSString).appendingPathComponent(name)
+      files[path] = version(of: path)
+    }
+    return files
+  }
+
+  /// Was the file written less than `age` ago? A copy that goes on slowly looks like a broken plugin in between.
+  static func isFresh(_ version: FileVersion, age: Duration) -> Bool {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    let passed = FileVersion.nanoseconds(now) - version.modifiedNanoseconds
+    // A time in the future says nothing.
+    return passed >= 0 && Duration.nanoseconds(passed) < age
+  }
+
+  /// The version of the file that the path leads to: a plugin may be a symbolic link to the file that a package
+  /// installed. `nil` where it leads to no regular file.
+  static func version(of path: String) -> FileVersion? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    return FileVersion(
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
+      sizeBytes: Int64(status.st_size), modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim))
+  }
+}

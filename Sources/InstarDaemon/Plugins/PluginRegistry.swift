@@ -1,0 +1,123 @@
+public import InstarSchema
+public import InstarWire
+
+/// Knows every plugin file, and whether it can be used: a value that takes listings and descriptions in.
+///
+/// Standing of a file:
+///
+/// ```text
+///  (none) ──listed──▶ waiting ──▶ describing ──▶ usable | refused
+///                        ▲             │              │
+///                        └── changed ──┴── changed ───┘
+/// ```
+///
+/// Invariants:
+/// - At most one description is out.
+/// - A verdict is about the version of the file that is listed; when the file changed meanwhile, the verdict is thrown
+///   away, and so is a refusal of a file that was written a moment ago. So a plugin that is being copied in is not
+///   reported as broken, and each version of a file is reported once.
+/// - A plugin that is being described again is not used meanwhile.
+public struct PluginRegistry: Sendable {
+  /// What became of one file.
+  public enum Change: Sendable, Hashable {
+    case accepted(String, PluginManifest)
+    case refused(String, InstarError)
+    case removed(String)
+  }
+
+  private enum Standing: Sendable {
+    case waiting
+    case describing
+    case usable
+    case refused
+  }
+
+  private struct Entry: Sendable {
+    var version: FileVersion
+    var standing: Standing
+  }
+
+  private var entries: [String: Entry] = [:]
+  private var isDescribing = false
+
+  public init() {}
+
+  /// The plugins that probes and runs may use, ordered by path.
+  public var usable: [String] {
+    entries.filter { $0.value.standing == .usable }.map(\.key).sorted()
+  }
+
+  public var count: Int { entries.count }
+
+  /// Is there a file whose description is not known yet?
+  public var isBusy: Bool {
+    isDescribing || entries.values.contains { $0.standing == .waiting }
+  }
+
+  /// Takes in which plugin files there are now.
+  ///
+  /// - Returns: the plugins that are gone.
+  public mutating func list(_ files: [String: FileVersion]) -> [Change] {
+    var changes: [Change] = []
+    for path in entries.keys.sorted() where files[path] == nil {
+      entries[path] = nil
+      changes.append(.removed(path))
+    }
+    for (path, version) in files where entries[path]?.version != version {
+      entries[path] = Entry(version: version, standing: .waiting)
+    }
+    return changes
+  }
+
+  /// The plugins to describe next; empty while a description is out, and when there are none.
+  public mutating func nextToDescribe() -> [String] {
+    guard !isDescribing else { return [] }
+    let waiting = entries.filter { $0.value.standing == .waiting }.map(\.key).sorted()
+    for path in waiting { entries[path]?.standing = .describing }
+    isDescribing = !waiting.isEmpty
+    return waiting
+  }
+
+  /// Describes refused plugins once more: the reason may have lain elsewhere.
+  public mutating func doubtRefusals() {
+    for (path, entry) in entries where entry.standing == .refused {
+      entries[path]?.standing = .waiting
+    }
+  }
+
+  /// Takes in what the plugins said of themselves, or why they could not be used.
+  ///
+  /// - Parameters:
+  ///   - versions: of the files, just now.
+  ///   - fresh: files that were written so short a time ago that somebody may be at it still; that one of them cannot be
+  ///     used is not believed.
+  /// - Returns: what is to be reported, and whether the verdict on some file was thrown away: it is to be listed again
+  ///   a little later.
+  public mutating func describe(
+    _ results: [(path: String, result: Result<PluginManifest, InstarError>)],
+    versions: [String: FileVersion], fresh: Set<String> = []
+  ) -> (changes: [Change], isStale: Bool) {
+    isDescribing = false
+    var changes: [Change] = []
+    var isStale = false
+    for (path, result) in results {
+      guard let entry = entries[path], entry.standing == .describing else { continue }
+      let isRefusedWhileFresh = if case .failure = result { fresh.contains(path) } else { false }
+      guard versions[path] == entry.version, !isRefusedWhileFresh else {
+        // Without an entry the next listing finds it as a new file.
+        entries[path] = nil
+        isStale = true
+        continue
+      }
+      switch result {
+      case .success(let manifest):
+        entries[path]?.standing = .usable
+        changes.append(.accepted(path, manifest))
+      case .failure(let error):
+        entries[path]?.standing = .refused
+        changes.append(.refused(path, error))
+      }
+    }
+    return (changes, isStale)
+  }
+}

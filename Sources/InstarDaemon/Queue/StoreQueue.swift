@@ -1,0 +1,545 @@
+public import InstarSchema
+public import InstarWire
+
+/// Decides what happens to every store, and when: a value that takes events in and gives actions out.
+///
+/// It does no I/O and reads no clock; `DaemonService` performs the actions and brings back what came of
+/// them.
+///
+/// States of a store:
+///
+/// ```text
+///            touched                due                  changed
+///  (none) ───────────▶ waiting ───────────▶ looking ───────────▶ probeQueued ──▶ probing
+///     │                  ▲  ▲                  │ as it was                         │
+///     └── found by a scan│──│──────────────────┼───────────────▶ probeQueued       │ behind
+///                        │  └──── touched ─ resting ◀───────── anything else ──────┤
+///                        │                     ▲                                   ▼
+///                        └──── migrated ───────┼── failed, busy ──── running ◀── runQueued
+/// ```
+///
+/// Invariants:
+/// - At most `settings.parallelRuns` stores are running, and a store has at most one run.
+/// - At most one batch of probes is out.
+/// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in doubt. A store
+///   whose file is as `version` says is not probed again; so the events of our own reading and writing lead to one
+///   look, and to at most one probe.
+/// - What is known of a file is thrown away when the file changed while it was found out. `behind` is believed
+///   nevertheless, for a run inspects the store again under its lock; so a store that is written all the time is
+///   migrated too. `current` is believed of the file as it was before.
+/// - A store is waited for at most `debounce * 10`: one that is written all the time is looked at nevertheless.
+/// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline` is never later than
+///   the earliest of them.
+public struct StoreQueue: Sendable {
+  public typealias Instant = ContinuousClock.Instant
+
+  public struct Settings: Sendable, Hashable {
+    public var debounce: Duration
+    public var retry: Configuration.Retry
+    public var parallelRuns: Int
+    /// How many stores one keeper is asked about at a time.
+    public var probeBatch = 256
+
+    public init(_ configuration: Configuration) {
+      debounce = configuration.debounce
+      retry = configuration.retry
+      parallelRuns = configuration.parallelRuns
+    }
+  }
+
+  /// What happened.
+  public enum Event: Sendable {
+    /// The file or one of its side files was written, made, renamed or removed.
+    case touched(String)
+    /// The store is there, as a scan or a look found it.
+    case found(String, FileVersion)
+    /// There is no regular file of that path.
+    case missing(String)
+    /// The versions are those of the file just before and just after the probe.
+    case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
+    /// The batch that was out is over; an error where it ended before every store was answered.
+    case probesEnded(InstarError?)
+    case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
+    /// Probing may begin: the plugins that were there at the start are described.
+    case released
+    /// The set of plugins changed, or a person asks to look again: nothing that is known holds any more.
+    case verdictsInDoubt
+    case settingsChanged(Settings)
+    /// The store is watched no longer.
+    case forgotten(String)
+    /// A deadline passed.
+    case tick
+    /// Nothing new is begun from now on.
+    case stopping
+  }
+
+  /// What to do.
+  public enum Action: Sendable, Hashable {
+    /// Take the version of the file; answer with `found` or `missing`.
+    case look(String)
+    /// Answer with `probed` for each, then `probesEnded`.
+    case probe([String])
+    /// Answer with `runEnded`. The plugin is the one the probe named.
+    case run(String, plugin: String?)
+    case reportProbe(ProbeReport)
+    case reportProbeFailure(String, InstarError, FollowUp)
+    case reportRun(RunReport, FollowUp)
+  }
+
+  /// Where a store is on its way.
+  public enum State: Sendable, Hashable {
+    /// It was touched, and is left alone until `until`.
+    case waiting(until: Instant, latest: Instant, before: Rest)
+    /// Its version is being taken.
+    case looking(before: Rest)
+    case probeQueued
+    case probing(touched: Bool)
+    case runQueued
+    case running(inDoubt: Bool)
+    case resting(Rest)
+  }
+
+  /// What a store that nothing happens to waits for.
+  public enum Rest: Sendable, Hashable {
+    /// A change of the store or of the plugins.
+    case settled
+    /// A point in time, or one of these changes.
+    case backingOff(until: Instant)
+    /// One of these changes: trying again as it is would fail again.
+    case givenUp
+  }
+
+  private struct Entry {
+    var state: State
+    var version: FileVersion?
+    /// What was said of the store last; the same is not said twice.
+    var announced: Announcement?
+    var plugin: String?
+    /// Failures in a row, of any kind: they set the length of the back-off.
+    var failures = 0
+    /// Failures in a row with the same cause.
+    var equalFailures = 0
+    var lastFailure: String?
+    /// A changed store is not tried again before.
+    var notBefore: Instant?
+    /// Runs that said `migrated` since the store was last found at its plan's end.
+    var migrations = 0
+  }
+
+  /// What makes two reports on a store the same to a reader.
+  private struct Announcement: Hashable {
+    var state: StoreState
+    var reason: String?
+    var version: Schema.Version?
+    var plan: String?
+    var planVersion: Schema.Version?
+    /// Left out for a store that is current: it changes all the time.
+    var file: FileVersion?
+  }
+
+  /// After so many failures with the same cause the store is given up until something changes.
+  public static let equalFailureLimit = 3
+
+  public private(set) var settings: Settings
+  public private(set) var runningCount = 0
+  public private(set) var givenUpCount = 0
+  /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
+  public private(set) var nextDeadline: Instant?
+  private var entries: [String: Entry] = [:]
+  private var deadlines: [String: Instant] = [:]
+  /// First in, first out. An entry that is in another state when its turn comes is passed over.
+  private var probeLine: [String] = []
+  private var runLine: [String] = []
+  /// The batch that is out, less the stores already answered. `nil`: none is out.
+  private var probesOut: [String]?
+  private var batchWasAnswered = false
+  /// Keepers cannot be used at the moment; the next batch goes out at that time.
+  private var probesRestUntil: Instant?
+  private var isHeld = true
+  private var isStopping = false
+
+  /// A queue that probes nothing before `released`.
+  public init(settings: Settings) {
+    self.settings = settings
+  }
+
+  public var storeCount: Int { entries.count }
+  public var stores: [String] { Array(entries.keys) }
+  public func state(of store: String) -> State? { entries[store]?.state }
+  /// Stores that wait for a probe or a run; one that was queued twice counts twice.
+  public var queuedCount: Int { probeLine.count + runLine.count }
+
+  /// Takes an event in and returns what to do, in order.
+  public mutating func handle(_ event: Event, at now: Instant) -> [Action] {
+    var actions: [Action] = []
+    switch event {
+    case .touched(let store): touched(store, now)
+    case .found(let store, let version): found(store, version)
+    case .missing(let store), .forgotten(let store): remove(store)
+    case .probed(let report, let before, let after):
+      probed(report, before, after, now, &actions)
+    case .probesEnded(let error): probesEnded(error, now, &actions)
+    case .runEnded(let report, let before, let after):
+      runEnded(report, before, after, now, &actions)
+    case .released: isHeld = false
+    case .verdictsInDoubt: doubtVerdicts()
+    case .settingsChanged(let settings): self.settings = settings
+    case .tick: tick(now, &actions)
+    case .stopping: isStopping = true
+    }
+    beginWork(now, &actions)
+    return actions
+  }
+
+  // MARK: Events
+
+  private mutating func touched(_ store: String, _ now: Instant) {
+    guard let entry = entries[store] else {
+      put(Entry(state: wait(now, before: .settled)), store)
+      return
+    }
+    switch entry.state {
+    case .waiting(_, let latest, let rest):
+      let until = min(now + settings.debounce, latest)
+      enter(.waiting(until: until, latest: latest, before: rest), store)
+    case .looking(let rest), .resting(let rest):
+      enter(wait(now, before: rest), store)
+    case .probing:
+      enter(.probing(touched: true), store)
+    case .probeQueued, .runQueued, .running:
+      break  // Whatever changed is seen by the probe or the run; after a run the store is looked at again.
+    }
+  }
+
+  private mutating func found(_ store: String, _ version: FileVersion) {
+    guard let entry = entries[store] else {
+      put(Entry(state: .probeQueued), store)
+      probeLine.append(store)
+      return
+    }
+    switch entry.state {
+    case .looking(let rest), .resting(let rest):
+      if entry.version == version {
+        enter(.resting(rest), store)
+      } else {
+        queueProbe(store)
+      }
+    case .waiting, .probeQueued, .probing, .runQueued, .running:
+      break
+    }
+  }
+
+  private mutating func remove(_ store: String) {
+    if case .running? = entries[store]?.state {
+      // A run ends by itself; the look after it finds the store gone.
+      enter(.running(inDoubt: true), store)
+      return
+    }
+    if case .resting(.givenUp)? = entries[store]?.state { givenUpCount -= 1 }
+    _ = answer(store)
+    entries[store] = nil
+    deadlines[store] = nil
+  }
+
+  private mutating func probed(
+    _ report: ProbeReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
+    _ actions: inout [Action]
+  ) {
+    let store = report.store
+    guard answer(store), var entry = entries[store], case .probing(let touched) = entry.state
+    else { return }
+    guard let after else {
+      remove(store)
+      return
+    }
+    let moved = before != after
+    let mayBeOutdated =
+      switch report.state {
+      case .behind, .busy: false
+      case .current: touched
+      default: touched || moved
+      }
+    if mayBeOutdated {
+      entry.version = nil
+      entry.state = wait(now, before: .settled)
+      put(entry, store)
+      return
+    }
+    let known = moved ? before : after
+    if entry.version != known {
+      entry.failures = 0
+      entry.equalFailures = 0
+      entry.lastFailure = nil
+    }
+    entry.version = known
+    entry.plugin = report.plugin
+
+    let announcement = Announcement(
+      state: report.state, reason: report.reason, version: report.version, plan: report.plan,
+      planVersion: report.planVersion, file: report.state == .current ? nil : known)
+    if entry.announced != announcement {
+      entry.announced = announcement
+      actions.append(.reportProbe(report))
+    }
+
+    switch report.state {
+    case .behind:
+      if entry.migrations > 0 {
+        // Migrated a moment ago and behind again: somebody puts an old file back each time, or the plugin does not
+        // do what it says. Each run leaves a backup, so this must not spin.
+        entry.notBefore = max(entry.notBefore ?? now, now + backOff(failures: entry.migrations))
+      }
+      if let notBefore = entry.notBefore, notBefore > now {
+        entry.state = .resting(.backingOff(until: notBefore))
+      } else {
+        entry.state = .runQueued
+        runLine.append(store)
+      }
+    case .busy:
+      entry.failures += 1
+      entry.state = .resting(.backingOff(until: now + backOff(failures: entry.failures)))
+    case .current:
+      entry.failures = 0
+      entry.equalFailures = 0
+      entry.lastFailure = nil
+      entry.migrations = 0
+      entry.state = .resting(.settled)
+    case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted:
+      entry.migrations = 0
+      entry.state = .resting(.settled)
+    }
+    put(entry, store)
+  }
+
+  private mutating func probesEnded(
+    _ error: InstarError?, _ now: Instant, _ actions: inout [Action]
+  ) {
+    guard let left = probesOut else { return }
+    probesOut = nil
+    let error =
+      error ?? left.first.map {
+        InstarError(
+          .protocolViolation, "cannot probe '\($0)'", store: $0,
+          cause: "the keeper ended its answers before this store", state: "unchanged")
+      }
+    // The stores of a batch are answered in order, so the first one left is the one that the keeper did not
+    // survive, if it was a store at all; the others have nothing to do with it.
+    let culprit = left.first
+    if error != nil, !batchWasAnswered {
+      probesRestUntil = now + settings.retry.first
+      noteDeadline(now + settings.retry.first)
+    }
+    for store in left {
+      guard var entry = entries[store], case .probing = entry.state else { continue }
+      guard store == culprit, let error else {
+        queueProbe(store)
+        continue
+      }
+      let followUp = failed(&entry, signature: error.code.rawValue + error.cause, false, now)
+      actions.append(.reportProbeFailure(store, error, followUp))
+      put(entry, store)
+    }
+  }
+
+  private mutating func runEnded(
+    _ report: RunReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
+    _ actions: inout [Action]
+  ) {
+    let store = report.store
+    guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
+    runningCount -= 1
+    var followUp = FollowUp.none
+    switch report.result {
+    case .migrated, .current:
+      entry.failures = 0
+      entry.equalFailures = 0
+      entry.lastFailure = nil
+      entry.notBefore = nil
+      entry.version = nil
+      if report.result == .migrated { entry.migrations += 1 }
+      // Its own write-back has touched the store: one look when it is quiet says what it is now.
+      entry.state = wait(now, before: .settled)
+    case .busy:
+      entry.version = after
+      entry.failures += 1
+      let delay = backOff(failures: entry.failures)
+      entry.notBefore = now + settings.retry.first
+      entry.state = .resting(.backingOff(until: now + delay))
+      followUp = .retry(after: delay)
+    case .failed, .refused:
+      entry.version = after
+      let cause = report.error.map {
+        "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
+          .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
+      }
+      let mayPass = before != after || report.error?.code == .noSpace
+      followUp = failed(&entry, signature: cause ?? "", mayPass, now)
+      entry.notBefore = now + settings.retry.first
+    }
+    if inDoubt {
+      entry.version = nil
+      entry.notBefore = nil
+      entry.state = wait(now, before: .settled)
+      if followUp != .none { followUp = .lookedAtAgain }
+    }
+    if isStopping, followUp != .none { followUp = .afterRestart }
+    actions.append(.reportRun(report, followUp))
+    put(entry, store)
+  }
+
+  private mutating func doubtVerdicts() {
+    probesRestUntil = nil
+    for (store, var entry) in entries {
+      entry.version = nil
+      entry.failures = 0
+      entry.equalFailures = 0
+      entry.lastFailure = nil
+      entry.notBefore = nil
+      switch entry.state {
+      case .waiting, .looking, .probeQueued:
+        break
+      case .resting, .runQueued:
+        entry.state = .probeQueued
+        probeLine.append(store)
+      case .probing:
+        entry.state = .probing(touched: true)
+      case .running:
+        entry.state = .running(inDoubt: true)
+      }
+      put(entry, store)
+    }
+  }
+
+  private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
+    if let rest = probesRestUntil, rest <= now { probesRestUntil = nil }
+    let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
+    for store in due {
+      guard let entry = entries[store] else { continue }
+      switch entry.state {
+      case .waiting(_, _, let rest):
+        enter(.looking(before: rest), store)
+        actions.append(.look(store))
+      case .resting(.backingOff):
+        queueProbe(store)
+      default:
+        break
+      }
+    }
+    nextDeadline = [deadlines.values.min(), probesRestUntil].compactMap { $0 }.min()
+  }
+
+  // MARK: Steps
+
+  /// Sends out the next batch of probes and as many runs as may go on.
+  private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
+    guard !isHeld, !isStopping else { return }
+    if probesOut == nil, probesRestUntil == nil, !probeLine.isEmpty {
+      var batch: [String] = []
+      var taken = 0
+      for store in probeLine {
+        if batch.count == settings.probeBatch { break }
+        taken += 1
+        guard case .probeQueued? = entries[store]?.state else { continue }
+        enter(.probing(touched: false), store)
+        batch.append(store)
+      }
+      probeLine.removeFirst(taken)
+      if !batch.isEmpty {
+        probesOut = batch
+        batchWasAnswered = false
+        actions.append(.probe(batch))
+      }
+    }
+    var taken = 0
+    for store in runLine {
+      if runningCount >= settings.parallelRuns { break }
+      taken += 1
+      guard let entry = entries[store], case .runQueued = entry.state else { continue }
+      enter(.running(inDoubt: false), store)
+      runningCount += 1
+      actions.append(.run(store, plugin: entry.plugin))
+    }
+    runLine.removeFirst(taken)
+  }
+
+  /// Counts a failure and decides what follows.
+  ///
+  /// - Parameter mayPass: the same attempt may end otherwise although nothing that is known changed.
+  private func failed(
+    _ entry: inout Entry, signature: String, _ mayPass: Bool, _ now: Instant
+  ) -> FollowUp {
+    entry.failures += 1
+    entry.equalFailures = entry.lastFailure == signature ? entry.equalFailures + 1 : 1
+    entry.lastFailure = signature
+    if entry.equalFailures >= Self.equalFailureLimit, !mayPass {
+      entry.state = .resting(.givenUp)
+      return .waitsForChange(failures: entry.equalFailures)
+    }
+    let delay = backOff(failures: entry.failures)
+    entry.state = .resting(.backingOff(until: now + delay))
+    return .retry(after: delay)
+  }
+
+  /// `first`, doubled for every failure after the first one, at most `most`.
+  private func backOff(failures: Int) -> Duration {
+    var delay = settings.retry.first
+    for _ in 1..<max(1, failures) where delay < settings.retry.most {
+      delay *= 2
+    }
+    return min(delay, settings.retry.most)
+  }
+
+  private func wait(_ now: Instant, before rest: Rest) -> State {
+    .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: rest)
+  }
+
+  /// Takes a store out of the batch that is out. `false` where it was not in it.
+  private mutating func answer(_ store: String) -> Bool {
+    // Answers come in the order of the batch, so this looks at its beginning only.
+    guard let place = probesOut?.firstIndex(of: store) else { return false }
+    probesOut?.remove(at: place)
+    batchWasAnswered = true
+    return true
+  }
+
+  private mutating func queueProbe(_ store: String) {
+    enter(.probeQueued, store)
+    probeLine.append(store)
+  }
+
+  private mutating func enter(_ state: State, _ store: String) {
+    guard var entry = entries[store] else { return }
+    entry.state = state
+    put(entry, store)
+  }
+
+  /// The only place where an entry changes: keeps deadlines and counts in step.
+  private mutating func put(_ entry: Entry, _ store: String) {
+    if case .resting(.givenUp)? = entries[store]?.state { givenUpCount -= 1 }
+    if case .resting(.givenUp) = entry.state { givenUpCount += 1 }
+    entries[store] = entry
+    switch entry.state {
+    case .waiting(let until, _, _), .resting(.backingOff(let until)):
+      deadlines[store] = until
+      noteDeadline(until)
+    default:
+      if deadlines[store] != nil { deadlines[store] = nil }
+    }
+  }
+
+  private mutating func noteDeadline(_ deadline: Instant) {
+    nextDeadline = nextDeadline.map { min($0, deadline) } ?? deadline
+  }
+}
+
+/// What follows a failed or busy run.
+public enum FollowUp: Sendable, Hashable {
+  case none
+  case retry(after: Duration)
+  /// The same cause so many times: the next attempt is made when store or plugins change.
+  case waitsForChange(failures: Int)
+  /// Something changed meanwhile: at once.
+  case lookedAtAgain
+  /// The daemon stops.
+  case afterRestart
+}

@@ -1,0 +1,56 @@
+import Foundation
+
+/// What tells whether a file has changed since it was last looked at: identity, size and time of the
+/// file, and of the write-ahead log beside it.
+///
+/// Taken with `lstat`: the daemon never opens a store.
+public struct FileVersion: Sendable, Hashable {
+  var device: UInt64
+  var inode: UInt64
+  var sizeBytes: Int64
+  var modifiedNanoseconds: Int64
+  /// -1 where there is no log.
+  var walSizeBytes: Int64
+  var walModifiedNanoseconds: Int64
+
+  /// - Returns: `nil` where the path is not a regular file; a symbolic link is none.
+  public init?(path: String) {
+    self.init(path: path, hasLog: true)
+  }
+
+  /// - Parameter hasLog: `false` where the folder's listing has no `-wal` beside the file, which saves
+  ///   a system call.
+  init?(path: String, hasLog: Bool) {
+    guard let file = FileVersion.status(path) else { return nil }
+    device = UInt64(file.st_dev)
+    inode = UInt64(file.st_ino)
+    sizeBytes = Int64(file.st_size)
+    modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
+    walSizeBytes = -1
+    walModifiedNanoseconds = 0
+    if hasLog, let log = FileVersion.status(path + "-wal") {
+      walSizeBytes = Int64(log.st_size)
+      walModifiedNanoseconds = FileVersion.nanoseconds(log.st_mtim)
+    }
+  }
+
+  /// For tests and for plugins, which have no log.
+  init(device: UInt64, inode: UInt64, sizeBytes: Int64, modifiedNanoseconds: Int64) {
+    self.device = device
+    self.inode = inode
+    self.sizeBytes = sizeBytes
+    self.modifiedNanoseconds = modifiedNanoseconds
+    walSizeBytes = -1
+    walModifiedNanoseconds = 0
+  }
+
+  private static func status(_ path: String) -> stat? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    return status
+  }
+
+  static func nanoseconds(_ time: timespec) -> Int64 {
+    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}

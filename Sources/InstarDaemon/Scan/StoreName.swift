@@ -1,0 +1,32 @@
+import Foundation
+
+/// Which file names are stores, and which belong to one.
+enum StoreName {
+  private static let sideFileSuffixes = ["-wal", "-shm", "-journal"]
+
+  /// The name of the store that a file of that name is, or is a side file of; `nil` where no pattern
+  /// matches.
+  ///
+  /// ```swift
+  /// StoreName.store(of: "a.store-wal", patterns: ["*.store"])   // "a.store"
+  /// ```
+  static func store(of name: String, patterns: [String]) -> String? {
+    let base =
+      sideFileSuffixes.first(where: name.hasSuffix).map { String(name.dropLast($0.count)) } ?? name
+    return matches(base, patterns: patterns) ? base : nil
+  }
+
+  /// Is a file of that name a store? A side file is not, nor is what an editor leaves for a while.
+  static func matches(_ name: String, patterns: [String]) -> Bool {
+    guard !name.isEmpty, !sideFileSuffixes.contains(where: name.hasSuffix),
+      !name.hasSuffix("~"), !(name.hasPrefix("#") && name.hasSuffix("#")), !name.hasPrefix(".#")
+    else { return false }
+    // FNM_PERIOD: a hidden file is matched only by a pattern that begins with a dot itself.
+    return patterns.contains { fnmatch($0, name, FNM_PERIOD) == 0 }
+  }
+
+  /// Folders that are never entered: our own clones and backups, and the external data of a store.
+  static func isPrivateFolder(_ name: String) -> Bool {
+    name == ".instar" || (name.hasPrefix(".") && name.hasSuffix("_SUPPORT"))
+  }
+}

@@ -1,0 +1,125 @@
+import InstarModel
+package import InstarSchema
+package import InstarStore
+package import InstarWire
+
+/// Runs the stages of a plan on a clone, one after the other.
+///
+/// The clone is ours alone: a stage that fails leaves it in any state, and whoever made it throws it away.
+package struct StageExecutor {
+  private let connection: StoreConnection
+  private let onEvent: (WorkerEvent) -> Void
+
+  package init(connection: StoreConnection, onEvent: @escaping (WorkerEvent) -> Void) {
+    self.connection = connection
+    self.onEvent = onEvent
+  }
+
+  /// - Throws: the first error of a closure or statement, with the stage it happened in.
+  package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
+    for (index, stage) in path.enumerated() {
+      let manifest = stage.manifest
+      onEvent(.stageStarted(index: index, count: path.count, stage: manifest))
+      let start = ContinuousClock.now
+      try StageRun(stage: stage, connection: connection, plan: plan, place: "\(index + 1) of \(path.count)")
+        .run()
+      let duration = ContinuousClock.now - start
+      onEvent(
+        .stageFinished(
+          index: index, count: path.count, stage: manifest,
+          durationMicroseconds: duration.wholeMicroseconds))
+    }
+  }
+}
+
+/// One stage on the clone: `willMigrate` with the old models, the change of schema, `didMigrate` with the new ones.
+private struct StageRun {
+  let stage: PlanDefinition.Stage
+  let connection: StoreConnection
+  let plan: String
+  let place: String
+
+  private var from: Schema.Version { stage.from.schema.version }
+  private var to: Schema.Version { stage.to.schema.version }
+
+  func run() throws(InstarError) {
+    let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
+    try StageCheck.check(stage, difference, plan: plan)
+    if case .custom(_, _, let willMigrate?, _) = stage.stage {
+      try runClosure(willMigrate, "willMigrate", stage.from.schema)
+    }
+    try step("the change of schema") {
+      try connection.perform { session in
+        try StageCheck.checkRows(stage, difference, session)
+        try change(session, difference)
+      }
+    }
+    if case .custom(_, _, _, let didMigrate?) = stage.stage {
+      try runClosure(didMigrate, "didMigrate", stage.to.schema)
+    }
+  }
+
+  /// Pending changes are saved when the closure returns, and discarded when it throws.
+  private func runClosure(
+    _ closure: (ModelContext) throws -> Void, _ phase: String, _ schema: Schema
+  ) throws(InstarError) {
+    try step(phase) {
+      let context = try ModelContext.forStage(schema: schema, connection: connection, phase: phase)
+      try closure(context)
+      try context.save()
+    }
+  }
+
+  private func change(_ session: SQLSession, _ difference: SchemaDifference) throws {
+    let change = LayoutChange(from: stage.from.layout, to: stage.to.layout, difference)
+    try session.transaction {
+      for statement in change.statements { try session.run(statement) }
+      try renumberHistory(session)
+      let structure = try StoreStructure.read(session.database, format: .coredata)
+      let differences = structure.differences(from: stage.to.layout.structure)
+      guard differences.isEmpty else {
+        throw InstarError(
+          .unexpectedStructure, "cannot migrate from \(from) to \(to)",
+          cause: "the store is not built like \(to) after the change of schema:\n"
+            + differences.joined(separator: "\n"))
+      }
+    }
+  }
+
+  /// The history of a store names entities by number too (section 9). Not every store has one.
+  private func renumberHistory(_ session: SQLSession) throws {
+    let moved = stage.to.layout.entities.compactMap { entity -> (Int, Int)? in
+      guard let before = stage.from.layout.entity(named: entity.name),
+        before.number != entity.number
+      else { return nil }
+      return (before.number, entity.number)
+    }
+    guard !moved.isEmpty,
+      try session.integer(
+        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
+    else { return }
+    try session.run(
+      LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
+  }
+
+  /// Gives an error of any kind the stage and step it happened in.
+  private func step(_ name: String, _ body: () throws -> Void) throws(InstarError) {
+    do {
+      try body()
+    } catch {
+      let what = "cannot migrate from \(from) to \(to)"
+      let stage = "\(from) → \(to) (\(place)), \(name)"
+      let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
+      throw known.map { $0.about("\(what): \($0.what)", stage: stage) }
+        ?? InstarError(
+          .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
+          next: "mend the plan, build the plugin again and drop it in")
+    }
+  }
+}
+
+extension Duration {
+  var wholeMicroseconds: Int64 {
+    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+  }
+}

@@ -1,0 +1,125 @@
+package import InstarModel
+package import InstarSchema
+package import InstarStore
+package import InstarWire
+
+/// A migration plan as its types declare it, checked: its versions in order, each laid out, and its stages.
+package struct PlanDefinition {
+  package let name: String
+  /// Oldest first.
+  package let versions: [Version]
+  private let stages: [MigrationStage]
+
+  package struct Version {
+    package let schema: Schema
+    package let layout: CoreDataLayout
+  }
+
+  /// A stage between two versions of this plan.
+  package struct Stage {
+    package let from: Version
+    package let to: Version
+    package let stage: MigrationStage
+
+    package var manifest: StageManifest {
+      let kind: StageManifest.Kind =
+        switch stage {
+        case .lightweight: .lightweight
+        case .custom: .custom
+        }
+      return StageManifest(from: from.schema.version, to: to.schema.version, kind: kind)
+    }
+  }
+
+  /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version at fault. No store is
+  ///   involved.
+  package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
+    let name = "\(plan)"
+    let what = "cannot use plan \(name)"
+    var versions: [Version] = []
+    for versioned in plan.schemas {
+      let schema = Schema(versionedSchema: versioned)
+      if let problem = schema.modelProblems().first { throw problem.about("\(what): \(problem.what)") }
+      if let twin = versions.first(where: { $0.schema.version == schema.version }) {
+        throw InstarError(
+          .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
+          next: "give each VersionedSchema its own versionIdentifier")
+      }
+      versions.append(Version(schema: schema, layout: try CoreDataLayout(schema: schema)))
+    }
+    guard !versions.isEmpty else {
+      throw InstarError(.invalidPlan, what, cause: "it has no schemas")
+    }
+    versions.sort { $0.schema.version < $1.schema.version }
+    let known = Set(versions.map(\.schema.version))
+    var starts: Set<Schema.Version> = []
+    for stage in plan.stages {
+      let from = stage.fromVersion.versionIdentifier
+      let to = stage.toVersion.versionIdentifier
+      for version in [from, to] where !known.contains(version) {
+        throw InstarError(
+          .invalidPlan, what,
+          cause: "its stage from \(from) to \(to) names version \(version), which is not among its schemas",
+          next: "add the schema of \(version) to `schemas`")
+      }
+      guard from < to else {
+        throw InstarError(
+          .invalidPlan, what, cause: "its stage from \(from) to \(to) does not lead to a later version")
+      }
+      guard starts.insert(from).inserted else {
+        throw InstarError(
+          .invalidPlan, what, cause: "two of its stages start at \(from)",
+          next: "leave one way from each version to the next")
+      }
+    }
+    self.name = name
+    self.versions = versions
+    self.stages = plan.stages
+  }
+
+  package func version(_ version: Schema.Version) -> Version? {
+    versions.first { $0.schema.version == version }
+  }
+
+  /// The stages that lead from a version to the last one, in the order in which they run; none for the last.
+  ///
+  /// - Throws: `noMigrationPath`, naming the version after which no stage leads on.
+  package func path(from start: Schema.Version) throws(InstarError) -> [Stage] {
+    let what = "cannot migrate from \(start) by plan \(name)"
+    guard var current = version(start), let last = versions.last else {
+      throw InstarError(.unknownVersion, what, cause: "the plan has no version \(start)")
+    }
+    var path: [Stage] = []
+    while current.schema.version != last.schema.version {
+      let from = current.schema.version
+      guard let stage = stages.first(where: { $0.fromVersion.versionIdentifier == from }),
+        let next = version(stage.toVersion.versionIdentifier)
+      else {
+        throw InstarError(
+          .noMigrationPath, what,
+          cause: "no stage leads on from \(from); the last version is \(last.schema.version)",
+          next: "add a stage that starts at \(from)")
+      }
+      path.append(Stage(from: current, to: next, stage: stage))
+      current = next
+    }
+    return path
+  }
+
+  package var manifest: PlanManifest {
+    PlanManifest(
+      name: name,
+      versions: versions.map {
+        let structure = $0.layout.structure
+        return VersionManifest(
+          schema: $0.schema, structure: structure, fingerprint: structure.fingerprint)
+      },
+      stages: stages.compactMap { stage in
+        guard let from = version(stage.fromVersion.versionIdentifier),
+          let to = version(stage.toVersion.versionIdentifier)
+        else { return nil }
+        return Stage(from: from, to: to, stage: stage).manifest
+      }
+      .sorted { $0.from < $1.from })
+  }
+}

@@ -1,0 +1,33 @@
+public import InstarSchema
+public import InstarWire
+
+/// What runs plugins for the keeper. Whatever it says is shown to people and believed by nobody.
+public protocol PluginHost: Sendable {
+  func describe(plugin: String) throws(InstarError) -> PluginManifest
+
+  func plan(
+    _ plan: String, from version: Schema.Version, plugin: String
+  ) throws(InstarError) -> MigrationPlan
+
+  /// Brings a clone to the last version of a plan.
+  ///
+  /// When the call returns or throws, nothing that it started runs any more.
+  ///
+  /// - Parameter onEvent: Called with each event. If it throws, the work ends with that error.
+  func migrate(
+    _ work: CloneWork, onEvent: (WorkerEvent) throws(InstarError) -> Void
+  ) throws(InstarError)
+}
+
+/// One clone to be worked on.
+public struct CloneWork: Sendable, Hashable {
+  public var plugin: String
+  public var plan: String
+  public var from: Schema.Version
+  /// The only folder that the work may write.
+  public var cloneFolder: String
+  public var clone: String
+  public var sqlDebugLevel: Int
+  /// How long one stage may take, and how long until the first one begins.
+  public var stageTimeLimit: Duration
+}

@@ -1,0 +1,262 @@
+import CInstar
+public import Foundation
+import Glibc
+public import InstarSchema
+import Synchronization
+
+/// A program that this process has started, in a process group of its own.
+///
+/// States: running → ended (its pidfd polls readable) → reaped (`termination` is known). Invariants:
+/// - a signal goes to the group only before the child is reaped: until then its number, and so the group's, cannot come to
+///   mean another process;
+/// - nothing of the group outlives the reaping: what is left of it is killed first;
+/// - a child that nobody waited for is killed and reaped when the last reference goes.
+public final class ChildProcess: Sendable {
+  /// Where the child's standard output and standard error go.
+  public enum Output: Sendable, Hashable {
+    /// Where this process's go.
+    case inherit
+    /// Nowhere.
+    case null
+    /// To `capturedOutput`: the first and the last part, `limitBytes` in all. Reading never stops, so the child never waits for
+    /// it, and never holds more in memory. With `killsFlood` a child that writes more than the limit is killed.
+    case captured(limitBytes: Int, killsFlood: Bool = false)
+  }
+
+  /// How a child ended.
+  public enum Termination: Sendable, Hashable, CustomStringConvertible {
+    case exited(Int32)
+    case signaled(Int32)
+
+    /// "exited with status 3", "was killed by SIGILL".
+    public var description: String {
+      switch self {
+      case .exited(let status): "exited with status \(status)"
+      case .signaled(let signal): "was killed by \(signalName(signal))"
+      }
+    }
+  }
+
+  public let pid: Int32
+  private let processDescriptor: Int32
+  private let termination = Mutex<Termination?>(nil)
+  private let capture: OutputCapture?
+
+  private init(pid: pid_t, processDescriptor: Int32, capture: OutputCapture?) {
+    self.pid = pid
+    self.processDescriptor = processDescriptor
+    self.capture = capture
+  }
+
+  deinit {
+    kill()
+    _ = try? wait()
+    Glibc.close(processDescriptor)
+  }
+
+  /// Starts a program.
+  ///
+  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor but 0–3 is open.
+  ///
+  /// - Parameters:
+  ///   - executable: A path; `PATH` is not searched.
+  ///   - arguments: Without the program's name.
+  ///   - environment: `nil` passes this process's on.
+  ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
+  /// - Throws: `incompleteInstallation` where there is no such program, `internalError` where it cannot be started.
+  public static func start(
+    executable: String, arguments: [String], environment: [String: String]? = nil,
+    channel: Int32? = nil, output: Output = .inherit
+  ) throws(InstarError) -> ChildProcess {
+    let what = "cannot start '\(executable)'"
+    let input = open("/dev/null", O_RDWR | O_CLOEXEC)
+    guard input >= 0 else { throw .systemFailure(what, errno) }
+    defer { Glibc.close(input) }
+
+    var pipe: (read: Int32, write: Int32)?
+    let destinations: (output: Int32, error: Int32)
+    switch output {
+    case .inherit:
+      destinations = (STDOUT_FILENO, STDERR_FILENO)
+    case .null:
+      destinations = (input, input)
+    case .captured:
+      var ends: (Int32, Int32) = (-1, -1)
+      guard instar_pipe(&ends.0, &ends.1) == 0 else { throw .systemFailure(what, errno) }
+      pipe = (ends.0, ends.1)
+      destinations = (ends.1, ends.1)
+    }
+
+    let variables = (environment ?? ProcessInfo.processInfo.environment).map { "\($0)=\($1)" }
+    let spawned = StartingThread.shared.run {
+      withCStrings([executable] + arguments) { arguments in
+        withCStrings(variables) { variables in
+          var pid: pid_t = 0
+          let failure = instar_spawn(
+            executable, arguments, variables, input, destinations.output, destinations.error,
+            channel ?? -1, &pid)
+          return StartingThread.Spawned(failure: failure, pid: pid)
+        }
+      }
+    }
+    if let pipe { Glibc.close(pipe.write) }
+    guard spawned.failure == 0 else {
+      if let pipe { Glibc.close(pipe.read) }
+      throw .systemFailure(
+        what, spawned.failure,
+        code: spawned.failure == ENOENT ? .incompleteInstallation : .internalError)
+    }
+    let pid = spawned.pid
+
+    let processDescriptor = instar_pidfd_open(pid)
+    guard processDescriptor >= 0 else {
+      let reason = errno
+      if let pipe { Glibc.close(pipe.read) }
+      Glibc.kill(-pid, SIGKILL)
+      waitpid(pid, nil, 0)
+      throw .systemFailure("cannot watch over '\(executable)'", reason)
+    }
+    var capture: OutputCapture?
+    if let pipe, case .captured(let limitBytes, let killsFlood) = output {
+      capture = OutputCapture(
+        pipe: pipe.read, processDescriptor: processDescriptor, limitBytes: limitBytes,
+        killsFlood: killsFlood)
+    }
+    return ChildProcess(pid: pid, processDescriptor: processDescriptor, capture: capture)
+  }
+
+  /// Waits until the child has ended, and reaps it. Any number of threads may wait.
+  ///
+  /// - Returns: How it ended; `nil` where the deadline passed first.
+  public func wait(
+    deadline: ContinuousClock.Instant? = nil
+  ) throws(InstarError) -> Termination? {
+    while true {
+      if let known = termination.withLock({ $0 }) { return known }
+      var interest = pollfd(fd: processDescriptor, events: Int16(POLLIN), revents: 0)
+      let ready = poll(&interest, 1, pollTimeoutMilliseconds(until: deadline))
+      if ready > 0 { return try reap() }
+      if ready == 0, let deadline, deadline <= ContinuousClock.now { return nil }
+      let reason = errno
+      if ready < 0, reason != EINTR { throw .systemFailure("cannot wait for process \(pid)", reason) }
+    }
+  }
+
+  /// Sends a signal to the whole process group; does nothing once the child was waited for.
+  public func kill(_ signal: Int32 = SIGKILL) {
+    termination.withLock { termination in
+      guard termination == nil else { return }
+      Glibc.kill(-pid, signal)
+      // The child itself may have left its group.
+      _ = instar_pidfd_send_signal(processDescriptor, signal)
+    }
+  }
+
+  /// Asks the process group to end (SIGTERM), and kills it where it has not ended after the grace.
+  @discardableResult
+  public func terminate(grace: Duration) -> Termination {
+    kill(SIGTERM)
+    if let ended = try? wait(deadline: .now + grace) { return ended }
+    kill(SIGKILL)
+    return (try? wait()) ?? .signaled(SIGKILL)
+  }
+
+  /// What the child has written so far: the first and the last part of it. Complete once it was waited for. Empty unless captured.
+  public var capturedOutput: String { capture?.text ?? "" }
+
+  /// The child has written more than the limit.
+  public var outputExceeded: Bool { capture?.isExceeded ?? false }
+
+  private func reap() throws(InstarError) -> Termination? {
+    let result = try termination.withLock { (termination) throws(InstarError) -> Termination in
+      if let known = termination { return known }
+      // The child is a zombie: its number, and with it the group's, is still its own.
+      Glibc.kill(-pid, SIGKILL)
+      var isSignaled: Int32 = 0
+      var code: Int32 = 0
+      guard instar_pidfd_wait(processDescriptor, &isSignaled, &code) == 0 else {
+        throw .systemFailure("cannot wait for process \(pid)", errno)
+      }
+      let result: Termination = isSignaled == 0 ? .exited(code) : .signaled(code)
+      termination = result
+      return result
+    }
+    capture?.waitUntilComplete()
+    return result
+  }
+}
+
+/// The thread that starts every child, and never ends.
+///
+/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the *thread* that started it for the parent
+/// (prctl(2), PR_SET_PDEATHSIG). Threads of a pool come and go; a worker started from one would die with it.
+private final class StartingThread: Sendable {
+  static let shared = StartingThread()
+
+  private let jobs = Mutex<[@Sendable () -> Void]>([])
+  private let available = DispatchSemaphore(value: 0)
+
+  private init() {
+    let thread = Thread { [self] in
+      while true {
+        available.wait()
+        let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        job?()
+      }
+    }
+    thread.name = "instar-start"
+    thread.stackSize = 256 << 10
+    thread.start()
+  }
+
+  /// What `spawn` returned, once it ran on the thread.
+  func run(_ spawn: @escaping @Sendable () -> Spawned) -> Spawned {
+    let outcome = Outcome()
+    jobs.withLock { $0.append { outcome.finish(spawn()) } }
+    available.signal()
+    return outcome.wait()
+  }
+
+  struct Spawned: Sendable {
+    /// 0, or an `errno`.
+    var failure: Int32
+    var pid: pid_t
+  }
+
+  private final class Outcome: Sendable {
+    private let result = Mutex(Spawned(failure: EAGAIN, pid: 0))
+    private let done = DispatchSemaphore(value: 0)
+
+    func finish(_ spawned: Spawned) {
+      result.withLock { $0 = spawned }
+      done.signal()
+    }
+
+    func wait() -> Spawned {
+      done.wait()
+      return result.withLock { $0 }
+    }
+  }
+}
+
+/// Calls `body` with a C array of C strings that ends in NULL.
+private func withCStrings<Value>(
+  _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>?) -> Value
+) -> Value {
+  var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) }
+  pointers.append(nil)
+  defer { for pointer in pointers { free(pointer) } }
+  return pointers.withUnsafeBufferPointer { body($0.baseAddress) }
+}
+
+/// "SIGILL"; "signal 40" for one without a name.
+private func signalName(_ signal: Int32) -> String {
+  let names: [Int32: String] = [
+    SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGILL: "SIGILL", SIGTRAP: "SIGTRAP",
+    SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE", SIGKILL: "SIGKILL",
+    SIGUSR1: "SIGUSR1", SIGSEGV: "SIGSEGV", SIGUSR2: "SIGUSR2", SIGPIPE: "SIGPIPE",
+    SIGALRM: "SIGALRM", SIGTERM: "SIGTERM", SIGXCPU: "SIGXCPU", SIGXFSZ: "SIGXFSZ",
+    SIGSYS: "SIGSYS",
+  ]
+  return names[signal] ?? "signal \(signal)"
+}

@@ -1,0 +1,120 @@
+public import Foundation
+import Glibc
+public import InstarSchema
+
+/// Files that survive a loss of power: when a call returns, what it did is on disk.
+public enum DurableFile {
+  /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds the old content or the new, whole.
+  ///
+  /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the last step, the fsync of the folder: the new
+  ///   one may be in place then, but may be gone after a crash.
+  public static func write(_ data: Data, to path: String, mode: mode_t) throws(InstarError) {
+    let what = "cannot write '\(path)'"
+    // In the same folder, so that the rename is one step; with a name nobody else uses.
+    let temporary = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
+    let descriptor = open(
+      temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+    guard descriptor >= 0 else { throw failure(what, errno) }
+    var reason = writeAll(data, to: descriptor)
+    // The process's umask does not decide who may read it.
+    if reason == 0, fchmod(descriptor, mode) != 0 { reason = errno }
+    if reason == 0, fsync(descriptor) != 0 { reason = errno }
+    close(descriptor)
+    if reason == 0, rename(temporary, path) != 0 { reason = errno }
+    guard reason == 0 else {
+      unlink(temporary)
+      throw failure(what, reason)
+    }
+    try synchronizeFolder(folder(of: path))
+  }
+
+  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the last line, that rest is ended
+  /// first, so that the new line stands alone.
+  ///
+  /// One process at a time may append to a file.
+  public static func append(line: Data, to path: String, mode: mode_t) throws(InstarError) {
+    let what = "cannot write '\(path)'"
+    let descriptor = open(
+      path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
+    guard descriptor >= 0 else { throw failure(what, errno) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure(what, errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw InstarError(.stateFolderFailed, what, cause: "it is no regular file")
+    }
+    let isNew = status.st_size == 0
+    var text = line
+    if text.last != 0x0A { text.append(0x0A) }
+    if !isNew {
+      var last: UInt8 = 0
+      guard pread(descriptor, &last, 1, status.st_size - 1) == 1 else { throw failure(what, errno) }
+      if last != 0x0A { text.insert(0x0A, at: text.startIndex) }
+    }
+    var reason = writeAll(text, to: descriptor)
+    if reason == 0, fsync(descriptor) != 0 { reason = errno }
+    guard reason == 0 else {
+      // Not half a line: what was there before stays as it was.
+      ftruncate(descriptor, status.st_size)
+      throw failure(what, reason)
+    }
+    if isNew { try synchronizeFolder(folder(of: path)) }
+  }
+
+  /// Deletes the file; nothing happens where there is none.
+  public static func remove(_ path: String) throws(InstarError) {
+    guard unlink(path) == 0 else {
+      let reason = errno
+      if reason == ENOENT { return }
+      throw failure("cannot remove '\(path)'", reason)
+    }
+    try synchronizeFolder(folder(of: path))
+  }
+
+  /// Brings the folder's entries to disk: what was made, renamed or deleted in it.
+  public static func synchronizeFolder(_ folder: String) throws(InstarError) {
+    try synchronize(folder, flags: O_RDONLY | O_DIRECTORY)
+  }
+
+  /// Brings a file's content to disk.
+  ///
+  /// - Important: Opens and closes the file, which drops the POSIX locks that this process has on it: never a store that SQLite has open.
+  public static func synchronizeFile(_ path: String) throws(InstarError) {
+    try synchronize(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  }
+
+  private static func synchronize(_ path: String, flags: Int32) throws(InstarError) {
+    let what = "cannot bring '\(path)' to disk"
+    let descriptor = open(path, flags | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure(what, errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw failure(what, errno) }
+  }
+
+  private static func folder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// 0, or an `errno`.
+  private static func writeAll(_ data: Data, to descriptor: Int32) -> Int32 {
+    data.withUnsafeBytes { bytes -> Int32 in
+      var written = 0
+      while written < bytes.count {
+        let count = Glibc.write(
+          descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+        if count < 0 {
+          if errno == EINTR { continue }
+          return errno
+        }
+        written += count
+      }
+      return 0
+    }
+  }
+
+  private static func failure(_ what: String, _ reason: Int32) -> InstarError {
+    .systemFailure(
+      what, reason, code: reason == ENOSPC || reason == EDQUOT ? .noSpace : .stateFolderFailed)
+  }
+}

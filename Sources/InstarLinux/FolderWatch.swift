@@ -1,0 +1,150 @@
+import Dispatch
+import Glibc
+public import InstarSchema
+import Synchronization
+
+/// Tells what changes in folders (inotify(7)); not in the folders below them.
+///
+/// Told are files that were made, written and closed, moved in or out, or deleted: half as many events as with every single
+/// write. A change made before `add` returned is not told: look into the folder after adding it.
+///
+/// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and there is
+/// nothing in `folders`.
+public final class FolderWatch: Sendable {
+  public enum Event: Sendable, Hashable {
+    /// Something of that name was made, changed, moved or deleted.
+    case changed(folder: String, name: String)
+    /// The folder itself was deleted, moved, or unmounted; it is watched no more.
+    case removed(folder: String)
+    /// Events were lost: look into every folder.
+    case overflow
+  }
+
+  /// One reader. Ends with `close()`.
+  public let events: AsyncStream<Event>
+
+  private struct State {
+    var folders: [Int32: String] = [:]
+    var isClosed = false
+  }
+
+  private static let mask = UInt32(
+    IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF
+      | IN_MOVE_SELF | IN_ONLYDIR)
+
+  private let descriptor: Int32
+  private let state = Mutex(State())
+  /// Not marked Sendable; only `cancel()` is called on it after `init`, which any thread may.
+  nonisolated(unsafe) private let source: any DispatchSourceRead
+  private let continuation: AsyncStream<Event>.Continuation
+
+  public init() throws(InstarError) {
+    descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+    guard descriptor >= 0 else {
+      throw .systemFailure(
+        "cannot watch folders", errno, code: .watchFailed,
+        next: "see fs.inotify.max_user_instances in sysctl(8)")
+    }
+    (events, continuation) = AsyncStream.makeStream(of: Event.self)
+    source = DispatchSource.makeReadSource(
+      fileDescriptor: descriptor, queue: DispatchQueue(label: "instar.folder-watch"))
+    let descriptor = descriptor
+    source.setCancelHandler { Glibc.close(descriptor) }
+    source.setEventHandler { [weak self] in self?.readEvents() }
+    source.resume()
+  }
+
+  deinit { close() }
+
+  /// Watches a folder; once more does nothing.
+  ///
+  /// - Throws: `watchFailed` where it is no folder, cannot be read, or the system's limit of watches is reached.
+  public func add(_ folder: String) throws(InstarError) {
+    // Under the lock, so that the first event of the new watch finds its folder.
+    let failure = state.withLock { state -> Int32 in
+      if state.isClosed { return EBADF }
+      let watch = inotify_add_watch(descriptor, folder, Self.mask)
+      if watch < 0 { return errno }
+      state.folders[watch] = folder
+      return 0
+    }
+    switch failure {
+    case 0: return
+    case ENOSPC:
+      throw InstarError(
+        .watchFailed, "cannot watch folder '\(folder)'",
+        cause: "the system's limit of inotify watches is reached",
+        next: "raise fs.inotify.max_user_watches, sysctl(8)")
+    default:
+      throw .systemFailure("cannot watch folder '\(folder)'", failure, code: .watchFailed)
+    }
+  }
+
+  /// Watches a folder no more; does nothing where it is not watched.
+  public func remove(_ folder: String) {
+    state.withLock { state in
+      for (watch, watched) in state.folders where watched == folder {
+        state.folders[watch] = nil
+        inotify_rm_watch(descriptor, watch)
+      }
+    }
+  }
+
+  public func close() {
+    let wasClosed = state.withLock { state in
+      defer {
+        state.isClosed = true
+        state.folders = [:]
+      }
+      return state.isClosed
+    }
+    guard !wasClosed else { return }
+    // Closes the descriptor, once no handler is running any more.
+    source.cancel()
+    continuation.finish()
+  }
+
+  private func readEvents() {
+    withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 8) { buffer in
+      while true {
+        let count = state.withLock { state in
+          state.isClosed ? 0 : read(descriptor, buffer.baseAddress, buffer.count)
+        }
+        guard count > 0 else { return }
+        deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      }
+    }
+  }
+
+  private func deliver(_ records: UnsafeRawBufferPointer) {
+    let headerBytes = MemoryLayout<inotify_event>.size
+    var position = 0
+    while position + headerBytes <= records.count {
+      // wd, mask, cookie, len: four words, then `len` bytes of name, padded with NUL.
+      let watch = records.loadUnaligned(fromByteOffset: position, as: Int32.self)
+      let mask = records.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
+      let nameBytes = Int(records.loadUnaligned(fromByteOffset: position + 12, as: UInt32.self))
+      let end = position + headerBytes + nameBytes
+      guard end <= records.count else { return }
+      let name = records[position + headerBytes..<end].prefix { $0 != 0 }
+      position = end
+      if let event = event(watch: watch, mask: mask, name: String(decoding: name, as: UTF8.self)) {
+        continuation.yield(event)
+      }
+    }
+  }
+
+  private func event(watch: Int32, mask: UInt32, name: String) -> Event? {
+    if mask & UInt32(IN_Q_OVERFLOW) != 0 { return .overflow }
+    return state.withLock { state in
+      guard let folder = state.folders[watch] else { return nil }
+      if mask & UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED) != 0 {
+        state.folders[watch] = nil
+        // After a move the watch would go on under the new path.
+        if mask & UInt32(IN_MOVE_SELF) != 0 { inotify_rm_watch(descriptor, watch) }
+        return .removed(folder: folder)
+      }
+      return .changed(folder: folder, name: name)
+    }
+  }
+}

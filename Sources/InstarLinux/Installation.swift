@@ -1,0 +1,124 @@
+import Foundation
+import Glibc
+public import InstarSchema
+
+/// Where the parts of Instar are, seen from the program that runs.
+///
+/// | part | installed | in a SwiftPM build folder |
+/// |---|---|---|
+/// | keeper, worker | `/usr/libexec/instar/` | beside the program |
+/// | `libInstar.so` | `/usr/lib/instar/` | beside the program |
+/// | modules and macros of the SDK | `/usr/lib/instar/sdk/` | beside the program: `Modules/`, `InstarMacros-tool` |
+///
+/// "Installed" is what a program in `/usr/bin`, `/usr/sbin` or `/usr/libexec/instar` takes itself for. `INSTAR_BUILD_DIR` in the environment names a build folder to
+/// use instead.
+public struct Installation: Sendable, Hashable {
+  public var keeper: String
+  public var worker: String
+  public var library: String
+  /// The folder of the Swift runtime that this process has loaded; `nil` where it is linked in.
+  public var swiftRuntimeFolder: String?
+  /// What a plugin is compiled against.
+  public var modulesFolder: String
+  public var macroExecutable: String
+
+  public init(
+    keeper: String, worker: String, library: String, swiftRuntimeFolder: String?,
+    modulesFolder: String, macroExecutable: String
+  ) {
+    self.keeper = keeper
+    self.worker = worker
+    self.library = library
+    self.swiftRuntimeFolder = swiftRuntimeFolder
+    self.modulesFolder = modulesFolder
+    self.macroExecutable = macroExecutable
+  }
+
+  /// Finds the parts that runs need. Those that only building a plugin needs: `requireSDK()`.
+  ///
+  /// - Throws: `incompleteInstallation`, with the paths of what is missing.
+  public static func locate() throws(InstarError) -> Installation {
+    let installation: Installation
+    if let folder = ProcessInfo.processInfo.environment["INSTAR_BUILD_DIR"], !folder.isEmpty {
+      installation = Installation(buildFolder: absolutePath(folder))
+    } else {
+      let program = try pathOfThisProgram()
+      let folder = URL(fileURLWithPath: program).deletingLastPathComponent().path
+      installation =
+        ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/libexec/instar"].contains(folder)
+        ? .installed : Installation(buildFolder: folder)
+    }
+    try installation.require([installation.keeper, installation.worker, installation.library])
+    return installation
+  }
+
+  /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
+  public func requireSDK() throws(InstarError) {
+    try require([modulesFolder, macroExecutable, library])
+  }
+
+  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`; else, for root,
+  /// `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
+  public static var defaultStateFolder: String {
+    let environment = ProcessInfo.processInfo.environment
+    func folder(_ variable: String) -> String? {
+      environment[variable].flatMap { $0.isEmpty ? nil : absolutePath($0) }
+    }
+    if let folder = folder("INSTAR_STATE_DIR") { return folder }
+    if geteuid() == 0 { return "/var/lib/instar" }
+    if let folder = folder("XDG_STATE_HOME") { return folder + "/instar" }
+    return NSHomeDirectory() + "/.local/state/instar"
+  }
+
+  private init(buildFolder: String) {
+    self.init(
+      keeper: buildFolder + "/instar-keeper", worker: buildFolder + "/instar-worker",
+      library: buildFolder + "/libInstar.so", swiftRuntimeFolder: Self.loadedRuntimeFolder(),
+      modulesFolder: buildFolder + "/Modules", macroExecutable: buildFolder + "/InstarMacros-tool")
+  }
+
+  private static var installed: Installation {
+    Installation(
+      keeper: "/usr/libexec/instar/instar-keeper", worker: "/usr/libexec/instar/instar-worker",
+      library: "/usr/lib/instar/libInstar.so", swiftRuntimeFolder: loadedRuntimeFolder(),
+      modulesFolder: "/usr/lib/instar/sdk/Modules",
+      macroExecutable: "/usr/lib/instar/sdk/InstarMacros-tool")
+  }
+
+  private func require(_ paths: [String]) throws(InstarError) {
+    let missing = paths.filter { access($0, F_OK) != 0 }
+    guard missing.isEmpty else {
+      throw InstarError(
+        .incompleteInstallation, "cannot find all parts of Instar",
+        cause: "missing: " + missing.map { "'\($0)'" }.joined(separator: ", "),
+        next: "install the package again, run 'swift build' for all products, or set INSTAR_BUILD_DIR")
+    }
+  }
+
+  private static func absolutePath(_ path: String) -> String {
+    URL(fileURLWithPath: path).standardizedFileURL.path
+  }
+
+  private static func pathOfThisProgram() throws(InstarError) -> String {
+    guard let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    else {
+      throw InstarError(
+        .incompleteInstallation, "cannot find all parts of Instar",
+        cause: "/proc/self/exe does not tell where this program is",
+        next: "mount /proc, or set INSTAR_BUILD_DIR")
+    }
+    return path
+  }
+
+  private static func loadedRuntimeFolder() -> String? {
+    guard let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8) else {
+      return nil
+    }
+    for line in maps.split(separator: "\n") where line.hasSuffix("/libswiftCore.so") {
+      if let path = line.firstIndex(of: "/") {
+        return URL(fileURLWithPath: String(line[path...])).deletingLastPathComponent().path
+      }
+    }
+    return nil
+  }
+}

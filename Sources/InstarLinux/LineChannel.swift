@@ -1,0 +1,199 @@
+public import Foundation
+import CInstar
+import Glibc
+public import InstarSchema
+import Synchronization
+
+/// One end of a conversation between two processes: lines over a stream socket.
+///
+/// Blocking. Any thread may send; one thread at a time receives (a second one waits its turn). `close()` may be called by any thread
+/// at any time and wakes whoever is blocked.
+///
+/// Invariants: bytes are handed out in the order in which they came, each once; a line that is longer than the limit is
+/// never held in memory whole; after `close()` nothing is sent or received; the descriptor stays allocated until the last
+/// reference goes, so that its number cannot come to mean something else under a thread that is still in a call.
+public final class LineChannel: Sendable {
+  public enum Received: Sendable, Hashable {
+    /// One line, without its newline.
+    case line(Data)
+    /// The other end, or this one, is closed. The start of a line that was cut off is dropped.
+    case closed
+    /// The deadline has passed.
+    case timedOut
+  }
+
+  /// 16 MiB.
+  public static let defaultLineLimitBytes = 16 << 20
+
+  /// For poll(2).
+  public let descriptor: Int32
+  private let lineLimitBytes: Int
+  private let incoming = Mutex(Incoming())
+  private let outgoing = Mutex(())
+  private let isClosed = Atomic<Bool>(false)
+
+  /// Takes the descriptor, a connected stream socket, over: it is closed with the channel.
+  ///
+  /// - Parameter lineLimitBytes: The longest line that is received, without its newline.
+  public init(descriptor: Int32, lineLimitBytes: Int = LineChannel.defaultLineLimitBytes) {
+    self.descriptor = descriptor
+    self.lineLimitBytes = lineLimitBytes
+  }
+
+  deinit {
+    Glibc.close(descriptor)
+  }
+
+  /// A new conversation: this process's end, and the descriptor that a child gets as its `channel`. Both are close-on-exec. The
+  /// caller closes the child's descriptor once the child is started; otherwise the end of the child is never noticed.
+  public static func pair(
+    lineLimitBytes: Int = LineChannel.defaultLineLimitBytes
+  ) throws(InstarError) -> (channel: LineChannel, childDescriptor: Int32) {
+    var ours: Int32 = -1
+    var theirs: Int32 = -1
+    guard instar_stream_pair(&ours, &theirs) == 0 else {
+      throw .systemFailure("cannot make a pair of sockets", errno)
+    }
+    return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
+  }
+
+  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it; waits while the other
+  /// end does not read. Lines of several threads do not mix.
+  ///
+  /// - Throws: `interrupted` where the conversation is over.
+  public func send(_ line: Data) throws(InstarError) {
+    var line = line
+    if line.last != 0x0A { line.append(0x0A) }
+    let failure = outgoing.withLock { _ -> Int32 in
+      line.withUnsafeBytes { bytes -> Int32 in
+        var sent = 0
+        while sent < bytes.count {
+          if isClosed.load(ordering: .acquiring) { return EPIPE }
+          // No SIGPIPE: the end of the other process is an error of this call, not of this process.
+          let count = Glibc.send(
+            descriptor, bytes.baseAddress.map { $0 + sent }, bytes.count - sent,
+            Int32(MSG_NOSIGNAL))
+          if count >= 0 {
+            sent += count
+          } else if errno == EAGAIN {
+            var interest = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            _ = poll(&interest, 1, -1)
+          } else if errno != EINTR {
+            return errno
+          }
+        }
+        return 0
+      }
+    }
+    switch failure {
+    case 0: return
+    case EPIPE, ECONNRESET:
+      throw InstarError(
+        .interrupted, "cannot send a message", cause: "the other process has ended the conversation")
+    default:
+      throw .systemFailure("cannot send a message", failure)
+    }
+  }
+
+  /// Waits for the next line.
+  ///
+  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line that is there.
+  /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over then, for every
+  ///   later call too.
+  public func receive(deadline: ContinuousClock.Instant? = nil) throws(InstarError) -> Received {
+    try incoming.withLock { (incoming) throws(InstarError) -> Received in
+      while true {
+        if isClosed.load(ordering: .acquiring) { return .closed }
+        if let line = incoming.nextLine() {
+          guard line.count <= lineLimitBytes else { throw endForLongLine() }
+          return .line(line)
+        }
+        guard incoming.pendingBytes <= lineLimitBytes else { throw endForLongLine() }
+        if incoming.hasEnded { return .closed }
+
+        var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        let ready = poll(&interest, 1, pollTimeoutMilliseconds(until: deadline))
+        if ready < 0 {
+          let reason = errno
+          if reason == EINTR { continue }
+          throw .systemFailure("cannot wait for a message", reason)
+        }
+        if ready == 0 {
+          if let deadline, deadline <= ContinuousClock.now { return .timedOut }
+          continue
+        }
+        let reason = incoming.fill(from: descriptor)
+        switch reason {
+        case 0, EINTR, EAGAIN: continue
+        // The other process ended without having read all that was sent to it.
+        case ECONNRESET: incoming.hasEnded = true
+        default: throw .systemFailure("cannot receive a message", reason)
+        }
+      }
+    }
+  }
+
+  /// Ends the conversation: the other process sees its end, and so does whoever is blocked in a call here.
+  public func close() {
+    isClosed.store(true, ordering: .releasing)
+    shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
+  private func endForLongLine() -> InstarError {
+    close()
+    return InstarError(
+      .protocolViolation, "cannot go on with the conversation",
+      cause: "the other process sent a line of more than \(lineLimitBytes) bytes")
+  }
+}
+
+/// What has come and was not handed out yet.
+private struct Incoming {
+  private var bytes: [UInt8] = []
+  /// Where the next line begins.
+  private var start = 0
+  /// No newline is in `start..<searched`.
+  private var searched = 0
+  var hasEnded = false
+
+  var pendingBytes: Int { bytes.count - start }
+
+  mutating func nextLine() -> Data? {
+    let found = bytes.withUnsafeBytes { bytes -> Int? in
+      guard searched < bytes.count, let base = bytes.baseAddress,
+        let newline = memchr(base + searched, 0x0A, bytes.count - searched)
+      else { return nil }
+      return UnsafeRawPointer(newline) - base
+    }
+    guard let end = found else {
+      searched = bytes.count
+      return nil
+    }
+    let line = Data(bytes[start..<end])
+    start = end + 1
+    searched = start
+    if start == bytes.count {
+      // The buffer of a long message is not kept for the short ones that follow.
+      bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 18)
+      start = 0
+      searched = 0
+    }
+    return line
+  }
+
+  /// Takes over what can be read now. Returns 0 or an `errno`.
+  mutating func fill(from descriptor: Int32) -> Int32 {
+    if start > 0 {
+      bytes.removeSubrange(0..<start)
+      searched -= start
+      start = 0
+    }
+    return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { chunk -> Int32 in
+      let count = recv(descriptor, chunk.baseAddress, chunk.count, Int32(MSG_DONTWAIT))
+      if count < 0 { return errno }
+      if count == 0 { hasEnded = true }
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: chunk[..<count]))
+      return 0
+    }
+  }
+}

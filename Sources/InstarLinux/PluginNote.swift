@@ -1,0 +1,183 @@
+import Foundation
+import Glibc
+public import InstarSchema
+
+/// What a plugin says of itself before it is loaded: the ELF note that `#InstarPlugin` puts into it.
+///
+/// The file is read, never loaded, and nothing in it is believed: every offset and length is checked against the
+/// file's size. Layout: elf(5); note "Instar", type 1; its descriptor is the ABI number (32 bits), then lines of UTF-8, padded with NUL: the
+/// Swift version of the SDK that expanded the macro, then the names of the plans.
+public struct PluginNote: Sendable, Hashable {
+  /// The ABI number of plugins that this version of Instar can load.
+  public static let supportedABI: UInt32 = 1
+
+  public var abi: UInt32
+  public var swiftVersion: String
+  public var planNames: [String]
+
+  /// Reads the note of a plugin with any ABI number.
+  ///
+  /// - Throws: `notAPlugin` where the file cannot be read, is no shared library for this machine, or has no note.
+  public static func read(path: String) throws(InstarError) -> PluginNote {
+    // O_NONBLOCK: a FIFO of that name must not hold us up.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard descriptor >= 0 else {
+      throw ELFFile.failure(path, String(cString: strerror(errno)))
+    }
+    defer { close(descriptor) }
+    let file = try ELFFile(path: path, descriptor: descriptor)
+    guard let descriptor = try file.note(name: "Instar", type: 1) else {
+      throw file.failure(
+        "it has no Instar note", next: "end one of its source files in #InstarPlugin(YourPlan.self)")
+    }
+    guard let abi = descriptor.word(at: 0) else { throw file.failure("its Instar note is too short") }
+    let text = descriptor.bytes.dropFirst(4).prefix { $0 != 0 }
+    guard let text = String(validating: text, as: UTF8.self) else {
+      throw file.failure("its Instar note is not UTF-8")
+    }
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: true).map(String.init)
+    guard let swiftVersion = lines.first else { throw file.failure("its Instar note is empty") }
+    return PluginNote(abi: abi, swiftVersion: swiftVersion, planNames: Array(lines.dropFirst()))
+  }
+
+  /// - Throws: `wrongABI`, with both numbers, where this version of Instar cannot load the plugin.
+  public func requireSupportedABI(path: String) throws(InstarError) {
+    guard abi == Self.supportedABI else {
+      throw InstarError(
+        .wrongABI, "cannot use plugin '\(path)'",
+        cause: "it was built for plugin ABI \(abi); this version of Instar loads ABI \(Self.supportedABI)",
+        next: "build it again with this version's 'instarctl plugin build'")
+    }
+  }
+}
+
+/// A shared library for this machine, read piece by piece.
+private struct ELFFile {
+  /// Enough for any linker; a file that claims more is not read through.
+  static let segmentLimit = 1024
+  static let noteLimitBytes: UInt64 = 1 << 20
+
+  private let path: String
+  private let descriptor: Int32
+  private let sizeBytes: UInt64
+  private let segments: Piece
+
+  #if arch(x86_64)
+    private static let machine: UInt16 = 62
+    private static let machineName = "x86_64"
+  #elseif arch(arm64)
+    private static let machine: UInt16 = 183
+    private static let machineName = "aarch64"
+  #endif
+  private static let segmentBytes = 56
+
+  /// Reads and checks the header. The descriptor stays the caller's.
+  init(path: String, descriptor: Int32) throws(InstarError) {
+    self.path = path
+    self.descriptor = descriptor
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw Self.failure(path, "it is no regular file")
+    }
+    sizeBytes = UInt64(max(0, status.st_size))
+    guard sizeBytes >= 64 else { throw Self.failure(path, "it is no 64-bit ELF file") }
+    let header = try Self.read(path, descriptor, sizeBytes, offset: 0, count: 64)
+    // 0x7F "ELF", 64-bit, little-endian.
+    guard header.bytes.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]) else {
+      throw Self.failure(path, "it is no 64-bit ELF file")
+    }
+    guard header.half(at: 16) == 3 else { throw Self.failure(path, "it is no shared library") }
+    guard header.half(at: 18) == Self.machine else {
+      throw Self.failure(path, "it is not built for this machine (\(Self.machineName))")
+    }
+    guard let table = header.long(at: 32), header.half(at: 54) == UInt16(Self.segmentBytes),
+      let count = header.half(at: 56), count <= Self.segmentLimit
+    else { throw Self.failure(path, "its ELF header is damaged") }
+    segments = try Self.read(
+      path, descriptor, sizeBytes, offset: table, count: UInt64(count) * UInt64(Self.segmentBytes))
+  }
+
+  /// The descriptor of the first note of that name and type, `nil` where there is none.
+  func note(name: String, type: UInt32) throws(InstarError) -> Piece? {
+    let wanted = Array(name.utf8) + [0]
+    for start in stride(from: 0, to: segments.bytes.count, by: Self.segmentBytes) {
+      let isNote = segments.word(at: start) == 4
+      guard isNote, let offset = segments.long(at: start + 8),
+        let count = segments.long(at: start + 32), let alignment = segments.long(at: start + 48)
+      else { continue }
+      guard count <= Self.noteLimitBytes else { throw failure("one of its notes is too long") }
+      let piece = try Self.read(path, descriptor, sizeBytes, offset: offset, count: count)
+      if let found = piece.note(name: wanted, type: type, alignment: alignment == 8 ? 8 : 4) {
+        return found
+      }
+    }
+    return nil
+  }
+
+  func failure(_ cause: String, next: String? = nil) -> InstarError {
+    Self.failure(path, cause, next: next)
+  }
+
+  static func failure(_ path: String, _ cause: String, next: String? = nil) -> InstarError {
+    InstarError(
+      .notAPlugin, "cannot use '\(path)' as a plugin", cause: cause,
+      next: next ?? "build it with 'instarctl plugin build'")
+  }
+
+  private static func read(
+    _ path: String, _ descriptor: Int32, _ sizeBytes: UInt64, offset: UInt64, count: UInt64
+  ) throws(InstarError) -> Piece {
+    let (end, isTooLarge) = offset.addingReportingOverflow(count)
+    guard !isTooLarge, end <= sizeBytes else { throw failure(path, "it is cut short") }
+    var bytes = [UInt8](repeating: 0, count: Int(count))
+    var have = 0
+    while have < bytes.count {
+      let got = bytes.withUnsafeMutableBytes {
+        pread(descriptor, $0.baseAddress.map { $0 + have }, $0.count - have, off_t(offset) + off_t(have))
+      }
+      if got < 0, errno == EINTR { continue }
+      // Cut short while it was being read.
+      guard got > 0 else { throw failure(path, "it is cut short") }
+      have += got
+    }
+    return Piece(bytes: bytes)
+  }
+}
+
+/// Some bytes of the file, read as little-endian numbers; `nil` beyond their end.
+private struct Piece {
+  var bytes: [UInt8]
+
+  func half(at offset: Int) -> UInt16? { number(at: offset, byteCount: 2).map { UInt16($0) } }
+  func word(at offset: Int) -> UInt32? { number(at: offset, byteCount: 4).map { UInt32($0) } }
+  func long(at offset: Int) -> UInt64? { number(at: offset, byteCount: 8) }
+
+  private func number(at offset: Int, byteCount: Int) -> UInt64? {
+    guard offset >= 0, offset <= bytes.count - byteCount else { return nil }
+    return bytes[offset..<offset + byteCount].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// Goes through a segment of notes: each is the lengths of name and descriptor and a type, then both, each padded.
+  func note(name: [UInt8], type: UInt32, alignment: Int) -> Piece? {
+    var position = 0
+    while let nameBytes = word(at: position), let descriptorBytes = word(at: position + 4),
+      let found = word(at: position + 8)
+    {
+      let nameStart = position + 12
+      // 32-bit lengths cannot overflow a 64-bit sum.
+      let nameEnd = nameStart + Int(nameBytes)
+      let descriptorStart = padded(nameEnd, to: alignment)
+      let descriptorEnd = descriptorStart + Int(descriptorBytes)
+      guard descriptorEnd <= bytes.count else { return nil }
+      if found == type, bytes[nameStart..<nameEnd].elementsEqual(name) {
+        return Piece(bytes: Array(bytes[descriptorStart..<descriptorEnd]))
+      }
+      position = padded(descriptorEnd, to: alignment)
+    }
+    return nil
+  }
+
+  private func padded(_ offset: Int, to alignment: Int) -> Int {
+    (offset + alignment - 1) / alignment * alignment
+  }
+}

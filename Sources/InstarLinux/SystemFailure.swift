@@ -1,0 +1,23 @@
+import Glibc
+import InstarSchema
+
+extension InstarError {
+  /// The failure of a system call: `number` is its `errno`, taken before anything else could change it.
+  static func systemFailure(
+    _ what: String, _ number: Int32, code: Code = .internalError, next: String? = nil
+  ) -> InstarError {
+    InstarError(code, what, cause: String(cString: strerror(number)), next: next)
+  }
+}
+
+/// How long poll(2) may sleep until the deadline, in milliseconds: rounded up, so that nobody spins through the last one.
+/// `-1`, for ever, without a deadline; 0 once it has passed.
+func pollTimeoutMilliseconds(until deadline: ContinuousClock.Instant?) -> Int32 {
+  guard let deadline else { return -1 }
+  let left = deadline - ContinuousClock.now
+  guard left > .zero else { return 0 }
+  let (seconds, attoseconds) = left.components
+  // A day at most: a longer wait wakes up once a day and sleeps again.
+  guard seconds < 86_400 else { return 86_400_000 }
+  return Int32(seconds) * 1000 + Int32((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+}

@@ -1,0 +1,15 @@
+import SwiftCompilerPlugin
+import SwiftSyntaxMacros
+
+/// What the compiler talks to: the macros this plugin can expand, found by their type names.
+@main
+struct InstarMacrosPlugin: CompilerPlugin {
+  let providingMacros: [any Macro.Type] = [
+    AttributeMacro.self,
+    InstarPluginMacro.self,
+    ModelMacro.self,
+    PersistedPropertyMacro.self,
+    RelationshipMacro.self,
+    TransientMacro.self,
+  ]
+}

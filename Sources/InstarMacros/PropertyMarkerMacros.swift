@@ -1,0 +1,76 @@
+import SwiftDiagnostics
+public import SwiftSyntax
+public import SwiftSyntaxMacros
+
+// The three markers expand to nothing: `@Model` reads them off the property. What they do
+// themselves is to say so where they have no effect.
+
+/// `@Attribute`: options and the former name of a property that holds a value.
+public struct AttributeMacro: PeerMacro {
+  public static func expansion(
+    of node: AttributeSyntax,
+    providingPeersOf declaration: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    PropertyMarker(node)?.check(declaration, in: context)
+    return []
+  }
+}
+
+/// `@Relationship`: delete rule, inverse and limits of a property that refers to other models.
+public struct RelationshipMacro: PeerMacro {
+  public static func expansion(
+    of node: AttributeSyntax,
+    providingPeersOf declaration: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    PropertyMarker(node)?.check(declaration, in: context)
+    return []
+  }
+}
+
+/// `@Transient`: keeps a property out of the store.
+public struct TransientMacro: PeerMacro {
+  public static func expansion(
+    of node: AttributeSyntax,
+    providingPeersOf declaration: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    PropertyMarker(node)?.check(declaration, in: context)
+    return []
+  }
+}
+
+extension PropertyMarker {
+  /// Reports if the marker has no effect on `declaration`.
+  fileprivate func check(
+    _ declaration: some DeclSyntaxProtocol, in context: some MacroExpansionContext
+  ) {
+    guard let problem = problem(on: declaration, in: context) else { return }
+    context.diagnose(
+      Diagnostic(
+        node: attribute, message: problem,
+        fixIt: .remove(attribute, message: .removeMarker(kind))))
+  }
+
+  private func problem(
+    on declaration: some DeclSyntaxProtocol, in context: some MacroExpansionContext
+  ) -> Problem? {
+    guard
+      let variable = declaration.as(VariableDeclSyntax.self),
+      let name = variable.bindings.first?.name
+    else { return .markerOnOtherDeclaration(kind) }
+    if !variable.isInstanceProperty {
+      return .markerOnStaticProperty(kind, property: name)
+    }
+    if !variable.storesValue {
+      return .markerOnComputedProperty(kind, property: name)
+    }
+    if variable.isLazy {
+      return .markerOnLazyProperty(kind, property: name)
+    }
+    let isInModel =
+      context.lexicalContext.first?.as(ClassDeclSyntax.self)?.attributes.contains(named: "Model")
+    return isInModel == true ? nil : .markerOutsideModel(kind)
+  }
+}

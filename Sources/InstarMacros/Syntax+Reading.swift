@@ -1,0 +1,149 @@
+import SwiftSyntax
+
+extension SyntaxProtocol {
+  /// The white space in front of the node on its line; `nil` if it does not begin a line.
+  var indentation: String? {
+    let lines = leadingTrivia.description.split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.count > 1 ? lines.last.map(String.init) : nil
+  }
+}
+
+extension AttributeSyntax {
+  /// The attribute's name without a module in front of it: `Model` for both `@Model` and
+  /// `@Instar.Model`.
+  var simpleName: String? {
+    if let identifier = attributeName.as(IdentifierTypeSyntax.self) {
+      return identifier.name.text
+    }
+    return attributeName.as(MemberTypeSyntax.self)?.name.text
+  }
+}
+
+extension AttributeListSyntax {
+  func contains(named name: String) -> Bool {
+    contains { element in
+      if case .attribute(let attribute) = element { attribute.simpleName == name } else { false }
+    }
+  }
+}
+
+extension DeclModifierListSyntax {
+  func contains(_ keywords: Keyword...) -> Bool {
+    contains { modifier in
+      // `private(set)` says nothing about who may read.
+      modifier.detail == nil && keywords.contains { modifier.name.tokenKind == .keyword($0) }
+    }
+  }
+
+  /// What a member needs in front of it to be as visible as its type, with a space behind.
+  ///
+  /// The requirements of a protocol must be as visible as the type that conforms. Below `package`,
+  /// a member without a modifier is.
+  var memberAccess: String {
+    if contains(.public, .open) {
+      "public "
+    } else if contains(.package) {
+      "package "
+    } else {
+      ""
+    }
+  }
+}
+
+extension VariableDeclSyntax {
+  var isInstanceProperty: Bool { !modifiers.contains(.static, .class) }
+  var isLazy: Bool { modifiers.contains(.lazy) }
+
+  /// Whether any of its bindings has memory of its own, rather than a getter.
+  var storesValue: Bool { bindings.contains { !$0.isComputed } }
+
+  /// `weak`, `unowned` or `unowned(unsafe)`, if the variable is one of these.
+  var referenceModifier: DeclModifierSyntax? {
+    modifiers.first { [.keyword(.weak), .keyword(.unowned)].contains($0.name.tokenKind) }
+  }
+
+  /// The markers on the variable, in source order.
+  var markers: [PropertyMarker] {
+    attributes.compactMap { element in
+      if case .attribute(let attribute) = element { PropertyMarker(attribute) } else { nil }
+    }
+  }
+}
+
+extension PatternBindingSyntax {
+  /// The declared name without backticks; `nil` for a tuple or wildcard pattern.
+  var name: String? {
+    pattern.as(IdentifierPatternSyntax.self)?.identifier.identifier?.name
+  }
+
+  /// Whether the binding is computed: has any accessor but observers.
+  var isComputed: Bool {
+    switch accessorBlock?.accessors {
+    case nil: false
+    case .getter: true
+    case .accessors(let accessors): !accessors.allSatisfy(\.isObserver)
+    }
+  }
+
+  var hasObservers: Bool {
+    if case .accessors(let accessors) = accessorBlock?.accessors {
+      accessors.contains(where: \.isObserver)
+    } else {
+      false
+    }
+  }
+}
+
+extension AccessorDeclSyntax {
+  fileprivate var isObserver: Bool {
+    [.keyword(.willSet), .keyword(.didSet)].contains(accessorSpecifier.tokenKind)
+  }
+}
+
+extension TypeSyntax {
+  /// Whether Swift gives a variable of this type `nil` without being told: only where the type is
+  /// written with `?` or `!`, not for `Optional<…>` or a type alias.
+  var isImplicitlyNil: Bool {
+    self.is(OptionalTypeSyntax.self) || self.is(ImplicitlyUnwrappedOptionalTypeSyntax.self)
+  }
+}
+
+extension IfConfigDeclSyntax {
+  /// The members of all clauses, whatever their conditions.
+  fileprivate var members: [MemberBlockItemSyntax] {
+    clauses.flatMap { clause -> [MemberBlockItemSyntax] in
+      if case .decls(let members) = clause.elements { Array(members) } else { [] }
+    }
+  }
+
+  var storedInstanceProperties: [VariableDeclSyntax] {
+    members.flatMap { member -> [VariableDeclSyntax] in
+      if let nested = member.decl.as(IfConfigDeclSyntax.self) {
+        return nested.storedInstanceProperties
+      }
+      guard
+        let variable = member.decl.as(VariableDeclSyntax.self),
+        variable.isInstanceProperty, variable.storesValue, !variable.isLazy,
+        !variable.markers.contains(where: { $0.kind == .transient })
+      else { return [] }
+      return [variable]
+    }
+  }
+
+  fileprivate var containsInitializer: Bool {
+    members.contains(where: \.isOrContainsInitializer)
+  }
+}
+
+extension MemberBlockItemListSyntax {
+  var containsInitializer: Bool {
+    contains(where: \.isOrContainsInitializer)
+  }
+}
+
+extension MemberBlockItemSyntax {
+  fileprivate var isOrContainsInitializer: Bool {
+    decl.is(InitializerDeclSyntax.self)
+      || decl.as(IfConfigDeclSyntax.self)?.containsInitializer == true
+  }
+}

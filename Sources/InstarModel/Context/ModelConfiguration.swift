@@ -1,0 +1,83 @@
+public import Foundation
+public import InstarSchema
+import InstarStore
+import Synchronization
+
+/// Where a container keeps its store.
+///
+/// A configuration of a store in memory and its copies share that store; it lives as long as one of them or a container
+/// of it.
+public struct ModelConfiguration: Identifiable, Hashable, Sendable {
+  public let id: ID
+  public let name: String
+  public let schema: Schema?
+  public let url: URL
+  public let isStoredInMemoryOnly: Bool
+  public let allowsSave: Bool
+  private let identity: Identity
+
+  public struct ID: Hashable, Sendable {
+    fileprivate let identity: ObjectIdentifier
+  }
+
+  /// A store in a file.
+  public init(_ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true) {
+    self.init(name, schema, url, isInMemory: false, allowsSave)
+  }
+
+  /// A store in memory, or in the default place: `default.store` in the user's data folder.
+  public init(
+    _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false,
+    allowsSave: Bool = true
+  ) {
+    let folder = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
+      .first ?? URL(filePath: FileManager.default.currentDirectoryPath)
+    self.init(
+      name, schema,
+      isStoredInMemoryOnly
+        ? URL(filePath: "/dev/null") : folder.appending(path: "\(name ?? "default").store"),
+      isInMemory: isStoredInMemoryOnly, allowsSave)
+  }
+
+  private init(
+    _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool
+  ) {
+    let identity = Identity()
+    id = ID(identity: ObjectIdentifier(identity))
+    self.identity = identity
+    self.name = name ?? "default"
+    self.schema = schema
+    self.url = url
+    isStoredInMemoryOnly = isInMemory
+    self.allowsSave = allowsSave
+  }
+
+  public static func == (left: ModelConfiguration, right: ModelConfiguration) -> Bool {
+    left.identity === right.identity
+  }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
+
+  /// The one connection of a store in memory.
+  func memoryConnection() throws(InstarError) -> StoreConnection {
+    try identity.connection()
+  }
+
+  private final class Identity: Sendable {
+    private let made = Mutex<StoreConnection?>(nil)
+
+    func connection() throws(InstarError) -> StoreConnection {
+      let result: Result<StoreConnection, InstarError> = made.withLock { made in
+        if let made { return .success(made) }
+        do throws(InstarError) {
+          let connection = try StoreConnection(inMemory: nil)
+          made = connection
+          return .success(connection)
+        } catch {
+          return .failure(error)
+        }
+      }
+      return try result.get()
+    }
+  }
+}

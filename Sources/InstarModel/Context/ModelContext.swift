@@ -1,0 +1,570 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// The models of one container that one piece of code works with: fetched, inserted, changed, deleted, then saved together.
+///
+/// One row is one object within a context. A context belongs to the thread that uses it. Nothing is written before
+/// `save()`, which writes everything in one transaction.
+///
+/// Invariants: `registered` holds, unretained, the storage of every living model of this context that has a row; a
+/// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed` and
+/// `deleted`, so that no change is lost with the last reference to its object.
+public final class ModelContext {
+  public let container: ModelContainer
+
+  /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
+  public var autosaveEnabled = false
+
+  var store: ModelStore { container.store }
+  /// By the position of the root entity, then by key.
+  private var registered: [[Int64: Unmanaged<ModelStorage>]]
+  private var inserted = OrderedModels()
+  private var changed = OrderedModels()
+  private var deleted = OrderedModels()
+  private var lastTemporaryKey: Int64 = 0
+  /// An error met where nothing could be thrown (a getter); thrown by the next fetch or save.
+  private var deferredError: (any Error)?
+  /// The closure this context was made for ("willMigrate"), as errors name it.
+  let phase: String?
+
+  public init(_ container: ModelContainer) {
+    self.container = container
+    phase = nil
+    registered = Array(repeating: [:], count: container.store.entities.count)
+  }
+
+  init(_ container: ModelContainer, phase: String) {
+    self.container = container
+    self.phase = phase
+    registered = Array(repeating: [:], count: container.store.entities.count)
+  }
+
+  deinit {
+    // Models may outlive their context: they keep the values they have. Their relationships are cut, which also frees
+    // objects that refer to each other.
+    for model in inserted.all { Self.detach(model._modelStorage) }
+    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
+    for storage in storages {
+      storage.context = nil
+      storage.state = .gone
+    }
+    for storage in storages {
+      for slot in storage.slots.indices {
+        switch storage.slots[slot] {
+        case .model, .key: storage.slots[slot] = .null
+        case .models, .unloaded: storage.slots[slot] = .models([])
+        case .null, .integer, .real, .text, .blob: break
+        }
+      }
+    }
+  }
+
+  /// Whether `save()` would write anything.
+  public var hasChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
+
+  public var insertedModelsArray: [any PersistentModel] { inserted.all }
+  public var changedModelsArray: [any PersistentModel] {
+    changed.all.filter { $0._modelStorage.state == .loaded }
+  }
+  public var deletedModelsArray: [any PersistentModel] { deleted.all }
+
+  // MARK: Insert and delete
+
+  /// Adds a new model, and every new model it is related to. `save()` writes their rows.
+  ///
+  /// A model with a unique value that a row has already takes that row's place when it is saved (upsert).
+  public func insert<T: PersistentModel>(_ model: T) {
+    insertAny(model)
+  }
+
+  func insertAny(_ model: any PersistentModel) {
+    var waiting = [model]
+    while let model = waiting.popLast() {
+      let storage = model._modelStorage
+      if storage.context === self {
+        if storage.state == .deleted {
+          deleted.remove(model)
+          storage.state = .loaded
+          if storage.hasChanges { changed.insert(model) }
+        }
+        continue
+      }
+      guard storage.state == .detached else { continue }
+      storage.context = self
+      storage.model = model
+      storage.state = .inserted
+      lastTemporaryKey -= 1
+      storage.key = lastTemporaryKey
+      inserted.insert(model)
+      waiting += adoptRelationships(of: model, storage)
+    }
+  }
+
+  /// Values set by an initializer reach the storage without their inverse: it is set now. Returns the models that have to
+  /// be inserted too.
+  private func adoptRelationships(
+    of model: any PersistentModel, _ storage: ModelStorage
+  ) -> [any PersistentModel] {
+    var related: [any PersistentModel] = []
+    for slot in storage.slots.indices {
+      let others: [any PersistentModel]
+      switch storage.slots[slot] {
+      case .model(let other): others = [other]
+      case .models(let models): others = models
+      default: continue
+      }
+      let inverse = storage.descriptor.inverse(ofSlot: slot)
+      for other in others {
+        if other._modelStorage.context == nil { related.append(other) }
+        if let inverse {
+          other._modelStorage.link(
+            model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
+        }
+      }
+    }
+    return related
+  }
+
+  /// Marks a model for deletion. Its row goes, and its relationships' delete rules run, at the next `save()`.
+  public func delete<T: PersistentModel>(_ model: T) {
+    deleteAny(model)
+  }
+
+  private func deleteAny(_ model: any PersistentModel) {
+    let storage = model._modelStorage
+    guard storage.context === self else { return }
+    switch storage.state {
+    case .inserted:
+      inserted.remove(model)
+      Self.detach(storage)
+    case .fault, .loaded:
+      storage.fill()
+      storage.state = .deleted
+      changed.remove(model)
+      deleted.insert(model)
+    case .detached, .deleted, .gone: break
+    }
+  }
+
+  private static func detach(_ storage: ModelStorage) {
+    storage.context = nil
+    storage.state = .gone
+  }
+
+  func noteChange(of model: any PersistentModel) { changed.insert(model) }
+
+  // MARK: Registered models
+
+  private func root(of entity: ModelEntity) -> Int {
+    entity.layout.superNumber == 0
+      ? entity.position : store.entity(named: entity.layout.root)?.position ?? entity.position
+  }
+
+  private func entity(of storage: ModelStorage) -> ModelEntity? {
+    store.entity(named: storage.descriptor.name)
+  }
+
+  private func register(_ storage: ModelStorage, _ entity: ModelEntity) {
+    registered[root(of: entity)][storage.key] = Unmanaged.passUnretained(storage)
+  }
+
+  /// Called by a storage whose model goes away.
+  func forget(_ storage: ModelStorage) {
+    guard storage.key > 0, let entity = entity(of: storage) else { return }
+    let root = root(of: entity)
+    if registered[root][storage.key]?.toOpaque() == Unmanaged.passUnretained(storage).toOpaque() {
+      registered[root][storage.key] = nil
+    }
+  }
+
+  private func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
+    registered[root(of: entity)][key]?.takeUnretainedValue()
+  }
+
+  /// The model of a row: the living one, or a new one as a fault.
+  private func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
+    if let model = registeredStorage(entity, key)?.model { return model }
+    let storage = ModelStorage(entity.descriptor)
+    storage.key = key
+    storage.state = .fault
+    return makeModel(storage, entity)
+  }
+
+  private func makeModel(_ storage: ModelStorage, _ entity: ModelEntity) -> any PersistentModel {
+    let model = entity.descriptor.type.init(_modelStorage: storage)
+    storage.model = model
+    storage.context = self
+    register(storage, entity)
+    return model
+  }
+
+  // MARK: Fetching
+
+  /// The models that a descriptor asks for.
+  ///
+  /// - Throws: `modelNotInSchema` for a model of another version; `sqlFailed`; an error met by a getter before.
+  public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+    try throwDeferredError()
+    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let pending = descriptor.includePendingChanges ? pendingModels(of: entity) : nil
+    let order = orderClause(descriptor.sortBy, entity)
+    let isLimitedBySQL = pending == nil && descriptor.predicate == nil && order != nil
+    var sql = "SELECT \(entity.selectedColumns) FROM \(entity.layout.table)"
+    if let condition = entity.rowCondition { sql += " WHERE \(condition)" }
+    sql += order ?? ""
+    if isLimitedBySQL, descriptor.fetchLimit != nil || descriptor.fetchOffset != nil {
+      sql += " LIMIT \(descriptor.fetchLimit ?? -1) OFFSET \(descriptor.fetchOffset ?? 0)"
+    }
+    var models = try rows(sql, entity).compactMap { $0 as? T }
+    if isLimitedBySQL { return models }
+    if let pending {
+      models.removeAll { $0._modelStorage.state == .deleted }
+      models += pending.compactMap { $0 as? T }
+    }
+    if let predicate = descriptor.predicate {
+      models = try models.filter { try predicate.evaluate($0) }
+      try throwDeferredError()
+    }
+    if pending != nil || order == nil { models.sort(using: descriptor.sortBy) }
+    let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
+    let count = min(descriptor.fetchLimit ?? Int.max, models.count - start)
+    return Array(models[start..<(start + max(count, 0))])
+  }
+
+  /// How many models a descriptor asks for.
+  public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+    let entity = try store.entity(for: T.self, action: "counted", phase: phase)
+    guard descriptor.predicate == nil, descriptor.fetchLimit == nil,
+      descriptor.fetchOffset == nil,
+      !descriptor.includePendingChanges || pendingModels(of: entity) == nil
+    else { return try fetch(descriptor).count }
+    let condition = entity.rowCondition.map { " WHERE \($0)" } ?? ""
+    return try store.connection.perform { session in
+      Int(try session.integer("SELECT COUNT(*) FROM \(entity.layout.table)\(condition)") ?? 0)
+    }
+  }
+
+  /// The inserted models of an entity, when memory differs from the store for it; else `nil`.
+  private func pendingModels(of entity: ModelEntity) -> [any PersistentModel]? {
+    func belongs(_ model: any PersistentModel) -> Bool {
+      self.entity(of: model._modelStorage).map { entity.layout.numbers.contains($0.layout.number) }
+        ?? false
+    }
+    guard hasChanges else { return nil }
+    let new = inserted.all.filter(belongs)
+    if new.isEmpty, !changed.all.contains(where: belongs), !deleted.all.contains(where: belongs) {
+      return nil
+    }
+    return new
+  }
+
+  /// `ORDER BY` for descriptors that compare a stored value as SQLite does; `nil` where one does not.
+  private func orderClause<T: PersistentModel>(
+    _ sortBy: [SortDescriptor<T>], _ entity: ModelEntity
+  ) -> String? {
+    var terms: [String] = []
+    for descriptor in sortBy {
+      guard let keyPath = descriptor.keyPath,
+        let slot = entity.descriptor.slotsByKeyPath[keyPath],
+        case .attribute(let column, _) = entity.slots[slot], Self.comparesValues(descriptor)
+      else { return nil }
+      terms.append("\(column)\(descriptor.order == .reverse ? " DESC" : "")")
+    }
+    return terms.isEmpty ? "" : " ORDER BY " + terms.joined(separator: ", ")
+  }
+
+  /// Whether a descriptor compares by `<`, and not as people read text (`.localizedStandard`), which SQLite cannot.
+  private static func comparesValues(_ descriptor: SortDescriptor<some Any>) -> Bool {
+    // Foundation keeps the kind of comparison to itself; its reflection names it.
+    let comparison = Mirror(reflecting: descriptor).children.first { $0.label == "comparison" }
+    return comparison.flatMap { Mirror(reflecting: $0.value).children.first?.label }
+      == "comparable"
+  }
+
+  private func rows(_ sql: String, _ entity: ModelEntity, key: Int64? = nil) throws
+    -> [any PersistentModel]
+  {
+    try store.connection.perform { session in
+      let statement = try session.statement(sql)
+      if let key { statement.bind(key, at: 1) }
+      var models: [any PersistentModel] = []
+      while try statement.step() { models.append(try model(at: statement, entity)) }
+      return models
+    }
+  }
+
+  /// The model of the current row. What a living model holds is kept: it may have changes.
+  private func model(
+    at statement: SQLStatement, _ entity: ModelEntity
+  ) throws -> any PersistentModel {
+    let key = statement.integer(at: 0)
+    if let storage = registeredStorage(entity, key), let model = storage.model {
+      if storage.state == .fault { try read(statement, into: storage, entity) }
+      return model
+    }
+    let storage = ModelStorage(entity.descriptor)
+    storage.key = key
+    try read(statement, into: storage, entity)
+    return makeModel(storage, entity)
+  }
+
+  private func read(
+    _ statement: SQLStatement, into storage: ModelStorage, _ entity: ModelEntity
+  ) throws {
+    var column: Int32 = 1
+    for slot in entity.columnSlots {
+      switch entity.slots[slot] {
+      case .attribute(let name, let isOptional):
+        let value = Self.value(of: statement, at: column)
+        if case .null = value, !isOptional {
+          throw InstarError(
+            .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
+            cause: "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(name))",
+            next: "make the property optional in this version of the schema")
+        }
+        storage.slots[slot] = value
+      case .toOne:
+        storage.slots[slot] =
+          statement.storageClass(at: column) == .integer
+          ? .key(statement.integer(at: column)) : .null
+      case .toMany, .none: break
+      }
+      column += 1
+    }
+    for slot in entity.slots.indices {
+      if case .toMany = entity.slots[slot] { storage.slots[slot] = .unloaded }
+    }
+    storage.state = .loaded
+  }
+
+  private static func value(of statement: SQLStatement, at column: Int32) -> Slot {
+    switch statement.storageClass(at: column) {
+    case .null: .null
+    case .integer: .integer(statement.integer(at: column))
+    case .real: .real(statement.real(at: column))
+    case .text: .text(statement.text(at: column))
+    case .blob: .blob(statement.data(at: column))
+    }
+  }
+
+  // MARK: Faults
+
+  func fill(_ storage: ModelStorage) {
+    guard storage.state == .fault, let entity = entity(of: storage) else { return }
+    do {
+      let found = try store.connection.perform { session in
+        let statement = try session.statement(
+          "SELECT \(entity.selectedColumns) FROM \(entity.layout.table) WHERE Z_PK = ?")
+        statement.bind(storage.key, at: 1)
+        guard try statement.step() else { return false }
+        try read(statement, into: storage, entity)
+        statement.reset()
+        return true
+      }
+      guard !found else { return }
+      note(
+        InstarError(
+          .brokenReferences, "cannot read \(entity.layout.name) \(storage.key)",
+          cause: "a relationship refers to it, but there is no such row",
+          next: "set the relationship to nil in willMigrate before using it"))
+    } catch {
+      note(error)
+    }
+    storage.state = .gone
+  }
+
+  func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
+    guard storage.state != .gone else { return }
+    let property = storage.descriptor.properties[slot].name
+    note(
+      InstarError(
+        .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
+        cause: "'\(property)' holds no value of its type"))
+  }
+
+  private func note(_ error: any Error) {
+    if deferredError == nil { deferredError = error }
+  }
+
+  func throwDeferredError() throws {
+    guard let error = deferredError else { return }
+    deferredError = nil
+    throw error
+  }
+
+  // MARK: Relationships
+
+  /// The object at the other end of a to-one relationship.
+  func model(at slot: Int, of storage: ModelStorage, key: Int64) -> (any PersistentModel)? {
+    guard let entity = entity(of: storage),
+      case .toOne(_, let destination, _) = entity.slots[slot],
+      let target = store.entity(named: destination)
+    else { return nil }
+    return model(of: target, key: key)
+  }
+
+  /// The members of a to-many relationship: those in the store, as changed in memory from the other side.
+  func members(of storage: ModelStorage, slot: Int) -> [any PersistentModel] {
+    guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
+      let target = store.entity(named: relationship.relationship.destination)
+    else { return [] }
+    let columns = target.columnNames.map { ", t.\($0)" }.joined()
+    let table = target.layout.table
+    let inverse = storage.descriptor.inverse(ofSlot: slot)
+    do {
+      var models: [any PersistentModel] = []
+      switch relationship.place {
+      case .column: return []
+      case .foreignKey(let column):
+        models = try rows(
+          "SELECT t.Z_PK\(columns) FROM \(table) AS t WHERE t.\(column) = ? ORDER BY t.Z_PK",
+          target, key: storage.key)
+        if inverse == nil { storage.savedMembers[slot] = Self.keys(of: models) }
+      case .joinTable(let name, let own, let other):
+        models = try rows(
+          "SELECT t.Z_PK\(columns) FROM \(name) AS j JOIN \(table) AS t ON t.Z_PK = j.\(other) "
+            + "WHERE j.\(own) = ? ORDER BY t.Z_PK", target, key: storage.key)
+        storage.savedMembers[slot] = Self.keys(of: models)
+      }
+      if let pending = storage.pendingMembers.removeValue(forKey: slot) {
+        models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
+        let present = Set(models.map { ObjectIdentifier($0) })
+        models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
+      }
+      models.removeAll { $0._modelStorage.state == .deleted }
+      return models
+    } catch {
+      note(error)
+      return []
+    }
+  }
+
+  private static func keys(of models: [any PersistentModel]) -> Set<Int64> {
+    Set(models.map { $0._modelStorage.key })
+  }
+
+  // MARK: Saving
+
+  /// Writes all changes in one transaction.
+  ///
+  /// - Throws: an error met by a getter before; `modelValidationFailure` for a required relationship without a value or a
+  ///   `deny` rule; `sqlFailed`. Nothing is then written, and all changes are still pending.
+  public func save() throws {
+    try throwDeferredError()
+    guard hasChanges else { return }
+    try applyDeleteRules()
+    try throwDeferredError()
+    let save = try ModelSave(
+      context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)
+    try save.run()
+    for model in inserted.all + changedModelsArray { settle(model) }
+    for model in deleted.all {
+      forget(model._modelStorage)
+      Self.detach(model._modelStorage)
+    }
+    inserted.removeAll()
+    changed.removeAll()
+    deleted.removeAll()
+  }
+
+  /// After a save: the store holds what the model holds.
+  private func settle(_ model: any PersistentModel) {
+    let storage = model._modelStorage
+    storage.state = .loaded
+    storage.changedSlots.removeAll()
+    storage.pendingMembers.removeAll()
+    guard let entity = entity(of: storage) else { return }
+    for slot in entity.slots.indices {
+      guard case .toMany = entity.slots[slot] else { continue }
+      switch storage.slots[slot] {
+      case .models(let models): storage.savedMembers[slot] = Self.keys(of: models)
+      // Never set by the initializer: empty.
+      case .null:
+        storage.slots[slot] = .models([])
+        storage.savedMembers[slot] = []
+      default: break
+      }
+    }
+    if registeredStorage(entity, storage.key) == nil { register(storage, entity) }
+  }
+
+  /// An inserted model took the place of a row that a living model stands for: that one reads the row anew.
+  func refault(_ entity: ModelEntity, key: Int64) {
+    guard let storage = registeredStorage(entity, key), let model = storage.model else { return }
+    storage.state = .fault
+    storage.changedSlots.removeAll()
+    changed.remove(model)
+  }
+
+  private func applyDeleteRules() throws {
+    var waiting = deleted.all
+    while let model = waiting.popLast() {
+      let storage = model._modelStorage
+      for slot in storage.descriptor.properties.indices {
+        guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
+        else { continue }
+        let members =
+          relationship.isToOne
+          ? storage.toOne(at: slot).map { [$0] } ?? [] : storage.toMany(at: slot)
+        let living = members.filter { !$0._modelStorage.isDeleted }
+        switch relationship.metadata.deleteRule {
+        case .noAction: continue
+        case .deny:
+          if !living.isEmpty {
+            throw SwiftDataError.validation(
+              "cannot delete \(storage.descriptor.name) \(storage.key)",
+              "its relationship '\(storage.descriptor.properties[slot].name)' denies deletion while it has \(living.count) models"
+            )
+          }
+        case .cascade:
+          for member in living {
+            deleteAny(member)
+            if deleted.contains(member) { waiting.append(member) }
+          }
+        case .nullify:
+          guard let inverse = storage.descriptor.inverse(ofSlot: slot) else { continue }
+          for member in living {
+            member._modelStorage.unlink(
+              model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
+          }
+        }
+      }
+    }
+  }
+
+  /// Runs `block`, then saves; when either throws, the changes in memory are undone.
+  public func transaction(block: () throws -> Void) throws {
+    do {
+      try block()
+      try save()
+    } catch {
+      rollback()
+      throw error
+    }
+  }
+
+  /// Forgets all changes since the last `save()`.
+  public func rollback() {
+    deferredError = nil
+    for model in inserted.all { Self.detach(model._modelStorage) }
+    for model in changed.all + deleted.all {
+      let storage = model._modelStorage
+      storage.state = .fault
+      storage.changedSlots.removeAll()
+    }
+    // Arrays changed from the other side are read again, too.
+    for storages in registered {
+      for storage in storages.values.map({ $0.takeUnretainedValue() }) {
+        storage.pendingMembers.removeAll()
+        guard storage.state == .loaded else { continue }
+        for slot in storage.slots.indices {
+          if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
+        }
+      }
+    }
+    inserted.removeAll()
+    changed.removeAll()
+    deleted.removeAll()
+  }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// A schema's models mapped to the tables of one open store.
+final class ModelStore: Sendable {
+  let connection: StoreConnection
+  let schema: Schema
+  let layout: CoreDataLayout
+  /// The store's `Z_UUID`.
+  let uuid: String
+  let entities: [ModelEntity]
+  private let positionsByType: [ObjectIdentifier: Int]
+  private let positionsByName: [String: Int]
+
+  /// Maps a store whose structure must be that of the schema.
+  ///
+  /// - Parameter creatingWhereEmpty: makes the schema's tables in a database that has none.
+  init(
+    schema: Schema, connection: StoreConnection, creatingWhereEmpty: Bool
+  ) throws {
+    if let problem = schema.modelProblems().first { throw problem }
+    self.schema = schema
+    self.connection = connection
+    layout = try CoreDataLayout(schema: schema)
+    uuid = try Self.open(
+      schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
+    var entities: [ModelEntity] = []
+    var types: [ObjectIdentifier: Int] = [:]
+    for entity in layout.entities {
+      guard let type = schema.modelTypes.byEntityName[entity.name] as? any PersistentModel.Type
+      else {
+        throw InstarError(
+          .internalError, "cannot use schema \(schema.version)",
+          cause: "the schema has no Swift type for \(entity.name)")
+      }
+      types[ObjectIdentifier(type)] = entities.count
+      entities.append(
+        ModelEntity(
+          descriptor: type._modelDescriptor, layout: entity, position: entities.count,
+          allEntities: layout.entities))
+    }
+    self.entities = entities
+    positionsByType = types
+    positionsByName = Dictionary(
+      entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  private static func open(
+    _ schema: Schema, _ layout: CoreDataLayout, _ connection: StoreConnection,
+    creatingWhereEmpty: Bool
+  ) throws -> String {
+    try connection.perform { session in
+      if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
+        return try session.transaction {
+          for statement in layout.createStatements { try session.run(statement) }
+          var metadata = CoreDataMetadata(newStoreFor: schema)
+          metadata.stamp(
+            schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)
+          try metadata.write(session.database)
+          return metadata.uuid
+        }
+      }
+      let structure = try StoreStructure.read(session.database, format: .coredata)
+      let differences = structure.differences(from: layout.structure)
+      guard differences.isEmpty else {
+        throw InstarError(
+          .unknownVersion, "cannot open the store with schema \(schema.version)",
+          cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
+          next: "migrate it with `instarctl migrate --plugin PLUGIN.so STORE`")
+      }
+      return try CoreDataMetadata.read(session.database).uuid
+    }
+  }
+
+  /// The entity of a model type.
+  ///
+  /// - Throws: `modelNotInSchema`, naming the type, the version the store is at, and the closure that asked.
+  func entity(
+    for type: any PersistentModel.Type, action: String, phase: String?
+  ) throws(InstarError) -> ModelEntity {
+    if let position = positionsByType[ObjectIdentifier(type)] { return entities[position] }
+    let name = type._modelDescriptor.qualifiedName
+    let place = phase.map { " in \($0)" } ?? ""
+    throw InstarError(
+      .modelNotInSchema, "\(name) cannot be \(action)\(place)",
+      cause: "the store is at \(schema.version), whose models do not include \(name)",
+      next: phase == nil
+        ? "use the models of \(schema.version)"
+        : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
+    )
+  }
+
+  func entity(named name: String) -> ModelEntity? {
+    positionsByName[name].map { entities[$0] }
+  }
+}
+
+/// One model class mapped to its table: which slot is which column, and the statements that read and write rows.
+final class ModelEntity: Sendable {
+  let descriptor: ModelDescriptor
+  let layout: CoreDataLayout.Entity
+  /// Index among the store's entities.
+  let position: Int
+  /// What each slot is in the store.
+  let slots: [SlotPlace]
+  /// The slots that have a column in the own table, in the order of the columns of every statement.
+  let columnSlots: [Int]
+  let columnNames: [String]
+  /// "Z_PK, ZTITLE, …": what `ModelContext` reads rows with.
+  let selectedColumns: String
+  let insertStatement: String
+  let deleteStatement: String
+  /// Groups of slots whose values may occur only once together.
+  let uniqueSlots: [[Int]]
+  let schemaEntityName: String
+
+  enum SlotPlace: Sendable {
+    case attribute(column: String, isOptional: Bool)
+    case toOne(column: String, destination: String, isOptional: Bool)
+    case toMany(CoreDataLayout.RelationshipStorage)
+    /// Kept in memory only.
+    case none
+  }
+
+  init(
+    descriptor: ModelDescriptor, layout: CoreDataLayout.Entity, position: Int,
+    allEntities: [CoreDataLayout.Entity]
+  ) {
+    self.descriptor = descriptor
+    self.layout = layout
+    self.position = position
+    schemaEntityName = layout.name
+    let attributes = Dictionary(
+      layout.attributes.map { ($0.attribute.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let relationships = Dictionary(
+      layout.relationships.map { ($0.relationship.name, $0) },
+      uniquingKeysWith: { first, _ in first })
+    var slots: [SlotPlace] = []
+    var columnSlots: [Int] = []
+    var columnNames: [String] = []
+    var slotsByName: [String: Int] = [:]
+    var uniqueSlots: [[Int]] = []
+    for (slot, property) in descriptor.properties.enumerated() {
+      slotsByName[property.name] = slot
+      if let attribute = attributes[property.name] {
+        slots.append(
+          .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
+        columnSlots.append(slot)
+        columnNames.append(attribute.column)
+        if attribute.attribute.isUnique { uniqueSlots.append([slot]) }
+      } else if let relationship = relationships[property.name] {
+        if case .column(let column) = relationship.place {
+          slots.append(
+            .toOne(
+              column: column, destination: relationship.relationship.destination,
+              isOptional: relationship.relationship.isOptional))
+          columnSlots.append(slot)
+          columnNames.append(column)
+        } else {
+          slots.append(.toMany(relationship))
+        }
+      } else {
+        slots.append(.none)
+      }
+    }
+    self.slots = slots
+    self.columnSlots = columnSlots
+    self.columnNames = columnNames
+    self.uniqueSlots = uniqueSlots
+    selectedColumns = (["Z_PK"] + columnNames).joined(separator: ", ")
+    insertStatement =
+      "INSERT INTO \(layout.table) (\((["Z_PK", "Z_ENT", "Z_OPT"] + columnNames).joined(separator: ", "))) "
+      + "VALUES (?, \(layout.number), 1\(String(repeating: ", ?", count: columnNames.count)))"
+    deleteStatement = "DELETE FROM \(layout.table) WHERE Z_PK = ?"
+  }
+
+  /// Restricts a table that several entities share to the rows of this one and those below it.
+  var rowCondition: String? {
+    layout.numbers.count == 1 && layout.superNumber == 0
+      ? nil : "Z_ENT IN (\(layout.numbers.map(String.init).joined(separator: ", ")))"
+  }
+}

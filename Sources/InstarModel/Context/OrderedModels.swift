@@ -1,0 +1,29 @@
+/// Models in the order in which they came, each once.
+struct OrderedModels {
+  private var models: [(any PersistentModel)?] = []
+  private var positions: [ObjectIdentifier: Int] = [:]
+
+  var isEmpty: Bool { positions.isEmpty }
+  var all: [any PersistentModel] { models.compactMap { $0 } }
+
+  func contains(_ model: any PersistentModel) -> Bool {
+    positions[ObjectIdentifier(model)] != nil
+  }
+
+  mutating func insert(_ model: any PersistentModel) {
+    guard !contains(model) else { return }
+    positions[ObjectIdentifier(model)] = models.count
+    models.append(model)
+  }
+
+  mutating func remove(_ model: any PersistentModel) {
+    guard let position = positions.removeValue(forKey: ObjectIdentifier(model)) else { return }
+    models[position] = nil
+    if positions.isEmpty { models.removeAll() }
+  }
+
+  mutating func removeAll() {
+    models.removeAll()
+    positions.removeAll()
+  }
+}

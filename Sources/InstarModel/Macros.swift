@@ -1,0 +1,103 @@
+public import InstarSchema
+
+/// Makes a class a persistent model: its stored properties become the attributes and
+/// relationships of an entity of the schema.
+///
+/// ```swift
+/// @Model final class Note {
+///   @Attribute(.unique) var uid: String
+///   var title: String = "untitled"
+///   var folder: Folder?
+///
+///   init(uid: String) { self.uid = uid }
+/// }
+/// ```
+///
+/// Every stored `var` is persisted except those marked ``Transient()``, `lazy` and `static` ones.
+/// Computed properties and methods are left alone. The class needs an initializer of its own. A
+/// property without `Attribute` or `Relationship` is what its type says: a model, an optional model
+/// or an array of models is a relationship, everything else an attribute. An initial value is also
+/// the default that existing rows get when a version adds the property.
+@attached(
+  member, names: named(_$storage), named(_modelStorage), named(_modelDescriptor),
+  named(schemaMetadata), named(init(_modelStorage:)))
+@attached(memberAttribute)
+@attached(extension, conformances: PersistentModel)
+public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
+
+/// Describes a property of a model that holds a value.
+///
+/// ```swift
+/// @Attribute(.unique) var uid: String
+/// @Attribute(originalName: "text") var content: String   // was 'text' in the version before
+/// ```
+///
+/// - Parameters:
+///   - options: What else holds for the values, for example that they are unique.
+///   - originalName: The name the property had in the version before this one. The column is then
+///     renamed and keeps its values.
+///   - hashModifier: Any text. Changing it makes two versions differ that look the same otherwise.
+@attached(peer)
+public macro Attribute(
+  _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
+) = #externalMacro(module: "InstarMacros", type: "AttributeMacro")
+
+/// Describes a property of a model that refers to other models.
+///
+/// ```swift
+/// @Relationship(deleteRule: .cascade, inverse: \Note.folder) var notes: [Note] = []
+/// ```
+///
+/// Write `inverse` on one side only; the other side is inferred from it. Named on both sides,
+/// each macro would need the expansion of the other, and the compiler reports a circular reference.
+///
+/// - Parameters:
+///   - options: What else holds for the relationship.
+///   - deleteRule: What happens to the models referred to when this one is deleted.
+///   - minimumModelCount: How many models there must be when the context is saved.
+///   - maximumModelCount: How many there may be; 0 is no limit.
+///   - originalName: The name the property had in the version before this one.
+///   - inverse: The property at the other end that is kept in step with this one.
+///   - hashModifier: Any text. Changing it makes two versions differ that look the same otherwise.
+@attached(peer)
+public macro Relationship(
+  _ options: Schema.Relationship.Option...,
+  deleteRule: Schema.Relationship.DeleteRule = .nullify,
+  minimumModelCount: Int? = 0, maximumModelCount: Int? = 0, originalName: String? = nil,
+  inverse: AnyKeyPath? = nil, hashModifier: String? = nil
+) = #externalMacro(module: "InstarMacros", type: "RelationshipMacro")
+
+/// Keeps a stored property of a model out of the schema and the store.
+///
+/// ```swift
+/// @Transient var isOpen = false
+/// ```
+///
+/// The property needs an initial value or an optional type: a model that is read from a store does
+/// not pass through the initializers of its class.
+@attached(peer)
+public macro Transient() = #externalMacro(module: "InstarMacros", type: "TransientMacro")
+
+/// Makes a property read and write a slot of its model's storage. ``Model()`` attaches it; it is
+/// not meant to be written by hand.
+///
+/// - Parameter slot: The place of the property among the persisted ones of its class, from 0.
+@attached(accessor, names: named(init), named(get), named(set))
+@attached(peer, names: prefixed(_))
+public macro _PersistedProperty(_ slot: Int) =
+  #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
+
+/// Makes the shared library this file is compiled into an Instar plugin that offers `plans`.
+///
+/// ```swift
+/// #InstarPlugin(NotesMigrationPlan.self)
+/// ```
+///
+/// Written once per plugin, at file scope. It declares the C function the worker calls for the
+/// plans, and an ELF note with the SDK's ABI number, its compiler version and the names of the
+/// plans, so that these can be read without loading the plugin (`readelf -n` shows it).
+///
+/// - Parameter plans: The plans, each as its type followed by `.self`; at least one.
+@freestanding(declaration, names: named(instar_plugin_plans), named(instar_plugin_note))
+public macro InstarPlugin(_ plans: any SchemaMigrationPlan.Type...) =
+  #externalMacro(module: "InstarMacros", type: "InstarPluginMacro")

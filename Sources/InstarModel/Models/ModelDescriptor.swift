@@ -1,0 +1,111 @@
+import InstarSchema
+import Synchronization
+
+/// What the SDK knows of one model class: its properties by slot, and how its relationships pair up with those of other
+/// classes. One instance for each class, made when the class is first used, never changed.
+public final class ModelDescriptor: @unchecked Sendable {
+  // Everything but `inverses` is immutable; `inverses` has its own lock. Not marked Sendable only because
+  // metatypes and key paths are not.
+
+  /// The name of the entity: the class's own name, without the types around it.
+  public let name: String
+  let type: any PersistentModel.Type
+  let properties: [Schema.PropertyMetadata]
+  let slotsByKeyPath: [AnyKeyPath: Int]
+
+  /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
+  private let inverses = Mutex<[Inverse?]?>(nil)
+
+  struct Inverse: Sendable {
+    let descriptor: ModelDescriptor
+    let slot: Int
+    let isToOne: Bool
+  }
+
+  public init<Model: PersistentModel>(_ type: Model.Type, name: String) {
+    self.name = name
+    self.type = type
+    properties = type.schemaMetadata
+    slotsByKeyPath = Dictionary(
+      properties.enumerated().map { ($1.keyPath, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The type's name with the types around it: "NotesSchemaV1.Note".
+  var qualifiedName: String {
+    let reflected = String(reflecting: type)
+    return reflected.split(separator: ".", maxSplits: 1).last.map(String.init) ?? reflected
+  }
+
+  /// The relationship that is kept in step with the one in `slot`; `nil` where there is none.
+  func inverse(ofSlot slot: Int) -> Inverse? {
+    inverses.withLock { cached in
+      if let cached { return cached[slot] }
+      let found = properties.indices.map { inverseUncached(ofSlot: $0) }
+      cached = found
+      return found[slot]
+    }
+  }
+
+  /// An inverse is the property named by `inverse:` on either side; else the only property of the other class that leads
+  /// here, if this is also the only one that leads there and at least one of them is to-one. Two arrays without a named
+  /// inverse stay unpaired: see `unpairedManyToMany`.
+  private func inverseUncached(ofSlot slot: Int) -> Inverse? {
+    guard case .relationship(let relationship) = properties[slot].kind else { return nil }
+    let other = relationship.destination._modelDescriptor
+    if let named = relationship.metadata.inverse {
+      return other.slotsByKeyPath[named].flatMap { other.inverseValue(ofSlot: $0) }
+    }
+    for candidate in other.properties.indices {
+      if case .relationship(let back) = other.properties[candidate].kind,
+        back.metadata.inverse == properties[slot].keyPath
+      {
+        return other.inverseValue(ofSlot: candidate)
+      }
+    }
+    guard let candidate = inferredInverse(ofSlot: slot),
+      case .relationship(let back) = other.properties[candidate].kind,
+      relationship.isToOne || back.isToOne
+    else { return nil }
+    return other.inverseValue(ofSlot: candidate)
+  }
+
+  private func inverseValue(ofSlot slot: Int) -> Inverse? {
+    guard case .relationship(let relationship) = properties[slot].kind else { return nil }
+    return Inverse(descriptor: self, slot: slot, isToOne: relationship.isToOne)
+  }
+
+  private func inferredInverse(ofSlot slot: Int) -> Int? {
+    guard case .relationship(let relationship) = properties[slot].kind else { return nil }
+    let other = relationship.destination._modelDescriptor
+    let here = slotsWithoutNamedInverse(leadingTo: other).filter { other !== self || $0 != slot }
+    let there = other.slotsWithoutNamedInverse(leadingTo: self)
+      .filter { other !== self || $0 != slot }
+    guard there.count == 1, other === self || here == [slot] else { return nil }
+    return there[0]
+  }
+
+  private func slotsWithoutNamedInverse(leadingTo destination: ModelDescriptor) -> [Int] {
+    properties.indices.filter { slot in
+      guard case .relationship(let relationship) = properties[slot].kind,
+        relationship.metadata.inverse == nil,
+        relationship.destination._modelDescriptor === destination
+      else { return false }
+      // A property that the other side names as its inverse is taken.
+      return !destination.properties.contains { property in
+        if case .relationship(let back) = property.kind {
+          return back.metadata.inverse == properties[slot].keyPath
+        }
+        return false
+      }
+    }
+  }
+
+  /// The properties of the other class that this array could be the inverse of, were it named: the mistake behind Core
+  /// Data's "Expected only Arrays for Relationships".
+  func unpairedManyToMany(ofSlot slot: Int) -> String? {
+    guard case .relationship(let relationship) = properties[slot].kind, !relationship.isToOne,
+      inverse(ofSlot: slot) == nil, let candidate = inferredInverse(ofSlot: slot)
+    else { return nil }
+    return relationship.destination._modelDescriptor.properties[candidate].name
+  }
+}

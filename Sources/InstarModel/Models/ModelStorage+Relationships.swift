@@ -1,0 +1,146 @@
+/// Both sides of a relationship are kept in step here, in memory; `save()` writes them.
+extension ModelStorage {
+  func toOne(at slot: Int) -> (any PersistentModel)? {
+    if state == .fault { fill() }
+    switch slots[slot] {
+    case .model(let model): return model
+    case .key(let key):
+      guard let model = context?.model(at: slot, of: self, key: key) else { return nil }
+      slots[slot] = .model(model)
+      return model
+    default: return nil
+    }
+  }
+
+  /// The members of a to-many relationship, read from the store at the first access.
+  func toMany(at slot: Int) -> [any PersistentModel] {
+    if state == .fault { fill() }
+    switch slots[slot] {
+    case .models(let models): return models
+    case .unloaded:
+      guard let context else { return [] }
+      let models = context.members(of: self, slot: slot)
+      slots[slot] = .models(models)
+      return models
+    default: return []
+    }
+  }
+
+  func setToOne(_ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel) {
+    let old = toOne(at: slot)
+    if old === new { return }
+    joinContexts(of: model, with: new.map { [$0] } ?? [])
+    replaceToOne(new, at: slot, of: model)
+    guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
+    if let old {
+      old._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: old)
+    }
+    if let new {
+      new._modelStorage.link(
+        model, at: inverse.slot, isToOne: inverse.isToOne, of: new, forwardSlot: slot)
+    }
+  }
+
+  func setToMany(_ new: [any PersistentModel], at slot: Int, of model: any PersistentModel) {
+    let old = toMany(at: slot)
+    let oldIdentities = Set(old.map { ObjectIdentifier($0) })
+    let newIdentities = Set(new.map { ObjectIdentifier($0) })
+    let added = new.filter { !oldIdentities.contains(ObjectIdentifier($0)) }
+    joinContexts(of: model, with: added)
+    slots[slot] = .models(Self.withoutRepetition(new, count: newIdentities.count))
+    if oldIdentities == newIdentities { return }
+    markChanged(slot, of: model)
+    guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
+    for other in old where !newIdentities.contains(ObjectIdentifier(other)) {
+      other._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: other)
+    }
+    for other in added {
+      other._modelStorage.link(
+        model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
+    }
+  }
+
+  /// A relationship is a set: a model stands in it once.
+  private static func withoutRepetition(
+    _ models: [any PersistentModel], count: Int
+  ) -> [any PersistentModel] {
+    if models.count == count { return models }
+    var seen: Set<ObjectIdentifier> = []
+    return models.filter { seen.insert(ObjectIdentifier($0)).inserted }
+  }
+
+  /// A model that is related to one in a context belongs to that context too.
+  private func joinContexts(of model: any PersistentModel, with others: [any PersistentModel]) {
+    if let context {
+      for other in others where other._modelStorage.context == nil { context.insertAny(other) }
+    } else if state == .detached,
+      let context = others.lazy.compactMap({ $0._modelStorage.context }).first
+    {
+      context.insertAny(model)
+    }
+  }
+
+  private func replaceToOne(
+    _ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel
+  ) {
+    slots[slot] = new.map { .model($0) } ?? .null
+    markChanged(slot, of: model)
+  }
+
+  /// The inverse side of a link from `other` to `model`, which this storage belongs to.
+  func link(
+    _ other: any PersistentModel, at slot: Int, isToOne: Bool, of model: any PersistentModel,
+    forwardSlot: Int
+  ) {
+    if isToOne {
+      let previous = toOne(at: slot)
+      if previous === other { return }
+      replaceToOne(other, at: slot, of: model)
+      // The model had another owner: it leaves that one's relationship.
+      if let previous {
+        previous._modelStorage.unlinkForward(model, at: forwardSlot, of: previous)
+      }
+      return
+    }
+    if state == .fault { fill() }
+    switch slots[slot] {
+    case .models(var models):
+      if models.contains(where: { $0 === other }) { return }
+      // Taken out first, so that the append below does not copy the array.
+      slots[slot] = .null
+      models.append(other)
+      slots[slot] = .models(models)
+    case .unloaded:
+      pendingMembers[slot, default: PendingMembers()].added.append(other)
+      pendingMembers[slot]?.removed.remove(ObjectIdentifier(other))
+    case .null:
+      slots[slot] = .models([other])
+    default: break
+    }
+  }
+
+  /// Takes `other` out of the inverse side; `model` is the one this storage belongs to.
+  func unlink(
+    _ other: any PersistentModel, at slot: Int, isToOne: Bool, of model: any PersistentModel
+  ) {
+    if isToOne {
+      if toOne(at: slot) === other { replaceToOne(nil, at: slot, of: model) }
+      return
+    }
+    switch slots[slot] {
+    case .models(let models):
+      slots[slot] = .models(models.filter { $0 !== other })
+    case .unloaded:
+      pendingMembers[slot, default: PendingMembers()].removed.insert(ObjectIdentifier(other))
+      pendingMembers[slot]?.added.removeAll { $0 === other }
+    default: break
+    }
+  }
+
+  private func unlinkForward(
+    _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
+  ) {
+    guard case .relationship(let relationship) = descriptor.properties[slot].kind else { return }
+    unlink(other, at: slot, isToOne: relationship.isToOne, of: model)
+  }
+}

@@ -1,0 +1,208 @@
+public import Foundation
+public import InstarSchema
+
+/// A type that an attribute can have: how it is declared in a table, and how its values are stored
+/// (Core Data layout, section 3.1).
+public protocol PersistentAttribute {
+  static var attributeType: Schema.AttributeType { get }
+  static var isOptionalAttribute: Bool { get }
+  /// `nil` where the stored value cannot be one of this type.
+  init?(slot: Slot)
+  var slot: Slot { get }
+  /// What a getter gives when the store holds nothing that fits. The context reports such a row as an error; a getter
+  /// cannot throw.
+  static var placeholder: Self { get }
+}
+
+extension PersistentAttribute {
+  public static var isOptionalAttribute: Bool { false }
+}
+
+extension Optional: PersistentAttribute where Wrapped: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { Wrapped.attributeType }
+  public static var isOptionalAttribute: Bool { true }
+  public static var placeholder: Wrapped? { nil }
+
+  public init?(slot: Slot) {
+    if case .null = slot {
+      self = .none
+      return
+    }
+    guard let wrapped = Wrapped(slot: slot) else { return nil }
+    self = .some(wrapped)
+  }
+
+  public var slot: Slot {
+    switch self {
+    case .none: .null
+    case .some(let wrapped): wrapped.slot
+    }
+  }
+}
+
+extension String: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .string }
+  public static var placeholder: String { "" }
+  public init?(slot: Slot) {
+    guard case .text(let text) = slot else { return nil }
+    self = text
+  }
+  public var slot: Slot { .text(self) }
+}
+
+extension Bool: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .bool }
+  public static var placeholder: Bool { false }
+  public init?(slot: Slot) {
+    guard case .integer(let integer) = slot else { return nil }
+    self = integer != 0
+  }
+  public var slot: Slot { .integer(self ? 1 : 0) }
+}
+
+extension FixedWidthInteger where Self: PersistentAttribute {
+  public static var placeholder: Self { 0 }
+  public init?(slot: Slot) {
+    // A 64-bit unsigned value is stored by its bits: SQLite's integers are signed.
+    guard case .integer(let integer) = slot else { return nil }
+    if Self.bitWidth == 64 {
+      self = Self(truncatingIfNeeded: integer)
+    } else {
+      guard let exact = Self(exactly: integer) else { return nil }
+      self = exact
+    }
+  }
+  public var slot: Slot { .integer(Int64(truncatingIfNeeded: self)) }
+}
+
+extension Int: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int64 }
+}
+extension Int8: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int16 }
+}
+extension Int16: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int16 }
+}
+extension Int32: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int32 }
+}
+extension Int64: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int64 }
+}
+extension UInt: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int64 }
+}
+extension UInt8: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int16 }
+}
+extension UInt16: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int32 }
+}
+extension UInt32: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int64 }
+}
+extension UInt64: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .int64 }
+}
+
+extension Double: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .double }
+  public static var placeholder: Double { 0 }
+  public init?(slot: Slot) {
+    switch slot {
+    case .real(let real): self = real
+    // A column with NUMERIC or REAL affinity may give a whole number back as an integer.
+    case .integer(let integer): self = Double(integer)
+    default: return nil
+    }
+  }
+  public var slot: Slot { .real(self) }
+}
+
+extension Float: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .float }
+  public static var placeholder: Float { 0 }
+  public init?(slot: Slot) {
+    guard let double = Double(slot: slot) else { return nil }
+    self = Float(double)
+  }
+  public var slot: Slot { .real(Double(self)) }
+}
+
+extension Decimal: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .decimal }
+  public static var placeholder: Decimal { 0 }
+  public init?(slot: Slot) {
+    switch slot {
+    case .integer(let integer): self = Decimal(integer)
+    // Through text: 10.11 as a binary fraction is not 10.11.
+    case .real(let real):
+      guard let decimal = Decimal(string: "\(real)") else { return nil }
+      self = decimal
+    case .text(let text):
+      guard let decimal = Decimal(string: text) else { return nil }
+      self = decimal
+    default: return nil
+    }
+  }
+  /// Text that SQLite's NUMERIC affinity makes an integer or a real of, as Core Data stores it.
+  public var slot: Slot { .text(description) }
+}
+
+extension Date: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .date }
+  public static var placeholder: Date { Date(timeIntervalSinceReferenceDate: 0) }
+  /// Seconds since 2001-01-01 UTC.
+  public init?(slot: Slot) {
+    guard let seconds = Double(slot: slot) else { return nil }
+    self.init(timeIntervalSinceReferenceDate: seconds)
+  }
+  public var slot: Slot { .real(timeIntervalSinceReferenceDate) }
+}
+
+extension UUID: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .uuid }
+  public static var placeholder: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
+  /// 16 bytes.
+  public init?(slot: Slot) {
+    guard case .blob(let data) = slot, data.count == 16 else { return nil }
+    var bytes = UUID.placeholder.uuid
+    withUnsafeMutableBytes(of: &bytes) { _ = data.copyBytes(to: $0) }
+    self.init(uuid: bytes)
+  }
+  public var slot: Slot { .blob(withUnsafeBytes(of: uuid) { Data($0) }) }
+}
+
+extension Data: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .data }
+  public static var placeholder: Data { Data() }
+  public init?(slot: Slot) {
+    guard case .blob(let data) = slot else { return nil }
+    self = data
+  }
+  public var slot: Slot { .blob(self) }
+}
+
+extension URL: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .url }
+  public static var placeholder: URL { URL(filePath: "/") }
+  public init?(slot: Slot) {
+    guard case .text(let text) = slot, let url = URL(string: text) else { return nil }
+    self = url
+  }
+  public var slot: Slot { .text(absoluteString) }
+}
+
+extension PersistentAttribute {
+  /// The value as a schema carries it as a default; `nil` for none.
+  var attributeValue: AttributeValue? {
+    switch slot {
+    case .integer(let integer): .integer(integer)
+    case .real(let real): .real(real)
+    case .text(let text): .text(text)
+    case .blob(let data): .blob([UInt8](data))
+    case .null, .key, .model, .unloaded, .models: nil
+    }
+  }
+}

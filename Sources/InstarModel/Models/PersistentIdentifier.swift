@@ -1,0 +1,25 @@
+/// Which row of which store a model is.
+public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
+  /// The part that tells the rows of one entity apart.
+  public struct ID: Hashable, Sendable, Codable {
+    /// The row's key (`Z_PK`); negative for a model that was not saved yet.
+    let key: Int64
+    let entityName: String
+    let storeIdentifier: String?
+  }
+
+  public let id: ID
+  public var entityName: String { id.entityName }
+  /// The store's UUID, or `nil` for a model that was not saved yet.
+  public var storeIdentifier: String? { id.storeIdentifier }
+
+  init(entityName: String, key: Int64, storeIdentifier: String?) {
+    id = ID(key: key, entityName: entityName, storeIdentifier: storeIdentifier)
+  }
+}
+
+extension PersistentIdentifier: CustomStringConvertible {
+  public var description: String {
+    "\(entityName)/\(id.key < 0 ? "t\(-id.key)" : "p\(id.key)")"
+  }
+}

@@ -1,0 +1,34 @@
+public import Foundation
+
+/// The value of one property of one model, as it is kept in memory.
+///
+/// Attributes are kept as SQLite stores them, so that a row is filled without knowing any Swift type, and the accessor
+/// of a property converts one value when it is asked for.
+@frozen
+public enum Slot {
+  case null
+  case integer(Int64)
+  case real(Double)
+  case text(String)
+  case blob(Data)
+  /// A to-one relationship whose object was not made yet: the key of the row at the other end.
+  case key(Int64)
+  case model(any PersistentModel)
+  /// A to-many relationship that was not read yet.
+  case unloaded
+  case models([any PersistentModel])
+}
+
+extension Slot {
+  /// Whether two attribute values are stored alike. Relationships never compare equal.
+  func isSameValue(as other: Slot) -> Bool {
+    switch (self, other) {
+    case (.null, .null): true
+    case (.integer(let one), .integer(let two)): one == two
+    case (.real(let one), .real(let two)): one == two
+    case (.text(let one), .text(let two)): one == two
+    case (.blob(let one), .blob(let two)): one == two
+    default: false
+    }
+  }
+}

@@ -1,0 +1,103 @@
+public import InstarSchema
+
+extension Schema {
+  /// The schema of these models.
+  ///
+  /// A model that a relationship leads to must be among them; opening a container reports one that is missing by name.
+  public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
+    self.init(
+      entities: types.map { Entity($0._modelDescriptor) }, version: version,
+      modelTypes: ModelTypes(
+        Dictionary(
+          types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
+          uniquingKeysWith: { first, _ in first })))
+  }
+
+  public init(_ types: any PersistentModel.Type..., version: Version = Version(1, 0, 0)) {
+    self.init(types, version: version)
+  }
+
+  /// The schema of one version of an app's models.
+  public init(versionedSchema: any VersionedSchema.Type) {
+    self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
+  }
+
+  /// The entity of a model type, or `nil` where the schema does not have it.
+  public func entity<Model: PersistentModel>(for type: Model.Type) -> Entity? {
+    let name = type._modelDescriptor.name
+    guard modelTypes.byEntityName[name].map({ $0 == type }) ?? true else { return nil }
+    return entity(named: name)
+  }
+
+  var models: [any PersistentModel.Type] {
+    entities.compactMap { modelTypes.byEntityName[$0.name] as? any PersistentModel.Type }
+  }
+}
+
+extension Schema.Entity {
+  init(_ descriptor: ModelDescriptor) {
+    self.init(name: descriptor.name)
+    for (slot, property) in descriptor.properties.enumerated() {
+      switch property.kind {
+      case .attribute(let kind):
+        let attribute = Schema.Attribute(
+          name: property.name, originalName: kind.metadata.originalName, type: kind.type,
+          isOptional: kind.isOptional, options: kind.metadata.options,
+          defaultValue: kind.defaultValue(), hashModifier: kind.metadata.hashModifier)
+        attributes.append(attribute)
+        if attribute.isUnique { uniquenessConstraints.append([property.name]) }
+      case .relationship(let kind):
+        let inverse = descriptor.inverse(ofSlot: slot)
+        relationships.append(
+          Schema.Relationship(
+            name: property.name, originalName: kind.metadata.originalName,
+            destination: kind.destination._modelDescriptor.name,
+            inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
+            deleteRule: kind.metadata.deleteRule,
+            minimumModelCount: kind.metadata.minimumModelCount,
+            maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
+            isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
+            hashModifier: kind.metadata.hashModifier))
+        if kind.metadata.options.contains(.unique) { uniquenessConstraints.append([property.name]) }
+      }
+    }
+  }
+}
+
+extension Schema {
+  /// What is wrong with the models of this schema, one error each; empty where they can be stored.
+  ///
+  /// `Schema`'s initializers cannot throw, as SwiftData's cannot; a container and a plan ask this first.
+  public func modelProblems() -> [InstarError] {
+    var problems: [InstarError] = []
+    let included = models.map { ObjectIdentifier($0) }
+    for model in models {
+      let descriptor = model._modelDescriptor
+      for (slot, property) in descriptor.properties.enumerated() {
+        guard case .relationship(let kind) = property.kind else { continue }
+        let destination = kind.destination._modelDescriptor
+        let path = "\(descriptor.name).\(property.name)"
+        if !included.contains(ObjectIdentifier(kind.destination)) {
+          problems.append(
+            InstarError(
+              .incompleteSchema, "cannot use schema \(version)",
+              cause:
+                "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
+              next: "add \(destination.name).self to the models of version \(version)"))
+        } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
+          path <= "\(destination.name).\(candidate)"
+        {
+          problems.append(
+            InstarError(
+              .invalidModel, "cannot use schema \(version)",
+              cause:
+                "\(path) and \(destination.name).\(candidate) are both arrays, and neither names the other as its inverse",
+              next:
+                "write @Relationship(inverse: \\\(destination.name).\(candidate)) before \(path), and nothing on the other side"
+            ))
+        }
+      }
+    }
+    return problems
+  }
+}

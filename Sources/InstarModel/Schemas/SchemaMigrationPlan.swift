@@ -1,0 +1,39 @@
+/// The versions an app's store had, and the stages between them.
+public protocol SchemaMigrationPlan: SendableMetatype {
+  /// All versions, oldest first.
+  static var schemas: [any VersionedSchema.Type] { get }
+  /// In any order; each leads from one version to a later one.
+  static var stages: [MigrationStage] { get }
+}
+
+/// One step between two versions.
+public enum MigrationStage: Sendable {
+  /// Instar derives what to do from the two schemas: properties and entities that were added, removed or renamed
+  /// (`originalName:`).
+  case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
+
+  /// The same change of schema with code around it.
+  ///
+  /// `willMigrate` runs before it and sees only models of the old version, `didMigrate` runs after it and sees only
+  /// models of the new one. What a closure leaves unsaved is saved when it returns; when it throws, the run ends and the
+  /// store stays as it was.
+  @preconcurrency
+  case custom(
+    fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
+    willMigrate: (@Sendable (ModelContext) throws -> Void)?,
+    didMigrate: (@Sendable (ModelContext) throws -> Void)?)
+}
+
+extension MigrationStage {
+  public var fromVersion: any VersionedSchema.Type {
+    switch self {
+    case .lightweight(let from, _), .custom(let from, _, _, _): from
+    }
+  }
+
+  public var toVersion: any VersionedSchema.Type {
+    switch self {
+    case .lightweight(_, let to), .custom(_, let to, _, _): to
+    }
+  }
+}

@@ -1,0 +1,235 @@
+/// The complete set of entities of one version of an app's models.
+///
+/// A value: it holds no types and no connection, so it travels as JSON between processes. Made from model
+/// types by `Schema(_:version:)` and `Schema(versionedSchema:)` of the SDK.
+public struct Schema: Sendable, Hashable, Codable {
+  /// The version this schema is a snapshot of.
+  public var version: Version
+
+  /// All entities, ordered by name.
+  public var entities: [Entity]
+
+  /// The Swift types the entities were made from, by entity name; empty in a schema that came from another process.
+  public var modelTypes: ModelTypes
+
+  public init(entities: [Entity], version: Version, modelTypes: ModelTypes = ModelTypes([:])) {
+    self.entities = entities.sorted { $0.name < $1.name }
+    self.version = version
+    self.modelTypes = modelTypes
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case version, entities
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      entities: try container.decode([Entity].self, forKey: .entities),
+      version: try container.decode(Version.self, forKey: .version))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(version, forKey: .version)
+    try container.encode(entities, forKey: .entities)
+  }
+
+  /// The entities by their names.
+  public var entitiesByName: [String: Entity] {
+    Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The entity of that name, or `nil`.
+  public func entity(named name: String) -> Entity? {
+    entities.first { $0.name == name }
+  }
+}
+
+extension Schema {
+  /// The Swift types behind a schema. Counts for nothing when schemas are compared, and does not travel: a schema is
+  /// the same schema in a process that does not have the types.
+  public struct ModelTypes: @unchecked Sendable, Hashable {
+    // Metatypes are immutable; they are only not marked Sendable.
+    public let byEntityName: [String: any Any.Type]
+
+    public init(_ byEntityName: [String: any Any.Type]) { self.byEntityName = byEntityName }
+
+    public static func == (left: ModelTypes, right: ModelTypes) -> Bool { true }
+    public func hash(into hasher: inout Hasher) {}
+  }
+}
+
+/// What attributes and relationships have in common.
+public protocol SchemaProperty: Sendable, Hashable {
+  var name: String { get }
+  /// The name the property had in the version before, equal to `name` where it was not renamed.
+  var originalName: String { get }
+  var isOptional: Bool { get }
+}
+
+extension Schema {
+  /// One model of a schema: its attributes, relationships and constraints.
+  public struct Entity: Sendable, Hashable, Codable {
+    public var name: String
+    public var attributes: [Attribute]
+    public var relationships: [Relationship]
+
+    /// Each element is a group of properties whose values may occur only once together.
+    /// An attribute with the option `.unique` is a group of one.
+    public var uniquenessConstraints: [[String]]
+
+    /// Each element is a group of properties that an index covers, in that order.
+    public var indices: [[String]]
+
+    public var superentityName: String?
+
+    public init(
+      name: String, attributes: [Attribute] = [], relationships: [Relationship] = [],
+      uniquenessConstraints: [[String]] = [], indices: [[String]] = [],
+      superentityName: String? = nil
+    ) {
+      self.name = name
+      self.attributes = attributes
+      self.relationships = relationships
+      self.uniquenessConstraints = uniquenessConstraints
+      self.indices = indices
+      self.superentityName = superentityName
+    }
+
+    public var attributesByName: [String: Attribute] {
+      Dictionary(attributes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    public var relationshipsByName: [String: Relationship] {
+      Dictionary(relationships.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// All properties, attributes first.
+    public var properties: [any SchemaProperty] { attributes + relationships }
+  }
+
+  /// A property that holds a value.
+  public struct Attribute: SchemaProperty, Codable {
+    public var name: String
+    public var originalName: String
+    public var type: AttributeType
+    public var isOptional: Bool
+    public var options: [Option]
+
+    /// The value that existing rows get when the attribute is new and required. `nil` where none is declared.
+    public var defaultValue: AttributeValue?
+
+    public var hashModifier: String?
+
+    public init(
+      name: String, originalName: String? = nil, type: AttributeType, isOptional: Bool = false,
+      options: [Option] = [], defaultValue: AttributeValue? = nil, hashModifier: String? = nil
+    ) {
+      self.name = name
+      self.originalName = originalName ?? name
+      self.type = type
+      self.isOptional = isOptional
+      self.options = options
+      self.defaultValue = defaultValue
+      self.hashModifier = hashModifier
+    }
+
+    public var isUnique: Bool { options.contains(.unique) }
+  }
+
+  /// What an attribute holds, and so how it is stored (Core Data layout, section 3.1).
+  @frozen
+  public enum AttributeType: String, Sendable, Hashable, Codable, CaseIterable {
+    case bool, int16, int32, int64, decimal, double, float, string, date, data, uuid, url
+  }
+
+  /// A property that refers to other models.
+  public struct Relationship: SchemaProperty, Codable {
+    public var name: String
+    public var originalName: String
+    /// The name of the entity at the other end.
+    public var destination: String
+    /// The relationship of `destination` that is kept in step with this one; `nil` where there is none.
+    public var inverseName: String?
+    public var deleteRule: DeleteRule
+    public var minimumModelCount: Int
+    /// 1 for a to-one relationship; 0 for a to-many relationship without a limit.
+    public var maximumModelCount: Int
+    public var isOptional: Bool
+    public var isToOneRelationship: Bool
+    public var hashModifier: String?
+
+    public init(
+      name: String, originalName: String? = nil, destination: String, inverseName: String? = nil,
+      deleteRule: DeleteRule = .nullify, minimumModelCount: Int = 0, maximumModelCount: Int = 0,
+      isOptional: Bool = true, isToOneRelationship: Bool, hashModifier: String? = nil
+    ) {
+      self.name = name
+      self.originalName = originalName ?? name
+      self.destination = destination
+      self.inverseName = inverseName
+      self.deleteRule = deleteRule
+      self.minimumModelCount = minimumModelCount
+      self.maximumModelCount = maximumModelCount
+      self.isOptional = isOptional
+      self.isToOneRelationship = isToOneRelationship
+      self.hashModifier = hashModifier
+    }
+
+    /// What happens to the models at the other end when a model is deleted.
+    @frozen
+    public enum DeleteRule: String, Sendable, Hashable, Codable {
+      /// Nothing; references may be left that point nowhere.
+      case noAction
+      /// They lose their reference to the deleted model.
+      case nullify
+      /// They are deleted too.
+      case cascade
+      /// The deletion is refused while there are any.
+      case deny
+    }
+
+    /// An option of `@Relationship`.
+    public struct Option: Sendable, Hashable, Codable {
+      let name: String
+      public static let unique = Option(name: "unique")
+    }
+  }
+}
+
+extension Schema.Attribute {
+  /// An option of `@Attribute`.
+  public struct Option: Sendable, Hashable, Codable {
+    public let name: String
+    /// What `.transformable(by:)` names.
+    public let argument: String?
+
+    init(_ name: String, _ argument: String? = nil) {
+      self.name = name
+      self.argument = argument
+    }
+
+    /// Two models cannot have the same value. Inserting a value that exists updates that row (upsert).
+    public static let unique = Option("unique")
+    /// Large values may live beside the store file.
+    public static let externalStorage = Option("externalStorage")
+    /// The value is kept in the history when the model is deleted.
+    public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")
+    /// Accepted; there is no Spotlight on Linux.
+    public static let spotlight = Option("spotlight")
+    /// Kept in memory only.
+    public static let ephemeral = Option("ephemeral")
+    /// Accepted; there is no CloudKit on Linux.
+    public static let allowsCloudEncryption = Option("allowsCloudEncryption")
+  }
+}
+
+/// The default of an attribute, as it is stored.
+@frozen
+public enum AttributeValue: Sendable, Hashable, Codable {
+  case integer(Int64)
+  case real(Double)
+  case text(String)
+  case blob([UInt8])
+}

@@ -1,0 +1,218 @@
+/// What is different between two versions of a schema: which entity and property of the new one comes from which of the
+/// old one, and what that means for the stage between them.
+///
+/// A property comes from the one its `originalName` names; else from the one of its own name. Explicit renames go first,
+/// and a property is the source of one other at most: `contentOld` with the original name "content" leaves a new
+/// `content` without a source.
+public struct SchemaDifference: Sendable {
+  public var entities: [EntityMapping]
+  public var removedEntities: [Schema.Entity]
+
+  public struct EntityMapping: Sendable {
+    /// `nil` for an entity that is new.
+    public var old: Schema.Entity?
+    public var new: Schema.Entity
+    public var attributes: [PropertyMapping<Schema.Attribute>]
+    public var relationships: [PropertyMapping<Schema.Relationship>]
+    public var removedAttributes: [Schema.Attribute]
+    public var removedRelationships: [Schema.Relationship]
+  }
+
+  public struct PropertyMapping<Property: SchemaProperty>: Sendable {
+    /// `nil` for a property that is new.
+    public var old: Property?
+    public var new: Property
+  }
+
+  public init(from old: Schema, to new: Schema) {
+    let names = Set(new.entities.map(\.name))
+    removedEntities = old.entities.filter { !names.contains($0.name) }
+    entities = new.entities.map { entity in
+      let source = old.entity(named: entity.name)
+      let attributes = Self.map(source?.attributes ?? [], entity.attributes)
+      let relationships = Self.map(source?.relationships ?? [], entity.relationships)
+      return EntityMapping(
+        old: source, new: entity, attributes: attributes, relationships: relationships,
+        removedAttributes: Self.unused(source?.attributes ?? [], by: attributes),
+        removedRelationships: Self.unused(source?.relationships ?? [], by: relationships))
+    }
+  }
+
+  private static func map<Property: SchemaProperty>(
+    _ old: [Property], _ new: [Property]
+  ) -> [PropertyMapping<Property>] {
+    var free = Dictionary(old.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    var sources: [String: Property] = [:]
+    for property in new where property.originalName != property.name {
+      sources[property.name] = free.removeValue(forKey: property.originalName)
+    }
+    for property in new where sources[property.name] == nil {
+      sources[property.name] = free.removeValue(forKey: property.name)
+    }
+    return new.map { PropertyMapping(old: sources[$0.name], new: $0) }
+  }
+
+  private static func unused<Property: SchemaProperty>(
+    _ old: [Property], by mappings: [PropertyMapping<Property>]
+  ) -> [Property] {
+    let used = Set(mappings.compactMap { $0.old?.name })
+    return old.filter { !used.contains($0.name) }
+  }
+
+  // MARK: Changes
+
+  /// One change, as people read it.
+  public struct Change: Sendable, Hashable {
+    /// "adds Note.contentNew (data, optional)".
+    public var sentence: String
+    /// Why Instar cannot derive what to do; `nil` where a lightweight stage does.
+    public var needsCustomStage: String?
+  }
+
+  /// Every change, entity by entity. Empty where the two versions are stored alike.
+  public var changes: [Change] {
+    var changes: [Change] = []
+    func add(_ sentence: String, needs reason: String? = nil) {
+      changes.append(Change(sentence: sentence, needsCustomStage: reason))
+    }
+    for entity in removedEntities { add("removes entity \(entity.name) with its rows") }
+    for mapping in entities {
+      let name = mapping.new.name
+      guard let old = mapping.old else {
+        add("adds entity \(name)")
+        continue
+      }
+      for attribute in mapping.removedAttributes {
+        add("removes \(name).\(attribute.name) with its values")
+      }
+      for relationship in mapping.removedRelationships {
+        add("removes relationship \(name).\(relationship.name) with its links")
+      }
+      for attribute in mapping.attributes {
+        Self.describe(attribute, of: name).forEach { changes.append($0) }
+      }
+      for relationship in mapping.relationships {
+        Self.describe(relationship, of: name).forEach { changes.append($0) }
+      }
+      for group in mapping.new.uniquenessConstraints
+      where !old.uniquenessConstraints.contains(Self.originalNames(of: group, in: mapping)) {
+        add("makes \(name).\(group.joined(separator: ", ")) unique")
+      }
+      for group in old.uniquenessConstraints
+      where !mapping.new.uniquenessConstraints.contains(where: {
+        Self.originalNames(of: $0, in: mapping) == group
+      }) {
+        add("lets values of \(name).\(group.joined(separator: ", ")) repeat")
+      }
+      if old.indices != mapping.new.indices { add("changes the indexes of \(name)") }
+    }
+    return changes
+  }
+
+  private static func originalNames(of group: [String], in mapping: EntityMapping) -> [String] {
+    group.map { name in
+      mapping.attributes.first { $0.new.name == name }?.old?.name
+        ?? mapping.relationships.first { $0.new.name == name }?.old?.name ?? name
+    }
+  }
+
+  private static func describe(
+    _ mapping: PropertyMapping<Schema.Attribute>, of entity: String
+  ) -> [Change] {
+    let new = mapping.new
+    let path = "\(entity).\(new.name)"
+    guard let old = mapping.old else {
+      let kind = "\(new.type.rawValue), \(new.isOptional ? "optional" : "required")"
+      let isFilled = new.isOptional || new.defaultValue != nil
+      return [
+        Change(
+          sentence: "adds \(path) (\(kind))",
+          needsCustomStage: isFilled
+            ? nil : "\(path) is required, and existing rows have no value for it")
+      ]
+    }
+    var changes: [Change] = []
+    if old.name != new.name {
+      changes.append(Change(sentence: "renames \(entity).\(old.name) to \(new.name)"))
+    }
+    if !old.type.isStoredLike(new.type) {
+      changes.append(
+        Change(
+          sentence: "changes the type of \(path) from \(old.type.rawValue) to \(new.type.rawValue)",
+          needsCustomStage:
+            "values of \(path) have to be converted from \(old.type.rawValue) to \(new.type.rawValue)"
+        ))
+    }
+    if old.isOptional, !new.isOptional {
+      changes.append(
+        Change(
+          sentence: "makes \(path) required",
+          needsCustomStage: new.defaultValue == nil
+            ? "\(path) becomes required, and rows without a value need one" : nil))
+    } else if !old.isOptional, new.isOptional {
+      changes.append(Change(sentence: "makes \(path) optional"))
+    }
+    return changes
+  }
+
+  private static func describe(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> [Change] {
+    let new = mapping.new
+    let path = "\(entity).\(new.name)"
+    guard let old = mapping.old else {
+      let isFilled = !new.isToOneRelationship || new.isOptional
+      return [
+        Change(
+          sentence:
+            "adds relationship \(path) to \(new.isToOneRelationship ? "one" : "many") \(new.destination)",
+          needsCustomStage: isFilled
+            ? nil : "\(path) is required, and existing rows have no value for it")
+      ]
+    }
+    var changes: [Change] = []
+    if old.name != new.name {
+      changes.append(Change(sentence: "renames relationship \(entity).\(old.name) to \(new.name)"))
+    }
+    if old.destination != new.destination {
+      changes.append(
+        Change(
+          sentence: "leads \(path) to \(new.destination) instead of \(old.destination)",
+          needsCustomStage: "links of \(path) have to be made anew"))
+    }
+    if old.isToOneRelationship != new.isToOneRelationship {
+      changes.append(
+        Change(
+          sentence: "makes \(path) lead to \(new.isToOneRelationship ? "one" : "many")",
+          needsCustomStage: "links of \(path) have to be made anew"))
+    }
+    if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
+      changes.append(
+        Change(
+          sentence: "makes \(path) required",
+          needsCustomStage: "\(path) becomes required, and rows without a value need one"))
+    }
+    if old.deleteRule != new.deleteRule {
+      changes.append(
+        Change(
+          sentence:
+            "changes the delete rule of \(path) from \(old.deleteRule.rawValue) to \(new.deleteRule.rawValue)"
+        ))
+    }
+    return changes
+  }
+}
+
+extension Schema.AttributeType {
+  /// Whether a stored value of one type is one of the other without a conversion: integers of all widths are.
+  public func isStoredLike(_ other: Schema.AttributeType) -> Bool {
+    func kind(_ type: Schema.AttributeType) -> Schema.AttributeType {
+      switch type {
+      case .int16, .int32, .int64: .int64
+      case .float, .double: .double
+      default: type
+      }
+    }
+    return kind(self) == kind(other)
+  }
+}

@@ -1,0 +1,88 @@
+/// Where a store stands among the versions of one plan.
+///
+/// A store is matched by declared version *and* structure, else by structure alone. A declared version with another
+/// structure is not believed: migrating from it would change the wrong columns.
+public struct SchemaMatch: Sendable, Codable, Hashable {
+  public var state: StoreState
+  /// The version of the plan the store is at; `nil` where it is at none.
+  public var version: Schema.Version?
+  /// Why, in words; empty for `current` and `behind`.
+  public var reason: String
+  /// The version whose structure is nearest, where the store is at none.
+  public var nearest: Schema.Version?
+  /// What is different from the nearest version, one sentence each.
+  public var differences: [String]
+
+  public init(
+    state: StoreState, version: Schema.Version? = nil, reason: String = "",
+    nearest: Schema.Version? = nil, differences: [String] = []
+  ) {
+    self.state = state
+    self.version = version
+    self.reason = reason
+    self.nearest = nearest
+    self.differences = differences
+  }
+
+  /// One version of a plan, as a store of it would look.
+  public struct Candidate: Sendable, Codable, Hashable {
+    public var version: Schema.Version
+    public var entityNames: [String]
+    public var structure: StoreStructure
+
+    public init(version: Schema.Version, entityNames: [String], structure: StoreStructure) {
+      self.version = version
+      self.entityNames = entityNames
+      self.structure = structure
+    }
+  }
+
+  /// Matches a store to the versions of a plan.
+  ///
+  /// - Parameter candidates: the plan's versions, oldest first, at least one.
+  public init(of identity: StoreIdentity, among candidates: [Candidate]) {
+    let last = candidates.last?.version
+    if let declared = identity.version,
+      let named = candidates.first(where: { $0.version == declared })
+    {
+      if named.structure == identity.structure {
+        self.init(state: declared == last ? .current : .behind, version: declared)
+      } else {
+        self.init(
+          state: .unknown,
+          reason: "the store declares version \(declared), but is built otherwise than that version",
+          nearest: declared,
+          differences: identity.structure.differences(from: named.structure))
+      }
+      return
+    }
+    let entityNames = Set(identity.entityNames)
+    if let declared = identity.version, let last, declared > last,
+      candidates.contains(where: { !entityNames.isDisjoint(with: $0.entityNames) })
+    {
+      self.init(
+        state: .ahead, reason: "the store is at \(declared), the plan ends at \(last)")
+      return
+    }
+    let equal = candidates.filter { $0.structure == identity.structure }
+    if equal.count == 1 {
+      self.init(
+        state: .unversioned, version: equal[0].version,
+        reason: identity.version.map {
+          "the store declares version \($0), which the plan does not know, and is built like \(equal[0].version)"
+        } ?? "the store declares no version, and is built like \(equal[0].version)")
+      return
+    }
+    if equal.count > 1 {
+      let versions = equal.map { "\($0.version)" }.joined(separator: ", ")
+      self.init(
+        state: .unknown, reason: "the store is built like several versions of the plan: \(versions)")
+      return
+    }
+    let ranked = candidates.map { ($0, identity.structure.differences(from: $0.structure)) }
+    let best = ranked.min { $0.1.count < $1.1.count }
+    self.init(
+      state: .unknown, reason: "the store is built like no version of the plan",
+      nearest: best?.0.version, differences: best?.1 ?? [])
+  }
+}

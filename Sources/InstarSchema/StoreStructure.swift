@@ -1,0 +1,106 @@
+/// The tables and indexes of a store, apart from those the format keeps for itself.
+///
+/// Two structures are equal when they name the same tables, columns, declared types and indexes. The order of columns
+/// does not count: SQLite appends a column that is added later, and readers go by name.
+public struct StoreStructure: Sendable, Codable, Hashable {
+  /// Ordered by name.
+  public var tables: [Table]
+  /// Ordered by name.
+  public var indexes: [Index]
+
+  public init(tables: [Table], indexes: [Index]) {
+    self.tables = tables.sorted { $0.name < $1.name }
+    self.indexes = indexes.sorted { $0.name < $1.name }
+  }
+
+  public struct Table: Sendable, Codable, Hashable {
+    public var name: String
+    /// Ordered by name.
+    public var columns: [Column]
+
+    public init(name: String, columns: [Column]) {
+      self.name = name
+      self.columns = columns.sorted { $0.name < $1.name }
+    }
+  }
+
+  public struct Column: Sendable, Codable, Hashable {
+    public var name: String
+    /// As the table declares it, for example `VARCHAR`.
+    public var type: String
+
+    public init(name: String, type: String) {
+      self.name = name
+      self.type = type
+    }
+  }
+
+  public struct Index: Sendable, Codable, Hashable {
+    public var name: String
+    public var table: String
+    public var isUnique: Bool
+    public var columns: [String]
+
+    public init(name: String, table: String, isUnique: Bool, columns: [String]) {
+      self.name = name
+      self.table = table
+      self.isUnique = isUnique
+      self.columns = columns
+    }
+  }
+
+  /// One line per table, column and index, in a fixed order: what the fingerprint is made of.
+  public var canonicalText: String {
+    var lines: [String] = []
+    for table in tables {
+      lines.append("table \(table.name)")
+      lines += table.columns.map { "column \(table.name).\($0.name) \($0.type)" }
+    }
+    lines += indexes.map {
+      "\($0.isUnique ? "unique index" : "index") \($0.name) \($0.table)(\($0.columns.joined(separator: ",")))"
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// What is different, one sentence each, seen from `self` (what there is) to `expected`.
+  public func differences(from expected: StoreStructure) -> [String] {
+    var sentences: [String] = []
+    let mine = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let theirs = Dictionary(
+      expected.tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for table in expected.tables where mine[table.name] == nil {
+      sentences.append("table \(table.name) is missing")
+    }
+    for table in tables {
+      guard let other = theirs[table.name] else {
+        sentences.append("table \(table.name) is not expected")
+        continue
+      }
+      for column in other.columns where !table.columns.contains(where: { $0.name == column.name }) {
+        sentences.append("column \(table.name).\(column.name) is missing")
+      }
+      for column in table.columns {
+        guard let wanted = other.columns.first(where: { $0.name == column.name }) else {
+          sentences.append("column \(table.name).\(column.name) is not expected")
+          continue
+        }
+        if wanted.type != column.type {
+          sentences.append(
+            "column \(table.name).\(column.name) is declared \(column.type), not \(wanted.type)")
+        }
+      }
+    }
+    let myIndexes = Set(indexes)
+    let theirIndexes = Set(expected.indexes)
+    for index in expected.indexes where !myIndexes.contains(index) {
+      sentences.append(
+        indexes.contains { $0.name == index.name }
+          ? "index \(index.name) is defined otherwise" : "index \(index.name) is missing")
+    }
+    for index in indexes
+    where !theirIndexes.contains(index) && !expected.indexes.contains(where: { $0.name == index.name }) {
+      sentences.append("index \(index.name) is not expected")
+    }
+    return sentences
+  }
+}

@@ -1,0 +1,125 @@
+public import Foundation
+internal import GRDBSQLite
+public import InstarSchema
+
+
+/// A prepared statement, stepped by hand.
+///
+/// GRDB opens and guards the connection; rows are read and bound through SQLite's own functions, because a row of a stage
+/// must cost no more than its values do. Belongs to the connection that prepared it and to the thread that holds it.
+public final class SQLStatement {
+  private let statement: OpaquePointer
+  private let connection: OpaquePointer
+  public let sql: String
+
+  init(_ sql: String, connection: OpaquePointer) throws(InstarError) {
+    var prepared: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+    guard code == SQLITE_OK, let prepared else {
+      throw Self.error(of: connection, sql: sql)
+    }
+    statement = prepared
+    self.connection = connection
+    self.sql = sql
+  }
+
+  deinit { sqlite3_finalize(statement) }
+
+  /// Makes the statement ready to run again, with all parameters NULL.
+  public func reset() {
+    sqlite3_reset(statement)
+    sqlite3_clear_bindings(statement)
+  }
+
+  /// Goes to the next row. `false` when there is none; the statement is then reset, and holds no lock.
+  public func step() throws(InstarError) -> Bool {
+    switch sqlite3_step(statement) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE:
+      sqlite3_reset(statement)
+      return false
+    default:
+      let error = Self.error(of: connection, sql: sql)
+      sqlite3_reset(statement)
+      throw error
+    }
+  }
+
+  /// Runs a statement that gives no rows, and makes it ready to run again.
+  public func run() throws(InstarError) {
+    while try step() {}
+    reset()
+  }
+
+  // MARK: Parameters, counted from 1
+
+  public func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(statement, index, value) }
+  public func bind(_ value: Double, at index: Int32) { sqlite3_bind_double(statement, index, value) }
+  public func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
+
+  public func bind(_ value: String, at index: Int32) {
+    var value = value
+    value.withUTF8 { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { characters in
+        _ = sqlite3_bind_text64(
+          statement, index, characters.baseAddress ?? UnsafePointer(bitPattern: 1),
+          UInt64(characters.count), Self.transient, UInt8(SQLITE_UTF8))
+      }
+    }
+  }
+
+  public func bind(_ value: Data, at index: Int32) {
+    guard !value.isEmpty else {
+      sqlite3_bind_zeroblob(statement, index, 0)
+      return
+    }
+    value.withUnsafeBytes { bytes in
+      _ = sqlite3_bind_blob64(
+        statement, index, bytes.baseAddress, UInt64(bytes.count), Self.transient)
+    }
+  }
+
+  // MARK: Columns of the current row, counted from 0
+
+  @frozen
+  public enum StorageClass {
+    case null, integer, real, text, blob
+  }
+
+  public func storageClass(at index: Int32) -> StorageClass {
+    switch sqlite3_column_type(statement, index) {
+    case SQLITE_INTEGER: .integer
+    case SQLITE_FLOAT: .real
+    case SQLITE_TEXT: .text
+    case SQLITE_BLOB: .blob
+    default: .null
+    }
+  }
+
+  public func integer(at index: Int32) -> Int64 { sqlite3_column_int64(statement, index) }
+  public func real(at index: Int32) -> Double { sqlite3_column_double(statement, index) }
+
+  public func text(at index: Int32) -> String {
+    guard let start = sqlite3_column_text(statement, index) else { return "" }
+    let count = Int(sqlite3_column_bytes(statement, index))
+    return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+  }
+
+  public func data(at index: Int32) -> Data {
+    guard let start = sqlite3_column_blob(statement, index) else { return Data() }
+    return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, index)))
+  }
+
+  /// SQLite copies the value before the call returns.
+  private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+  static func error(of connection: OpaquePointer, sql: String) -> InstarError {
+    let code = sqlite3_extended_errcode(connection)
+    let message = String(cString: sqlite3_errmsg(connection))
+    return InstarError(
+      code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
+      "cannot run a statement",
+      cause: "SQLite error \(code): \(message) - while executing `\(sql)`")
+  }
+}

@@ -1,0 +1,158 @@
+public import GRDB
+public import InstarSchema
+import Synchronization
+
+/// A connection to a store through which models are read and written.
+///
+/// One thread at a time: `perform` runs its closure on the connection's serial queue and waits for it. Statements are
+/// prepared once and kept.
+public final class StoreConnection: Sendable {
+  private let queue: DatabaseQueue
+  private let session = Mutex<SQLSession?>(nil)
+
+  /// How a connection writes.
+  @frozen
+  public enum Durability: Sendable {
+    /// As an app writes its own store: write-ahead log, synchronized at checkpoints.
+    case durable
+    /// A private clone: no file is synchronized, and the rollback journal is in memory, so that a failed closure can
+    /// still be undone. The one who made the clone makes it durable at the end.
+    case clone
+  }
+
+  /// Opens the database file, and makes it where there is none.
+  ///
+  /// - Parameter trace: called with every statement as it starts, on the connection's queue; bound values are not shown.
+  /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
+  public init(
+    path: String, isReadOnly: Bool = false, durability: Durability,
+    trace: (@Sendable (String) -> Void)? = nil
+  ) throws(InstarError) {
+    var configuration = Self.configuration(trace: trace)
+    configuration.readonly = isReadOnly
+    configuration.busyMode = .timeout(5)
+    configuration.prepareDatabase { db in
+      guard !isReadOnly else { return }
+      switch durability {
+      case .durable:
+        // Takes effect in a file that has no table yet; Core Data's stores are incremental (section 1).
+        try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+      case .clone:
+        try db.execute(
+          sql: """
+            PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
+            PRAGMA locking_mode = EXCLUSIVE
+            """)
+      }
+    }
+    do {
+      queue = try DatabaseQueue(path: path, configuration: configuration)
+    } catch {
+      throw InstarError(error, what: "cannot open '\(path)'", store: path)
+    }
+  }
+
+  /// Opens a database that lives in memory, as long as this connection.
+  public init(inMemory trace: (@Sendable (String) -> Void)?) throws(InstarError) {
+    do {
+      queue = try DatabaseQueue(configuration: Self.configuration(trace: trace))
+    } catch {
+      throw InstarError(error, what: "cannot make a store in memory")
+    }
+  }
+
+  private static func configuration(trace: (@Sendable (String) -> Void)?) -> Configuration {
+    var configuration = Configuration()
+    // Core Data's stores have no foreign keys (section 1).
+    configuration.foreignKeysEnabled = false
+    if let trace {
+      configuration.prepareDatabase { db in
+        db.trace { event in
+          if case .statement(let statement) = event { trace(statement.sql) }
+        }
+      }
+    }
+    return configuration
+  }
+
+  /// Runs `body` on the connection, and nothing else meanwhile. Not to be called from inside `body`.
+  public func perform<Value>(_ body: (SQLSession) throws -> Value) throws -> Value {
+    try queue.inDatabase { db in
+      let session = try session.withLock { kept in
+        if let kept { return kept }
+        let made = try SQLSession(db)
+        kept = made
+        return made
+      }
+      return try body(session)
+    }
+  }
+
+  /// Closes the file; with the last connection to it the write-ahead log is checkpointed and removed.
+  public func close() throws(InstarError) {
+    session.withLock { $0 = nil }
+    do {
+      try queue.close()
+    } catch {
+      throw InstarError(error, what: "cannot close the store")
+    }
+  }
+}
+
+/// An open connection during `StoreConnection.perform`.
+///
+/// Sendable because the connection's queue guards it: it is reached only from inside `perform`.
+public final class SQLSession: @unchecked Sendable {
+  private let connection: OpaquePointer
+  private var statements: [String: SQLStatement] = [:]
+  /// Statement texts vary with the set of changed columns; past this many the kept ones are let go.
+  private let statementLimit = 256
+  /// The same connection, for what is written against GRDB.
+  public let database: Database
+
+  init(_ database: Database) throws {
+    guard let connection = database.sqliteConnection else {
+      throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")
+    }
+    self.connection = connection
+    self.database = database
+  }
+
+  /// The statement with that text, prepared at its first use and kept. It is reset, and its parameters are NULL.
+  public func statement(_ sql: String) throws(InstarError) -> SQLStatement {
+    if let kept = statements[sql] {
+      kept.reset()
+      return kept
+    }
+    let statement = try SQLStatement(sql, connection: connection)
+    if statements.count >= statementLimit { statements.removeAll() }
+    statements[sql] = statement
+    return statement
+  }
+
+  /// Runs one statement that takes no parameters. It is prepared for this call only.
+  public func run(_ sql: String) throws(InstarError) {
+    try SQLStatement(sql, connection: connection).run()
+  }
+
+  /// The first column of the first row, or `nil` where there is no row or it is NULL.
+  public func integer(_ sql: String) throws(InstarError) -> Int64? {
+    let statement = try SQLStatement(sql, connection: connection)
+    guard try statement.step(), statement.storageClass(at: 0) != .null else { return nil }
+    return statement.integer(at: 0)
+  }
+
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+    try run("BEGIN IMMEDIATE")
+    do {
+      let value = try body()
+      try run("COMMIT")
+      return value
+    } catch {
+      // A statement may have ended the transaction already (disk full, I/O error); then there is nothing to undo.
+      try? run("ROLLBACK")
+      throw error
+    }
+  }
+}

@@ -1,0 +1,216 @@
+public import InstarSchema
+
+/// How a schema is laid out in the tables of a Core Data store: which table, column, join table and index each entity,
+/// attribute and relationship has.
+///
+/// Computed from the schema alone, by the rules read off real stores ("Core Data layout", sections 2 to 6). Pure: nothing
+/// is opened. Names in a layout are safe to stand unquoted in SQL: the initializer refuses every other name.
+public struct CoreDataLayout: Sendable {
+  /// In the order of their numbers.
+  public let entities: [Entity]
+  /// In the order in which a new store creates them.
+  public let tables: [Table]
+  public let joinTables: [JoinTable]
+  public let indexes: [Index]
+
+  private let entityIndexesByName: [String: Int]
+
+  /// A table that holds the rows of a root entity and of all entities below it.
+  public struct Table: Sendable, Hashable {
+    public var name: String
+    public var rootEntity: String
+    /// In the order of a new store, the system columns included.
+    public var columns: [Column]
+
+    public var createStatement: String {
+      let list = columns.map { "\($0.name) \($0.declaration)" }.joined(separator: ", ")
+      return "CREATE TABLE \(name) ( \(list) )"
+    }
+  }
+
+  public struct Column: Sendable, Hashable {
+    public var name: String
+    public var type: String
+    public var role: Role
+
+    /// What stands behind the name in `CREATE TABLE` and in `ADD COLUMN`.
+    public var declaration: String { role == .primaryKey ? "\(type) PRIMARY KEY" : type }
+
+    @frozen
+    public enum Role: Sendable, Hashable {
+      case primaryKey, entityNumber, optimisticLock
+      case attribute(entity: String, name: String)
+      /// The key of the row at the other end of a to-one relationship.
+      case toOne(entity: String, name: String)
+      /// The entity number of that row, where the destination has sub-entities.
+      case toOneEntityNumber(entity: String, name: String)
+      /// The key of the owner of a to-many relationship that has no inverse; stands in the destination's table.
+      case ownerKey(entity: String, name: String)
+    }
+  }
+
+  /// The table of a many-to-many relationship. The first column points to rows of `entity`, the second to rows of the
+  /// entity that `relationship` leads to.
+  public struct JoinTable: Sendable, Hashable {
+    public var name: String
+    public var entity: String
+    public var relationship: String
+    public var otherEntity: String
+    public var otherRelationship: String
+    public var column: String
+    public var otherColumn: String
+
+    /// The same table, described from its other side.
+    public var turned: JoinTable {
+      JoinTable(
+        name: name, entity: otherEntity, relationship: otherRelationship, otherEntity: entity,
+        otherRelationship: relationship, column: otherColumn, otherColumn: column)
+    }
+
+    public var createStatement: String {
+      "CREATE TABLE \(name) ( \(column) INTEGER, \(otherColumn) INTEGER, "
+        + "PRIMARY KEY (\(column), \(otherColumn)) )"
+    }
+  }
+
+  public struct Index: Sendable, Hashable {
+    public var name: String
+    public var table: String
+    public var columns: [String]
+    public var isUnique: Bool
+    /// Fetch and uniqueness indexes spell out `COLLATE BINARY ASC`, those of foreign keys do not (section 6.1).
+    public var spellsCollation: Bool
+
+    public var createStatement: String {
+      let list = columns.map { spellsCollation ? "\($0) COLLATE BINARY ASC" : $0 }
+        .joined(separator: ", ")
+      return "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(name) ON \(table) (\(list))"
+    }
+  }
+
+  public struct Entity: Sendable {
+    public var name: String
+    /// `Z_ENT` (section 2.2).
+    public var number: Int
+    /// `Z_SUPER`; 0 for a root entity.
+    public var superNumber: Int
+    /// The name of the entity at the top of the inheritance tree; the own name for a root entity.
+    public var root: String
+    public var table: String
+    /// Numbers of this entity and of all below it: what `Z_ENT` of its rows can be.
+    public var numbers: [Int]
+    /// In the order of the schema.
+    public var attributes: [AttributeColumn]
+    public var relationships: [RelationshipStorage]
+  }
+
+  public struct AttributeColumn: Sendable {
+    public var attribute: Schema.Attribute
+    public var column: String
+  }
+
+  public struct RelationshipStorage: Sendable {
+    public var relationship: Schema.Relationship
+    public var destinationTable: String
+    public var place: Place
+
+    @frozen
+    public enum Place: Sendable, Hashable {
+      /// A foreign key in the entity's own table.
+      case column(String)
+      /// The other side of a to-one relationship: a foreign key in the destination's table.
+      case foreignKey(column: String)
+      /// A join table: which column holds this entity's key, which the destination's.
+      case joinTable(name: String, own: String, other: String)
+    }
+  }
+
+  /// The entity of that name, or `nil`.
+  public func entity(named name: String) -> Entity? {
+    entityIndexesByName[name].map { entities[$0] }
+  }
+
+  /// Lays a schema out.
+  ///
+  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the schema cannot be laid
+  ///   out: an entity that a relationship leads to is missing, an inverse does not exist, a name cannot be a column.
+  public init(schema: Schema) throws(InstarError) {
+    var builder = try CoreDataLayoutBuilder(schema: schema)
+    try builder.build()
+    entities = builder.entities
+    tables = builder.tables
+    joinTables = builder.joinTables
+    indexes = builder.indexes
+    entityIndexesByName = Dictionary(
+      builder.entities.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// What a store of this layout is made of, as a probe of it reads.
+  public var structure: StoreStructure {
+    StoreStructure(
+      tables: tables.map { table in
+        StoreStructure.Table(
+          name: table.name,
+          columns: table.columns.map { StoreStructure.Column(name: $0.name, type: $0.type) })
+      }
+        + joinTables.map { table in
+          StoreStructure.Table(
+            name: table.name,
+            columns: [table.column, table.otherColumn].map {
+              StoreStructure.Column(name: $0, type: "INTEGER")
+            })
+        },
+      indexes: indexes.map {
+        StoreStructure.Index(
+          name: $0.name, table: $0.table, isUnique: $0.isUnique, columns: $0.columns)
+      })
+  }
+
+  /// The statements that make the tables and indexes of an empty store, in the order of section 1.
+  public var createStatements: [String] {
+    var statements: [String] = []
+    for table in tables {
+      statements.append(table.createStatement)
+      statements += joinTables.filter { entity(named: $0.entity)?.table == table.name }
+        .map(\.createStatement)
+    }
+    return statements + indexes.map(\.createStatement) + CoreDataLayout.systemTableStatements
+      + entities.map {
+        "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
+          + "VALUES (\($0.number), '\($0.name)', \($0.superNumber), 0)"
+      }
+  }
+
+  /// The tables the format keeps for itself (section 2).
+  static let systemTableStatements = [
+    "CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
+    "CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB)",
+    "CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB)",
+  ]
+}
+
+extension Schema.AttributeType {
+  /// The declared type of the attribute's column (section 3.1).
+  public var columnType: String {
+    switch self {
+    case .bool, .int16, .int32, .int64: "INTEGER"
+    case .decimal: "DECIMAL"
+    case .double, .float: "FLOAT"
+    case .string, .url: "VARCHAR"
+    case .date: "TIMESTAMP"
+    case .data, .uuid: "BLOB"
+    }
+  }
+
+  /// Columns stand in groups by type, in this order (section 3.2).
+  var columnGroup: Int {
+    switch self {
+    case .bool, .int16, .int32, .int64: 1
+    case .date, .double, .float: 2
+    case .decimal: 3
+    case .string: 4
+    case .uuid, .url: 5
+    case .data: 7
+    }
+  }
+}

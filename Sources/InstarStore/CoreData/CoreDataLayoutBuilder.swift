@@ -1,0 +1,316 @@
+import InstarSchema
+
+/// Computes a `CoreDataLayout`, step by step: numbers, columns, relationships, join tables, indexes.
+struct CoreDataLayoutBuilder {
+  private let schema: Schema
+  private let entitiesByName: [String: Schema.Entity]
+  private let subentityNames: [String: [String]]
+
+  private(set) var entities: [CoreDataLayout.Entity] = []
+  private(set) var tables: [CoreDataLayout.Table] = []
+  private(set) var joinTables: [CoreDataLayout.JoinTable] = []
+  private(set) var indexes: [CoreDataLayout.Index] = []
+
+  private var positions: [String: Int] = [:]
+  private var columnNames: [CoreDataLayout.Column.Role: String] = [:]
+
+  init(schema: Schema) throws(InstarError) {
+    self.schema = schema
+    var byName: [String: Schema.Entity] = [:]
+    var tableNames: [String: String] = [:]
+    for entity in schema.entities {
+      guard byName.updateValue(entity, forKey: entity.name) == nil else {
+        throw Self.invalid(schema, "two models are named \(entity.name)")
+      }
+      try Self.requireIdentifier(entity.name, in: schema, as: "the name of a model")
+      if let other = tableNames.updateValue(entity.name, forKey: entity.name.uppercased()) {
+        throw Self.invalid(schema, "the models \(other) and \(entity.name) would share one table")
+      }
+      for property in entity.properties {
+        try Self.requireIdentifier(property.name, in: schema, as: "a property of \(entity.name)")
+      }
+    }
+    entitiesByName = byName
+    var below: [String: [String]] = [:]
+    for entity in schema.entities {
+      guard let superentity = entity.superentityName else { continue }
+      guard byName[superentity] != nil else {
+        throw Self.missing(schema, superentity, usedBy: entity.name)
+      }
+      below[superentity, default: []].append(entity.name)
+    }
+    subentityNames = below
+  }
+
+  mutating func build() throws(InstarError) {
+    try numberEntities()
+    try addTables()
+    try addRelationships()
+    addIndexes()
+  }
+
+  // MARK: Numbers (section 2.2)
+
+  /// 1, 2, 3… over the roots sorted by name without regard to case, each followed by its sub-entities likewise.
+  private mutating func numberEntities() throws(InstarError) {
+    func sorted(_ names: [String]) -> [String] {
+      names.sorted { ($0.lowercased(), $0) < ($1.lowercased(), $1) }
+    }
+    func visit(_ name: String, root: String, superNumber: Int) {
+      let number = entities.count + 1
+      let position = entities.count
+      positions[name] = position
+      entities.append(
+        CoreDataLayout.Entity(
+          name: name, number: number, superNumber: superNumber, root: root,
+          table: "Z" + root.uppercased(), numbers: [], attributes: [], relationships: []))
+      for subentity in sorted(subentityNames[name] ?? []) {
+        visit(subentity, root: root, superNumber: number)
+      }
+      entities[position].numbers = Array(number...entities.count)
+    }
+    for root in sorted(schema.entities.filter { $0.superentityName == nil }.map(\.name)) {
+      visit(root, root: root, superNumber: 0)
+    }
+    if let lost = schema.entities.first(where: { positions[$0.name] == nil }) {
+      throw Self.invalid(schema, "\(lost.name) inherits from itself")
+    }
+  }
+
+  // MARK: Tables and columns (sections 3.2, 3.3, 4)
+
+  private mutating func addTables() throws(InstarError) {
+    for root in entities where root.superNumber == 0 {
+      let members = entities.filter { $0.root == root.name }
+      var columns: [CoreDataLayout.Column] = [
+        CoreDataLayout.Column(name: "Z_PK", type: "INTEGER", role: .primaryKey),
+        CoreDataLayout.Column(name: "Z_ENT", type: "INTEGER", role: .entityNumber),
+        CoreDataLayout.Column(name: "Z_OPT", type: "INTEGER", role: .optimisticLock),
+      ]
+      var taken: [String: Int] = [:]
+      func add(_ bareName: String, _ type: String, _ role: CoreDataLayout.Column.Role) {
+        // The first user of a name keeps it bare, later ones get 1, 2, 3… (section 3.3).
+        let uses = taken[bareName, default: 0]
+        taken[bareName] = uses + 1
+        let name = uses == 0 ? bareName : "\(bareName)\(uses)"
+        columnNames[role] = name
+        columns.append(CoreDataLayout.Column(name: name, type: type, role: role))
+      }
+      for group in 1...7 {
+        for member in members {
+          guard let entity = entitiesByName[member.name] else { continue }
+          for attribute in entity.attributes.sorted(by: Self.bytewise)
+          where attribute.type.columnGroup == group && !attribute.options.contains(.ephemeral) {
+            add(
+              Self.column(attribute.name), attribute.type.columnType,
+              .attribute(entity: entity.name, name: attribute.name))
+          }
+          guard group == 1 else { continue }
+          for relationship in entity.relationships.sorted(by: Self.bytewise)
+          where relationship.isToOneRelationship {
+            let destination = try position(of: relationship.destination, usedBy: entity, relationship)
+            add(
+              Self.column(relationship.name), "INTEGER",
+              .toOne(entity: entity.name, name: relationship.name))
+            if entities[destination].numbers.count > 1 {
+              add(
+                "Z\(entities[destination].number)_\(relationship.name.uppercased())", "INTEGER",
+                .toOneEntityNumber(entity: entity.name, name: relationship.name))
+            }
+          }
+          for (owner, relationship) in ownersWithoutInverse(of: entity.name) {
+            add(
+              "Z\(owner.number)\(relationship.name.uppercased())", "INTEGER",
+              .ownerKey(entity: owner.name, name: relationship.name))
+          }
+        }
+      }
+      tables.append(
+        CoreDataLayout.Table(name: root.table, rootEntity: root.name, columns: columns))
+    }
+  }
+
+  /// To-many relationships without inverse that lead to an entity: their foreign key is in its table (section 4.3).
+  private func ownersWithoutInverse(
+    of destination: String
+  ) -> [(CoreDataLayout.Entity, Schema.Relationship)] {
+    entities.flatMap { owner in
+      (entitiesByName[owner.name]?.relationships ?? []).sorted(by: Self.bytewise)
+        .filter {
+          !$0.isToOneRelationship && $0.inverseName == nil && $0.destination == destination
+        }
+        .map { (owner, $0) }
+    }
+  }
+
+  // MARK: Relationships (section 4)
+
+  private mutating func addRelationships() throws(InstarError) {
+    for position in entities.indices {
+      guard let entity = entitiesByName[entities[position].name] else { continue }
+      entities[position].attributes = entity.attributes.compactMap { attribute in
+        columnNames[.attribute(entity: entity.name, name: attribute.name)]
+          .map { CoreDataLayout.AttributeColumn(attribute: attribute, column: $0) }
+      }
+      for relationship in entity.relationships {
+        let destination = try self.position(of: relationship.destination, usedBy: entity, relationship)
+        let place = try place(of: relationship, in: entity, at: position, to: destination)
+        entities[position].relationships.append(
+          CoreDataLayout.RelationshipStorage(
+            relationship: relationship, destinationTable: entities[destination].table,
+            place: place))
+      }
+    }
+  }
+
+  private mutating func place(
+    of relationship: Schema.Relationship, in entity: Schema.Entity, at position: Int,
+    to destination: Int
+  ) throws(InstarError) -> CoreDataLayout.RelationshipStorage.Place {
+    if relationship.isToOneRelationship {
+      return .column(columnNames[.toOne(entity: entity.name, name: relationship.name)] ?? "")
+    }
+    guard let inverseName = relationship.inverseName else {
+      return .foreignKey(
+        column: columnNames[.ownerKey(entity: entity.name, name: relationship.name)] ?? "")
+    }
+    guard let inverse = inverse(named: inverseName, in: relationship.destination) else {
+      throw Self.invalid(
+        schema,
+        "\(entity.name).\(relationship.name) names the inverse \(relationship.destination).\(inverseName), which does not exist"
+      )
+    }
+    if inverse.relationship.isToOneRelationship {
+      return .foreignKey(
+        column: columnNames[.toOne(entity: inverse.entity, name: inverseName)] ?? "")
+    }
+    let join = joinTable(
+      position, relationship.name, destination, inverseName)
+    if !joinTables.contains(join) { joinTables.append(join) }
+    let isFirst = join.entity == entity.name && join.relationship == relationship.name
+    return .joinTable(
+      name: join.name, own: isFirst ? join.column : join.otherColumn,
+      other: isFirst ? join.otherColumn : join.column)
+  }
+
+  /// The table is named after the entity with the lower number and that entity's relationship; each column after the
+  /// entity it points to and the relationship that leads there (section 4.5).
+  private func joinTable(
+    _ position: Int, _ name: String, _ otherPosition: Int, _ otherName: String
+  ) -> CoreDataLayout.JoinTable {
+    let (one, two) = (entities[position], entities[otherPosition])
+    if two.number < one.number || (two.number == one.number && otherName < name) {
+      return joinTable(otherPosition, otherName, position, name)
+    }
+    return CoreDataLayout.JoinTable(
+      name: "Z_\(one.number)\(name.uppercased())",
+      entity: one.name, relationship: name, otherEntity: two.name, otherRelationship: otherName,
+      column: "Z_\(one.number)\(otherName.uppercased())",
+      otherColumn: "Z_\(two.number)\(name.uppercased())")
+  }
+
+  private func inverse(
+    named name: String, in entity: String
+  ) -> (entity: String, relationship: Schema.Relationship)? {
+    var next: String? = entity
+    while let current = next, let described = entitiesByName[current] {
+      if let found = described.relationships.first(where: { $0.name == name }) {
+        return (current, found)
+      }
+      next = described.superentityName
+    }
+    return nil
+  }
+
+  // MARK: Indexes (section 6.1)
+
+  private mutating func addIndexes() {
+    for table in tables {
+      for column in table.columns {
+        switch column.role {
+        case .toOne, .ownerKey:
+          addIndex("\(table.name)_\(column.name)_INDEX", table.name, [column.name])
+        case .entityNumber:
+          if entities.contains(where: { $0.root == table.rootEntity && $0.superNumber != 0 }) {
+            addIndex("\(table.name)_Z_ENT_INDEX", table.name, ["Z_ENT"])
+          }
+        case .primaryKey, .optimisticLock, .attribute, .toOneEntityNumber:
+          break
+        }
+      }
+      for member in entities where member.table == table.name {
+        guard let entity = entitiesByName[member.name] else { continue }
+        for group in entity.uniquenessConstraints {
+          indexes.append(
+            CoreDataLayout.Index(
+              name: "Z_\(entity.name)_UNIQUE_\(group.joined(separator: "_"))", table: table.name,
+              columns: columns(of: entity.name, group), isUnique: true, spellsCollation: true))
+        }
+        for group in entity.indices {
+          indexes.append(
+            CoreDataLayout.Index(
+              name: "Z_\(entity.name)_SwiftDataIndexOnBinary\(group.joined())", table: table.name,
+              columns: columns(of: entity.name, group), isUnique: false, spellsCollation: true))
+        }
+      }
+      for join in joinTables where positions[join.entity].map({ entities[$0].table }) == table.name {
+        addIndex(
+          "\(join.name)_\(join.otherColumn)_INDEX", join.name, [join.otherColumn, join.column])
+      }
+    }
+  }
+
+  private mutating func addIndex(_ name: String, _ table: String, _ columns: [String]) {
+    indexes.append(
+      CoreDataLayout.Index(
+        name: name, table: table, columns: columns, isUnique: false, spellsCollation: false))
+  }
+
+  private func columns(of entity: String, _ properties: [String]) -> [String] {
+    properties.compactMap {
+      columnNames[.attribute(entity: entity, name: $0)] ?? columnNames[.toOne(entity: entity, name: $0)]
+    }
+  }
+
+  // MARK: Names and errors
+
+  private func position(
+    of name: String, usedBy entity: Schema.Entity, _ relationship: Schema.Relationship
+  ) throws(InstarError) -> Int {
+    guard let position = positions[name] else {
+      throw Self.missing(schema, name, usedBy: "\(entity.name).\(relationship.name)")
+    }
+    return position
+  }
+
+  private static func column(_ property: String) -> String { "Z" + property.uppercased() }
+
+  private static func bytewise(_ one: some SchemaProperty, _ two: some SchemaProperty) -> Bool {
+    one.name.utf8.lexicographicallyPrecedes(two.name.utf8)
+  }
+
+  /// Names stand unquoted in SQL, as Core Data writes them; nothing but a plain identifier may get there.
+  private static func requireIdentifier(
+    _ name: String, in schema: Schema, as role: String
+  ) throws(InstarError) {
+    let isIdentifier =
+      !name.isEmpty
+      && name.unicodeScalars.allSatisfy { scalar in
+        scalar == "_" || scalar.properties.isXIDContinue
+      }
+    guard isIdentifier, name.utf8.count <= 255 else {
+      throw invalid(schema, "'\(name)' cannot be \(role): it is not an identifier")
+    }
+  }
+
+  private static func invalid(_ schema: Schema, _ cause: String) -> InstarError {
+    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause)
+  }
+
+  private static func missing(_ schema: Schema, _ name: String, usedBy user: String) -> InstarError {
+    InstarError(
+      .incompleteSchema, "cannot lay out schema \(schema.version)",
+      cause: "\(name) is used by \(user), but is missing from the models of \(schema.version)",
+      next: "add \(name).self to the models of version \(schema.version)")
+  }
+}

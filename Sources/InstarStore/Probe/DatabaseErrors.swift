@@ -1,0 +1,37 @@
+internal import GRDB
+public import InstarSchema
+
+extension InstarError {
+  /// What an error of SQLite, or any other error met while a store was in use, is called to people.
+  ///
+  /// An `InstarError` stays what it is; `what` and `store` fill in what it does not say yet. Statements and bound
+  /// values are left out: values are the user's data.
+  public init(_ error: any Error, what: String, store: String? = nil) {
+    if let known = error as? InstarError {
+      self = known.about(store: store)
+      return
+    }
+    guard let error = error as? DatabaseError else {
+      self.init(.internalError, what, store: store, cause: String(describing: error))
+      return
+    }
+    let text = error.message ?? "SQLite reports \(error.extendedResultCode)"
+    switch error.resultCode {
+    case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL:
+      self.init(
+        .busyStore, what, store: store, cause: "another process holds the store (\(text))",
+        next: "try again when it has let go")
+    case .SQLITE_NOTADB:
+      self.init(.notAStore, what, store: store, cause: text)
+    case .SQLITE_CORRUPT:
+      self.init(
+        .corruptStore, what, store: store, cause: text, next: "restore the store from a backup")
+    case .SQLITE_FULL:
+      self.init(.noSpace, what, store: store, cause: text, next: "free some space, then try again")
+    case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
+      self.init(.unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
+    default:
+      self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
+    }
+  }
+}

@@ -1,0 +1,264 @@
+internal import Foundation
+public import InstarSchema
+
+/// What can be said of a store's file and its side files without SQLite: what kind of file it is, whether it is a whole
+/// SQLite database, and in what state its log or journal is.
+///
+/// - Important: Looking opens and closes descriptors of the files, which drops every POSIX lock this process has on them.
+///   So never look at a file that a connection of this process has open.
+public struct StoreFile: Sendable, Hashable {
+  /// Absolute, with every symbolic link of the folders resolved.
+  public var path: String
+  public var state: State
+  public var pageSizeBytes: Int
+  /// Whether the header names the write-ahead log as the journal mode.
+  public var usesWriteAheadLog: Bool
+  /// The write-ahead log beside the file; `nil` where there is none.
+  public var log: State?
+  /// Whether another process has the store open in write-ahead-log mode.
+  public var logIsInUse: Bool
+  /// Whether a rollback journal with content lies beside the file: a transaction is going on, or was cut off.
+  public var hasJournal: Bool
+
+  /// Frames begin behind the header of 32 bytes.
+  public var logHasContent: Bool { (log?.size ?? 0) > 32 }
+
+  /// What tells whether a file is still the one that was seen, and still as it was seen.
+  public struct State: Sendable, Hashable {
+    public var device: UInt64
+    public var inode: UInt64
+    public var size: Int64
+    public var modifiedSeconds: Int64
+    public var modifiedNanoseconds: Int64
+    /// SQLite counts up these four bytes of the header with every transaction in rollback mode.
+    public var changeCounter: UInt32
+
+    public func isSameFile(as other: State) -> Bool {
+      device == other.device && inode == other.inode
+    }
+  }
+
+  /// Looks at a file.
+  ///
+  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for a folder, a FIFO, an
+  ///   empty file, text or anything else; `encryptedStore` for what looks like random bytes in whole sectors;
+  ///   `corruptStore` for a database with a senseless header or one that was cut short, with the number of missing
+  ///   bytes. The file is left as it was.
+  public static func look(at path: String) throws(InstarError) -> StoreFile {
+    let what = "cannot open '\(path)'"
+    let resolved = try resolve(path, what: what)
+    let descriptor = try openFile(resolved, what: what)
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      throw systemError(what, path, errno)
+    }
+    let start = readStart(of: descriptor, count: 4096)
+    let size = Int64(status.st_size)
+    try requireDatabase(start, size: size, path: path, what: what)
+
+    let rawPageSize = Int(start[16]) << 8 | Int(start[17])
+    let pageSize = rawPageSize == 1 ? 65536 : rawPageSize
+    guard pageSize >= 512, pageSize <= 65536, pageSize & (pageSize - 1) == 0 else {
+      throw InstarError(
+        .corruptStore, what, store: path, cause: "its header names a page size of \(pageSize) bytes",
+        next: "restore the store from a backup")
+    }
+    var file = StoreFile(
+      path: resolved,
+      state: State(status, changeCounter: integer(start, at: 24)),
+      pageSizeBytes: pageSize, usesWriteAheadLog: start[18] == 2 || start[19] == 2,
+      log: sideFile(resolved + "-wal"), logIsInUse: false,
+      hasJournal: journalHasContent(resolved + "-journal"))
+    file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
+
+    // The count in the header holds only where it was written by the last transaction, and only where no log or journal
+    // has the missing pages.
+    let pageCount = Int64(integer(start, at: 28))
+    if integer(start, at: 24) == integer(start, at: 92), !file.logHasContent, !file.hasJournal {
+      let missing = pageCount * Int64(pageSize) - size
+      if missing > 0 {
+        throw InstarError(
+          .corruptStore, what, store: path,
+          cause: "the file is cut short: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
+          next: "restore the store from a backup")
+      }
+    }
+    return file
+  }
+
+  /// The state of the file and its log now; `nil` where the file is gone.
+  func currentState() -> (file: State, log: State?)? {
+    guard var state = StoreFile.sideFile(path) else { return nil }
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    if descriptor >= 0 {
+      let start = StoreFile.readStart(of: descriptor, count: 100)
+      close(descriptor)
+      if start.count == 100 { state.changeCounter = StoreFile.integer(start, at: 24) }
+    }
+    return (state, StoreFile.sideFile(path + "-wal"))
+  }
+}
+
+// MARK: - The parts of a look
+
+extension StoreFile {
+  /// Resolves the folder, not the file: a store that is itself a symbolic link is refused.
+  private static func resolve(_ path: String, what: String) throws(InstarError) -> String {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw InstarError(.unsafePath, what, store: path, cause: "the path is empty or holds a NUL")
+    }
+    let parts = path.split(separator: "/", omittingEmptySubsequences: true)
+    guard let name = parts.last, name != ".", name != ".." else {
+      throw InstarError(.notAStore, what, store: path, cause: "it is a folder")
+    }
+    let folder = parts.dropLast().joined(separator: "/")
+    let folderPath = path.hasPrefix("/") ? "/" + folder : (folder.isEmpty ? "." : folder)
+    guard let real = realpath(folderPath, nil) else { throw systemError(what, path, errno) }
+    defer { free(real) }
+    let resolved = String(cString: real)
+    return resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
+  }
+
+  private static func openFile(_ path: String, what: String) throws(InstarError) -> Int32 {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw systemError(what, path, errno) }
+    let kind: String
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: kind = ""
+    case S_IFLNK:
+      throw InstarError(
+        .unsafePath, what, store: path, cause: "it is a symbolic link",
+        next: "name the file that it leads to")
+    case S_IFDIR: kind = "a folder"
+    case S_IFIFO: kind = "a FIFO"
+    case S_IFSOCK: kind = "a socket"
+    default: kind = "a device"
+    }
+    guard kind.isEmpty else {
+      throw InstarError(.notAStore, what, store: path, cause: "it is \(kind)")
+    }
+    // Non-blocking: it may have become a FIFO since.
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw systemError(what, path, errno) }
+    var opened = stat()
+    guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw InstarError(.notAStore, what, store: path, cause: "it is no regular file any more")
+    }
+    return descriptor
+  }
+
+  static func systemError(_ what: String, _ path: String, _ code: Int32) -> InstarError {
+    let text = String(cString: strerror(code))
+    switch code {
+    case ENOENT, ENOTDIR:
+      return InstarError(.missingStore, what, store: path, cause: "there is no such file")
+    case ELOOP:
+      return InstarError(.unsafePath, what, store: path, cause: "it is a symbolic link")
+    default:
+      return InstarError(.unreadableStore, what, store: path, cause: text)
+    }
+  }
+
+  private static func requireDatabase(
+    _ start: [UInt8], size: Int64, path: String, what: String
+  ) throws(InstarError) {
+    if size == 0 {
+      throw InstarError(.notAStore, what, store: path, cause: "the file is empty")
+    }
+    let magic = Array("SQLite format 3\0".utf8)
+    if start.starts(with: magic) || (start.count < 16 && magic.starts(with: start)) {
+      guard start.count >= 100 else {
+        throw InstarError(
+          .corruptStore, what, store: path,
+          cause: "the file is cut short: \(100 - start.count) bytes of its header are missing",
+          next: "restore the store from a backup")
+      }
+      return
+    }
+    if size >= 512, size % 512 == 0, looksRandom(start) {
+      throw InstarError(
+        .encryptedStore, what, store: path,
+        cause: "it is no SQLite database, and looks like an encrypted one",
+        next: "Instar migrates unencrypted stores only")
+    }
+    throw InstarError(.notAStore, what, store: path, cause: "it is no SQLite database")
+  }
+
+  /// Whether bytes are spread as evenly as encrypted ones: more than 7.2 of 8 bits of entropy in each. Compressed files
+  /// are as even; those that announce themselves are told apart.
+  private static func looksRandom(_ bytes: [UInt8]) -> Bool {
+    let announced: [[UInt8]] = [
+      [0x50, 0x4B], [0x1F, 0x8B], [0x89, 0x50, 0x4E, 0x47], [0xFF, 0xD8], [0xFD, 0x37, 0x7A],
+      [0x28, 0xB5, 0x2F, 0xFD], [0x42, 0x5A, 0x68], [0x37, 0x7A, 0xBC], [0x25, 0x50, 0x44, 0x46],
+    ]
+    if announced.contains(where: { bytes.starts(with: $0) }) { return false }
+    var counts = [Int](repeating: 0, count: 256)
+    for byte in bytes { counts[Int(byte)] += 1 }
+    let total = Double(bytes.count)
+    let entropy = counts.reduce(0.0) { sum, count in
+      guard count > 0 else { return sum }
+      let share = Double(count) / total
+      return sum - share * log2(share)
+    }
+    return entropy > 7.2
+  }
+
+  private static func readStart(of descriptor: Int32, count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var filled = 0
+    while filled < count {
+      let read = bytes.withUnsafeMutableBytes {
+        pread(descriptor, $0.baseAddress.map { $0 + filled }, count - filled, off_t(filled))
+      }
+      if read < 0, errno == EINTR { continue }
+      guard read > 0 else { break }
+      filled += read
+    }
+    bytes.removeLast(count - filled)
+    return bytes
+  }
+
+  private static func integer(_ bytes: [UInt8], at offset: Int) -> UInt32 {
+    bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+  }
+
+  private static func sideFile(_ path: String) -> State? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    return State(status, changeCounter: 0)
+  }
+
+  private static func journalHasContent(_ path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    // SQLite overwrites the header of a journal it keeps with zeros when the transaction is over.
+    return (readStart(of: descriptor, count: 1).first ?? 0) != 0
+  }
+
+  /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file, which tells live ones
+  /// from a file that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
+  private static func sharedMemoryIsLocked(_ path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = 128
+    lock.l_len = 1
+    guard fcntl(descriptor, F_GETLK, &lock) == 0 else { return true }
+    return lock.l_type != Int16(F_UNLCK)
+  }
+}
+
+extension StoreFile.State {
+  fileprivate init(_ status: stat, changeCounter: UInt32) {
+    self.init(
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int64(status.st_size),
+      modifiedSeconds: Int64(status.st_mtim.tv_sec),
+      modifiedNanoseconds: Int64(status.st_mtim.tv_nsec), changeCounter: changeCounter)
+  }
+}

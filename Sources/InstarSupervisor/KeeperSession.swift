@@ -1,0 +1,101 @@
+public import InstarLinux
+public import InstarSchema
+public import InstarWire
+
+/// One keeper process, and the conversation with it.
+///
+/// Blocking; one thread at a time asks and listens, any thread may `close()` or `kill()`. A keeper whose conversation is closed
+/// clears away what it is doing, unless it writes a store back: that it finishes. Then it ends.
+public final class KeeperSession: Sendable {
+  private let channel: LineChannel
+  private let process: ChildProcess
+
+  private init(channel: LineChannel, process: ChildProcess) {
+    self.channel = channel
+    self.process = process
+  }
+
+  /// Starts a keeper.
+  public static func start(_ installation: Installation) throws(InstarError) -> KeeperSession {
+    let (channel, childDescriptor) = try LineChannel.pair(
+      lineLimitBytes: WireCoder.lineLimitBytes)
+    // The keeper's own end: here it would hide that the keeper has ended.
+    let keepersEnd = LineChannel(descriptor: childDescriptor)
+    let process = try ChildProcess.start(
+      executable: installation.keeper,
+      arguments: ["--worker", installation.worker, "--library", installation.library],
+      channel: keepersEnd.descriptor, output: .captured(limitBytes: 64 << 10))
+    return KeeperSession(channel: channel, process: process)
+  }
+
+  /// - Throws: `keeperDied`.
+  public func send(_ request: KeeperRequest) throws(InstarError) {
+    let line = try WireCoder.line(request)
+    do throws(InstarError) {
+      try channel.send(line)
+    } catch {
+      throw deathOrSelf(error)
+    }
+  }
+
+  /// The next event.
+  ///
+  /// - Returns: `nil` where the deadline passed first.
+  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error; `protocolViolation`.
+  public func next(
+    deadline: ContinuousClock.Instant? = nil
+  ) throws(InstarError) -> KeeperEvent? {
+    switch try channel.receive(deadline: deadline) {
+    case .line(let line): return try WireCoder.message(KeeperEvent.self, from: line)
+    case .timedOut: return nil
+    case .closed: throw death()
+    }
+  }
+
+  /// The keeper has ended, or is about to.
+  public var hasEnded: Bool {
+    guard let ended = try? process.wait(deadline: .now) else { return false }
+    _ = ended
+    return true
+  }
+
+  /// Ends the conversation without waiting for the keeper's end.
+  public func close() {
+    channel.close()
+  }
+
+  /// Ends the conversation and waits until the keeper has cleared away and ended; after the grace it is killed.
+  public func end(grace: Duration = .seconds(30)) {
+    channel.close()
+    if let ended = try? process.wait(deadline: .now + grace), case .exited = ended { return }
+    process.kill()
+    _ = try? process.wait()
+  }
+
+  /// Kills the keeper, and with it its worker.
+  public func kill() {
+    process.kill()
+    _ = try? process.wait()
+    channel.close()
+  }
+
+  /// What a failed send means: mostly that the keeper has died, which the channel cannot know.
+  private func deathOrSelf(_ error: InstarError) -> InstarError {
+    error.code == .interrupted ? death() : error
+  }
+
+  private func death() -> InstarError {
+    // The socket closes a moment before the process has ended.
+    var cause = "it ended the conversation"
+    if let termination = try? process.wait(deadline: .now + .seconds(5)) {
+      cause = "it \(termination)"
+    } else {
+      process.kill()
+    }
+    let output = process.capturedOutput.split(separator: "\n").suffix(8).joined(separator: "\n")
+    if !output.isEmpty { cause += "; it wrote:\n" + output }
+    return InstarError(
+      .keeperDied, "the keeper has ended in the middle of its work", cause: cause,
+      next: "try again; if it ends again, report it with the lines above")
+  }
+}

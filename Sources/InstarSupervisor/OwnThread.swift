@@ -1,0 +1,22 @@
+import Foundation
+import InstarSchema
+
+/// Runs blocking work on a thread of its own and waits for it without holding up a thread of the cooperative pool, of which there are no
+/// more than cores: a few waiting runs would stop everything else.
+func onOwnThread<Value: Sendable>(
+  _ work: @escaping @Sendable () throws(InstarError) -> Value
+) async throws(InstarError) -> Value {
+  let result: Result<Value, InstarError> = await withCheckedContinuation { continuation in
+    let thread = Thread {
+      do throws(InstarError) {
+        continuation.resume(returning: .success(try work()))
+      } catch {
+        continuation.resume(returning: .failure(error))
+      }
+    }
+    thread.name = "instar-supervisor"
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+  return try result.get()
+}

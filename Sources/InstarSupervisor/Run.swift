@@ -1,0 +1,167 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarWire
+
+/// One run of one store: the supervisor's side of it.
+///
+///   1. the lock of the run: from here on nobody else recovers it
+///   2. the request; events are passed on
+///   3. each question of the keeper: the phase to disk, then "proceed"
+///   4. the end: the report into the ledger, then the phase record away, then the lock
+///
+/// Where the keeper dies or is given up, another one finishes or clears away what it has begun, before 4.
+struct Run: Sendable {
+  let request: MigrationRequest
+  let stateFolder: StateFolder
+  let keepers: KeeperPool
+  let conversation: Conversation
+  let onEvent: @Sendable (RunEvent) -> Void
+  private let startedAt = Date().timeIntervalSince1970
+  private let started = ContinuousClock.now
+
+  init(
+    request: MigrationRequest, stateFolder: StateFolder, keepers: KeeperPool,
+    conversation: Conversation, onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) {
+    self.request = request
+    self.stateFolder = stateFolder
+    self.keepers = keepers
+    self.conversation = conversation
+    self.onEvent = onEvent
+  }
+
+  func migrate() throws(InstarError) -> RunReport {
+    guard let lock = try stateFolder.tryLock(run: request.run) else {
+      throw InstarError(
+        .stateFolderFailed, "cannot begin run \(request.run)", store: request.store,
+        cause: "there is a run of that name", state: "unchanged")
+    }
+    defer { stateFolder.unlock(run: request.run, lock) }
+
+    let session = try keepers.take()
+    var phase: PhaseRecord?
+    let report: RunReport
+    do throws(InstarError) {
+      report = try converse(session, &phase)
+      keepers.giveBack(session)
+    } catch {
+      let isCanceled = conversation.isCanceled
+      if isCanceled {
+        // It clears away by itself; killing it would leave that to the recovery.
+        session.end()
+      } else {
+        session.kill()
+      }
+      report = reportAfter(isCanceled ? interrupted() : error, &phase)
+    }
+    return conclude(report, phase)
+  }
+
+  /// Asks for the run and answers the keeper's questions, until its report.
+  ///
+  /// - Parameter phase: What is on disk of the run.
+  private func converse(
+    _ session: KeeperSession, _ phase: inout PhaseRecord?
+  ) throws(InstarError) -> RunReport {
+    try conversation.begin(session)
+    try session.send(.migrate(request))
+    var refusal: InstarError?
+    while true {
+      switch try Supervisor.nextEvent(session) {
+      case .run(let event):
+        onEvent(event)
+      case .ask(let asked):
+        do throws(InstarError) {
+          try enter(asked)
+          phase = asked
+        } catch {
+          refusal = error
+        }
+        try session.send(refusal == nil ? .proceed : .refrain)
+      case .finished(var report):
+        // The keeper only knows that it was told not to go on.
+        if let refusal { report.error = refusal.about(store: request.store, state: "unchanged") }
+        return report
+      case .failed(let error):
+        return report(.failed, error.about(store: request.store))
+      case .described, .probed, .planned, .recovered, .done:
+        throw unexpected()
+      }
+    }
+  }
+
+  private func enter(_ phase: PhaseRecord) throws(InstarError) {
+    guard phase.run == request.run, phase.store == request.store else { throw unexpected() }
+    if phase.phase == .writingBack, !conversation.beginWritingBack() { throw interrupted() }
+    try stateFolder.record(phase)
+  }
+
+  /// What is to be told of a run whose keeper is no more.
+  ///
+  /// - Parameter phase: Stays where the run could not be recovered, so that it is tried again at the next start.
+  private func reportAfter(_ error: InstarError, _ phase: inout PhaseRecord?) -> RunReport {
+    guard let begun = phase else {
+      return report(.failed, error.about(store: request.store, state: "unchanged"))
+    }
+    do throws(InstarError) {
+      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers).recover(begun)
+      var report = Recovery.report(of: recovered, phase: begun, cause: error)
+      report.durationMicroseconds = elapsedMicroseconds
+      return report
+    } catch {
+      var report = report(
+        .failed,
+        InstarError(
+          error.code, error.what, store: request.store, cause: error.cause,
+          state: error.state ?? Self.stateUnrecovered(begun.phase),
+          next: "nothing: the run is recovered at the next start of instard or instarctl migrate"))
+      report.from = begun.from
+      report.to = begun.to
+      report.plan = begun.plan
+      report.plugin = begun.plugin
+      report.backup = begun.backup
+      unrecovered(&phase)
+      return report
+    }
+  }
+
+  private func unrecovered(_ phase: inout PhaseRecord?) {
+    // `conclude` removes the record of a phase that it is given.
+    phase = nil
+  }
+
+  private static func stateUnrecovered(_ phase: Phase) -> String {
+    switch phase {
+    case .cloning: "unchanged; '.instar' beside it still holds the clone"
+    case .writingBack: "at the old version or the new one, whole; the backup is kept"
+    }
+  }
+
+  /// The last steps of every run: ledger, then phase record.
+  private func conclude(_ report: RunReport, _ phase: PhaseRecord?) -> RunReport {
+    var report = report
+    do throws(InstarError) {
+      if report.result != .current { try stateFolder.append(report) }
+      if phase != nil { try stateFolder.close(run: request.run) }
+    } catch {
+      // The store's state is what it is; that it is not noted is told beside it. The phase record stays, and the next recovery notes
+      // the run.
+      report.notes.append("\(error.what): \(error.cause)")
+    }
+    return report
+  }
+
+  private func report(_ result: RunReport.Result, _ error: InstarError) -> RunReport {
+    var report = RunReport(
+      run: request.run, store: request.store, result: result, startedAt: startedAt)
+    report.durationMicroseconds = elapsedMicroseconds
+    report.error = error
+    return report
+  }
+
+  private var elapsedMicroseconds: Int64 {
+    let (seconds, attoseconds) = (ContinuousClock.now - started).components
+    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+  }
+}

@@ -1,0 +1,204 @@
+import Foundation
+public import InstarLinux
+public import InstarSchema
+public import InstarWire
+
+/// The state folder: what must be known of runs after a crash, and what is told of them later.
+///
+/// ```text
+/// phases/RUN.json       how far a run is; there from before its first irreversible step until it is in the ledger
+/// phases/RUN.lock       locked by the supervisor of the run for as long as that lives
+/// ledger/ledger.jsonl   one RunReport a line, oldest first
+/// ```
+///
+/// Invariants:
+/// - a phase is on disk before the keeper is told to go on with what follows it;
+/// - a run is in the ledger before its phase record is removed: a crash in between recovers it once more, and that finds
+///   nothing to do;
+/// - a phase record whose lock can be taken belongs to nobody: its supervisor is dead.
+///
+/// Several processes may use one state folder at the same time.
+public final class StateFolder: Sendable {
+  public let path: String
+
+  private var phases: String { path + "/phases" }
+  private var ledger: String { path + "/ledger" }
+  private var ledgerFile: String { ledger + "/ledger.jsonl" }
+
+  /// Opens the folder, and makes it (mode 0700) where it is missing.
+  ///
+  /// - Throws: `stateFolderFailed` where it cannot be made or written, or where everybody can write it.
+  public init(path: String) throws(InstarError) {
+    self.path = path
+    for folder in [path, path + "/phases", path + "/ledger"] {
+      do {
+        try FileManager.default.createDirectory(
+          atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw InstarError(
+          .stateFolderFailed, "cannot make the state folder '\(folder)'",
+          cause: error.localizedDescription, next: "name another one with --state-dir")
+      }
+    }
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
+      throw InstarError(
+        .stateFolderFailed, "cannot use the state folder '\(path)'", cause: "everybody can write it",
+        next: "chmod o-w '\(path)'")
+    }
+    guard access(path + "/phases", W_OK | X_OK) == 0, access(path + "/ledger", W_OK | X_OK) == 0
+    else {
+      throw InstarError(
+        .stateFolderFailed, "cannot use the state folder '\(path)'",
+        cause: "this user cannot write it", next: "name another one with --state-dir")
+    }
+  }
+
+  /// The lock that a daemon holds for its life, so that there is one daemon for one state folder.
+  ///
+  /// - Returns: `nil` where another one has it.
+  public func tryLock() throws(InstarError) -> FolderLock? {
+    try FolderLock.tryLock(path)
+  }
+
+  // MARK: - The phase journal
+
+  /// Brings a phase to disk. When this returns, a crash at any later instant finds it.
+  public func record(_ phase: PhaseRecord) throws(InstarError) {
+    let file = try file(of: phase.run, "json")
+    try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600)
+  }
+
+  /// Removes the phase of a run that is over, and in the ledger.
+  public func close(run: String) throws(InstarError) {
+    try DurableFile.remove(try file(of: run, "json"))
+  }
+
+  /// The phases of runs that are not over, oldest run first; those of runs that are going on in this process or others too.
+  ///
+  /// - Returns: `unreadable` has one error for each file that is no phase record; they are left where they are.
+  public func openPhases() throws(InstarError) -> (
+    records: [PhaseRecord], unreadable: [InstarError]
+  ) {
+    var records: [PhaseRecord] = []
+    var unreadable: [InstarError] = []
+    for name in try names(in: phases) where name.hasSuffix(".json") {
+      do {
+        let record = try readPhase(file: phases + "/" + name)
+        guard name == record.run + ".json" else {
+          throw InstarError(
+            .stateFolderFailed, "cannot read the phase record '\(phases)/\(name)'",
+            cause: "it is of another run, '\(record.run)'")
+        }
+        records.append(record)
+      } catch {
+        unreadable.append(error)
+      }
+    }
+    return (records, unreadable)
+  }
+
+  /// The phase of one run; `nil` where it is over, or never began.
+  func phase(of run: String) throws(InstarError) -> PhaseRecord? {
+    let file = try file(of: run, "json")
+    guard access(file, F_OK) == 0 else { return nil }
+    return try readPhase(file: file)
+  }
+
+  /// Takes the lock of a run: for the one who supervises it, and for the one who recovers it.
+  ///
+  /// - Returns: `nil` where its supervisor lives.
+  func tryLock(run: String) throws(InstarError) -> FolderLock? {
+    let file = try file(of: run, "lock")
+    while true {
+      let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else {
+        throw InstarError(
+          .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)))
+      }
+      Foundation.close(descriptor)
+      do {
+        guard let lock = try FolderLock.tryLock(file) else { return nil }
+        if lock.isStillAt(file) { return lock }
+      } catch {
+        // Its last holder has deleted it between the two steps above; then there is a new one to make.
+        if access(file, F_OK) == 0 { throw error }
+      }
+    }
+  }
+
+  /// Gives the lock of a run back, and removes its file.
+  func unlock(run: String, _ lock: FolderLock) {
+    // Deleted while it is locked: whoever opens it from now on gets a new file.
+    if let file = try? file(of: run, "lock") { unlink(file) }
+    lock.release()
+  }
+
+  // MARK: - The ledger
+
+  /// Adds a run to the ledger; on disk when this returns.
+  public func append(_ report: RunReport) throws(InstarError) {
+    let line = try WireCoder.line(report)
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try DurableFile.append(line: line, to: ledgerFile, mode: 0o600)
+  }
+
+  /// The runs of one store, or of all, oldest first.
+  ///
+  /// - Returns: `unreadableLines` counts the lines that a crash has cut off, or that another version has written.
+  public func history(
+    store: String? = nil
+  ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
+    guard access(ledgerFile, F_OK) == 0 else { return ([], 0) }
+    let data = try read(ledgerFile)
+    var reports: [RunReport] = []
+    var unreadableLines = 0
+    for line in data.split(separator: 0x0A) {
+      guard let report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
+        unreadableLines += 1
+        continue
+      }
+      if store == nil || report.store == store { reports.append(report) }
+    }
+    return (reports, unreadableLines)
+  }
+
+  // MARK: - Files
+
+  private func file(of run: String, _ kind: String) throws(InstarError) -> String {
+    guard RunIdentifier.isSafe(run) else {
+      throw InstarError(
+        .stateFolderFailed, "cannot note a run", cause: "'\(run)' cannot be the name of a file")
+    }
+    return "\(phases)/\(run).\(kind)"
+  }
+
+  private func readPhase(file: String) throws(InstarError) -> PhaseRecord {
+    do throws(InstarError) {
+      return try WireCoder.message(PhaseRecord.self, from: try read(file))
+    } catch {
+      throw InstarError(
+        .stateFolderFailed, "cannot read the phase record '\(file)'", cause: error.cause,
+        next: "look at the store that it names, then delete it")
+    }
+  }
+
+  private func read(_ file: String) throws(InstarError) -> Data {
+    do {
+      return try Data(contentsOf: URL(fileURLWithPath: file))
+    } catch {
+      throw InstarError(
+        .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription)
+    }
+  }
+
+  private func names(in folder: String) throws(InstarError) -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    } catch {
+      throw InstarError(
+        .stateFolderFailed, "cannot read the folder '\(folder)'", cause: error.localizedDescription)
+    }
+  }
+}

@@ -1,0 +1,235 @@
+public import InstarLinux
+public import InstarSchema
+public import InstarWire
+import Synchronization
+
+/// The verbs of Instar for those that people use it through, instarctl and instard: starts keepers, answers their questions, and alone
+/// writes the state folder.
+///
+/// It opens no store and loads no plugin: neither a hostile file nor a plugin's trap reaches the process it runs in. Any number of calls may
+/// go on at the same time; each has a keeper of its own. Handlers are called one after the other, on a thread that may block. A
+/// canceled task ends its call in the way `cancel()` does.
+public final class Supervisor: Sendable {
+  public let installation: Installation
+  public let stateFolder: StateFolder?
+  let keepers: KeeperPool
+  private let conversations = Mutex<[ObjectIdentifier: Conversation]>([:])
+
+  /// - Parameter stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no `recoverAll`.
+  public init(installation: Installation, stateFolder: StateFolder?) {
+    self.installation = installation
+    self.stateFolder = stateFolder
+    keepers = KeeperPool(installation: installation)
+  }
+
+  /// Ends every call that goes on. A run that has not begun to write its store back ends as failed, with code `interrupted` and the store
+  /// unchanged; one that has is left to finish. May be called from any thread; the calls return soon.
+  public func cancel() {
+    for conversation in conversations.withLock({ Array($0.values) }) { conversation.cancel() }
+  }
+
+  /// Ends one run in the way `cancel()` does; does nothing where there is none of that name.
+  public func cancel(run: String) {
+    let conversation = conversations.withLock { $0.values.first { $0.run == run } }
+    conversation?.cancel()
+  }
+
+  /// The manifests of plugins: one description a plugin, in order. A plugin that cannot be loaded, or that kills what loads it, has an error as
+  /// its result.
+  public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
+    let descriptions = Mutex<[PluginDescription]>([])
+    try await inBatch(plugins, request: { .describe(plugins: $0) }, endsInDone: false) {
+      (plugin, answer) throws(InstarError) in
+      let result: Result<PluginManifest, InstarError>
+      switch answer {
+      case .event(.described(_, let manifest)): result = .success(manifest)
+      case .event(.failed(let error)), .died(let error): result = .failure(error)
+      case .event: throw unexpected()
+      }
+      descriptions.withLock { $0.append(PluginDescription(plugin: plugin, result: result)) }
+    }
+    return descriptions.withLock { $0 }
+  }
+
+  /// What stores are, without changing them: one report a store, in order, each as soon as it is known.
+  ///
+  /// - Parameters:
+  ///   - plugins: The stores' states are seen from the plans of these.
+  ///   - countsRows: Counting takes time that grows with the store.
+  public func probe(
+    stores: [String], plugins: [String], countsRows: Bool,
+    onReport: @escaping @Sendable (ProbeReport) -> Void
+  ) async throws(InstarError) {
+    try await inBatch(
+      stores, request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
+      endsInDone: true
+    ) { (store, answer) throws(InstarError) in
+      switch answer {
+      case .event(.probed(let report)): onReport(report)
+      case .died(let error):
+        onReport(ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
+      case .event(.failed(let error)): throw error
+      case .event: throw unexpected()
+      }
+    }
+  }
+
+  /// What runs would do, without changing anything: one report a store, in order.
+  ///
+  /// - Parameter adopt: The version that an unversioned store shall be taken for.
+  public func plan(
+    stores: [String], plugins: [String], adopt: Schema.Version?,
+    onReport: @escaping @Sendable (PlanReport) -> Void
+  ) async throws(InstarError) {
+    try await inBatch(
+      stores, request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true
+    ) { (store, answer) throws(InstarError) in
+      switch answer {
+      case .event(.planned(let report)): onReport(report)
+      case .died(let error):
+        onReport(
+          PlanReport(
+            store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
+            error: error.about(store: store, state: "unchanged")))
+      case .event(.failed(let error)): throw error
+      case .event: throw unexpected()
+      }
+    }
+  }
+
+  /// One store to its plan's last version.
+  ///
+  /// Before each irreversible step the phase is brought to disk; the end is appended to the ledger (unless the store was current, and nothing was
+  /// done). Where the keeper dies, the run is finished or cleared away by another one at once.
+  ///
+  /// - Throws: Only where nothing could be begun: no state folder, or no keeper. Every other end is a report, with its error inside.
+  public func migrate(
+    _ request: MigrationRequest, onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(InstarError) -> RunReport {
+    let stateFolder = try requireStateFolder()
+    return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
+      try Run(
+        request: request, stateFolder: stateFolder, keepers: self.keepers,
+        conversation: conversation, onEvent: onEvent
+      ).migrate()
+    }
+  }
+
+  /// Finishes or clears away what processes that have died have left. Runs whose supervisor lives are left alone, also in other
+  /// processes. A run that cannot be recovered stays, for the next time.
+  public func recoverAll(
+    onReport: @escaping @Sendable (RecoveryReport) -> Void,
+    onError: @escaping @Sendable (InstarError) -> Void
+  ) async throws(InstarError) {
+    let stateFolder = try requireStateFolder()
+    try await onOwnThread { () throws(InstarError) in
+      let recovery = Recovery(stateFolder: stateFolder, keepers: self.keepers)
+      try recovery.recoverAll(onReport: onReport, onError: onError)
+    }
+  }
+
+  // MARK: - Conversations
+
+  private func requireStateFolder() throws(InstarError) -> StateFolder {
+    guard let stateFolder else {
+      throw InstarError(
+        .stateFolderFailed, "cannot migrate stores", cause: "there is no state folder to note it in")
+    }
+    return stateFolder
+  }
+
+  private func inConversation<Value: Sendable>(
+    run: String? = nil,
+    _ body: @escaping @Sendable (Conversation) throws(InstarError) -> Value
+  ) async throws(InstarError) -> Value {
+    let conversation = Conversation(run: run)
+    let key = ObjectIdentifier(conversation)
+    conversations.withLock { $0[key] = conversation }
+    defer { conversations.withLock { $0[key] = nil } }
+    let result: Result<Value, InstarError> = await withTaskCancellationHandler {
+      do throws(InstarError) {
+        return .success(
+          try await onOwnThread { () throws(InstarError) in try body(conversation) })
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      conversation.cancel()
+    }
+    return try result.get()
+  }
+
+  private enum Answer {
+    case event(KeeperEvent)
+    /// The keeper died over this one.
+    case died(InstarError)
+  }
+
+  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that dies over one of them is
+  /// replaced, and the rest is asked of the next.
+  private func inBatch(
+    _ subjects: [String], request: @escaping @Sendable ([String]) -> KeeperRequest,
+    endsInDone: Bool,
+    onAnswer: @escaping @Sendable (String, Answer) throws(InstarError) -> Void
+  ) async throws(InstarError) {
+    guard !subjects.isEmpty else { return }
+    try await inConversation { (conversation) throws(InstarError) in
+      var rest = subjects[...]
+      /// Keepers that died in a row: after some the cause is not the subject.
+      var deaths = 0
+      while !rest.isEmpty {
+        let session = try self.keepers.take()
+        do throws(InstarError) {
+          try conversation.begin(session)
+          try session.send(request(Array(rest)))
+          while let subject = rest.first {
+            let event = try Self.nextEvent(session)
+            deaths = 0
+            try onAnswer(subject, .event(event))
+            rest.removeFirst()
+          }
+          if endsInDone, try Self.nextEvent(session) != .done { throw unexpected() }
+          self.keepers.giveBack(session)
+        } catch {
+          session.kill()
+          if conversation.isCanceled { throw interrupted() }
+          deaths += 1
+          guard error.code == .keeperDied, deaths < 3, let subject = rest.first else { throw error }
+          rest.removeFirst()
+          try onAnswer(subject, .died(error.about("the keeper has ended over '\(subject)'")))
+        }
+      }
+    }
+  }
+
+  /// Without a deadline there is always an event, or an error.
+  static func nextEvent(_ session: KeeperSession) throws(InstarError) -> KeeperEvent {
+    while true {
+      if let event = try session.next() { return event }
+    }
+  }
+}
+
+/// What a plugin carries, or why it cannot be used.
+public struct PluginDescription: Sendable {
+  public var plugin: String
+  public var result: Result<PluginManifest, InstarError>
+
+  public init(plugin: String, result: Result<PluginManifest, InstarError>) {
+    self.plugin = plugin
+    self.result = result
+  }
+}
+
+func unexpected() -> InstarError {
+  InstarError(
+    .protocolViolation, "cannot go on with the keeper",
+    cause: "its answer does not belong to what it was asked",
+    next: "install the parts of Instar in the same version")
+}
+
+func interrupted() -> InstarError {
+  InstarError(
+    .interrupted, "the work was ended before it was done", cause: "it was canceled",
+    state: "unchanged", next: "start it again")
+}

@@ -1,0 +1,57 @@
+public import InstarSchema
+
+/// What a probe found out about one file, without changing it.
+///
+/// As JSON this is the output of `instarctl probe --json`, one object a store.
+public struct ProbeReport: Sendable, Codable, Hashable {
+  public struct Entity: Sendable, Codable, Hashable {
+    public var name: String
+    /// Left out where rows were not counted.
+    public var rows: Int?
+
+    public init(name: String, rows: Int? = nil) {
+      self.name = name
+      self.rows = rows
+    }
+  }
+
+  public var store: String
+  /// `nil` where the file is no store.
+  public var format: StoreFormat?
+  public var state: StoreState
+  /// Why the store is in that state; `nil` where the state says all.
+  public var reason: String?
+  public var version: Schema.Version?
+  public var entities: [Entity]
+  /// The plan that the state is seen from, and the plugin that carries it.
+  public var plan: String?
+  public var plugin: String?
+  /// The last version of the plan.
+  public var planVersion: Schema.Version?
+  public var nearestVersion: Schema.Version?
+  public var differences: [String]
+  /// The store's `Z_UUID`.
+  public var uuid: String?
+  public var fingerprint: String?
+  /// Hashes of the entities, base64, as the store declares them.
+  public var entityHashes: [String: String]?
+  public var sizeBytes: Int64?
+  public var pageSizeBytes: Int?
+  /// "wal" or "delete", from the file's header.
+  public var journalMode: String?
+  /// Bytes in the write-ahead log that are not in the main file yet.
+  public var walBytes: Int64?
+
+  public init(
+    store: String, format: StoreFormat? = nil, state: StoreState, reason: String? = nil,
+    version: Schema.Version? = nil, entities: [Entity] = [], differences: [String] = []
+  ) {
+    self.store = store
+    self.format = format
+    self.state = state
+    self.reason = reason
+    self.version = version
+    self.entities = entities
+    self.differences = differences
+  }
+}

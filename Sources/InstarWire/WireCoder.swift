@@ -1,0 +1,45 @@
+public import Foundation
+public import InstarSchema
+
+/// Messages between processes are JSON, one object a line (UTF-8, no newline inside).
+public enum WireCoder {
+  /// The number that both ends of a conversation must agree on; sent first by the one that asks.
+  public static let version = 1
+
+  /// The longest line that is read; a longer one ends the conversation.
+  public static let lineLimitBytes = 16 << 20
+
+  /// One line, with its newline.
+  public static func line(_ message: some Encodable) throws(InstarError) -> Data {
+    do {
+      var data = try encoder().encode(message)
+      data.append(0x0A)
+      return data
+    } catch {
+      throw InstarError(
+        .internalError, "cannot write a message", cause: String(describing: error))
+    }
+  }
+
+  /// Reads one line. Throws `protocolViolation` where it is not a message of that kind.
+  public static func message<Message: Decodable>(
+    _ type: Message.Type, from line: Data
+  ) throws(InstarError) -> Message {
+    do {
+      return try JSONDecoder().decode(type, from: line)
+    } catch {
+      let start = String(decoding: line.prefix(200), as: UTF8.self)
+      throw InstarError(
+        .protocolViolation, "cannot read a message of the other process",
+        cause: "\(error); it begins: \(start)")
+    }
+  }
+
+  /// The encoder of messages and of `--json`: keys sorted, slashes bare, so that equal values give equal text.
+  public static func encoder(pretty: Bool = false) -> JSONEncoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    if pretty { encoder.outputFormatting.insert(.prettyPrinted) }
+    return encoder
+  }
+}

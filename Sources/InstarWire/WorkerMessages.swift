@@ -1,0 +1,27 @@
+public import InstarSchema
+
+/// What the keeper asks of a worker: one line on the worker's descriptor 3.
+public enum WorkerRequest: Sendable, Codable, Hashable {
+  /// Answered by `.described` or `.failed`.
+  case describe
+  /// Answered by `.planned` or `.failed`. No store is opened.
+  case plan(plan: String, from: Schema.Version)
+  /// Brings the clone at `clone` to the plan's last version. Answered by a series of stage events that ends in
+  /// `.migrated` or `.failed`.
+  case migrate(plan: String, from: Schema.Version, clone: String, sqlDebugLevel: Int)
+}
+
+/// What a worker answers: lines on its descriptor 3. The keeper believes none of it: it is shown, and the clone is
+/// verified by the keeper itself.
+public enum WorkerEvent: Sendable, Codable, Hashable {
+  /// The plugin is loaded; the worker waits for requests.
+  case ready
+  case described(PluginManifest)
+  case planned(MigrationPlan)
+  case stageStarted(index: Int, count: Int, stage: StageManifest)
+  case stageFinished(index: Int, count: Int, stage: StageManifest, durationMicroseconds: Int64)
+  /// A statement that was run, in Core Data's form, without bound values.
+  case sql(String)
+  case migrated
+  case failed(InstarError)
+}

@@ -1,0 +1,228 @@
+/* instar-worker: loads the engine and one plugin, after giving up everything they do not need.
+ *
+ * The order is the point: arguments, confinement, library, plugin. A plugin's constructors run while it is loaded,
+ * so nothing of it may be loaded before the confinement is in force; and the confinement must be in force before
+ * there is a second thread, so nothing of Swift may be loaded before it either.
+ *
+ * The conversation with the keeper is on descriptor 3. Until the engine takes over, this program says one thing on
+ * it at most: why it cannot go on, as the JSON line that the engine would send for it. */
+#define _GNU_SOURCE
+#include "CInstar.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CHANNEL = 3, READABLE_LIMIT = 64 };
+
+static const char usage[] =
+  "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]... [--allow-unconfined]\n"
+  "\n"
+  "Runs the migration code of one plugin on a clone of a store. Started by instar-keeper, which talks to it on\n"
+  "descriptor 3, a connected stream socket; not meant to be started by hand.\n"
+  "\n"
+  "  --library FILE         libInstar.so, the engine\n"
+  "  --plugin FILE          the plugin, built by 'instarctl plugin build'\n"
+  "  --clone-folder FOLDER  the only folder that can be written; without it, none can\n"
+  "  --read PATH            a file or folder that can be read besides the system's libraries and time zones,\n"
+  "                         such as the folder of the Swift runtime; repeatable\n"
+  "  --allow-unconfined     go on where the kernel has no Landlock. The plugin can then open whatever the\n"
+  "                         user of the worker can open.\n"
+  "  --help                 this text\n"
+  "\n"
+  "The worker can start no process, open no socket, signal no other process, and open no other file.\n"
+  "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 says why), 2 usage.\n";
+
+/* The length of the UTF-8 sequence at `text`, or 0 where it is none. */
+static size_t sequence_length(const unsigned char *text)
+{
+  size_t length;
+  if (text[0] < 0x80) return 1;
+  if (text[0] >= 0xC2 && text[0] <= 0xDF) length = 2;
+  else if (text[0] >= 0xE0 && text[0] <= 0xEF) length = 3;
+  else if (text[0] >= 0xF0 && text[0] <= 0xF4) length = 4;
+  else return 0;
+  for (size_t i = 1; i < length; i++) {
+    if ((text[i] & 0xC0) != 0x80) return 0;
+  }
+  /* Overlong forms, surrogates, and what lies above U+10FFFF. */
+  if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F)
+      || (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+/* Writes a JSON string. Paths and messages of the loader are bytes: what is not UTF-8 becomes U+FFFD. */
+static void write_json_string(FILE *out, const char *value)
+{
+  fputc('"', out);
+  for (const unsigned char *p = (const unsigned char *)value; *p;) {
+    size_t length = sequence_length(p);
+    if (length == 0) {
+      fputs("\\ufffd", out);
+      p += 1;
+      continue;
+    }
+    if (*p == '"' || *p == '\\') fprintf(out, "\\%c", *p);
+    else if (*p < 0x20) fprintf(out, "\\u%04x", *p);
+    else fwrite(p, 1, length, out);
+    p += length;
+  }
+  fputc('"', out);
+}
+
+static void send_line(const char *line, size_t length)
+{
+  while (length > 0) {
+    ssize_t sent = send(CHANNEL, line, length, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return; /* The keeper is gone; nobody is left to tell. */
+    line += sent;
+    length -= (size_t)sent;
+  }
+}
+
+/* Says `WorkerEvent.failed(InstarError(code, what, cause:, next:))` in the form in which Swift's Codable reads it,
+ * and returns the exit status. */
+static int failed(const char *code, const char *what, const char *subject, const char *cause, const char *next)
+{
+  char sentence[4096];
+  if (subject) snprintf(sentence, sizeof sentence, "%s '%s'", what, subject);
+  else snprintf(sentence, sizeof sentence, "%s", what);
+
+  char *line = NULL;
+  size_t length = 0;
+  FILE *out = open_memstream(&line, &length);
+  if (!out) return 1;
+  fputs("{\"failed\":{\"_0\":{\"cause\":", out);
+  write_json_string(out, cause);
+  fputs(",\"code\":", out);
+  write_json_string(out, code);
+  fputs(",\"next\":", out);
+  write_json_string(out, next);
+  fputs(",\"what\":", out);
+  write_json_string(out, sentence);
+  fputs("}}}\n", out);
+  if (fclose(out) == 0) send_line(line, length);
+  free(line);
+  return 1;
+}
+
+static int wrong_usage(const char *problem)
+{
+  fprintf(stderr, "instar-worker: %s\n%s", problem, usage);
+  return 2;
+}
+
+/* The keeper: the process that made the socket pair of which descriptor 3 is one end. Were it asked for by
+ * getppid(), a keeper that has died already would not be noticed. */
+static pid_t keeper_of_channel(void)
+{
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  if (getsockopt(CHANNEL, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -1;
+  return peer.pid;
+}
+
+int main(int argc, char *argv[])
+{
+  const char *library = NULL, *plugin = NULL;
+  struct instar_confinement confinement = {0};
+  const char *readable[READABLE_LIMIT] = {
+    /* The system's libraries and how the loader finds them. */
+    "/etc/ld.so.cache", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
+    /* Foundation's time zones and random numbers, and the bounds of the main thread's stack. */
+    "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom", "/proc/self/maps",
+  };
+  size_t count = 0;
+  while (readable[count]) count++;
+
+  enum { LIBRARY = 1, PLUGIN, CLONE_FOLDER, READ, ALLOW_UNCONFINED, HELP };
+  static const struct option options[] = {
+    {"library", required_argument, NULL, LIBRARY},
+    {"plugin", required_argument, NULL, PLUGIN},
+    {"clone-folder", required_argument, NULL, CLONE_FOLDER},
+    {"read", required_argument, NULL, READ},
+    {"allow-unconfined", no_argument, NULL, ALLOW_UNCONFINED},
+    {"help", no_argument, NULL, HELP},
+    {NULL, 0, NULL, 0},
+  };
+  opterr = 0;
+  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (option) {
+    case LIBRARY: library = optarg; break;
+    case PLUGIN: plugin = optarg; break;
+    case CLONE_FOLDER: confinement.clone_folder = optarg; break;
+    case READ:
+      if (count + 2 >= READABLE_LIMIT) return wrong_usage("too many --read");
+      readable[count++] = optarg;
+      break;
+    case ALLOW_UNCONFINED: confinement.allow_unconfined = 1; break;
+    case HELP:
+      fputs(usage, stdout);
+      return 0;
+    default: return wrong_usage("an option is unknown, or misses its value");
+    }
+  }
+  if (optind < argc) return wrong_usage("there are arguments that are no options");
+  if (!library || !plugin) return wrong_usage("--library and --plugin are needed");
+  /* dlopen looks for a name without a slash in the system's folders. */
+  if (library[0] != '/' || plugin[0] != '/') return wrong_usage("--library and --plugin take absolute paths");
+  readable[count++] = library;
+  readable[count++] = plugin;
+  confinement.readable = readable;
+  confinement.readable_count = count;
+
+  confinement.parent = keeper_of_channel();
+  if (confinement.parent <= 0) return wrong_usage("descriptor 3 is no connected socket");
+
+  /* SQLite and Foundation look for a folder for temporary files; there is only one that can be written. */
+  if (confinement.clone_folder) {
+    setenv("SQLITE_TMPDIR", confinement.clone_folder, 1);
+    setenv("TMPDIR", confinement.clone_folder, 1);
+  }
+
+  char problem[1024] = "";
+  switch (instar_confine(&confinement, problem, sizeof problem)) {
+  case INSTAR_CONFINED: break;
+  case INSTAR_CONFINEMENT_UNAVAILABLE:
+    if (!confinement.allow_unconfined) {
+      return failed(
+        "I403", "cannot confine the plugin", plugin, problem,
+        "use a kernel with Landlock (5.13 or later, 'landlock' in its lsm= list), or allow plugins to run unconfined");
+    }
+    fprintf(
+      stderr, "instar-worker: warning: %s: the plugin '%s' can open whatever this user can open\n", problem, plugin);
+    break;
+  case INSTAR_CONFINEMENT_FAILED:
+    return failed(
+      "I403", "cannot confine the plugin", plugin, problem, "report this with the version of the kernel (uname -r)");
+  }
+
+  void *engine = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  if (!engine) {
+    return failed("I604", "cannot load the engine", library, dlerror(), "install Instar again");
+  }
+  int (*engine_main)(int, const char *, void *(*)(void)) =
+    (int (*)(int, const char *, void *(*)(void)))dlsym(engine, "instar_worker_main");
+  if (!engine_main) {
+    return failed("I604", "cannot use the engine", library, dlerror(), "install Instar again");
+  }
+  void *code = dlopen(plugin, RTLD_NOW);
+  if (!code) {
+    return failed(
+      "I403", "cannot load plugin", plugin, dlerror(), "build the plugin again with 'instarctl plugin build'");
+  }
+  void *(*plans)(void) = (void *(*)(void))dlsym(code, "instar_plugin_plans");
+  if (!plans) {
+    return failed(
+      "I401", "cannot use plugin", plugin, dlerror(), "end one of its source files in #InstarPlugin(YourPlan.self)");
+  }
+  return engine_main(CHANNEL, plugin, plans);
+}

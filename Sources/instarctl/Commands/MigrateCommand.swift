@@ -1,0 +1,85 @@
+import ArgumentParser
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl migrate`
+struct MigrateCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "migrate",
+    abstract: "Brings stores to the last version of their plan.",
+    discussion: """
+      Each store is cloned and backed up, migrated on the clone, verified, and only then written. \
+      The backup stays in .instar/ beside the store. Whatever goes wrong before the writing, and \
+      Ctrl-C, leave the store as it was.
+      """)
+
+  @Argument(help: "The stores.", completion: .file())
+  var stores: [String]
+
+  @OptionGroup var plugins: PluginOptions
+  @OptionGroup var adoption: AdoptionOptions
+  @OptionGroup var state: StateOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "How long a stage may take, for example 30s, 10m or 2h.", valueName: "duration"))
+  var stageTimeLimit = DurationArgument(seconds: 3600, written: "1h")
+
+  @Option(
+    help: ArgumentHelp(
+      "How long to wait for others to let go of a store.", valueName: "duration"))
+  var busyTimeout = DurationArgument(seconds: 5, written: "5s")
+
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let supervisor = Supervisor(
+      installation: try .locate(), stateFolder: try StateFolder(path: state.path))
+    let plugins = try plugins.paths()
+    let progress = RunProgress(isQuiet: output.json)
+    let interruption = Interruption {
+      Console.note("interrupted: ending the run")
+      supervisor.cancel()
+    }
+
+    try await supervisor.recoverAll(
+      onReport: { Console.note($0.text) }, onError: { Console.note($0.description) })
+
+    var status = ExitStatus.done
+    for store in stores.map(FilePath.absolute) {
+      var request = MigrationRequest(
+        run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
+      request.sqlDebugLevel = LaunchArguments.ofThisProcess.sqlDebugLevel
+      request.stageTimeLimitSeconds = stageTimeLimit.seconds
+      request.busyTimeoutSeconds = busyTimeout.seconds
+
+      let report =
+        interruption.hasHappened
+        ? notBegun(request)
+        : try await supervisor.migrate(request) { progress.show($0) }
+      status = .gravest(status, ExitStatus(for: report))
+      if output.json {
+        JSONLine.write(report)
+      } else {
+        Console.write(report.text)
+        if let error = report.error { Console.note(error.description) }
+      }
+    }
+    return status
+  }
+
+  /// The report on a store whose turn had not come when the command was interrupted.
+  private func notBegun(_ request: MigrationRequest) -> RunReport {
+    var report = RunReport(
+      run: request.run, store: request.store, result: .failed,
+      startedAt: Date().timeIntervalSince1970)
+    report.error = InstarError(
+      .interrupted, "cannot migrate '\(request.store)'", store: request.store,
+      cause: "interrupted before its turn came", state: "unchanged",
+      next: "run the command again")
+    return report
+  }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl plan`
+struct PlanCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "plan",
+    abstract: "Shows what a migration would do, without doing it.",
+    discussion: """
+      Shows the stages from the store's version to the plan's last one, every SQL statement of \
+      their changes of schema, and what the checks find.
+      """)
+
+  @Argument(help: "The stores.", completion: .file())
+  var stores: [String]
+
+  @OptionGroup var plugins: PluginOptions
+  @OptionGroup var adoption: AdoptionOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
+    let json = output.json
+    let status = StatusCollector()
+    try await supervisor.plan(
+      stores: stores.map(FilePath.absolute), plugins: try plugins.paths(), adopt: adoption.version
+    ) { report in
+      status.note(ExitStatus(for: report))
+      if json {
+        JSONLine.write(report)
+      } else {
+        Console.write(report.text)
+        if let error = report.error { Console.note(error.description) }
+      }
+    }
+    return status.gravest
+  }
+}

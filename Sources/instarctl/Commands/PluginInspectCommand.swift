@@ -1,0 +1,46 @@
+import ArgumentParser
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl plugin inspect`
+struct PluginInspectCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Shows the versions and stages that a plugin carries.",
+    discussion: """
+      First reads the plugin's note, without loading it; then loads it in a confined worker and \
+      asks it for its plans. Of a plugin that was built for another ABI only the note is shown, and \
+      the exit status is 3.
+      """)
+
+  @Argument(help: "The plugin.", completion: .file(extensions: ["so"]))
+  var plugin: String
+
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let path = try FilePath.ofPlugin(plugin)
+    var inspection = PluginInspection(plugin: path, note: try PluginNote.read(path: path))
+    do {
+      try inspection.note.requireSupportedABI(path: path)
+      inspection.plans = try await plans(of: path)
+    } catch {
+      inspection.error = error
+    }
+    if output.json {
+      JSONLine.write(inspection)
+    } else {
+      Console.write(inspection.text)
+      if let error = inspection.error { Console.note(error.description) }
+    }
+    return inspection.error.map { ExitStatus(for: $0) } ?? .done
+  }
+
+  private func plans(of path: String) async throws(InstarError) -> [PlanManifest] {
+    let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
+    guard let description = try await supervisor.describe(plugins: [path]).first else { return [] }
+    return try description.result.get().plans
+  }
+}

@@ -1,0 +1,71 @@
+import InstarSchema
+import InstarWire
+
+/// What instarctl exits with. Scripts rely on the numbers.
+enum ExitStatus: Int32, Sendable {
+  case done = 0
+  case failed = 1
+  case usage = 2
+  case refused = 3
+  case busy = 4
+  case notFound = 5
+  case daemonNotReachable = 6
+
+  /// Of several stores the gravest counts: one that failed hides one that was busy.
+  private var gravity: Int {
+    switch self {
+    case .done: 0
+    case .busy: 1
+    case .notFound: 2
+    case .refused: 3
+    case .failed: 4
+    case .daemonNotReachable: 5
+    case .usage: 6
+    }
+  }
+
+  static func gravest(_ first: ExitStatus, _ second: ExitStatus) -> ExitStatus {
+    first.gravity >= second.gravity ? first : second
+  }
+
+  init(for error: InstarError) {
+    switch error.code {
+    case .missingStore, .missingPlugin:
+      self = .notFound
+    case .busyStore:
+      self = .busy
+    case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
+      .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
+      .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
+      .incompleteSchema, .ambiguousPlan, .noPlan, .notAPlugin, .wrongABI, .untrustedPlugin,
+      .unsupported:
+      self = .refused
+    default:
+      self = .failed
+    }
+  }
+
+  init(for report: RunReport) {
+    switch report.result {
+    case .migrated, .current: self = .done
+    case .busy: self = .busy
+    case .failed: self = .failed
+    case .refused: self = report.error?.code == .missingStore ? .notFound : .refused
+    }
+  }
+
+  init(for report: PlanReport) {
+    if let error = report.error {
+      self.init(for: error)
+    } else if report.findings.contains(where: { $0.severity == .error }) {
+      self = .refused
+    } else {
+      switch report.probe.state {
+      case .current, .behind: self = .done
+      case .unversioned: self = report.migration == nil ? .refused : .done
+      case .busy: self = .busy
+      case .ahead, .unknown, .notAStore, .corrupt, .encrypted: self = .refused
+      }
+    }
+  }
+}

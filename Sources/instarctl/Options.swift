@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+
+/// How a command answers.
+struct OutputOptions: ParsableArguments {
+  @Flag(help: "Answer in JSON: one object a line on standard output.")
+  var json = false
+
+  /// Writes an error that is about the command as a whole.
+  func report(_ error: InstarError) {
+    if json { JSONLine.write(["error": error]) }
+    Console.note(error.description)
+  }
+}
+
+/// The plugins that may carry the plan of a store.
+struct PluginOptions: ParsableArguments {
+  @Option(
+    name: .customLong("plugin"),
+    help: ArgumentHelp(
+      "A plugin whose plan may know the store. Can be given several times.",
+      valueName: "file.so"),
+    completion: .file(extensions: ["so"]))
+  var files: [String] = []
+
+  /// Absolute, each looked up.
+  func paths() throws(InstarError) -> [String] {
+    var paths: [String] = []
+    for file in files {
+      paths.append(try FilePath.ofPlugin(file))
+    }
+    return paths
+  }
+}
+
+/// What an unversioned store shall be taken for.
+struct AdoptionOptions: ParsableArguments {
+  @Option(
+    name: .customLong("adopt"),
+    help: ArgumentHelp(
+      "Take an unversioned store for this version of the plan; it has to be built like it.",
+      valueName: "version"),
+    transform: {
+      guard let version = Schema.Version($0) else {
+        throw ValidationError("'\($0)' is not a version such as 1.2.3")
+      }
+      return version
+    })
+  var version: Schema.Version?
+}
+
+/// Where runs and their phases are written down.
+struct StateOptions: ParsableArguments {
+  @Option(
+    name: .customLong("state-dir"),
+    help: ArgumentHelp(
+      "The state folder: ledger, and what a later start needs to finish or clear away a run that "
+        + "was cut off. (default: /var/lib/instar for root, else below ~/.local/state)",
+      valueName: "folder"),
+    completion: .directory)
+  var folder: String?
+
+  var path: String { FilePath.absolute(folder ?? Installation.defaultStateFolder) }
+}
+
+enum FilePath {
+  /// The path from the root. Nothing in it is resolved: a symbolic link stays one.
+  static func absolute(_ path: String) -> String {
+    if path.hasPrefix("/") { return path }
+    var relative = path[...]
+    while relative.hasPrefix("./") { relative = relative.dropFirst(2).drop { $0 == "/" } }
+    let folder = FileManager.default.currentDirectoryPath
+    return (folder.hasSuffix("/") ? folder : folder + "/") + relative
+  }
+
+  static func ofPlugin(_ path: String) throws(InstarError) -> String {
+    let plugin = absolute(path)
+    guard FileManager.default.fileExists(atPath: plugin) else {
+      throw InstarError(
+        .missingPlugin, "cannot read plugin '\(path)'", cause: "there is no such file",
+        next: "give the path of a plugin that 'instarctl plugin build' made")
+    }
+    return plugin
+  }
+
+  /// Whether there is anything at that path; also true of a symbolic link that leads nowhere.
+  static func exists(_ path: String) -> Bool {
+    (try? FileManager.default.attributesOfItem(atPath: path)) != nil
+  }
+}

@@ -1,0 +1,41 @@
+import InstarSchema
+import InstarWire
+
+extension PlanReport {
+  /// The report as a person reads it. Its `error` is not in it: that goes to standard error.
+  var text: String {
+    var lines = [store]
+    if let migration {
+      let count = migration.stages.count
+      lines.append(
+        "  \(migration.plan): \(migration.from) → \(migration.to), "
+          + (count == 1 ? "1 stage" : "\(count) stages"))
+      for (index, stage) in migration.stages.enumerated() {
+        lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)")
+        lines += stage.changes.map { "       \($0)" }
+        lines += stage.statements.map { "         " + Style.faint($0) }
+      }
+    } else if probe.state == .current {
+      lines.append("  nothing to do: at \(probe.version?.description ?? "the last version")")
+    } else {
+      lines.append("  no migration: the store is \(probe.state.styled)")
+      if let reason = probe.reason, error == nil { lines.append("  \(reason)") }
+    }
+    for finding in findings {
+      let code = finding.code.map { "   [\($0.rawValue)]" } ?? ""
+      lines.append("  \(finding.severity.styled): \(finding.message)\(code)")
+      if let fix = finding.fix { lines.append("    fix: \(fix)") }
+    }
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension Finding.Severity {
+  fileprivate var styled: String {
+    switch self {
+    case .error: Style.bad(rawValue)
+    case .warning: Style.warning(rawValue)
+    case .note: Style.faint(rawValue)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import Foundation
+
+/// Numbers as people read them.
+enum Quantity {
+  /// `812 bytes`, `40 KiB`, `1.5 GiB`.
+  static func bytes(_ count: Int64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"]
+    guard count >= 1024 else { return "\(count) bytes" }
+    var value = Double(count) / 1024
+    var unit = 0
+    while value >= 1024, unit < units.count - 1 {
+      value /= 1024
+      unit += 1
+    }
+    return "\(rounded(value)) \(units[unit])"
+  }
+
+  /// `0.4 ms`, `83 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`.
+  static func duration(microseconds: Int64) -> String {
+    let seconds = Double(microseconds) / 1_000_000
+    if seconds < 1 { return "\(rounded(seconds * 1000)) ms" }
+    if seconds < 60 { return "\(rounded(seconds)) s" }
+    let whole = Int(seconds)
+    return whole < 3600
+      ? "\(whole / 60) min \(whole % 60) s" : "\(whole / 3600) h \(whole % 3600 / 60) min"
+  }
+
+  /// `2026-11-21 10:15:30 UTC`
+  static func time(secondsSince1970 seconds: Double) -> String {
+    Date(timeIntervalSince1970: seconds).formatted(
+      Date.ISO8601FormatStyle(dateTimeSeparator: .space).year().month().day()
+        .time(includingFractionalSeconds: false)) + " UTC"
+  }
+
+  /// One digit after the point for numbers below ten, none where it would be 0.
+  private static func rounded(_ value: Double) -> String {
+    let tenths = (value * 10).rounded() / 10
+    return tenths < 10 && tenths != tenths.rounded() ? "\(tenths)" : "\(Int(value.rounded()))"
+  }
+}

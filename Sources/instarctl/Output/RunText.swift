@@ -1,0 +1,80 @@
+import InstarSchema
+import InstarWire
+
+extension RunReport {
+  /// The report as a person reads it. Its `error` is not in it: that goes to standard error.
+  var text: String {
+    var lines = [store]
+    let took = "in \(Quantity.duration(microseconds: durationMicroseconds))"
+    switch result {
+    case .migrated:
+      lines.append("  \(result.styled): \(versions) \(took)")
+    case .current:
+      lines.append("  \(result.styled): nothing to do\(to.map { ", at \($0)" } ?? "")")
+    case .refused, .failed, .busy:
+      lines.append("  \(result.styled)")
+    }
+    for stage in stages {
+      let duration = Quantity.duration(microseconds: stage.durationMicroseconds)
+      lines.append("  stage   \(stage.from) → \(stage.to), \(stage.kind.rawValue), \(duration)")
+    }
+    var counts = Table(.left, .right, .left, .right, .left)
+    for entity in entities {
+      counts.add(
+        entity.name, count(entity.rowsBefore), "→", count(entity.rowsAfter), "rows")
+    }
+    for relationship in relationships {
+      counts.add(
+        relationship.name, count(relationship.linksBefore), "→", count(relationship.linksAfter),
+        "links")
+    }
+    lines += counts.lines(indent: "  ")
+    if let backup { lines.append("  backup  \(backup)") }
+    lines += notes.map { "  note    \($0)" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// The ledger's runs, one a line.
+  static func table(of reports: [RunReport]) -> String {
+    var table = Table(
+      .left, .left, .left, .left, .right, .left,
+      header: ["STARTED", "RESULT", "VERSIONS", "CODE", "TOOK", "STORE"])
+    for report in reports {
+      table.add(
+        Quantity.time(secondsSince1970: report.startedAt), report.result.rawValue, report.versions,
+        report.error?.code.rawValue ?? "",
+        Quantity.duration(microseconds: report.durationMicroseconds), report.store)
+    }
+    return table.lines().joined(separator: "\n")
+  }
+
+  private var versions: String {
+    [from, to].compactMap { $0?.description }.joined(separator: " → ")
+  }
+
+  private func count(_ count: Int?) -> String { count.map(String.init) ?? "-" }
+}
+
+extension RunReport.Result {
+  fileprivate var styled: String {
+    switch self {
+    case .migrated, .current: Style.good(rawValue)
+    case .busy: Style.warning(rawValue)
+    case .refused, .failed: Style.bad(rawValue)
+    }
+  }
+}
+
+extension RecoveryReport {
+  /// One sentence.
+  var text: String {
+    switch outcome {
+    case .clearedAway:
+      "cleared away the run \(run) that was cut off: '\(store)' is as it was before"
+    case .finished:
+      "finished the run \(run) that was cut off: '\(store)' is at its new version"
+    case .storeMissing:
+      "the run \(run) was cut off, and its store '\(store)' is not there any more"
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Testing
+
+/// Plugins that several tests use, built once each by `instarctl plugin build`.
+enum BuiltPlugins {
+  static let folder: Result<TemporaryFolder, any Error> = Result { try TemporaryFolder() }
+
+  static let notes = Task {
+    try await build(
+      "Notes.so", from: CommandLineTool.repository.appendingPathComponent("Plugins/notes").path)
+  }
+
+  /// The plan of the notes, but its custom stage begins with a file and then waits for ever.
+  static let hangingNotes = Task {
+    let folder = try folder.get()
+    let source = folder.url.appendingPathComponent("Hanging.swift")
+    try Data(
+      """
+      import Instar
+
+      #InstarPlugin(HangingPlan.self)
+
+      enum HangingPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { NotesMigrationPlan.schemas }
+        static var stages: [MigrationStage] {
+          [
+            NotesMigrationPlan.addParagraphs,
+            .custom(
+              fromVersion: NotesSchemaV1_1.self, toVersion: NotesSchemaV2.self,
+              willMigrate: { _ in
+                print("hanging")
+                while true { Thread.sleep(forTimeInterval: 60) }
+              }, didMigrate: nil),
+          ]
+        }
+      }
+      """.utf8
+    ).write(to: source)
+    // Without the sample's own `#InstarPlugin` line: a plugin has one.
+    let sources = CommandLineTool.repository.appendingPathComponent("Plugins/notes/Sources/Notes")
+    let plan = try String(
+      contentsOf: sources.appendingPathComponent("NotesMigrationPlan.swift"), encoding: .utf8)
+    let planCopy = folder.url.appendingPathComponent("NotesMigrationPlan.swift")
+    try Data(plan.replacing("#InstarPlugin(NotesMigrationPlan.self)", with: "").utf8)
+      .write(to: planCopy)
+    let schemas = ["NotesSchemaV1", "NotesSchemaV1_1", "NotesSchemaV2", "Paragraph"].map {
+      sources.appendingPathComponent("\($0).swift").path
+    }
+    return try await build("Hanging.so", from: schemas + [planCopy.path, source.path])
+  }
+
+  private static func build(_ name: String, from sources: String...) async throws -> String {
+    try await build(name, from: sources)
+  }
+
+  private static func build(_ name: String, from sources: [String]) async throws -> String {
+    let plugin = try folder.get().path(name)
+    let answer = try await CommandLineTool.run(["plugin", "build", "-o", plugin] + sources)
+    try #require(answer.status == 0, Comment(rawValue: answer.messages))
+    return plugin
+  }
+}
+
+@Suite("instarctl plugin")
+struct CommandLinePluginTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private struct Inspection: Decodable {
+    var abi: UInt32
+    var supportedABI: UInt32
+    var planNames: [String]
+    var plans: [PlanManifest]?
+    var error: InstarError?
+  }
+
+  @Test("a plugin is built from a package's sources, and inspect shows its versions and stages")
+  func inspect() async throws {
+    let plugin = try await BuiltPlugins.notes.value
+    let text = try await CommandLineTool.run("plugin", "inspect", plugin)
+    #expect(text.status == 0, Comment(rawValue: text.messages))
+    #expect(text.output.contains("2.0.0    Folder, Note, Tag"))
+    #expect(text.output.contains("1.1.0 → 2.0.0  custom"))
+
+    let answer = try await CommandLineTool.run("plugin", "inspect", plugin, "--json")
+    let inspection = try #require(try answer.objects(Inspection.self).first)
+    #expect(inspection.planNames == ["NotesMigrationPlan"])
+    let plan = try #require(inspection.plans?.first)
+    #expect(plan.versions.map(\.schema.version.description) == ["1.0.0", "1.1.0", "2.0.0"])
+    #expect(plan.stages.map(\.kind) == [.lightweight, .custom])
+  }
+
+  @Test("what the compiler says is passed through, and the plugin that was there stays")
+  func compilerError() async throws {
+    let source = folder.url.appendingPathComponent("Broken.swift")
+    try Data("import Instar\nlet number: Int = \"text\"\n".utf8).write(to: source)
+    let plugin = folder.url.appendingPathComponent("Broken.so")
+    try Data("as it was".utf8).write(to: plugin)
+
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", source.path, "-o", plugin.path, "--json")
+    #expect(answer.status == 1)
+    #expect(answer.messages.contains("error: cannot convert value of type 'String'"))
+    #expect(try answer.errors().map(\.code) == [.buildFailed])
+    #expect(try String(contentsOf: plugin, encoding: .utf8) == "as it was")
+    #expect(try folder.names() == ["Broken.so", "Broken.swift"])
+  }
+
+  @Test("sources without a plugin line are refused with the line to write")
+  func noPluginLine() async throws {
+    let source = folder.url.appendingPathComponent("Plain.swift")
+    try Data("import Instar\npublic let number = 1\n".utf8).write(to: source)
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", source.path, "-o", folder.path("Plain.so"))
+    #expect(answer.status == 1)
+    #expect(answer.messages.contains("#InstarPlugin("))
+    #expect(try folder.names() == ["Plain.swift"])
+  }
+
+  @Test("a source that is not there, and a missing compiler, are said to be")
+  func missingParts() async throws {
+    let missing = try await CommandLineTool.run(
+      "plugin", "build", folder.path("None.swift"), "-o", folder.path("None.so"))
+    #expect(missing.status == 1)
+    #expect(missing.messages.contains("there is no source"))
+
+    let source = folder.url.appendingPathComponent("Empty.swift")
+    try Data("import Instar\n".utf8).write(to: source)
+    let answer = try await CommandLineTool.run(
+      ["plugin", "build", source.path, "-o", folder.path("Empty.so")],
+      environment: ["PATH": folder.url.path])
+    #expect(answer.status == 1)
+    #expect(answer.messages.contains("there is no 'swiftc' in PATH"))
+  }
+
+  @Test("of a plugin for another ABI the note is shown, both numbers are named, and the status is 3")
+  func otherABI() async throws {
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
+    // The note's name, padded, then the ABI number in four bytes.
+    let name = try #require(bytes.range(of: Data("Instar\0\0\u{1}\0\0\0".utf8)))
+    bytes[name.upperBound - 4] = 99
+    let plugin = folder.url.appendingPathComponent("Other.so")
+    try bytes.write(to: plugin)
+
+    let answer = try await CommandLineTool.run("plugin", "inspect", plugin.path, "--json")
+    #expect(answer.status == 3)
+    let inspection = try #require(try answer.objects(Inspection.self).first)
+    #expect(inspection.abi == 99)
+    #expect(inspection.planNames == ["NotesMigrationPlan"])
+    #expect(inspection.plans == nil)
+    let error = try #require(inspection.error)
+    #expect(error.code == .wrongABI)
+    #expect(error.description.contains("99") && error.description.contains("1"))
+  }
+
+  @Test("a file that is no plugin is refused with 3, one that is not there with 5")
+  func noPlugin() async throws {
+    let file = folder.url.appendingPathComponent("text.so")
+    try Data("not an ELF file".utf8).write(to: file)
+    let text = try await CommandLineTool.run("plugin", "inspect", file.path, "--json")
+    #expect(text.status == 3)
+    #expect(try text.errors().map(\.code) == [.notAPlugin])
+
+    let missing = try await CommandLineTool.run(
+      "plugin", "inspect", folder.path("none.so"), "--json")
+    #expect(missing.status == 5)
+    #expect(try missing.errors().map(\.code) == [.missingPlugin])
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarWire
+import Testing
+
+@Suite("instarctl, stores")
+struct CommandLineStoreTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// A copy of a sample store at 1.0.0.
+  private func store(_ name: String = "a.store") throws -> String {
+    let sample = CommandLineTool.repository
+      .appendingPathComponent("Plugins/notes/stores/notes-1.store")
+    try FileManager.default.copyItem(atPath: sample.path, toPath: folder.path(name))
+    return folder.path(name)
+  }
+
+  private var state: String { folder.path("state") }
+
+  @Test("a wrong usage exits with 2 and says how it is meant")
+  func usage() async throws {
+    for arguments in [["bogus"], ["probe"], ["migrate", "a", "--stage-time-limit", "3 moons"]] {
+      let answer = try await CommandLineTool.run(arguments)
+      #expect(answer.status == 2)
+      #expect(answer.messages.contains("Usage: instarctl"))
+      #expect(answer.output.isEmpty)
+    }
+  }
+
+  @Test("the launch arguments of Apple's frameworks are taken anywhere on the command line")
+  func launchArguments() async throws {
+    let answer = try await CommandLineTool.run(
+      "-com.apple.CoreData.SQLDebug", "3", "version", "--json",
+      "-com.apple.coredata.swiftdata.debug", "1")
+    #expect(answer.status == 0)
+    #expect(answer.output.contains("\"version\""))
+  }
+
+  @Test("probe tells what a file is, exits with 0 and changes nothing")
+  func probe() async throws {
+    let store = try store()
+    let text = folder.path("text.store")
+    try Data("no database".utf8).write(to: URL(fileURLWithPath: text))
+    let before = try Data(contentsOf: URL(fileURLWithPath: store))
+
+    let answer = try await CommandLineTool.run("probe", store, text, folder.url.path, "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    let reports = try answer.objects(ProbeReport.self)
+    #expect(reports.map(\.store) == [store, text, folder.url.path])
+    #expect(reports[0].version == Schema.Version(1, 0, 0))
+    #expect(reports[0].format == .coredata)
+    #expect(reports[0].entities.map(\.name) == ["Folder", "Note", "Tag"])
+    #expect(reports[0].entities.allSatisfy { ($0.rows ?? 0) > 0 })
+    #expect(reports[1].state == .notAStore)
+    #expect(reports[2].state == .notAStore)
+
+    let human = try await CommandLineTool.run("probe", store, "--no-rows")
+    #expect(human.output.contains("version   1.0.0"))
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+    #expect(try folder.names() == ["a.store", "text.store"])
+  }
+
+  @Test("a store that is not there is answered with 5 and an error object, the others are probed")
+  func missingStore() async throws {
+    let store = try store()
+    let answer = try await CommandLineTool.run("probe", folder.path("none"), store, "--json")
+    #expect(answer.status == 5)
+    let lines = answer.output.split(separator: "\n").map(String.init)
+    #expect(lines.count == 2)
+    #expect(lines.first?.contains("\"code\":\"I106\"") == true)
+    #expect(lines.last?.contains("\"version\":\"1.0.0\"") == true)
+  }
+
+  @Test("plan shows the stages and their statements, and changes nothing")
+  func plan() async throws {
+    let store = try store()
+    let plugin = try await BuiltPlugins.notes.value
+    let before = try Data(contentsOf: URL(fileURLWithPath: store))
+    let answer = try await CommandLineTool.run("plan", store, "--plugin", plugin, "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    let report = try #require(try answer.objects(PlanReport.self).first)
+    let migration = try #require(report.migration)
+    #expect(migration.from == Schema.Version(1, 0, 0))
+    #expect(migration.to == Schema.Version(2, 0, 0))
+    #expect(migration.stages.map(\.kind) == [.lightweight, .custom])
+    #expect(migration.stages.allSatisfy { !$0.statements.isEmpty })
+
+    let human = try await CommandLineTool.run("plan", store, "--plugin", plugin)
+    #expect(human.output.contains("1.0.0 → 2.0.0, 2 stages"))
+    #expect(human.output.contains("ALTER TABLE ZNOTE"))
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+    #expect(try folder.names() == ["a.store"])
+  }
+
+  @Test("migrate brings each store to 2.0.0, reports one object a store, and history lists the runs")
+  func migrate() async throws {
+    let stores = [try store("a.store"), try store("b.store")]
+    let plugin = try await BuiltPlugins.notes.value
+    let arguments = ["--plugin", plugin, "--state-dir", state, "--json"]
+    let answer = try await CommandLineTool.run(["migrate"] + stores + arguments)
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.map(\.store) == stores)
+    for report in reports {
+      #expect(report.result == .migrated)
+      #expect(report.to == Schema.Version(2, 0, 0))
+      #expect(!report.entities.isEmpty && !report.relationships.isEmpty)
+      #expect(report.entities.allSatisfy { $0.rowsBefore == $0.rowsAfter })
+      #expect(report.relationships.allSatisfy { $0.linksBefore == $0.linksAfter })
+      #expect(FileManager.default.fileExists(atPath: try #require(report.backup)))
+    }
+    let probe = try await CommandLineTool.run(["probe", "--json", "--plugin", plugin] + stores)
+    #expect(try probe.objects(ProbeReport.self).map(\.state) == [.current, .current])
+
+    let again = try await CommandLineTool.run(["migrate"] + stores + arguments)
+    #expect(again.status == 0)
+    #expect(try again.objects(RunReport.self).map(\.result) == [.current, .current])
+
+    let history = try await CommandLineTool.run(
+      "history", stores[0], "--state-dir", state, "--json")
+    #expect(try history.objects(RunReport.self).contains { $0.run == reports[0].run })
+    let table = try await CommandLineTool.run("history", "--state-dir", state)
+    #expect(table.output.contains("1.0.0 → 2.0.0"))
+  }
+
+  @Test("SQL debugging shows the statements of a migration on standard error, in Core Data's form")
+  func sqlDebugging() async throws {
+    let answer = try await CommandLineTool.run(
+      "migrate", try store(), "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state,
+      "-com.apple.CoreData.SQLDebug", "1")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    #expect(answer.messages.contains("CoreData: sql: ALTER TABLE ZNOTE"))
+    #expect(!answer.output.contains("CoreData: sql:"))
+  }
+
+  @Test("of several stores the gravest problem gives the status, and the good ones are migrated")
+  func gravestStatus() async throws {
+    let store = try store()
+    let text = folder.path("text.store")
+    try Data("no database".utf8).write(to: URL(fileURLWithPath: text))
+    let answer = try await CommandLineTool.run(
+      "migrate", folder.path("none"), folder.url.path, text, store,
+      "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state, "--json")
+    #expect(answer.status == 3)
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.map(\.result) == [.refused, .refused, .refused, .migrated])
+    #expect(reports[0].error?.code == .missingStore)
+    #expect(reports.dropLast().allSatisfy { $0.error?.next != nil || $0.error?.cause.isEmpty == false })
+    #expect(try String(contentsOfFile: text, encoding: .utf8) == "no database")
+  }
+
+  @Test("Ctrl-C ends a run and leaves the store byte for byte as it was")
+  func interruption() async throws {
+    let store = try store()
+    let second = try self.store("b.store")
+    let plugin = try await BuiltPlugins.hangingNotes.value
+    let before = try Data(contentsOf: URL(fileURLWithPath: store))
+    let clones = folder.path(".instar")
+    let answer = try await CommandLineTool.run(
+      [
+        "migrate", store, second, "--plugin", plugin, "--state-dir", state, "--json",
+      ]
+    ) { pid in
+      // The clone is there from the start of the run to its end.
+      while !FileManager.default.fileExists(atPath: clones), kill(pid, 0) == 0 {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      kill(pid, SIGINT)
+    }
+    #expect(answer.status == 1)
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.map(\.result) == [.failed, .failed])
+    #expect(reports.map(\.error?.code) == [.interrupted, .interrupted])
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+    #expect(try folder.names() == ["a.store", "b.store", "state"])
+  }
+}

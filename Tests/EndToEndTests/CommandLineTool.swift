@@ -1,0 +1,90 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Testing
+
+/// `instarctl` of the build that the tests belong to, run as a user runs it.
+enum CommandLineTool {
+  /// How one call ended.
+  struct Answer {
+    var status: Int32
+    var output: String
+    var messages: String
+
+    /// Standard output as `--json` promises it: one object a line.
+    func objects<Object: Decodable>(_ type: Object.Type) throws -> [Object] {
+      try output.split(separator: "\n").map {
+        try JSONDecoder().decode(type, from: Data($0.utf8))
+      }
+    }
+
+    func errors() throws -> [InstarError] {
+      try objects([String: InstarError].self).compactMap { $0["error"] }
+    }
+  }
+
+  /// SwiftPM puts the programs beside the test bundle.
+  static let productsFolder = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    .deletingLastPathComponent()
+
+  /// The top of the repository.
+  static let repository = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// Runs `instarctl` to its end.
+  ///
+  /// - Parameter whileRunning: called once the process runs, with its pid.
+  static func run(
+    _ arguments: [String], in folder: URL? = nil, environment: [String: String] = [:],
+    whileRunning: @Sendable (Int32) async throws -> Void = { _ in }
+  ) async throws -> Answer {
+    let scratch = try TemporaryFolder()
+    let output = scratch.url.appendingPathComponent("output")
+    let messages = scratch.url.appendingPathComponent("messages")
+    for file in [output, messages] { try Data().write(to: file) }
+
+    let process = Process()
+    process.executableURL = productsFolder.appendingPathComponent("instarctl")
+    process.arguments = arguments
+    process.currentDirectoryURL = folder
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = try FileHandle(forWritingTo: output)
+    process.standardError = try FileHandle(forWritingTo: messages)
+    let ended = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in ended.continuation.finish() }
+    try process.run()
+    try await whileRunning(process.processIdentifier)
+    for await _ in ended.stream {}
+    return Answer(
+      status: process.terminationStatus,
+      output: try String(contentsOf: output, encoding: .utf8),
+      messages: try String(contentsOf: messages, encoding: .utf8))
+  }
+
+  static func run(_ arguments: String...) async throws -> Answer {
+    try await run(arguments)
+  }
+}
+
+/// A folder of its own, gone when nobody holds it any more.
+final class TemporaryFolder: Sendable {
+  let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory
+      .appendingPathComponent("instar-test-\(UUID().uuidString)", isDirectory: true)
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(at: url)
+  }
+
+  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+
+  /// The names in it, hidden ones too, in order.
+  func names(in subfolder: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path(subfolder)).sorted()
+  }
+}

@@ -1,0 +1,52 @@
+import InstarMacros
+import SwiftSyntax
+import SwiftSyntaxMacroExpansion
+import SwiftSyntaxMacrosGenericTestSupport
+import Testing
+
+/// All macros, under the names people write.
+private let macros: [String: MacroSpec] = [
+  "Attribute": MacroSpec(type: AttributeMacro.self),
+  "InstarPlugin": MacroSpec(type: InstarPluginMacro.self),
+  "Model": MacroSpec(
+    type: ModelMacro.self,
+    conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("PersistentModel")))]),
+  "Relationship": MacroSpec(type: RelationshipMacro.self),
+  "Transient": MacroSpec(type: TransientMacro.self),
+  "_PersistedProperty": MacroSpec(type: PersistedPropertyMacro.self),
+]
+
+/// Expands the macros of `source` and compares the whole outcome.
+///
+/// `@_PersistedProperty` is expanded only where the source has it: what `@Model` attaches is
+/// qualified by its module, and stays visible in the expansion.
+func expectExpansion(
+  _ source: String, _ expanded: String, sourceLocation: Testing.SourceLocation = #_sourceLocation
+) {
+  assertMacroExpansion(
+    source, expandedSource: expanded, macroSpecs: macros, indentationWidth: .spaces(2),
+    failureHandler: { Issue.record(Comment(rawValue: $0.message), sourceLocation: sourceLocation) })
+}
+
+/// Expands the macros of `source` and compares what they report, and the source with all fix-its
+/// applied.
+///
+/// What the source expands to in spite of its problems is left open: it never gets to run.
+///
+/// - Parameter fixed: The source with the fix-its applied; `nil` where none is offered.
+func expectDiagnostics(
+  _ source: String, _ diagnostics: [DiagnosticSpec], fixed: String? = nil,
+  sourceLocation: Testing.SourceLocation = #_sourceLocation
+) {
+  assertMacroExpansion(
+    source, expandedSource: "", diagnostics: diagnostics, macroSpecs: macros,
+    fixedSource: fixed ?? source, indentationWidth: .spaces(2),
+    failureHandler: { failure in
+      if failure.message.hasPrefix(differentExpansion) { return }
+      Issue.record(Comment(rawValue: failure.message), sourceLocation: sourceLocation)
+    })
+}
+
+/// How `assertMacroExpansion` begins its report that the expanded source is another one.
+private let differentExpansion =
+  "Macro expansion did not produce the expected expanded source"

@@ -1,0 +1,461 @@
+import SwiftSyntaxMacrosGenericTestSupport
+import Testing
+
+@Suite("@Model refuses")
+struct ModelDiagnosticsTests {
+  @Test("a struct, and offers a final class")
+  func structure() {
+    expectDiagnostics(
+      """
+      @Model struct Note {
+        var title: String
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '@Model' cannot be applied to struct 'Note', because one row is one object that is \
+            shared by all who refer to it; write 'final class Note'.
+            """,
+          line: 1, column: 8, fixIts: [FixItSpec(message: "replace by 'final class'")])
+      ],
+      fixed: """
+        @Model final class Note {
+          var title: String
+        }
+        """)
+  }
+
+  @Test("an enum, which cannot simply become a class")
+  func enumeration() {
+    expectDiagnostics(
+      "@Model enum Note { case a }",
+      [
+        DiagnosticSpec(
+          message: """
+            '@Model' cannot be applied to enum 'Note', because one row is one object that is \
+            shared by all who refer to it; write 'final class Note'.
+            """,
+          line: 1, column: 8)
+      ])
+  }
+
+  @Test("an actor, and offers a final class")
+  func actor() {
+    expectDiagnostics(
+      "@Model public actor Note {}",
+      [
+        DiagnosticSpec(
+          message: """
+            '@Model' cannot be applied to actor 'Note', because one row is one object that is \
+            shared by all who refer to it; write 'final class Note'.
+            """,
+          line: 1, column: 15, fixIts: [FixItSpec(message: "replace by 'final class'")])
+      ],
+      fixed: "@Model public final class Note {}")
+  }
+
+  @Test("an extension")
+  func extensionOfAType() {
+    expectDiagnostics(
+      "@Model extension Note {}",
+      [
+        DiagnosticSpec(
+          message: "'@Model' can only be applied to a class; write it in front of 'final class'.",
+          line: 1, column: 1)
+      ])
+  }
+
+  @Test("a generic class")
+  func generic() {
+    expectDiagnostics(
+      """
+      @Model final class Note<Content> {
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            Model 'Note' cannot be generic, because an entity of a schema is one concrete type; \
+            declare one class for each kind of value.
+            """,
+          line: 1, column: 24)
+      ])
+  }
+
+  @Test("a class without initializer, and offers one for all properties")
+  func missingInitializer() {
+    expectDiagnostics(
+      """
+      enum NotesSchemaV1 {
+        @Model public final class Note {
+          var title: String
+          var `default`: Int = 3
+          var folder: Folder?
+          @Transient var isOpen = false
+        }
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            Model 'Note' needs an initializer of its own, because '@Model' adds one and Swift \
+            then no longer provides 'init()'; write one that sets its properties.
+            """,
+          line: 2, column: 29,
+          fixIts: [FixItSpec(message: "insert an initializer for all properties")])
+      ],
+      fixed: """
+        enum NotesSchemaV1 {
+          @Model public final class Note {
+            var title: String
+            var `default`: Int = 3
+            var folder: Folder?
+            @Transient var isOpen = false
+
+            public init(title: String, `default`: Int = 3, folder: Folder? = nil) {
+              self.title = title
+              self.`default` = `default`
+              self.folder = folder
+            }
+          }
+        }
+        """)
+  }
+
+  @Test("an empty class, and offers an empty initializer")
+  func emptyClass() {
+    expectDiagnostics(
+      "@Model final class Note {}",
+      [
+        DiagnosticSpec(
+          message: """
+            Model 'Note' needs an initializer of its own, because '@Model' adds one and Swift \
+            then no longer provides 'init()'; write one that sets its properties.
+            """,
+          line: 1, column: 20,
+          fixIts: [FixItSpec(message: "insert an initializer for all properties")])
+      ],
+      fixed: """
+        @Model final class Note {
+          init() {
+          }
+        }
+        """)
+  }
+
+  @Test("nothing about an initializer that stands inside '#if'")
+  func conditionalInitializer() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        #if DEBUG
+        init() {}
+        #else
+        init(debug: Bool = false) {}
+        #endif
+      }
+      """, [])
+  }
+}
+
+@Suite("@Model refuses the property")
+struct ModelPropertyDiagnosticsTests {
+  /// A model of its own around one member, which begins at line 2, column 3.
+  private func model(_ member: String) -> String {
+    """
+    @Model final class Note {
+      \(member)
+      init() {}
+    }
+    """
+  }
+
+  @Test("'let', and offers 'var'")
+  func constant() {
+    expectDiagnostics(
+      model("public let uid: String"),
+      [
+        DiagnosticSpec(
+          message: """
+            'uid' must be declared with 'var', because Instar fills it when the model is read \
+            from a store; write 'private(set) var' to keep others from changing it.
+            """,
+          line: 2, column: 10, fixIts: [FixItSpec(message: "replace 'let' by 'var'")])
+      ],
+      fixed: model("public var uid: String"))
+  }
+
+  @Test("without type and initial value, and offers a place for the type")
+  func missingType() {
+    expectDiagnostics(
+      model("var title"),
+      [
+        DiagnosticSpec(
+          message: "'title' needs a type or an initial value; write 'var title: Type'.",
+          line: 2, column: 7, fixIts: [FixItSpec(message: "insert a type")])
+      ],
+      fixed: model("var title: <#Type#>"))
+  }
+
+  @Test("that shares its 'var', and offers one each")
+  func severalBindings() {
+    expectDiagnostics(
+      model(#"private var a, b: Int, c: String = "c""#),
+      [
+        DiagnosticSpec(
+          message: "Each property of a model needs a 'var' of its own; declare them one by one.",
+          line: 2, column: 15,
+          fixIts: [FixItSpec(message: "declare each property by its own 'var'")])
+      ],
+      fixed: model(
+        #"""
+        private var a: Int
+          private var b: Int
+          private var c: String = "c"
+        """#))
+  }
+
+  @Test("declared by a tuple pattern")
+  func tuplePattern() {
+    expectDiagnostics(
+      model("var (a, b) = (1, 2)"),
+      [
+        DiagnosticSpec(
+          message: """
+            A property of a model cannot be declared by a pattern; declare each one by its own \
+            'var' with a name and a type.
+            """,
+          line: 2, column: 7)
+      ])
+  }
+
+  @Test("with observers")
+  func observers() {
+    expectDiagnostics(
+      model(#"var title: String = "" { didSet { print(title) } }"#),
+      [
+        DiagnosticSpec(
+          message: """
+            'title' cannot have observers, because '@Model' gives it accessors of its own; mark \
+            it '@Transient', or set it through a method that does what the observer does.
+            """,
+          line: 2, column: 26)
+      ])
+  }
+
+  @Test("'weak', and offers to remove it", arguments: ["weak", "unowned", "unowned(unsafe)"])
+  func reference(modifier: String) {
+    let name = modifier.prefix { $0 != "(" }
+    expectDiagnostics(
+      model("\(modifier) var folder: Folder?"),
+      [
+        DiagnosticSpec(
+          message: """
+            'folder' cannot be '\(name)', because it is stored as a relationship and its context \
+            keeps the models; remove '\(name)', or mark the property '@Transient'.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '\(name)'")])
+      ],
+      fixed: model("var folder: Folder?"))
+  }
+
+  @Test("inside '#if', in every clause")
+  func conditional() {
+    let message = """
+      A stored property of a model cannot depend on '#if', because the schema of a version is the \
+      same in every build; declare the property unconditionally or mark it '@Transient'.
+      """
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        #if DEBUG
+        var trace: String = ""
+        @Transient var open = false
+        #else
+        var computed: Int { 1 }
+        private var other: Int = 1
+        #endif
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(message: message, line: 3, column: 3),
+        DiagnosticSpec(message: message, line: 7, column: 11),
+      ])
+  }
+
+  @Test("that is both attribute and relationship")
+  func contradictoryMarkers() {
+    expectDiagnostics(
+      model("@Attribute(.unique) @Relationship var folder: Folder?"),
+      [
+        DiagnosticSpec(
+          message: """
+            'folder' can have only one '@Attribute' or '@Relationship'; merge their arguments \
+            into one, or remove one of them.
+            """,
+          line: 2, column: 23)
+      ])
+  }
+
+  @Test("'@Transient' without initial value, and offers a place for one")
+  func transientWithoutValue() {
+    expectDiagnostics(
+      model("@Transient var isOpen: Bool"),
+      [
+        DiagnosticSpec(
+          message: """
+            '@Transient' property 'isOpen' needs an initial value, because models that are read \
+            from a store do not pass through the initializers of their class; add one, or make \
+            it optional.
+            """,
+          line: 2, column: 18, fixIts: [FixItSpec(message: "insert an initial value")])
+      ],
+      fixed: model("@Transient var isOpen: Bool = <#initial value#>"))
+  }
+
+  @Test("'@Transient' that is an attribute too, and offers to remove that")
+  func transientAttribute() {
+    expectDiagnostics(
+      model("@Transient @Attribute(.unique) var isOpen: Bool = false"),
+      [
+        DiagnosticSpec(
+          message: """
+            '@Attribute' has no effect on a '@Transient' property, because it is not stored; \
+            remove one of the two.
+            """,
+          line: 2, column: 14, fixIts: [FixItSpec(message: "remove '@Attribute'")])
+      ],
+      fixed: model("@Transient var isOpen: Bool = false"))
+  }
+}
+
+@Suite("A marker without effect is refused and offered for removal")
+struct MarkerDiagnosticsTests {
+  @Test(
+    "on a computed property",
+    arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#, "@Transient"])
+  func computed(marker: String) {
+    let name = marker.prefix { $0 != "(" }
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        \(marker) public var shout: String { "x" }
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '\(name)' has no effect on 'shout', because a computed property is not stored; \
+            remove '\(name)', or make 'shout' a stored property.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '\(name)'")])
+      ],
+      fixed: """
+        @Model final class Note {
+          public var shout: String { "x" }
+          init() {}
+        }
+        """)
+  }
+
+  @Test("on a static property")
+  func staticProperty() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        @Attribute(.unique) static var count: Int = 0
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '@Attribute' has no effect on 'count', because a static property belongs to no row; \
+            remove '@Attribute', or make 'count' an instance property.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Attribute'")])
+      ],
+      fixed: """
+        @Model final class Note {
+          static var count: Int = 0
+          init() {}
+        }
+        """)
+  }
+
+  @Test("on a lazy property")
+  func lazyProperty() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        @Relationship lazy var first: Tag? = nil
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '@Relationship' has no effect on 'first', because a lazy property is not persisted; \
+            remove '@Relationship', or remove 'lazy'.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Relationship'")])
+      ],
+      fixed: """
+        @Model final class Note {
+          lazy var first: Tag? = nil
+          init() {}
+        }
+        """)
+  }
+
+  @Test("on a method")
+  func method() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        @Transient func open() {}
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '@Transient' can only be applied to a stored property of a class marked '@Model'.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Transient'")])
+      ],
+      fixed: """
+        @Model final class Note {
+          func open() {}
+          init() {}
+        }
+        """)
+  }
+
+  @Test("in a class that is not a model")
+  func outsideModel() {
+    expectDiagnostics(
+      """
+      final class Note {
+        @Attribute(originalName: "text") var title: String = ""
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: """
+            '@Attribute' has an effect only in a class marked '@Model'; mark the class, or \
+            remove '@Attribute'.
+            """,
+          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Attribute'")])
+      ],
+      fixed: """
+        final class Note {
+          var title: String = ""
+        }
+        """)
+  }
+}

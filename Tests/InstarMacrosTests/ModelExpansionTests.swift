@@ -1,0 +1,344 @@
+import Testing
+
+@Suite("@Model expands")
+struct ModelExpansionTests {
+  @Test("a model to its storage, its description and one slot per persisted property")
+  func everything() {
+    expectExpansion(
+      #"""
+      @Model public final class Note {
+        @Attribute(.unique) public var uid: String
+        var title: String = "untitled"
+        @Relationship(deleteRule: .nullify, inverse: \Tag.notes) var tags: [Tag] = []
+        var folder: Folder?
+        @Transient var isOpen = false
+        var shout: String { title.uppercased() }
+        init(uid: String) { self.uid = uid }
+      }
+      """#,
+      #"""
+      public final class Note {
+        @InstarModel._PersistedProperty(0) public var uid: String
+        @InstarModel._PersistedProperty(1)
+        var title: String = "untitled"
+        @InstarModel._PersistedProperty(2) var tags: [Tag] = []
+        @InstarModel._PersistedProperty(3)
+        var folder: Folder?
+        var isOpen = false
+        var shout: String { title.uppercased() }
+        init(uid: String) { self.uid = uid }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        public var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        public static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        public init(_modelStorage storage: InstarModel.ModelStorage) {
+          _uid = InstarModel.PersistedProperty()
+          _title = InstarModel.PersistedProperty()
+          _tags = InstarModel.PersistedProperty()
+          _folder = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("uid", \Note.uid, InstarModel.AttributeMetadata(.unique)),
+            InstarSchema.Schema.PropertyMetadata("title", \Note.title, defaultValue: {
+                let _$value: String = "untitled"
+                return _$value
+              }),
+            InstarSchema.Schema.PropertyMetadata("tags", \Note.tags, InstarModel.RelationshipMetadata(deleteRule: .nullify, inverse: \Tag.notes), defaultValue: {
+                let _$value: [Tag] = []
+                return _$value
+              }),
+            InstarSchema.Schema.PropertyMetadata("folder", \Note.folder),
+          ]
+        }
+      }
+
+      extension Note: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("a package model to package members")
+  func access() {
+    expectExpansion(
+      """
+      @Model package final class Note {
+        var title: String
+        init(title: String) { self.title = title }
+      }
+      """,
+      #"""
+      package final class Note {
+        @InstarModel._PersistedProperty(0)
+        var title: String
+        init(title: String) { self.title = title }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        package var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        package static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        package init(_modelStorage storage: InstarModel.ModelStorage) {
+          _title = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        package static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("title", \Note.title),
+          ]
+        }
+      }
+
+      extension Note: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("a model nested in an extension, as visible as the extension says")
+  func nested() {
+    expectExpansion(
+      """
+      public extension NotesSchemaV1 {
+        @Model final class Note {
+          var title: String
+          init(title: String) { self.title = title }
+        }
+      }
+      """,
+      #"""
+      public extension NotesSchemaV1 {
+        final class Note {
+          @InstarModel._PersistedProperty(0)
+          var title: String
+          init(title: String) { self.title = title }
+
+          private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+          public var _modelStorage: InstarModel.ModelStorage {
+            _$storage
+          }
+
+          public static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+          public init(_modelStorage storage: InstarModel.ModelStorage) {
+            _title = InstarModel.PersistedProperty()
+            self._$storage = storage
+          }
+
+          public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+            [
+              InstarSchema.Schema.PropertyMetadata("title", \Note.title),
+            ]
+          }
+        }
+      }
+
+      extension NotesSchemaV1.Note: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("a class that is not final to one whose subclasses can be read as well")
+  func notFinal() {
+    expectExpansion(
+      """
+      @Model class Note {
+        var title: String
+        init(title: String) { self.title = title }
+      }
+      """,
+      #"""
+      class Note {
+        @InstarModel._PersistedProperty(0)
+        var title: String
+        init(title: String) { self.title = title }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        required init(_modelStorage storage: InstarModel.ModelStorage) {
+          _title = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("title", \Note.title),
+          ]
+        }
+      }
+
+      extension Note: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("properties with inferred types, backticks and restricted setters")
+  func unusualProperties() {
+    expectExpansion(
+      """
+      @Model final class Note {
+        var count = 0
+        var `default`: Date = .now
+        private(set) var secret: Int = 1
+        init() {}
+      }
+      """,
+      #"""
+      final class Note {
+        @InstarModel._PersistedProperty(0)
+        var count = 0
+        @InstarModel._PersistedProperty(1)
+        var `default`: Date = .now
+        @InstarModel._PersistedProperty(2)
+        private(set) var secret: Int = 1
+        init() {}
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        init(_modelStorage storage: InstarModel.ModelStorage) {
+          _count = InstarModel.PersistedProperty()
+          _default = InstarModel.PersistedProperty()
+          _secret = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("count", \Note.count, defaultValue: {
+                let _$value = 0
+                return _$value
+              }),
+            InstarSchema.Schema.PropertyMetadata("default", \Note.`default`, defaultValue: {
+                let _$value: Date = .now
+                return _$value
+              }),
+            InstarSchema.Schema.PropertyMetadata("secret", \Note.secret, defaultValue: {
+                let _$value: Int = 1
+                return _$value
+              }),
+          ]
+        }
+      }
+
+      extension Note: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("no slot for what is not persisted")
+  func notPersisted() {
+    expectExpansion(
+      """
+      @Model final class Note {
+        @Transient var cache: [String: Int]?
+        @Transient var observed: Int = 1 { didSet { print(observed) } }
+        static var shared: Note?
+        class var kind: String { "note" }
+        lazy var upper: String = "x"
+        var computed: Int { get { 1 } set {} }
+        func rename() {}
+        init() {}
+      }
+      """,
+      """
+      final class Note {
+        var cache: [String: Int]?
+        var observed: Int = 1 { didSet { print(observed) } }
+        static var shared: Note?
+        class var kind: String { "note" }
+        lazy var upper: String = "x"
+        var computed: Int { get { 1 } set {} }
+        func rename() {}
+        init() {}
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        init(_modelStorage storage: InstarModel.ModelStorage) {
+          self._$storage = storage
+        }
+
+        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+          ]
+        }
+      }
+
+      extension Note: InstarModel.PersistentModel {
+      }
+      """)
+  }
+
+  @Test("a persisted property to accessors of its slot and a witness of its initialization")
+  func persistedProperty() {
+    expectExpansion(
+      """
+      final class Note {
+        @_PersistedProperty(1) var title: String = "untitled"
+        @_PersistedProperty(2) public var `default`: Int
+      }
+      """,
+      """
+      final class Note {
+        var title: String {
+          @storageRestrictions(accesses: _$storage, initializes: _title)
+          init(initialValue) {
+            _$storage.initialize(slot: 1, to: initialValue)
+            _title = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 1)
+          }
+          set {
+            _$storage.setValue(newValue, at: 1, of: self)
+          }
+        }
+
+        private var _title: InstarModel.PersistedProperty
+        public var `default`: Int {
+          @storageRestrictions(accesses: _$storage, initializes: _default)
+          init(initialValue) {
+            _$storage.initialize(slot: 2, to: initialValue)
+            _default = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 2)
+          }
+          set {
+            _$storage.setValue(newValue, at: 2, of: self)
+          }
+        }
+
+        private var _default: InstarModel.PersistedProperty
+      }
+      """)
+  }
+}

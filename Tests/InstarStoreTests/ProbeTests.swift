@@ -1,0 +1,278 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarStore
+import Testing
+
+/// The stores that Apple's frameworks wrote, in the folder that INSTAR_REAL_STORES names.
+let realStores: [String] = {
+  guard let folder = ProcessInfo.processInfo.environment["INSTAR_REAL_STORES"],
+    let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
+  else { return [] }
+  return names.filter { $0.contains("__") }.sorted().map { "\(folder)/\($0)" }
+}()
+
+@Suite("Probing a store")
+struct ProbeTests {
+  let folder: ProbeFolder
+
+  init() throws {
+    folder = try ProbeFolder()
+  }
+
+  @Test("a real store is read without changing a byte of it or leaving a side file", arguments: realStores)
+  func realStore(path: String) throws {
+    let copy = "\(folder.path)/\(URL(fileURLWithPath: path).lastPathComponent)"
+    try FileManager.default.copyItem(atPath: path, toPath: copy)
+    let before = try folder.contents()
+    let probe = try StoreProbe.read(copy, countsRows: true)
+    #expect(try folder.contents() == before)
+    #expect(probe.identity.format == .coredata)
+    #expect(!probe.entities.isEmpty)
+    #expect(probe.entities.allSatisfy { $0.rows != nil })
+    #expect(probe.uuid?.count == 36)
+    #expect(probe.metadataProblem == nil)
+    #expect(
+      Set(probe.entityHashes.keys).count == probe.entities.count,
+      "every entity has a hash: \(probe.entityHashes.keys)")
+    #expect(probe.entityHashes.values.allSatisfy { $0.count == 32 })
+  }
+
+  @Test("a real store's version, rows and fingerprint are read", .enabled(if: !realStores.isEmpty))
+  func knownStores() throws {
+    func probe(_ name: String) throws -> StoreProbe {
+      let path = try #require(realStores.first { $0.hasSuffix(name) })
+      let copy = "\(folder.path)/\(name)"
+      try FileManager.default.copyItem(atPath: path, toPath: copy)
+      return try StoreProbe.read(copy, countsRows: true)
+    }
+    let first = try probe("249d147-1.0.0-App.sqlite")
+    let second = try probe("249d147-2.0.0-App.sqlite")
+    #expect(first.identity.version == Schema.Version(1, 0, 0))
+    #expect(second.identity.version == Schema.Version(2, 0, 0))
+    #expect(first.entities == [StoreProbe.Entity(name: "User", rows: 0)])
+    #expect(first.identity.structure.tables.map(\.name) == ["ZUSER"])
+    #expect(first.identity.fingerprint != second.identity.fingerprint)
+    #expect(first.identity.fingerprint.count == 64)
+
+    let inheriting = try probe("SampleModel2_V1.sqlite")
+    #expect(inheriting.entities.compactMap(\.rows).reduce(0, +) > 5000)
+    #expect(inheriting.identity.version == nil)
+  }
+
+  @Test("history, metadata and SQLite's own tables are no part of the structure")
+  func systemTables() throws {
+    let path = try makeStore(
+      """
+      CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY);
+      CREATE TABLE ATRANSACTION (Z_PK INTEGER PRIMARY KEY, ZTIMESTAMP FLOAT);
+      CREATE INDEX Z_TRANSACTION_TransactionTimestampIndex ON ATRANSACTION (ZTIMESTAMP);
+      CREATE INDEX ZNOTE_ZTITLE_INDEX ON ZNOTE (ZTITLE);
+      CREATE UNIQUE INDEX Z_Note_UNIQUE_title ON ZNOTE (ZTITLE COLLATE BINARY ASC);
+      ANALYZE;
+      """)
+    let probe = try StoreProbe.read(path)
+    #expect(probe.identity.structure.tables.map(\.name) == ["ZNOTE"])
+    #expect(
+      probe.identity.structure.indexes == [
+        StoreStructure.Index(
+          name: "ZNOTE_ZTITLE_INDEX", table: "ZNOTE", isUnique: false, columns: ["ZTITLE"]),
+        StoreStructure.Index(
+          name: "Z_Note_UNIQUE_title", table: "ZNOTE", isUnique: true, columns: ["ZTITLE"]),
+      ])
+  }
+
+  @Test("a store whose property list is NULL is known by its entities")
+  func nullPlist() throws {
+    let path = try makeStore("UPDATE Z_METADATA SET Z_PLIST = NULL")
+    let probe = try StoreProbe.read(path, countsRows: true)
+    #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: 2)])
+    #expect(probe.metadataProblem == "Z_METADATA holds no property list")
+    #expect(probe.identity.version == nil)
+  }
+
+  @Test("tables of no Core Data store make a plain one")
+  func plainStore() throws {
+    let path = "\(folder.path)/plain.db"
+    let queue = try DatabaseQueue(path: path)
+    try queue.write {
+      try $0.execute(sql: "CREATE TABLE note (id INTEGER PRIMARY KEY); INSERT INTO note VALUES (1)")
+    }
+    try queue.close()
+    let probe = try StoreProbe.read(path, countsRows: true)
+    #expect(probe.identity.format == .plain)
+    #expect(probe.entities == [StoreProbe.Entity(name: "note", rows: 1)])
+  }
+
+  @Test("what is no store is told apart and left as it was")
+  func hostileFiles() throws {
+    let whole = Array(FileManager.default.contents(atPath: try makeStore()) ?? Data())
+    var generator = SystemRandomNumberGenerator()
+    let random = (0..<4096).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    var badPageSize = whole
+    badPageSize[16] = 3
+    var damaged = whole
+    for index in 4096..<damaged.count { damaged[index] = 0xA5 }
+    let cases: [(String, [UInt8], InstarError.Code)] = [
+      ("empty", [], .notAStore),
+      ("text", Array("hello, world\n".utf8), .notAStore),
+      ("text512", [UInt8](repeating: 0x61, count: 512), .notAStore),
+      ("random", random, .encryptedStore),
+      ("odd", Array(random.dropLast()), .notAStore),
+      ("header", Array(whole.prefix(50)), .corruptStore),
+      ("magic", Array(whole.prefix(16)), .corruptStore),
+      ("cut", Array(whole.dropLast(700)), .corruptStore),
+      ("pagesize", badPageSize, .corruptStore),
+      ("damaged", damaged, .corruptStore),
+    ]
+    for (name, bytes, _) in cases {
+      _ = try folder.file(name, bytes)
+    }
+    let before = try folder.contents()
+    for (name, _, code) in cases {
+      let error = #expect(throws: InstarError.self, "\(name)") {
+        try StoreProbe.read("\(folder.path)/\(name)", countsRows: true)
+      }
+      #expect(error?.code == code, "\(name): \(String(describing: error))")
+      #expect(error?.store != nil)
+    }
+    let cut = #expect(throws: InstarError.self) { try StoreProbe.read("\(folder.path)/cut") }
+    #expect(cut?.cause.contains("700 of \(whole.count) bytes are missing") == true)
+    #expect(try folder.contents() == before)
+  }
+
+  @Test("folders, FIFOs, symbolic links and missing files are refused by their kind")
+  func kinds() throws {
+    let store = try makeStore()
+    #expect(mkfifo("\(folder.path)/fifo", 0o600) == 0)
+    #expect(symlink(store, "\(folder.path)/link") == 0)
+    try FileManager.default.createDirectory(
+      atPath: "\(folder.path)/folder", withIntermediateDirectories: false)
+    func code(_ path: String) -> InstarError.Code? {
+      #expect(throws: InstarError.self) { try StoreProbe.read(path) }?.code
+    }
+    #expect(code("\(folder.path)/fifo") == .notAStore)
+    #expect(code("\(folder.path)/link") == .unsafePath)
+    #expect(code("\(folder.path)/folder") == .notAStore)
+    #expect(code("\(folder.path)/missing") == .missingStore)
+    #expect(code("\(store)/below") == .missingStore)
+    #expect(code("\(store)\0tail") == .unsafePath)
+    #expect(code("") == .unsafePath)
+  }
+
+  @Test("names that mean something to SQLite or a shell are only names")
+  func oddNames() throws {
+    let store = try makeStore()
+    for name in ["a b?mode=memory&cache=shared#x%20", "file:x", "ü\"'\n.store"] {
+      let path = "\(folder.path)/\(name)"
+      try FileManager.default.copyItem(atPath: store, toPath: path)
+      #expect(try StoreProbe.read(path).entities.map(\.name) == ["Note"])
+    }
+  }
+
+  @Test("an endless view in the place of a table is not read")
+  func hostileView() throws {
+    let path = try makeStore(
+      """
+      DROP TABLE ZNOTE;
+      CREATE VIEW ZNOTE AS
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS Z_PK FROM n;
+      CREATE VIRTUAL TABLE words USING fts5(word);
+      """)
+    let probe = try StoreProbe.read(path, countsRows: true)
+    #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: nil)])
+    #expect(probe.identity.structure.tables.first { $0.name == "words" }?.columns == [])
+  }
+
+  // MARK: Logs and journals
+
+  @Test("a log that a killed process left is read, and stays as it is")
+  func leftLog() throws {
+    let path = try makeStore("PRAGMA journal_mode = WAL")
+    let writer = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("PRAGMA wal_autocheckpoint=0")
+      c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, 'c')")
+      print("ready", flush=True)
+      sys.stdin.read()
+      """, path: path)
+    let beside = try StoreProbe.read(path, countsRows: true)
+    #expect(beside.file.logIsInUse)
+    #expect(beside.entities.first?.rows == 3, "beside the living process")
+    writer.kill()
+    let before = try folder.contents()
+    #expect(before.count == 3)
+    let probe = try StoreProbe.read(path, countsRows: true)
+    #expect(probe.entities.first?.rows == 3, "with shared memory left behind")
+    #expect(try folder.contents() == before)
+
+    try FileManager.default.removeItem(atPath: path + "-shm")
+    let without = try folder.contents()
+    #expect(try StoreProbe.read(path, countsRows: true).entities.first?.rows == 3)
+    #expect(try folder.contents() == without)
+  }
+
+  @Test("a clean store in write-ahead-log mode gets no side files")
+  func cleanLog() throws {
+    let path = try makeStore("PRAGMA journal_mode = WAL")
+    let before = try folder.contents()
+    #expect(Array(before.keys) == ["Notes.store"])
+    let probe = try StoreProbe.read(path, countsRows: true)
+    #expect(probe.file.usesWriteAheadLog)
+    #expect(probe.entities.first?.rows == 2)
+    #expect(try folder.contents() == before)
+  }
+
+  @Test("a transaction that was cut off is not seen, and its journal stays")
+  func hotJournal() throws {
+    let path = try makeStore()
+    let writer = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("PRAGMA cache_size=1")
+      c.execute("BEGIN IMMEDIATE")
+      for n in range(2000):
+        c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, ?)", ("x" * 500,))
+      print("ready", flush=True)
+      sys.stdin.read()
+      """, path: path)
+    let busy = #expect(throws: InstarError.self) {
+      try StoreReader.withReadOnlyStore(path, busyTimeout: 0) {
+        try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE")
+      }
+    }
+    #expect(busy?.code == .busyStore)
+    writer.kill()
+    let before = try folder.contents()
+    #expect(before["Notes.store-journal"] != nil)
+    #expect(try StoreProbe.read(path, countsRows: true).entities.first?.rows == 2)
+    #expect(try folder.contents() == before)
+  }
+
+  /// A small store in the layout of Core Data, in rollback mode: one entity, two rows.
+  private func makeStore(_ sql: String = "") throws -> String {
+    let path = "\(folder.path)/Notes.store"
+    let schema = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Note", attributes: [Schema.Attribute(name: "title", type: .string)])
+      ], version: Schema.Version(1, 0, 0))
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE ZNOTE ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZTITLE VARCHAR );
+          CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER);
+          CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB);
+          CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB);
+          INSERT INTO Z_PRIMARYKEY VALUES (1, 'Note', 0, 2), (16001, 'CHANGE', 0, 0);
+          INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, 'a'), (1, 1, 'b');
+          """)
+      try CoreDataMetadata(newStoreFor: schema).write(db)
+      if !sql.isEmpty { try db.execute(sql: sql) }
+    }
+    try queue.close()
+    return path
+  }
+}
