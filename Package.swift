@@ -94,7 +94,10 @@ let package = Package(
     .target(
       name: "Instar",
       dependencies: ["InstarEngine", "InstarModel", "InstarSchema"],
-      swiftSettings: publicModule),
+      swiftSettings: publicModule,
+      // Plugins name libInstar.so as needed. The worker has loaded it before, by its path: only by
+      // its soname the loader knows it for the same.
+      linkerSettings: [.unsafeFlags(["-Xlinker", "-soname=libInstar.so"])]),
 
     // Around a run.
     .target(
@@ -196,6 +199,8 @@ let package = Package(
       dependencies: [
         "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
       ],
+      // C, compiled by the tests themselves.
+      exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(
       name: "InstarKeeperTests",
@@ -210,6 +215,7 @@ let package = Package(
       dependencies: [
         "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport",
         "InstarWire",
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(

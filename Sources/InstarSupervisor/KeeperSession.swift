@@ -1,6 +1,7 @@
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
+import Synchronization
 
 /// One keeper process, and the conversation with it.
 ///
@@ -9,6 +10,7 @@ public import InstarWire
 public final class KeeperSession: Sendable {
   private let channel: LineChannel
   private let process: ChildProcess
+  private let isClosed = Atomic<Bool>(false)
 
   private init(channel: LineChannel, process: ChildProcess) {
     self.channel = channel
@@ -41,7 +43,8 @@ public final class KeeperSession: Sendable {
   /// The next event.
   ///
   /// - Returns: `nil` where the deadline passed first.
-  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error; `protocolViolation`.
+  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error; `protocolViolation`; `interrupted` once
+  ///   this end is closed.
   public func next(
     deadline: ContinuousClock.Instant? = nil
   ) throws(InstarError) -> KeeperEvent? {
@@ -52,31 +55,28 @@ public final class KeeperSession: Sendable {
     }
   }
 
-  /// The keeper has ended, or is about to.
+  /// The keeper has ended.
   public var hasEnded: Bool {
-    guard let ended = try? process.wait(deadline: .now) else { return false }
-    _ = ended
-    return true
+    (try? process.wait(deadline: .now)) != nil
   }
 
   /// Ends the conversation without waiting for the keeper's end.
   public func close() {
+    isClosed.store(true, ordering: .releasing)
     channel.close()
   }
 
   /// Ends the conversation and waits until the keeper has cleared away and ended; after the grace it is killed.
   public func end(grace: Duration = .seconds(30)) {
-    channel.close()
-    if let ended = try? process.wait(deadline: .now + grace), case .exited = ended { return }
-    process.kill()
-    _ = try? process.wait()
+    close()
+    if (try? process.wait(deadline: .now + grace)) == nil { kill() }
   }
 
   /// Kills the keeper, and with it its worker.
   public func kill() {
+    close()
     process.kill()
     _ = try? process.wait()
-    channel.close()
   }
 
   /// What a failed send means: mostly that the keeper has died, which the channel cannot know.
@@ -85,6 +85,7 @@ public final class KeeperSession: Sendable {
   }
 
   private func death() -> InstarError {
+    if isClosed.load(ordering: .acquiring) { return interrupted() }
     // The socket closes a moment before the process has ended.
     var cause = "it ended the conversation"
     if let termination = try? process.wait(deadline: .now + .seconds(5)) {

@@ -33,23 +33,28 @@ struct Recovery: Sendable {
   /// Has a keeper recover one run, whose lock the caller holds.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
     let session = try keepers.take()
+    let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
       try session.send(.recover(phase))
-      while true {
-        switch try Supervisor.nextEvent(session) {
-        case .recovered(let report):
-          keepers.giveBack(session)
-          return report
-        case .failed(let error):
-          keepers.giveBack(session)
-          throw error
-        case .run: continue
-        case .described, .probed, .planned, .ask, .finished, .done: throw unexpected()
-        }
-      }
+      answer = try Self.answer(session)
     } catch {
-      if error.code == .keeperDied || error.code == .protocolViolation { session.kill() }
+      session.kill()
       throw error
+    }
+    keepers.giveBack(session)
+    return try answer.get()
+  }
+
+  private static func answer(
+    _ session: KeeperSession
+  ) throws(InstarError) -> Result<RecoveryReport, InstarError> {
+    while true {
+      switch try Supervisor.nextEvent(session) {
+      case .recovered(let report): return .success(report)
+      case .failed(let error): return .failure(error)
+      case .run: continue
+      case .described, .probed, .planned, .ask, .finished, .done: throw unexpected()
+      }
     }
   }
 

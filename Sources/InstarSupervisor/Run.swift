@@ -41,21 +41,24 @@ struct Run: Sendable {
 
     let session = try keepers.take()
     var phase: PhaseRecord?
-    let report: RunReport
     do throws(InstarError) {
-      report = try converse(session, &phase)
+      let report = try converse(session, &phase)
       keepers.giveBack(session)
+      return noted(report, phase)
     } catch {
-      let isCanceled = conversation.isCanceled
-      if isCanceled {
+      var cause = error
+      if conversation.isCanceled {
         // It clears away by itself; killing it would leave that to the recovery.
         session.end()
+        cause = interrupted()
       } else {
         session.kill()
       }
-      report = reportAfter(isCanceled ? interrupted() : error, &phase)
+      guard let phase else {
+        return noted(report(.failed, cause.about(store: request.store, state: "unchanged")), nil)
+      }
+      return recovered(phase, cause)
     }
-    return conclude(report, phase)
   }
 
   /// Asks for the run and answers the keeper's questions, until its report.
@@ -97,38 +100,28 @@ struct Run: Sendable {
     try stateFolder.record(phase)
   }
 
-  /// What is to be told of a run whose keeper is no more.
-  ///
-  /// - Parameter phase: Stays where the run could not be recovered, so that it is tried again at the next start.
-  private func reportAfter(_ error: InstarError, _ phase: inout PhaseRecord?) -> RunReport {
-    guard let begun = phase else {
-      return report(.failed, error.about(store: request.store, state: "unchanged"))
-    }
+  /// Has another keeper finish or clear away what the one that is no more had begun.
+  private func recovered(_ phase: PhaseRecord, _ cause: InstarError) -> RunReport {
     do throws(InstarError) {
-      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers).recover(begun)
-      var report = Recovery.report(of: recovered, phase: begun, cause: error)
+      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers).recover(phase)
+      var report = Recovery.report(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
-      return report
+      return noted(report, phase)
     } catch {
+      // Neither noted nor closed: the phase record stays, and the next recovery does both.
       var report = report(
         .failed,
         InstarError(
-          error.code, error.what, store: request.store, cause: error.cause,
-          state: error.state ?? Self.stateUnrecovered(begun.phase),
-          next: "nothing: the run is recovered at the next start of instard or instarctl migrate"))
-      report.from = begun.from
-      report.to = begun.to
-      report.plan = begun.plan
-      report.plugin = begun.plugin
-      report.backup = begun.backup
-      unrecovered(&phase)
+          error.code, error.what, store: request.store, cause: "\(error.cause); before: \(cause.cause)",
+          state: error.state ?? Self.stateUnrecovered(phase.phase),
+          next: error.next ?? "the run is recovered at the next start of instard or 'instarctl migrate'"))
+      report.from = phase.from
+      report.to = phase.to
+      report.plan = phase.plan
+      report.plugin = phase.plugin
+      report.backup = phase.backup
       return report
     }
-  }
-
-  private func unrecovered(_ phase: inout PhaseRecord?) {
-    // `conclude` removes the record of a phase that it is given.
-    phase = nil
   }
 
   private static func stateUnrecovered(_ phase: Phase) -> String {
@@ -138,8 +131,10 @@ struct Run: Sendable {
     }
   }
 
-  /// The last steps of every run: ledger, then phase record.
-  private func conclude(_ report: RunReport, _ phase: PhaseRecord?) -> RunReport {
+  /// The last steps of a run: its report into the ledger, then its phase record away.
+  ///
+  /// A current store is no news: nothing was done, and a daemon looks at it often.
+  private func noted(_ report: RunReport, _ phase: PhaseRecord?) -> RunReport {
     var report = report
     do throws(InstarError) {
       if report.result != .current { try stateFolder.append(report) }

@@ -83,7 +83,7 @@ public final class StateFolder: Sendable {
     var records: [PhaseRecord] = []
     var unreadable: [InstarError] = []
     for name in try names(in: phases) where name.hasSuffix(".json") {
-      do {
+      do throws(InstarError) {
         let record = try readPhase(file: phases + "/" + name)
         guard name == record.run + ".json" else {
           throw InstarError(

@@ -3,19 +3,20 @@ import InstarSchema
 import InstarWire
 import Testing
 
-/// Plugins that several tests use, built once each by `instarctl plugin build`.
+/// Plugins that several tests use, built once each by `instarctl plugin build`, into the build folder.
 enum BuiltPlugins {
-  static let folder: Result<TemporaryFolder, any Error> = Result { try TemporaryFolder() }
+  private static let folder =
+    CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.plugins")
 
   static let notes = Task {
     try await build(
       "Notes.so", from: CommandLineTool.repository.appendingPathComponent("Plugins/notes").path)
   }
 
-  /// The plan of the notes, but its custom stage begins with a file and then waits for ever.
+  /// The plan of the notes, but its custom stage never ends.
   static let hangingNotes = Task {
-    let folder = try folder.get()
-    let source = folder.url.appendingPathComponent("Hanging.swift")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let source = folder.appendingPathComponent("Hanging.swift")
     try Data(
       """
       import Instar
@@ -30,7 +31,6 @@ enum BuiltPlugins {
             .custom(
               fromVersion: NotesSchemaV1_1.self, toVersion: NotesSchemaV2.self,
               willMigrate: { _ in
-                print("hanging")
                 while true { Thread.sleep(forTimeInterval: 60) }
               }, didMigrate: nil),
           ]
@@ -42,7 +42,7 @@ enum BuiltPlugins {
     let sources = CommandLineTool.repository.appendingPathComponent("Plugins/notes/Sources/Notes")
     let plan = try String(
       contentsOf: sources.appendingPathComponent("NotesMigrationPlan.swift"), encoding: .utf8)
-    let planCopy = folder.url.appendingPathComponent("NotesMigrationPlan.swift")
+    let planCopy = folder.appendingPathComponent("NotesMigrationPlan.swift")
     try Data(plan.replacing("#InstarPlugin(NotesMigrationPlan.self)", with: "").utf8)
       .write(to: planCopy)
     let schemas = ["NotesSchemaV1", "NotesSchemaV1_1", "NotesSchemaV2", "Paragraph"].map {
@@ -51,14 +51,20 @@ enum BuiltPlugins {
     return try await build("Hanging.so", from: schemas + [planCopy.path, source.path])
   }
 
+  /// Fails every test that needs the plugin, not only the first.
+  private struct BuildFailure: Error {
+    var messages: String
+  }
+
   private static func build(_ name: String, from sources: String...) async throws -> String {
     try await build(name, from: sources)
   }
 
   private static func build(_ name: String, from sources: [String]) async throws -> String {
-    let plugin = try folder.get().path(name)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let plugin = folder.appendingPathComponent(name).path
     let answer = try await CommandLineTool.run(["plugin", "build", "-o", plugin] + sources)
-    try #require(answer.status == 0, Comment(rawValue: answer.messages))
+    guard answer.status == 0 else { throw BuildFailure(messages: answer.messages) }
     return plugin
   }
 }
@@ -136,7 +142,7 @@ struct CommandLinePluginTests {
     #expect(answer.messages.contains("there is no 'swiftc' in PATH"))
   }
 
-  @Test("of a plugin for another ABI the note is shown, both numbers are named, and the status is 3")
+  @Test("of a plugin for another ABI the note is shown, with both numbers, and the status is 3")
   func otherABI() async throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
     // The note's name, padded, then the ABI number in four bytes.

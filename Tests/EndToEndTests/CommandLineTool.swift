@@ -23,9 +23,10 @@ enum CommandLineTool {
     }
   }
 
-  /// SwiftPM puts the programs beside the test bundle.
-  static let productsFolder = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    .deletingLastPathComponent()
+  /// The programs are beside the test bundle, unless `INSTAR_BUILD_DIR` names another build.
+  static let productsFolder =
+    ProcessInfo.processInfo.environment["INSTAR_BUILD_DIR"].map { URL(fileURLWithPath: $0) }
+    ?? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
 
   /// The top of the repository.
   static let repository = URL(fileURLWithPath: #filePath)

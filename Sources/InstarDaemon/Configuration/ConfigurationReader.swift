@@ -9,14 +9,11 @@ extension Configuration {
   /// - Throws: `invalidConfiguration` with the line, where the file cannot be read, is not YAML, has a
   ///   key that does not exist, or a value that makes no sense.
   public static func read(path: String) throws(InstarError) -> Configuration {
-    let data: Data
-    do {
-      data = try Data(contentsOf: URL(fileURLWithPath: path))
-    } catch {
+    let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
+    guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration '\(path)'",
-        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        next: "name another file with --config")
+        cause: failure ?? "it is not a file", next: "name another file with --config")
     }
     guard let text = String(data: data, encoding: .utf8) else {
       throw InstarError(

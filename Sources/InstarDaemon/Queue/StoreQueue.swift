@@ -274,6 +274,19 @@ public struct StoreQueue: Sendable {
     entry.version = known
     entry.plugin = report.plugin
 
+    if report.state == .unknown, report.format == nil {
+      // Nothing was found out: the keeper died over it, or could not read it. That may pass.
+      let error = InstarError(
+        .unreadableStore, "cannot probe '\(store)'", store: store,
+        cause: report.reason ?? "the keeper did not say why", state: "unchanged",
+        next: "let the store's owner read it")
+      let followUp = failed(&entry, signature: error.cause, false, now)
+      entry.announced = nil
+      actions.append(.reportProbeFailure(store, error, followUp))
+      put(entry, store)
+      return
+    }
+
     let announcement = Announcement(
       state: report.state, reason: report.reason, version: report.version, plan: report.plan,
       planVersion: report.planVersion, file: report.state == .current ? nil : known)
@@ -389,7 +402,8 @@ public struct StoreQueue: Sendable {
 
   private mutating func doubtVerdicts() {
     probesRestUntil = nil
-    for (store, var entry) in entries {
+    for store in entries.keys.sorted() {
+      guard var entry = entries[store] else { continue }
       entry.version = nil
       entry.failures = 0
       entry.equalFailures = 0

@@ -15,7 +15,7 @@ public protocol PluginHost: Sendable {
   ///
   /// - Parameter onEvent: Called with each event. If it throws, the work ends with that error.
   func migrate(
-    _ work: CloneWork, onEvent: (WorkerEvent) throws(InstarError) -> Void
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError)
 }
 
@@ -30,4 +30,14 @@ public struct CloneWork: Sendable, Hashable {
   public var sqlDebugLevel: Int
   /// How long one stage may take, and how long until the first one begins.
   public var stageTimeLimit: Duration
+}
+
+/// Something that happened while a clone was worked on.
+public enum CloneWorkEvent: Sendable, Hashable {
+  case stageStarted(StageManifest)
+  case stageFinished(StageManifest)
+  /// A statement that was run.
+  case sql(String)
+  /// What the plugin printed.
+  case output(String)
 }

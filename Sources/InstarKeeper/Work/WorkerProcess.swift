@@ -38,8 +38,9 @@ public struct WorkerProcess: PluginHost {
 
   public func describe(plugin: String) throws(InstarError) -> PluginManifest {
     var manifest: PluginManifest?
-    try converse(.describe, plugin: plugin, cloneFolder: nil, limit: Self.inspectionTimeLimit) {
-      event throws(InstarError) in
+    try converse(
+      .describe, plugin: plugin, cloneFolder: nil, limit: Self.inspectionTimeLimit
+    ) { event throws(InstarError) in
       guard case .described(let described) = event else { return .goOn }
       manifest = described
       return .finished
@@ -65,25 +66,220 @@ public struct WorkerProcess: PluginHost {
   }
 
   public func migrate(
-    _ work: CloneWork, onEvent: (WorkerEvent) throws(InstarError) -> Void
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
     let request = WorkerRequest.migrate(
       plan: work.plan, from: work.from, clone: work.clone, sqlDebugLevel: work.sqlDebugLevel)
     try converse(
-      request, plugin: work.plugin, cloneFolder: work.cloneFolder, limit: work.stageTimeLimit
+      request, plugin: work.plugin, cloneFolder: work.cloneFolder, limit: work.stageTimeLimit,
+      onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
     ) { event throws(InstarError) in
-      try onEvent(event)
       switch event {
-      case .stageStarted, .stageFinished: return .goOnWithFreshLimit
-      case .migrated: return .finished
-      default: return .goOn
+      case .stageStarted(_, _, let stage):
+        try onEvent(.stageStarted(stage))
+        return .goOnWithFreshLimit
+      case .stageFinished(_, _, let stage, _):
+        try onEvent(.stageFinished(stage))
+        return .goOnWithFreshLimit
+      case .sql(let text):
+        try onEvent(.sql(text))
+        return .goOn
+      case .migrated:
+        return .finished
+      default:
+        return .goOn
       }
-    } onOutput: { text throws(InstarError) in
-      try onEvent(.sql(text))
     }
   }
 
   private static func noAnswer(_ plugin: String) -> InstarError {
     InstarError(.protocolViolation, "cannot read plugin '\(plugin)'", cause: "it gave no answer")
+  }
+}
+
+// MARK: - One conversation
+
+extension WorkerProcess {
+  /// What follows an event.
+  private enum Reaction {
+    case goOn, goOnWithFreshLimit, finished
+  }
+
+  /// Starts a worker, sends it one request, and hears it until it has finished or failed.
+  ///
+  /// Whatever happens, the worker's process group has been killed and waited for when this returns or throws. Its
+  /// process cannot start others (it is confined), so nothing of it is left then.
+  private func converse(
+    _ request: WorkerRequest, plugin: String, cloneFolder: String?, limit: Duration,
+    onOutput: (String) throws(InstarError) -> Void = { _ in },
+    onEvent: (WorkerEvent) throws(InstarError) -> Reaction
+  ) throws(InstarError) {
+    let (channel, childDescriptor) = try LineChannel.pair(lineLimitBytes: WireCoder.lineLimitBytes)
+    defer { channel.close() }
+    let child: ChildProcess
+    do {
+      child = try ChildProcess.start(
+        executable: worker, arguments: arguments(plugin: plugin, cloneFolder: cloneFolder),
+        environment: environment(cloneFolder: cloneFolder), channel: childDescriptor,
+        output: .captured(limitBytes: Self.outputLimitBytes))
+    } catch {
+      close(childDescriptor)
+      throw error
+    }
+    close(childDescriptor)
+
+    var failure: InstarError?
+    do {
+      try hear(channel, from: child, request: request, plugin: plugin, limit: limit, onEvent: onEvent)
+    } catch {
+      failure = error
+    }
+    child.kill()
+    _ = try? child.wait()
+    let output = child.capturedOutput
+    if !output.isEmpty {
+      // What a plugin printed explains a failure, so it is passed on also then.
+      do { try onOutput(output) } catch { failure = failure ?? error }
+    }
+    if failure == nil, child.outputExceeded { failure = Self.flood(plugin) }
+    if let failure { throw failure }
+  }
+
+  private func hear(
+    _ channel: LineChannel, from child: ChildProcess, request: WorkerRequest, plugin: String,
+    limit: Duration, onEvent: (WorkerEvent) throws(InstarError) -> Reaction
+  ) throws(InstarError) {
+    let what = "cannot run plugin '\(plugin)'"
+    var deadline = ContinuousClock.now + limit
+    var isReady = false
+    while true {
+      if child.outputExceeded { throw Self.flood(plugin) }
+      let received: LineChannel.Received
+      do {
+        received = try channel.receive(deadline: .now)
+      } catch {
+        throw InstarError(.protocolViolation, what, cause: error.cause)
+      }
+      switch received {
+      case .line(let line):
+        let event: WorkerEvent
+        do {
+          event = try WireCoder.message(WorkerEvent.self, from: line)
+        } catch {
+          throw InstarError(.protocolViolation, what, cause: error.cause)
+        }
+        if case .failed(let error) = event { throw error }
+        if case .ready = event {
+          guard !isReady else {
+            throw InstarError(.protocolViolation, what, cause: "it was ready twice")
+          }
+          isReady = true
+          do {
+            try channel.send(try WireCoder.line(request))
+          } catch {
+            throw Self.death(of: child, plugin: plugin)
+          }
+          continue
+        }
+        guard isReady else {
+          throw InstarError(.protocolViolation, what, cause: "it spoke before it was ready")
+        }
+        switch try onEvent(event) {
+        case .finished: return
+        case .goOn: break
+        case .goOnWithFreshLimit: deadline = ContinuousClock.now + limit
+        }
+      case .closed:
+        throw Self.death(of: child, plugin: plugin)
+      case .timedOut:
+        guard try waitForNews(channel) else {
+          throw InstarError(
+            .interrupted, what, cause: "the supervisor is gone", next: "try again")
+        }
+      }
+      // After each message too: one that never stops talking is as late as one that is silent.
+      guard ContinuousClock.now < deadline else {
+        throw InstarError(
+          .timeLimit, what, cause: "it took longer than \(Self.text(limit))",
+          next: "give the stage more time, or let it do less")
+      }
+    }
+  }
+
+  /// Waits until the worker has said something, or for a moment. `false` when the supervisor is gone.
+  private func waitForNews(_ channel: LineChannel) throws(InstarError) -> Bool {
+    var descriptors = [pollfd(fd: channel.descriptor, events: Int16(POLLIN), revents: 0)]
+    if let supervisor {
+      // Bytes of a request that is still to be read do not wake, only an end does.
+      descriptors.append(pollfd(fd: supervisor, events: Self.peerClosed, revents: 0))
+    }
+    let count = poll(&descriptors, nfds_t(descriptors.count), Self.pollMilliseconds)
+    guard count > 0, descriptors.count > 1 else { return true }
+    return descriptors[1].revents == 0
+  }
+
+  /// `POLLRDHUP`, which Swift does not import.
+  private static let peerClosed = Int16(0x2000)
+
+  private func arguments(plugin: String, cloneFolder: String?) -> [String] {
+    var arguments = ["--library", library, "--plugin", plugin]
+    if let cloneFolder { arguments += ["--clone-folder", cloneFolder] }
+    for path in readable { arguments += ["--read", path] }
+    if allowsUnconfined { arguments.append("--allow-unconfined") }
+    return arguments
+  }
+
+  /// Only what a plugin may depend on; SQLite's temporary files go where the worker may write.
+  private func environment(cloneFolder: String?) -> [String: String] {
+    let inherited = ProcessInfo.processInfo.environment
+    var environment: [String: String] = [:]
+    for (name, value) in inherited
+    where ["PATH", "TZ", "LANG", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE"].contains(name)
+      || name.hasPrefix("LC_")
+    {
+      environment[name] = value
+    }
+    if let cloneFolder {
+      environment["TMPDIR"] = cloneFolder
+      environment["SQLITE_TMPDIR"] = cloneFolder
+    }
+    return environment
+  }
+
+  private static func flood(_ plugin: String) -> InstarError {
+    InstarError(
+      .outputLimit, "cannot run plugin '\(plugin)'",
+      cause: "it printed more than \(outputLimitBytes / 1024) KiB",
+      next: "let it print less")
+  }
+
+  /// How a worker ended that closed the conversation before it had finished.
+  private static func death(of child: ChildProcess, plugin: String) -> InstarError {
+    let what = "cannot run plugin '\(plugin)'"
+    let ended = try? child.wait(deadline: .now + .seconds(2))
+    let last = lastLines(of: child.capturedOutput)
+    switch ended ?? nil {
+    case .signaled(let signal):
+      return InstarError(
+        .workerDied, what, cause: "the worker \(ChildProcess.Termination.signaled(signal))\(last)",
+        next: "look for a trap (force unwrap, array index, overflow) in the plugin")
+    case .exited(let status):
+      return InstarError(
+        .workerExited, what,
+        cause: "the worker \(ChildProcess.Termination.exited(status)) before it had finished\(last)")
+    case nil:
+      return InstarError(
+        .protocolViolation, what, cause: "the worker closed the conversation and went on\(last)")
+    }
+  }
+
+  private static func lastLines(of output: String) -> String {
+    let lines = output.split(separator: "\n").suffix(5).map { String($0.prefix(300)) }
+    return lines.isEmpty ? "" : "; it printed last:\n" + lines.joined(separator: "\n")
+  }
+
+  private static func text(_ duration: Duration) -> String {
+    let seconds = Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
   }
 }

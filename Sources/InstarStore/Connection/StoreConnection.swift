@@ -35,7 +35,8 @@ public final class StoreConnection: Sendable {
       guard !isReadOnly else { return }
       switch durability {
       case .durable:
-        // Takes effect in a file that has no table yet; Core Data's stores are incremental (section 1).
+        // Only a new store is given the properties of Core Data's (section 1); one that exists keeps its own.
+        guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else { return }
         try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
         try db.execute(

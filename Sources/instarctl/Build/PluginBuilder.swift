@@ -18,8 +18,12 @@ struct PluginBuilder {
     let files = try sourceFiles()
     let compiler = try compilerPath()
     let outputURL = URL(fileURLWithPath: output)
-    let unfinished = outputURL.deletingLastPathComponent()
-      .appendingPathComponent(".\(outputURL.lastPathComponent).building-\(getpid())").path
+    let folder = outputURL.deletingLastPathComponent()
+    guard FileManager.default.fileExists(atPath: folder.path) else {
+      throw failure("there is no folder '\(folder.path)'")
+    }
+    let unfinished =
+      folder.appendingPathComponent(".\(outputURL.lastPathComponent).building-\(getpid())").path
     defer { unlink(unfinished) }
 
     let compilation = try ChildProcess.start(

@@ -1,0 +1,112 @@
+internal import Foundation
+internal import InstarLinux
+internal import InstarSchema
+
+/// `.instar/run-RUN/`: everything of a run that goes away with it.
+///
+/// The folder is locked as long as its keeper lives, and it holds the (at first empty) clone, which tells whose store it is,
+/// only once it is locked. So a run folder with a clone that can be locked belongs to a run that is dead.
+final class RunFolder {
+  let place: StorePlace
+  let run: String
+  private let lock: FolderLock
+
+  var path: String { place.runFolder(run) }
+  var cloneFolder: String { path + "/clone" }
+  var clone: String { cloneFolder + "/" + place.name }
+  var backup: String { path + "/backup" }
+
+  /// Makes the folder, after sweeping away what dead runs of the same store left.
+  init(_ place: StorePlace, run: String) throws {
+    self.place = place
+    self.run = run
+    try Self.makeInstarFolder(place)
+    Self.sweep(place)
+    let path = place.runFolder(run)
+    guard mkdir(path, 0o700) == 0 else { throw Self.failure("cannot make '\(path)'", errno) }
+    guard let lock = try FolderLock.tryLock(path) else {
+      throw InstarError(.busyStore, "cannot start a run", cause: "another keeper has '\(path)'")
+    }
+    self.lock = lock
+    guard mkdir(path + "/clone", 0o700) == 0 else {
+      throw Self.failure("cannot make '\(path)/clone'", errno)
+    }
+    try Self.makeFile(path + "/clone/" + place.name)
+  }
+
+  /// Removes the folder, and `.instar/` where nothing else is in it.
+  func remove() {
+    FolderRemoval.remove(path)
+    lock.release()
+    rmdir(place.instarFolder)
+  }
+
+  /// Makes an empty file that only this user can read. The file must not exist.
+  static func makeFile(_ path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("cannot make '\(path)'", errno) }
+    close(descriptor)
+  }
+
+  private static func makeInstarFolder(_ place: StorePlace) throws {
+    let path = place.instarFolder
+    guard mkdir(path, 0o700) != 0 else { return }
+    let code = errno
+    guard code == EEXIST else { throw failure("cannot make '\(path)'", code) }
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw failure("cannot use '\(path)'", errno) }
+    guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+      status.st_mode & 0o077 == 0
+    else {
+      throw InstarError(
+        .unsafePath, "cannot use '\(path)'",
+        cause: "it is not a folder that only user \(geteuid()) can enter",
+        next: "remove it, or give it to that user with mode 0700")
+    }
+  }
+
+  private static func sweep(_ place: StorePlace) {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: place.instarFolder)) ?? []
+    for name in names where name.hasPrefix("run-") {
+      let path = place.instarFolder + "/" + name
+      guard access("\(path)/clone/\(place.name)", F_OK) == 0,
+        let lock = try? FolderLock.tryLock(path)
+      else { continue }
+      FolderRemoval.remove(path)
+      lock.release()
+    }
+  }
+
+  static func failure(_ what: String, _ code: Int32) -> InstarError {
+    InstarError(
+      code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore, what,
+      cause: String(cString: strerror(code)))
+  }
+}
+
+/// Removes a folder that a worker could write: no link is followed, and a subfolder that was made unreadable is not an
+/// obstacle.
+enum FolderRemoval {
+  static func remove(_ path: String) {
+    removeContents(of: path, depth: 0)
+    rmdir(path)
+  }
+
+  /// A worker could nest folders more deeply than the stack is high.
+  private static let depthLimit = 200
+
+  private static func removeContents(of path: String, depth: Int) {
+    var status = stat()
+    guard depth < depthLimit, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      return
+    }
+    if status.st_mode & 0o700 != 0o700 { chmod(path, 0o700) }
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
+      let child = path + "/" + name
+      if unlink(child) != 0 {
+        removeContents(of: child, depth: depth + 1)
+        rmdir(child)
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension ProbeReport {
+  /// What a probe found, seen from the plans at hand.
+  init(_ probe: StoreProbe, store: String, plans: [PluginCatalog.Plan]) {
+    self.init(
+      store: store, format: probe.identity.format, state: .unknown,
+      version: probe.identity.version,
+      entities: probe.entities.map { Entity(name: $0.name, rows: $0.rows) })
+    uuid = probe.uuid
+    fingerprint = probe.identity.fingerprint
+    if !probe.entityHashes.isEmpty {
+      entityHashes = probe.entityHashes.mapValues { $0.base64EncodedString() }
+    }
+    sizeBytes = probe.file.state.size
+    pageSizeBytes = probe.file.pageSizeBytes
+    journalMode = probe.file.usesWriteAheadLog ? "wal" : "delete"
+    walBytes = probe.file.logHasContent ? probe.file.log?.size : nil
+    reason = probe.metadataProblem
+    do {
+      guard let match = try StoreMatch(of: probe.identity, among: plans) else { return }
+      state = match.match.state
+      if !match.match.reason.isEmpty { reason = match.match.reason }
+      if match.match.state != .unknown {
+        plan = match.plan.manifest.name
+        plugin = match.plan.plugin
+        planVersion = match.plan.manifest.versions.last?.schema.version
+      }
+      nearestVersion = match.match.nearest
+      differences = match.match.differences
+    } catch {
+      reason = error.cause
+    }
+  }
+
+  /// A file that could not be probed because of what it is.
+  ///
+  /// - Returns: `nil` where there is no file to speak of, or it must not or cannot be read.
+  init?(_ error: InstarError, store: String) {
+    let state: StoreState
+    switch error.code {
+    case .notAStore: state = .notAStore
+    case .corruptStore: state = .corrupt
+    case .encryptedStore: state = .encrypted
+    case .busyStore: state = .busy
+    default: return nil
+    }
+    self.init(store: store, state: state, reason: error.cause)
+  }
+}

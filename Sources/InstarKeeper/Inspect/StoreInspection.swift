@@ -1,0 +1,148 @@
+internal import Foundation
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// What is known of a store and of the way ahead of it, before anything is touched.
+struct StoreInspection {
+  var probe: StoreProbe
+  var place: StorePlace
+  var plugin: String
+  var path: MigrationPath
+
+  /// Probes the store, matches it, and works out its way. `nil` where it is at its plan's last version already.
+  ///
+  /// - Throws: why the store cannot be migrated; it is untouched.
+  static func inspect(
+    _ store: String, plans: [PluginCatalog.Plan], adopt: Schema.Version?
+  ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
+    let probe = try StoreProbe.read(store)
+    return try inspect(probe, plans: plans, adopt: adopt)
+  }
+
+  static func inspect(
+    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
+  ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
+    guard let match = try StoreMatch(of: probe.identity, among: plans) else {
+      throw InstarError(
+        .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
+        next: "give the plugin that carries the store's plan")
+    }
+    let from = try match.startingVersion(adopt: adopt)
+    guard probe.identity.format == .coredata else {
+      throw InstarError(
+        .unsupported, "cannot migrate the store", cause: "only stores of the Core Data format can be migrated")
+    }
+    let inspection = StoreInspection(
+      probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
+      path: try MigrationPath(from: from, in: match.plan.manifest))
+    return (inspection, match.match.state == .current)
+  }
+
+  /// What speaks against a run although the store's version is known.
+  func findings() -> [Finding] {
+    var findings: [Finding] = []
+    if access(place.folder.isEmpty ? "/" : place.folder, W_OK | X_OK) != 0 {
+      findings.append(
+        Finding(
+          severity: .error, code: .unreadableStore,
+          message: "user \(geteuid()) cannot write the folder '\(place.folder)'",
+          fix: "clone and backup are made there: run as the store's owner, or let that user write the folder"))
+    }
+    if access(place.store, R_OK | W_OK) != 0 {
+      findings.append(
+        Finding(
+          severity: .error, code: .unreadableStore,
+          message: "user \(geteuid()) cannot write the store",
+          fix: "run as the store's owner, or make the file writable"))
+    }
+    let support = (try? FileManager.default.contentsOfDirectory(atPath: place.supportFolder)) ?? []
+    if !support.isEmpty {
+      findings.append(
+        Finding(
+          severity: .error, code: .unsupported,
+          message: "the store keeps large values in '\(place.supportFolder)'",
+          fix: "stores with external binary values cannot be migrated by this version of Instar"))
+    }
+    if let problem = probe.metadataProblem {
+      findings.append(
+        Finding(
+          severity: .warning, code: .corruptStore, message: problem,
+          fix: "the store gets new metadata; what an app kept in it cannot be carried over"))
+    }
+    return findings
+  }
+}
+
+/// The stages from a version to the last one of a plan, worked out from the plan's manifest.
+struct MigrationPath {
+  var plan: String
+  /// The schemas on the way, the one the store is at first. Never empty.
+  var schemas: [Schema]
+  /// One less than `schemas`.
+  var stages: [StageManifest]
+
+  var from: Schema.Version { first.version }
+  var to: Schema.Version { last.version }
+  var first: Schema
+  var last: Schema
+
+  /// Whether no code of the plan changes the data on this way.
+  var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
+
+  /// - Throws: `noMigrationPath` where stages are missing, `invalidPlan` where they go in a circle.
+  init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
+    let what = "cannot migrate from \(version)"
+    plan = manifest.name
+    guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
+      let target = manifest.versions.last?.schema
+    else {
+      throw InstarError(
+        .noMigrationPath, what, cause: "plan '\(manifest.name)' has no schema \(version)")
+    }
+    schemas = [start]
+    stages = []
+    first = start
+    last = target
+    var current = version
+    while current != target.version {
+      guard let stage = manifest.stages.first(where: { $0.from == current }),
+        let next = manifest.versions.first(where: { $0.schema.version == stage.to })?.schema
+      else {
+        throw InstarError(
+          .noMigrationPath, what, cause: "plan '\(manifest.name)' has no stage from \(current)",
+          next: "add the stage to the plan")
+      }
+      stages.append(stage)
+      schemas.append(next)
+      current = stage.to
+      guard stages.count <= manifest.stages.count else {
+        throw InstarError(
+          .invalidPlan, what, cause: "the stages of plan '\(manifest.name)' go in a circle")
+      }
+    }
+  }
+
+  /// The relationship of the first schema that a relationship of the last one continues, followed back through renames;
+  /// `nil` where it is new.
+  func origin(of relationship: Schema.Relationship, in entity: String) -> Schema.Relationship? {
+    var current = relationship
+    for schema in schemas.dropLast().reversed() {
+      let earlier = schema.entity(named: entity)?.relationshipsByName ?? [:]
+      guard let before = earlier[current.originalName] ?? earlier[current.name] else { return nil }
+      current = before
+    }
+    return current
+  }
+
+  /// Entities that are the same in the first schema and the last one.
+  var unchangedEntities: Set<String> {
+    let before = first.entitiesByName
+    return Set(
+      last.entities.lazy.filter { entity in
+        guard let earlier = before[entity.name] else { return false }
+        return CoreDataMetadata.canonicalText(of: earlier)
+          == CoreDataMetadata.canonicalText(of: entity)
+      }.map(\.name))
+  }
+}

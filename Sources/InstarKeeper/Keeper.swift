@@ -1,0 +1,140 @@
+internal import Foundation
+public import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// Does everything that touches a store, and nothing that runs a plugin: the only writer of originals.
+///
+/// A keeper answers the requests of one supervisor, one after the other, in order; it has no thread but the caller's.
+/// It keeps nothing between requests but the manifests of plugins. When the supervisor closes the conversation, a run that
+/// is going on is given up, its clone is removed, and `serve` returns.
+public final class Keeper {
+  private let conversation: any KeeperConversation
+  private let host: any PluginHost
+  private let catalog: PluginCatalog
+
+  public init(conversation: any KeeperConversation, host: any PluginHost) {
+    self.conversation = conversation
+    self.host = host
+    catalog = PluginCatalog(host: host)
+  }
+
+  /// Answers requests until the supervisor closes the conversation.
+  ///
+  /// - Throws: `protocolViolation`, or `interrupted` when an answer could not be delivered.
+  public func serve() throws(InstarError) {
+    while let request = try conversation.next() {
+      switch request {
+      case .describe(let plugins):
+        try describe(plugins)
+      case .probe(let stores, let plugins, let countsRows):
+        try probe(stores, plugins: plugins, countsRows: countsRows)
+      case .plan(let stores, let plugins, let adopt):
+        try plan(stores, plugins: plugins, adopt: adopt)
+      case .migrate(let request):
+        var run = MigrationRun(
+          request, conversation: conversation, host: host, catalog: catalog)
+        try conversation.send(.finished(run.perform()))
+      case .recover(let record):
+        try recover(record)
+      case .proceed, .refrain:
+        throw InstarError(
+          .protocolViolation, "cannot answer a request",
+          cause: "the supervisor answered a question that was not asked")
+      }
+    }
+  }
+
+  private func describe(_ plugins: [String]) throws(InstarError) {
+    for plugin in plugins {
+      let event: KeeperEvent
+      do {
+        event = .described(plugin: plugin, try catalog.manifest(of: plugin))
+      } catch {
+        event = .failed(error)
+      }
+      try conversation.send(event)
+    }
+  }
+
+  private func probe(
+    _ stores: [String], plugins: [String], countsRows: Bool
+  ) throws(InstarError) {
+    let plans = try usablePlans(of: plugins)
+    for store in stores {
+      let event: KeeperEvent
+      do {
+        let probe = try StoreProbe.read(store, countsRows: countsRows)
+        event = .probed(ProbeReport(probe, store: store, plans: plans))
+      } catch {
+        event = ProbeReport(error, store: store).map { .probed($0) } ?? .failed(error)
+      }
+      try conversation.send(event)
+    }
+    try conversation.send(.done)
+  }
+
+  /// A plugin that cannot be used is reported, and the others are used.
+  private func usablePlans(of plugins: [String]) throws(InstarError) -> [PluginCatalog.Plan] {
+    var plans: [PluginCatalog.Plan] = []
+    for plugin in plugins {
+      let failure: InstarError
+      do {
+        plans += try catalog.plans(of: [plugin])
+        continue
+      } catch {
+        failure = error
+      }
+      try conversation.send(.failed(failure))
+    }
+    return plans
+  }
+
+  private func plan(
+    _ stores: [String], plugins: [String], adopt: Schema.Version?
+  ) throws(InstarError) {
+    let plans = try usablePlans(of: plugins)
+    for store in stores {
+      let probe: StoreProbe
+      do {
+        probe = try StoreProbe.read(store)
+      } catch {
+        if let report = ProbeReport(error, store: store) {
+          try conversation.send(.planned(PlanReport(store: store, probe: report, error: error)))
+        } else {
+          try conversation.send(.failed(error))
+        }
+        continue
+      }
+      var report = PlanReport(
+        store: store, probe: ProbeReport(probe, store: store, plans: plans))
+      do {
+        let (inspection, isCurrent) = try StoreInspection.inspect(
+          probe, plans: plans, adopt: adopt)
+        if !isCurrent {
+          report.findings = inspection.findings()
+          let path = inspection.path
+          report.migration =
+            path.stages.isEmpty
+            ? MigrationPlan(plan: path.plan, from: path.from, to: path.to, stages: [])
+            : try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
+        }
+      } catch {
+        report.error = error.about(
+          "cannot migrate '\(store)'", store: store, state: "unchanged")
+      }
+      try conversation.send(.planned(report))
+    }
+    try conversation.send(.done)
+  }
+
+  private func recover(_ record: PhaseRecord) throws(InstarError) {
+    let event: KeeperEvent
+    do {
+      event = .recovered(try Recovery(record: record).perform())
+    } catch {
+      event = .failed(error)
+    }
+    try conversation.send(event)
+  }
+}

@@ -1,0 +1,437 @@
+internal import Foundation
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// One attempt to bring one store to its plan's last version.
+///
+/// A run goes through these states, in this order; an error in any of them ends it.
+///
+/// 1. `inspecting`: the store is probed and matched, the way is worked out. Nothing is written anywhere.
+/// 2. `cloning`: the store is locked; backup and clone are made in the run folder, and verified.
+/// 3. `working`: a worker brings the clone to the last version, and is gone.
+/// 4. `verifying`: the clone is verified, stamped and durable; the backup is durable in its final place.
+/// 5. `writingBack`: the store becomes what the clone is, in one transaction of SQLite.
+///
+/// Invariants:
+/// - The supervisor has each of `cloning` and `writingBack` on disk before the run enters it, so that a cut-off run can be
+///   found and finished or cleared away (see `Recovery`).
+/// - Before `writingBack` not a byte of the store is written; an error leaves neither clone nor backup behind.
+/// - From the start of `cloning` to the end of `writingBack` nobody else writes the store; if somebody managed to
+///   (see `StoreLock`), what he wrote stays, and the run starts over from `cloning`.
+/// - Nothing that a worker says or leaves decides anything but which error is reported.
+struct MigrationRun {
+  let request: MigrationRequest
+  let conversation: any KeeperConversation
+  let host: any PluginHost
+  let catalog: PluginCatalog
+
+  /// How often a run starts over because another process wrote the store.
+  static let attempts = 3
+
+  private enum State {
+    case inspecting, cloning, working, verifying, writingBack
+  }
+
+  private var state = State.inspecting
+  private var report: RunReport
+  private let start = ContinuousClock.now
+
+  init(
+    _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
+    catalog: PluginCatalog
+  ) {
+    self.request = request
+    self.conversation = conversation
+    self.host = host
+    self.catalog = catalog
+    report = RunReport(
+      run: request.run, store: request.store, result: .refused,
+      startedAt: Date().timeIntervalSince1970)
+  }
+
+  /// Performs the run, and says how it ended.
+  mutating func perform() -> RunReport {
+    do {
+      try run()
+    } catch {
+      report.error = describe(error)
+      report.result = result(of: report.error?.code)
+      if state != .writingBack { report.backup = nil }
+    }
+    report.durationMicroseconds = microseconds(since: start)
+    return report
+  }
+
+  private mutating func run() throws {
+    try StorePlace.requireSafe(run: request.run)
+    let plans = try catalog.plans(of: request.plugins)
+    let (inspection, isCurrent) = try StoreInspection.inspect(
+      request.store, plans: plans, adopt: request.adopt)
+    let path = inspection.path
+    report.plan = path.plan
+    report.plugin = inspection.plugin
+    report.from = path.from
+    report.to = path.to
+    report.bytes = inspection.probe.file.state.size
+    if isCurrent {
+      report.result = .current
+      return
+    }
+    if let finding = inspection.findings().first(where: { $0.severity == .error }) {
+      throw InstarError(
+        finding.code ?? .unsupported, "cannot migrate the store", cause: finding.message,
+        next: finding.fix)
+    }
+    let layout = try CoreDataLayout(schema: path.last)
+    let layoutBefore = try CoreDataLayout(schema: path.first)
+    if !path.stages.isEmpty {
+      // Refuses what the plan cannot do, before anything is made.
+      _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
+    }
+    emit(.started)
+
+    for attempt in 1... {
+      if try attemptRun(inspection, layoutBefore: layoutBefore, layout: layout) { return }
+      guard attempt < Self.attempts else {
+        throw InstarError(
+          .busyStore, "cannot migrate the store",
+          cause: "another process wrote it each time it was to be put back",
+          next: "try again when it is written less")
+      }
+      report.stages = []
+      report.notes = []
+    }
+  }
+
+  /// - Returns: `false` when another process wrote the store meanwhile: nothing was changed, start over.
+  private mutating func attemptRun(
+    _ inspection: StoreInspection, layoutBefore: CoreDataLayout, layout: CoreDataLayout
+  ) throws -> Bool {
+    let path = inspection.path
+    try conversation.enter(record(.cloning, inspection))
+    state = .cloning
+    report.result = .failed
+
+    let lock = try StoreLock(
+      try StoreFile.look(at: inspection.place.store), busyTimeout: request.busyTimeoutSeconds)
+    defer { lock.release() }
+    emit(.locked)
+    try requireUnchanged(lock, inspection)
+    let folder = try RunFolder(inspection.place, run: request.run)
+    defer { folder.remove() }
+
+    let source = try backUp(lock, into: folder, layout: layoutBefore)
+    emit(.backedUp) { $0.bytes = source.bytes }
+    state = .working
+    try work(inspection, in: folder)
+    state = .verifying
+    let verification = CloneVerification(
+      path: path, layout: layout, before: source.census, pageSize: source.pageSize,
+      autoVacuum: source.autoVacuum)
+    let result = try verify(verification, in: folder)
+    emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
+    let stamp = StoreStamp(
+      earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
+      fingerprint: result.structure.fingerprint)
+    try write(stamp, to: folder.clone)
+    fill(before: source.census, result: result, path: path)
+
+    let backup = inspection.place.backup(request.run)
+    try keep(folder.backup, as: backup, in: inspection.place)
+    report.backup = backup
+    var isPutBack = false
+    do {
+      var record = record(.writingBack, inspection)
+      record.backup = backup
+      try conversation.enter(record)
+      state = .writingBack
+      isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
+    } catch {
+      if state != .writingBack { unlink(backup) }
+      throw error
+    }
+    guard isPutBack else {
+      unlink(backup)
+      report.backup = nil
+      return false
+    }
+    emit(.writtenBack) { $0.backup = backup }
+    report.result = .migrated
+    return true
+  }
+
+  // MARK: Cloning
+
+  /// What the store was when it was locked.
+  private struct Source {
+    var census: StoreCensus
+    var metadata: CoreDataMetadata?
+    var pageSize: Int
+    var autoVacuum: Int
+    var bytes: Int64
+  }
+
+  /// The store may have been written since it was inspected; its version must be the same still.
+  private func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
+    let structure = try lock.read { try StoreStructure.read($0, format: .coredata) }
+    let version = try lock.read { db in (try? CoreDataMetadata.read(db))?.version }
+    guard structure == inspection.probe.identity.structure,
+      version == inspection.probe.identity.version
+    else {
+      throw InstarError(
+        .storeChanged, "cannot migrate the store",
+        cause: "another process changed its version since it was inspected", next: "try again")
+    }
+  }
+
+  /// Makes the backup and, from it, the clone.
+  private func backUp(
+    _ lock: StoreLock, into folder: RunFolder, layout: CoreDataLayout
+  ) throws -> Source {
+    let (pageCount, pageSize) = try lock.read { db in
+      (
+        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+      )
+    }
+    let size = pageCount * pageSize
+    // Backup and clone; in write-ahead-log mode the whole new store also goes through the log.
+    try FileCopy.requireSpace(
+      size * (lock.usesLog ? 3 : 2) + (1 << 20), in: folder.place.instarFolder)
+    try RunFolder.makeFile(folder.backup)
+    try lock.copy(to: folder.backup)
+    try DurableFile.synchronizeFile(folder.backup)
+
+    let backup = try GuardedConnection.open(folder.backup, access: .immutable)
+    defer { try? backup.close() }
+    let source = try backup.inDatabase { db in
+      guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
+        throw InstarError(
+          .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store")
+      }
+      try CloneVerification.quickCheck(db, of: "the store")
+      return Source(
+        census: try StoreCensus(db, layout: layout), metadata: try? CoreDataMetadata.read(db),
+        pageSize: Int(pageSize),
+        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size)
+    }
+    try FileCopy.copy(folder.backup, to: folder.clone)
+    try FileCopy.useRollbackJournal(folder.clone)
+    return source
+  }
+
+  // MARK: Working
+
+  private mutating func work(_ inspection: StoreInspection, in folder: RunFolder) throws {
+    let path = inspection.path
+    // An adopted store that is at the last version has no stage before it, only the stamp.
+    guard !path.stages.isEmpty else { return }
+    let work = CloneWork(
+      plugin: inspection.plugin, plan: path.plan, from: path.from,
+      cloneFolder: folder.cloneFolder, clone: folder.clone, sqlDebugLevel: request.sqlDebugLevel,
+      stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+    var finished: [RunReport.Stage] = []
+    var stageStart = ContinuousClock.now
+    var running: Int?
+    func title(_ index: Int) -> String {
+      let stage = path.stages[index]
+      return "\(stage.from) → \(stage.to) (\(index + 1) of \(path.stages.count))"
+    }
+    do {
+      try host.migrate(work) { event throws(InstarError) in
+        switch event {
+        case .stageStarted(let stage):
+          let index = finished.count
+          guard running == nil, index < path.stages.count, path.stages[index] == stage else {
+            throw Self.outOfStep
+          }
+          running = index
+          stageStart = .now
+          emit(.stageStarted) { $0.stage = title(index) }
+        case .stageFinished(let stage):
+          guard let index = running, path.stages[index] == stage else { throw Self.outOfStep }
+          running = nil
+          let duration = microseconds(since: stageStart)
+          finished.append(
+            RunReport.Stage(
+              from: stage.from, to: stage.to, kind: stage.kind, durationMicroseconds: duration))
+          emit(.stageFinished) {
+            $0.stage = title(index)
+            $0.durationMicroseconds = duration
+          }
+        case .sql(let text):
+          emit(.sql) { $0.text = text }
+        case .output(let text):
+          emit(.output) { $0.text = text }
+        }
+      }
+    } catch {
+      let plugin = URL(fileURLWithPath: inspection.plugin).lastPathComponent
+      throw error.about(stage: running.map { "\(title($0)), plugin '\(plugin)'" })
+    }
+    guard finished.count == path.stages.count else { throw Self.outOfStep }
+    report.stages = finished
+  }
+
+  private static let outOfStep = InstarError(
+    .protocolViolation, "cannot migrate the clone",
+    cause: "the worker reported other stages than those of the plan")
+
+  // MARK: Verifying
+
+  private func verify(
+    _ verification: CloneVerification, in folder: RunFolder
+  ) throws -> CloneVerification.Result {
+    try CloneVerification.requirePlainFile(folder.place.name, in: folder.cloneFolder)
+    do {
+      let clone = try GuardedConnection.open(folder.clone, access: .immutable)
+      defer { try? clone.close() }
+      return try clone.inDatabase { try verification.verify($0) }
+    } catch let error as DatabaseError {
+      throw InstarError(
+        .verificationFailed, "cannot verify the migrated clone",
+        cause: error.message ?? "SQLite reports \(error.extendedResultCode)")
+    } catch let error as InstarError where error.code == .corruptStore {
+      var error = error
+      error.code = .verificationFailed
+      throw error
+    }
+  }
+
+  private func write(_ stamp: StoreStamp, to clone: String) throws {
+    try FileCopy.useRollbackJournal(clone)
+    let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
+    do {
+      try connection.writeWithoutTransaction { try stamp.write($0) }
+      try connection.close()
+    } catch {
+      try? connection.close()
+      throw error
+    }
+    try DurableFile.synchronizeFile(clone)
+  }
+
+  private mutating func fill(
+    before: StoreCensus, result: CloneVerification.Result, path: MigrationPath
+  ) {
+    report.notes += result.notes
+    let names = Set(before.rows.keys).union(result.census.rows.keys)
+    report.entities = names.sorted().map {
+      RunReport.Entity(name: $0, rowsBefore: before.rows[$0], rowsAfter: result.census.rows[$0])
+    }
+    var links: [RunReport.Relationship] = []
+    var places = Set<String>()
+    var continued = Set<String>()
+    for entity in path.last.entities {
+      for relationship in entity.relationships {
+        let name = "\(entity.name).\(relationship.name)"
+        let origin = path.origin(of: relationship, in: entity.name).map { "\(entity.name).\($0.name)" }
+        if let origin { continued.insert(origin) }
+        // Both ends of a relationship hold the same links.
+        guard let now = result.census.links[name], places.insert(now.place).inserted else {
+          continue
+        }
+        links.append(
+          RunReport.Relationship(
+            name: name, linksBefore: origin.flatMap { before.links[$0]?.count },
+            linksAfter: now.count))
+      }
+    }
+    places = Set(continued.compactMap { before.links[$0]?.place })
+    for (name, gone) in before.links.sorted(by: { $0.key < $1.key })
+    where places.insert(gone.place).inserted {
+      links.append(RunReport.Relationship(name: name, linksBefore: gone.count, linksAfter: nil))
+    }
+    report.relationships = links
+  }
+
+  /// Gives the backup its final name, durably, before the store is written.
+  private func keep(_ file: String, as backup: String, in place: StorePlace) throws {
+    guard rename(file, backup) == 0 else {
+      throw InstarError(
+        .backupFailed, "cannot keep the backup", cause: String(cString: strerror(errno)))
+    }
+    try DurableFile.synchronizeFolder(place.instarFolder)
+    try DurableFile.synchronizeFolder(place.folder.isEmpty ? "/" : place.folder)
+  }
+
+  // MARK: Writing back
+
+  private func putBack(
+    _ clone: String, under lock: StoreLock, result: CloneVerification.Result, path: MigrationPath
+  ) throws -> Bool {
+    let what = "cannot put the migrated clone back"
+    do {
+      guard try lock.replaceContents(withClone: clone) else { return false }
+    } catch let error as DatabaseError {
+      let known = InstarError(error, what: what)
+      throw InstarError(
+        known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed, what,
+        cause: known.cause, state: "unchanged; SQLite undid what was written", next: known.next)
+    }
+    let isThere = try lock.read { db in
+      try CoreDataMetadata.read(db).version == path.to
+        && StoreStructure.read(db, format: .coredata) == result.structure
+    }
+    guard isThere else {
+      throw InstarError(
+        .writeBackFailed, what, cause: "the store does not read back as version \(path.to)",
+        state: "to be looked at", next: "put the backup in the store's place")
+    }
+    return true
+  }
+
+  // MARK: Telling
+
+  private func record(_ phase: Phase, _ inspection: StoreInspection) -> PhaseRecord {
+    var record = PhaseRecord(
+      run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
+    record.plugin = inspection.plugin
+    record.plan = inspection.path.plan
+    record.from = inspection.path.from
+    record.to = inspection.path.to
+    return record
+  }
+
+  /// Events are for people: a supervisor that is gone is noticed by the next question.
+  private func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
+    var event = RunEvent(run: request.run, store: request.store, step: step)
+    event.plan = report.plan
+    event.plugin = report.plugin
+    event.from = report.from
+    event.to = report.to
+    fill(&event)
+    try? conversation.send(.run(event))
+  }
+
+  private func microseconds(since instant: ContinuousClock.Instant) -> Int64 {
+    let duration = instant.duration(to: .now).components
+    return duration.seconds * 1_000_000 + duration.attoseconds / 1_000_000_000_000
+  }
+
+  private func result(of code: InstarError.Code?) -> RunReport.Result {
+    if code == .busyStore { return .busy }
+    return state == .inspecting ? .refused : .failed
+  }
+
+  private func describe(_ error: any Error) -> InstarError {
+    var what = "cannot migrate '\(request.store)'"
+    if let from = report.from, let to = report.to { what += " from \(from) to \(to)" }
+    var known = InstarError(error, what: what, store: request.store)
+    known.what = what
+    known.store = request.store
+    if known.code == .busyStore {
+      let holders = StoreHolders.describe(request.store)
+      if !holders.isEmpty { known.cause += "; it is open in \(holders)" }
+    }
+    let isThere = known.code != .missingStore
+    known.state = known.state ?? (isThere ? "unchanged" : nil)
+    if state == .writingBack, let backup = report.backup {
+      known.state = (known.state ?? "") + "; backup kept at \(backup)"
+    }
+    return known
+  }
+}

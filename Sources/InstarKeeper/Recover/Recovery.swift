@@ -1,0 +1,111 @@
+internal import Foundation
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// Finishes or clears away a run whose keeper is dead, from what the phase journal says of it.
+///
+/// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
+struct Recovery {
+  let record: PhaseRecord
+
+  /// How long to wait for an app that is using the store.
+  private static let busyTimeout = 5.0
+
+  func perform() throws(InstarError) -> RecoveryReport {
+    let what = "cannot recover run \(record.run) of '\(record.store)'"
+    do {
+      try StorePlace.requireSafe(run: record.run)
+      return try recover(what)
+    } catch {
+      throw InstarError(error, what: what, store: record.store).about(what, store: record.store)
+    }
+  }
+
+  private func recover(_ what: String) throws -> RecoveryReport {
+    guard let place = Self.place(of: record.store) else {
+      return RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
+    }
+    try clear(place, what)
+    defer { rmdir(place.instarFolder) }
+    let backup = place.backup(record.run)
+    guard access(place.store, F_OK) == 0 else {
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
+      if access(backup, F_OK) == 0 { report.backup = backup }
+      return report
+    }
+    switch record.phase {
+    case .cloning:
+      // The store was not written; a backup that is in its place already is one too many.
+      unlink(backup)
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
+      report.version = try? StoreProbe.read(place.store).identity.version
+      return report
+    case .writingBack:
+      return try settle(place, backup: backup, what)
+    }
+  }
+
+  /// The store is at the old version or at the new one. Opening it for writing lets SQLite undo a transaction that was
+  /// cut off.
+  private func settle(
+    _ place: StorePlace, backup: String, _ what: String
+  ) throws -> RecoveryReport {
+    _ = try StoreFile.look(at: place.store)
+    let queue = try GuardedConnection.open(
+      place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
+    defer { try? queue.close() }
+    return try queue.inDatabase { db in
+      let version = try? CoreDataMetadata.read(db).version
+      if let version, version == record.to, try isStamped(db) {
+        var report = RecoveryReport(run: record.run, store: record.store, outcome: .finished)
+        report.version = version
+        report.backup = access(backup, F_OK) == 0 ? backup : nil
+        return report
+      }
+      do {
+        try CloneVerification.quickCheck(db, of: "the store")
+      } catch {
+        var known = InstarError(error, what: what, store: record.store)
+        known.state = "damaged; backup kept at \(backup)"
+        known.next = "put the backup in the store's place"
+        throw known
+      }
+      unlink(backup)
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
+      report.version = version ?? nil
+      return report
+    }
+  }
+
+  /// Whether the store is built as it was stamped.
+  private func isStamped(_ db: Database) throws -> Bool {
+    let structure = try StoreStructure.read(db, format: .coredata)
+    return try CoreDataMetadata.read(db).fingerprint == structure.fingerprint
+  }
+
+  private func clear(_ place: StorePlace, _ what: String) throws {
+    let path = place.runFolder(record.run)
+    guard access(path, F_OK) == 0 else { return }
+    guard let lock = try FolderLock.tryLock(path) else {
+      throw InstarError(
+        .busyStore, what, store: record.store, cause: "its keeper is still alive",
+        next: "wait until the run has ended")
+    }
+    FolderRemoval.remove(path)
+    lock.release()
+  }
+
+  /// The store's place even if the store itself is gone; `nil` where its folder is.
+  private static func place(of store: String) -> StorePlace? {
+    let url = URL(fileURLWithPath: store)
+    guard !store.utf8.contains(0), let real = realpath(url.deletingLastPathComponent().path, nil)
+    else { return nil }
+    defer { free(real) }
+    let folder = String(cString: real)
+    return StorePlace(
+      resolvedStore: (folder == "/" ? "" : folder) + "/" + url.lastPathComponent)
+  }
+}

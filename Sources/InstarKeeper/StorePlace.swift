@@ -1,0 +1,52 @@
+internal import Foundation
+internal import InstarSchema
+
+/// Where a store is, and where the files of its runs are.
+///
+/// ```text
+/// FOLDER/NAME                          the store
+/// FOLDER/.instar/run-RUN/              one run: locked by its keeper, gone with it
+/// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
+/// FOLDER/.instar/run-RUN/backup
+/// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
+/// ```
+struct StorePlace {
+  let folder: String
+  let name: String
+
+  var store: String { folder + "/" + name }
+  var instarFolder: String { folder + "/.instar" }
+
+  /// - Parameter store: An absolute path without symbolic links in its folders, as `StoreFile.path` is.
+  init(resolvedStore store: String) {
+    let slash = store.lastIndex(of: "/") ?? store.startIndex
+    folder = slash == store.startIndex ? "" : String(store[..<slash])
+    name = store.isEmpty ? "" : String(store[store.index(after: slash)...])
+  }
+
+  func runFolder(_ run: String) -> String { "\(instarFolder)/run-\(run)" }
+  func backup(_ run: String) -> String { "\(instarFolder)/\(name).\(run).backup" }
+
+  /// The folder in which Core Data keeps large values beside a store.
+  var supportFolder: String {
+    let base = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
+    return "\(folder)/.\(base)_SUPPORT"
+  }
+
+  /// A run's name becomes part of file names: letters, digits, `.`, `_` and `-` only, and no leading dot.
+  static func requireSafe(run: String) throws(InstarError) {
+    let isSafe = run.utf8.allSatisfy {
+      switch $0 {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "-"):
+        true
+      default: false
+      }
+    }
+    guard isSafe, !run.isEmpty, run.utf8.count <= 100, !run.hasPrefix(".") else {
+      throw InstarError(
+        .protocolViolation, "cannot start a run", cause: "its name cannot be part of a file name")
+    }
+  }
+}

@@ -1,0 +1,188 @@
+internal import Foundation
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// Whether a clone may become the store. Nothing that the worker said is believed: the file is looked at.
+struct CloneVerification {
+  let path: MigrationPath
+  let layout: CoreDataLayout
+  /// What the store was before.
+  let before: StoreCensus
+  let pageSize: Int
+  let autoVacuum: Int
+
+  /// What was found, for the report.
+  struct Result {
+    var census: StoreCensus
+    var structure: StoreStructure
+    var notes: [String]
+  }
+
+  /// Checks the file of the clone: a plain file of its own, and complete.
+  ///
+  /// - Throws: `verificationFailed`.
+  static func requirePlainFile(_ name: String, in folder: String) throws {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failed("its folder is gone") }
+    defer { close(descriptor) }
+    let clone = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard clone >= 0 else { throw failed("the clone is gone, or was replaced by a link") }
+    defer { close(clone) }
+    var status = stat()
+    guard fstat(clone, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1
+    else {
+      throw failed("the clone was replaced by something that is no file of its own")
+    }
+    for suffix in ["-wal", "-journal"] {
+      var side = stat()
+      guard lstat("\(folder)/\(name)\(suffix)", &side) != 0 || side.st_size == 0 else {
+        throw failed("the clone was left in the middle of a transaction (\(name)\(suffix))")
+      }
+      unlink("\(folder)/\(name)\(suffix)")
+    }
+  }
+
+  /// Checks the contents of the clone.
+  ///
+  /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`, `brokenReferences` or `rowsLost`.
+  func verify(_ db: Database) throws -> Result {
+    try Self.quickCheck(db, of: "the clone")
+    guard try Int.fetchOne(db, sql: "PRAGMA page_size") == pageSize,
+      try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == autoVacuum
+    else {
+      throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
+    }
+    let structure = try StoreStructure.read(db, format: .coredata)
+    let expected = layout.structure
+    guard structure == expected else {
+      throw InstarError(
+        .unexpectedStructure, Self.what,
+        cause: "it is built otherwise than version \(path.to):\n"
+          + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
+        next: "let the stages leave tables, columns and indexes to the change of schema")
+    }
+    try requireEntityList(db)
+    try requireValues(db)
+    let after = try StoreCensus(db, layout: layout)
+    if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }) {
+      throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
+    }
+    try requireLinks(after)
+    return Result(census: after, structure: structure, notes: try compareCounts(after))
+  }
+
+  /// - Throws: `corruptStore` with SQLite's first findings.
+  static func quickCheck(_ db: Database, of subject: String) throws {
+    let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(5)")
+    guard findings == ["ok"] else {
+      throw InstarError(
+        .corruptStore, "cannot verify \(subject)",
+        cause: "SQLite finds \(subject) damaged:\n" + findings.joined(separator: "\n"))
+    }
+  }
+
+  private static let what = "cannot verify the migrated clone"
+
+  private static func failed(_ cause: String) -> InstarError {
+    InstarError(.verificationFailed, what, cause: cause)
+  }
+}
+
+// MARK: - The parts
+
+extension CloneVerification {
+  /// `Z_PRIMARYKEY` lists the entities by the numbers that rows and table names are made with.
+  private func requireEntityList(_ db: Database) throws {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY
+        WHERE Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
+        """)
+    let listed = rows.map { row in
+      let columns = Array(row.databaseValues)
+      return [
+        Int.fromDatabaseValue(columns[0]).map(String.init) ?? "",
+        String.fromDatabaseValue(columns[1]) ?? "",
+        String(Int.fromDatabaseValue(columns[2]) ?? 0),
+      ]
+    }
+    let expected = layout.entities.map { [String($0.number), $0.name, String($0.superNumber)] }
+    guard listed == expected else {
+      throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
+    }
+  }
+
+  private func requireValues(_ db: Database) throws {
+    for entity in layout.entities {
+      let required = entity.attributes.filter { !$0.attribute.isOptional }
+      guard !required.isEmpty else { continue }
+      let sums = required.map { "coalesce(sum(\($0.column) IS NULL), 0)" }.joined(separator: ", ")
+      let numbers = entity.numbers.map(String.init).joined(separator: ", ")
+      let row = try Row.fetchOne(
+        db, sql: "SELECT \(sums) FROM \(entity.table) WHERE Z_ENT IN (\(numbers))")
+      let counts = row.map { Array($0.databaseValues) } ?? []
+      for (attribute, value) in zip(required, counts) {
+        guard let count = Int.fromDatabaseValue(value), count > 0 else { continue }
+        throw InstarError(
+          .missingRequiredValues, Self.what,
+          cause:
+            "\(count) rows of \(entity.name) have no value for required attribute '\(attribute.attribute.name)'",
+          next: "give '\(attribute.attribute.name)' a default, or fill it in willMigrate")
+      }
+    }
+  }
+
+  /// The links that a kept relationship had before; `nil` where the relationship is new.
+  private func linksBefore(_ relationship: Schema.Relationship, of entity: String)
+    -> StoreCensus.Links?
+  {
+    path.origin(of: relationship, in: entity).flatMap { before.links["\(entity).\($0.name)"] }
+  }
+
+  private func requireLinks(_ after: StoreCensus) throws {
+    for entity in path.last.entities {
+      for relationship in entity.relationships {
+        let name = "\(entity.name).\(relationship.name)"
+        guard let now = after.links[name] else { continue }
+        let earlier = linksBefore(relationship, of: entity.name)
+        guard now.broken <= earlier?.broken ?? 0 else {
+          throw InstarError(
+            .brokenReferences, Self.what,
+            cause: "\(now.broken) links of \(name) lead to rows that do not exist"
+              + (earlier.map { ", before it were \($0.broken)" } ?? ""))
+        }
+      }
+    }
+  }
+
+  /// Stages without code keep every row and link. What code did is its own business, and told where there is less after it.
+  private func compareCounts(_ after: StoreCensus) throws -> [String] {
+    var notes: [String] = []
+    for entity in path.last.entities {
+      if let earlier = before.rows[entity.name], let now = after.rows[entity.name], earlier != now {
+        if path.isLightweight {
+          throw InstarError(
+            .rowsLost, Self.what,
+            cause: "\(entity.name) had \(earlier) rows and has \(now), although no stage has code")
+        }
+        if now < earlier { notes.append("\(entity.name) had \(earlier) rows and has \(now)") }
+      }
+      for relationship in entity.relationships {
+        let name = "\(entity.name).\(relationship.name)"
+        guard let earlier = linksBefore(relationship, of: entity.name),
+          let now = after.links[name], now.count < earlier.count
+        else { continue }
+        if path.isLightweight {
+          throw InstarError(
+            .rowsLost, Self.what,
+            cause: "\(name) had \(earlier.count) links and has \(now.count), although no stage has code")
+        }
+        notes.append("\(name) had \(earlier.count) links and has \(now.count)")
+      }
+    }
+    return notes
+  }
+}

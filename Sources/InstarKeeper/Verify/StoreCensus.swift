@@ -1,0 +1,91 @@
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+
+/// How many rows each entity has, and how many links each relationship: what a migration must not lose.
+struct StoreCensus {
+  /// Rows of exactly this entity, by its name.
+  private(set) var rows: [String: Int] = [:]
+  /// By "Entity.relationship".
+  private(set) var links: [String: Links] = [:]
+  /// Rows whose `Z_ENT` is the number of no entity of their table, by table.
+  private(set) var strayRows: [String: Int] = [:]
+
+  struct Links: Hashable {
+    var count: Int
+    /// Those that lead to no row.
+    var broken: Int
+    /// What holds the links. Both ends of a relationship have the same.
+    var place: String
+  }
+
+  init(_ db: Database, layout: CoreDataLayout) throws {
+    for table in layout.tables {
+      var byNumber: [Int: Int] = [:]
+      let counts = try Row.fetchAll(
+        db, sql: "SELECT Z_ENT, count(*) FROM \(table.name) GROUP BY Z_ENT")
+      for row in counts {
+        let columns = Array(row.databaseValues)
+        byNumber[Int.fromDatabaseValue(columns[0]) ?? 0, default: 0] +=
+          Int.fromDatabaseValue(columns[1]) ?? 0
+      }
+      for entity in layout.entities where entity.table == table.name {
+        rows[entity.name] = byNumber.removeValue(forKey: entity.number) ?? 0
+      }
+      let strays = byNumber.values.reduce(0, +)
+      if strays > 0 { strayRows[table.name] = strays }
+    }
+    for entity in layout.entities {
+      for storage in entity.relationships {
+        guard let destination = layout.entity(named: storage.relationship.destination) else {
+          continue
+        }
+        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
+          db, storage.place, of: entity, to: destination)
+      }
+    }
+  }
+
+  private static func links(
+    _ db: Database, _ place: CoreDataLayout.RelationshipStorage.Place, of entity: CoreDataLayout.Entity,
+    to destination: CoreDataLayout.Entity
+  ) throws -> Links {
+    let sql: String
+    let name: String
+    switch place {
+    case .column(let column):
+      name = "\(entity.table).\(column)"
+      sql = """
+        SELECT count(*), coalesce(sum(NOT EXISTS (
+          SELECT 1 FROM \(destination.table) AS d WHERE d.Z_PK = s.\(column) AND \(isOf(destination, "d")))), 0)
+        FROM \(entity.table) AS s WHERE s.\(column) IS NOT NULL AND \(isOf(entity, "s"))
+        """
+    case .foreignKey(let column):
+      name = "\(destination.table).\(column)"
+      sql = """
+        SELECT count(*), coalesce(sum(NOT EXISTS (
+          SELECT 1 FROM \(entity.table) AS d WHERE d.Z_PK = s.\(column) AND \(isOf(entity, "d")))), 0)
+        FROM \(destination.table) AS s WHERE s.\(column) IS NOT NULL AND \(isOf(destination, "s"))
+        """
+    case .joinTable(let table, let own, let other):
+      name = table
+      sql = """
+        SELECT count(*), coalesce(sum(
+          NOT EXISTS (SELECT 1 FROM \(entity.table) AS d WHERE d.Z_PK = j.\(own) AND \(isOf(entity, "d")))
+          OR NOT EXISTS (
+            SELECT 1 FROM \(destination.table) AS d WHERE d.Z_PK = j.\(other) AND \(isOf(destination, "d")))), 0)
+        FROM \(table) AS j
+        """
+    }
+    let row = try Row.fetchOne(db, sql: sql)
+    let columns = row.map { Array($0.databaseValues) } ?? []
+    return Links(
+      count: columns.first.flatMap(Int.fromDatabaseValue) ?? 0,
+      broken: columns.last.flatMap(Int.fromDatabaseValue) ?? 0, place: name)
+  }
+
+  /// Whether a row belongs to an entity or one below it.
+  private static func isOf(_ entity: CoreDataLayout.Entity, _ alias: String) -> String {
+    "\(alias).Z_ENT IN (\(entity.numbers.map(String.init).joined(separator: ", ")))"
+  }
+}

@@ -1,0 +1,154 @@
+import Foundation
+import InstarSchema
+import Testing
+
+@testable import InstarDaemon
+
+@Suite("Configuration")
+struct ConfigurationTests {
+  @Test("every key is read")
+  func allKeys() throws {
+    let configuration = try Configuration(
+      yaml: """
+        state: /var/lib/instar/
+        plugins: [/usr/lib/instar/plugins, /usr/local/lib/instar/plugins]
+        rescan: 1h
+        debounce: 250ms
+        retry: {first: 2s, most: 5m}
+        parallel: 4
+        stageTimeLimit: 2h
+        busyTimeout: 0s
+        watches:
+          - folder: /srv/app
+            pattern: "*.store"
+          - folder: /home
+            pattern: ["*.sqlite", "*.db"]
+            recursive: true
+            sqlDebug: 3
+        """, source: "instard.yml")
+    #expect(configuration.stateFolder == "/var/lib/instar")
+    #expect(
+      configuration.pluginFolders
+        == ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"])
+    #expect(configuration.rescanInterval == .seconds(3600))
+    #expect(configuration.debounce == .milliseconds(250))
+    #expect(configuration.retry == .init(first: .seconds(2), most: .seconds(300)))
+    #expect(configuration.parallelRuns == 4)
+    #expect(configuration.stageTimeLimit == .seconds(7200))
+    #expect(configuration.busyTimeout == .zero)
+    #expect(
+      configuration.watches == [
+        .init(folder: "/srv/app", patterns: ["*.store"]),
+        .init(
+          folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3),
+      ])
+  }
+
+  @Test(
+    "a file that says nothing, or leaves its lists empty, means the defaults",
+    arguments: ["", "\n\n", "# only a comment\n", "---\n", "watches:\n# - folder: /srv\n"])
+  func empty(yaml: String) throws {
+    #expect(try Configuration(yaml: yaml, source: "x") == Configuration())
+  }
+
+  @Test("the example that is shipped can be used")
+  func shippedExample() throws {
+    let root = URL(fileURLWithPath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    _ = try Configuration.read(path: root.path + "/packaging/instard.yml")
+  }
+
+  @Test(
+    "what cannot be used is named, with its line",
+    arguments: [
+      ("debouce: 1s", "line 1: 'debouce' is no key of the configuration; did you mean 'debounce'?"),
+      (
+        "\nwatches:\n  - folder: /srv\n    patern: x",
+        "line 4: 'patern' is no key of a watch; did you mean 'pattern'?"
+      ),
+      (
+        "retry: {last: 1s}",
+        "line 1: 'last' is no key of 'retry'; its keys are first, most"
+      ),
+      (
+        "\n\nrescan: 5",
+        "line 3: 'rescan' must be a duration such as 250ms, 2s, 5m or 1h, not '5'"
+      ),
+      ("rescan: 10ms", "line 1: 'rescan' must be between 1 s and 24 h, not '10ms'"),
+      ("parallel: 0", "line 1: 'parallel' must be a number from 1 to 64, not '0'"),
+      ("parallel: many", "line 1: 'parallel' must be a number from 1 to 64, not 'many'"),
+      (
+        "retry: {first: 1h, most: 1s}",
+        "line 1: 'retry.first' (1 h) is longer than 'retry.most' (1 s)"
+      ),
+      ("retry: 5s", "line 1: 'retry' must be keys and values, not '5s'"),
+      ("state: var/lib", "line 1: 'state' must be an absolute path, not 'var/lib'"),
+      ("state:\n", "line 1: 'state' must be the path of a folder"),
+      ("plugins: [/a/../b]", "line 1: 'plugins' must not contain '.' or '..': '/a/../b'"),
+      ("watches: /srv", "line 1: 'watches' must be a list, each with a 'folder'"),
+      ("watches:\n  - pattern: x", "line 2: a watch has no 'folder'"),
+      (
+        "watches:\n  - folder: /srv\n  - folder: /srv/",
+        "line 3: '/srv' is watched twice; give one watch several patterns"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    pattern: a/*.db",
+        "line 3: 'pattern' is matched with file names and cannot hold a slash: 'a/*.db'"
+      ),
+      ("watches:\n  - folder: /srv\n    pattern: []", "line 3: 'pattern' is an empty list"),
+      (
+        "watches:\n  - folder: /srv\n    recursive: perhaps",
+        "line 3: 'recursive' must be true or false, not 'perhaps'"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    sqlDebug: 5",
+        "line 3: 'sqlDebug' must be a number from 0 to 4, not '5'"
+      ),
+      ("just text", "line 1: the configuration must be keys and values, not 'just text'"),
+      ("rescan: 1m\nrescan: 2m", "line 1: 'rescan' is given more than once"),
+      ("watches: [", "line 2: did not find expected node content"),
+    ])
+  func errors(yaml: String, cause: String) {
+    do {
+      _ = try Configuration(yaml: yaml, source: "/etc/x.yml")
+      Issue.record("was taken: \(yaml)")
+    } catch {
+      #expect(error.cause == cause)
+      #expect(error.code == .invalidConfiguration)
+      #expect(error.what == "cannot use the configuration '/etc/x.yml'")
+      #expect(error.next == "correct the file, then: instard --check --config '/etc/x.yml'")
+    }
+  }
+
+  @Test("a file that is missing, or is no text, is named")
+  func unreadableFile() throws {
+    #expect(throws: InstarError.self) { try Configuration.read(path: "/nonexistent/x.yml") }
+    try withTemporaryFolder { folder in
+      try Data([0xFF, 0xFE, 0xFD]).write(to: URL(fileURLWithPath: folder + "/x.yml"))
+      do {
+        _ = try Configuration.read(path: folder + "/x.yml")
+        Issue.record("was taken")
+      } catch {
+        #expect((error as? InstarError)?.cause == "the file is not UTF-8 text")
+      }
+    }
+  }
+
+  @Test(
+    "durations are read and shown in their units",
+    arguments: [
+      ("0s", Duration.zero, "0 s"), ("250ms", .milliseconds(250), "250 ms"),
+      ("90s", .seconds(90), "90 s"), ("5m", .seconds(300), "5 min"), ("1h", .seconds(3600), "1 h"),
+    ])
+  func durations(text: String, duration: Duration, shown: String) {
+    #expect(DurationText.parse(text) == duration)
+    #expect(DurationText.format(duration) == shown)
+  }
+
+  @Test(
+    "what is no duration is not taken for one",
+    arguments: ["", "5", "s", "-1s", "1.5s", "1 s", "5min", "99999999999999999999s", "999999h"])
+  func noDurations(text: String) {
+    #expect(DurationText.parse(text) == nil)
+  }
+}

@@ -1,0 +1,243 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Logging
+import Synchronization
+import Testing
+
+@testable import InstarDaemon
+
+enum PluginManifestFixture {
+  static let notes = PluginManifest(plans: [
+    PlanManifest(
+      name: "NotesPlan",
+      versions: [Schema.Version(1, 0, 0), Schema.Version(2, 0, 0)].map {
+        VersionManifest(
+          schema: Schema(entities: [], version: $0),
+          structure: StoreStructure(tables: [], indexes: []), fingerprint: "")
+      },
+      stages: [])
+  ])
+}
+
+@Suite("Events")
+struct EventTests {
+  private let error = InstarError(
+    .missingRequiredValues, "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0",
+    store: "/srv/a.store", stage: "AddTags (2 of 3), plugin 'notes'",
+    cause: "14 rows of Note have no value\nfor 'uid'", state: "unchanged", next: "give it a default")
+
+  private func report(_ result: RunReport.Result) -> RunReport {
+    var report = RunReport(run: "R1", store: "/srv/a.store", result: result, startedAt: 0)
+    report.plan = "NotesPlan"
+    report.plugin = "/p/notes.so"
+    report.from = Schema.Version(1, 2, 0)
+    report.to = Schema.Version(2, 0, 0)
+    report.durationMicroseconds = 12_345
+    return report
+  }
+
+  @Test("every kind has a message id of its own, of 32 hexadecimal digits")
+  func messageIDs() {
+    let ids = EventKind.allCases.map(\.messageID)
+    #expect(Set(ids).count == ids.count)
+    for id in ids { #expect(id.wholeMatch(of: /[0-9a-f]{32}/) != nil) }
+  }
+
+  @Test("a migrated store is told with versions, rows, time and backup")
+  func migrated() {
+    var report = report(.migrated)
+    report.backup = "/srv/.instar/a.store.R1.backup"
+    report.bytes = 4096
+    report.entities = [
+      .init(name: "Note", rowsBefore: 3, rowsAfter: 3),
+      .init(name: "Tag", rowsBefore: nil, rowsAfter: 2),
+    ]
+    let entry = DaemonEvent.runEnded(report, .none).entry
+    #expect(
+      entry.message
+        == "migrated '/srv/a.store' from 1.2.0 to 2.0.0 in 12 ms, 5 rows; "
+        + "backup: '/srv/.instar/a.store.R1.backup'")
+    #expect(entry.priority == .notice)
+    #expect(
+      entry.fields.map { "\($0.name)=\($0.value)" } == [
+        "INSTAR_STORE=/srv/a.store", "INSTAR_PLAN=NotesPlan", "INSTAR_PLUGIN=/p/notes.so",
+        "INSTAR_RUN=R1", "INSTAR_FROM=1.2.0", "INSTAR_TO=2.0.0", "INSTAR_STATE=current",
+        "INSTAR_ROWS=5", "INSTAR_BYTES=4096", "INSTAR_DURATION_USEC=12345",
+        "INSTAR_BACKUP=/srv/.instar/a.store.R1.backup",
+      ])
+  }
+
+  @Test("a failed run is one line, with the whole error, its code and the state of the store")
+  func failed() {
+    var report = report(.failed)
+    report.error = error
+    let entry = DaemonEvent.runEnded(report, .retry(after: .seconds(20))).entry
+    #expect(
+      entry.message
+        == "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0: 14 rows of Note have no value "
+        + "for 'uid', retrying in 20 s")
+    #expect(entry.priority == .error)
+    #expect(entry["INSTAR_CODE"] == "I204")
+    #expect(entry["INSTAR_STATE"] == "unchanged")
+    #expect(entry["INSTAR_STAGE"] == "AddTags (2 of 3), plugin 'notes'")
+    #expect(entry["INSTAR_ERROR"] == error.description)
+  }
+
+  @Test(
+    "what follows is the end of the line",
+    arguments: [
+      (FollowUp.waitsForChange(failures: 3), ", 3 times alike: not tried again until the store or "
+        + "a plugin changes"),
+      (.lookedAtAgain, ", trying again: something changed meanwhile"),
+      (.afterRestart, ", trying again after the next start"),
+    ])
+  func followUps(followUp: FollowUp, end: String) {
+    var report = report(.failed)
+    report.error = error
+    #expect(DaemonEvent.runEnded(report, followUp).entry.message.hasSuffix(end))
+  }
+
+  @Test("an unversioned store is told with the command that adopts it")
+  func unversioned() {
+    var report = ProbeReport(
+      store: "/srv/a.store", format: .coredata, state: .unversioned,
+      version: Schema.Version(1, 0, 0))
+    report.plugin = "/p/notes.so"
+    let entry = DaemonEvent.storeProbed(report).entry
+    #expect(entry.kind == .storeUnversioned)
+    #expect(entry.priority == .warning)
+    #expect(
+      entry.message.hasSuffix(
+        "instarctl migrate --adopt 1.0.0 --plugin '/p/notes.so' '/srv/a.store'"))
+    #expect(entry["INSTAR_STATE"] == "unversioned")
+  }
+
+  @Test(
+    "each state of a store is told as urgently as it is",
+    arguments: [
+      (StoreState.current, EventKind.storeCurrent, EventPriority.debug),
+      (.behind, .storeBehind, .information), (.ahead, .storeAhead, .warning),
+      (.unversioned, .storeUnversioned, .warning), (.unknown, .storeUnknown, .information),
+      (.notAStore, .storeNotAStore, .warning), (.corrupt, .storeCorrupt, .error),
+      (.encrypted, .storeEncrypted, .warning), (.busy, .storeBusy, .information),
+    ])
+  func priorities(state: StoreState, kind: EventKind, priority: EventPriority) {
+    let entry = DaemonEvent.storeProbed(ProbeReport(store: "/srv/a.store", state: state)).entry
+    #expect(entry.kind == kind)
+    #expect(entry.priority == priority)
+    #expect(entry.message.contains("'/srv/a.store'"))
+  }
+
+  @Test("a store that a plan should know and does not is a warning, with what is different")
+  func unknownToItsPlan() {
+    var report = ProbeReport(
+      store: "/srv/a.store", format: .coredata, state: .unknown, reason: "built otherwise",
+      differences: ["column ZNOTE.ZX is missing", "table ZTAG is not expected"])
+    report.plan = "NotesPlan"
+    let entry = DaemonEvent.storeProbed(report).entry
+    #expect(entry.priority == .warning)
+    #expect(
+      entry.message
+        == "'/srv/a.store' is at no version of the plan: built otherwise (column ZNOTE.ZX is "
+        + "missing; table ZTAG is not expected); it is left as it is")
+  }
+
+  @Test("a plugin is told with its plans and their versions, or with what is wrong with it")
+  func plugins() {
+    let accepted = DaemonEvent.pluginAccepted(
+      plugin: "/p/notes.so", PluginManifestFixture.notes
+    ).entry
+    #expect(accepted.message == "plugin '/p/notes.so' brings NotesPlan (1.0.0, 2.0.0)")
+    #expect(accepted["INSTAR_PLAN"] == "NotesPlan")
+    let error = InstarError(
+      .wrongABI, "cannot use plugin '/p/notes.so'", cause: "it is built for ABI 2, not 1")
+    let refused = DaemonEvent.pluginRefused(plugin: "/p/notes.so", error).entry
+    #expect(
+      refused.message
+        == "cannot use plugin '/p/notes.so': it is built for ABI 2, not 1; the plugin is not used")
+    #expect(refused["INSTAR_CODE"] == "I402")
+    #expect(refused["INSTAR_PLUGIN"] == "/p/notes.so")
+  }
+
+  @Test("a stage is told with its name and time")
+  func stage() {
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .stageFinished)
+    event.stage = "1.0.0 → 1.1.0 (1 of 2)"
+    event.durationMicroseconds = 900
+    let entry = DaemonEvent.run(event).entry
+    #expect(entry.message == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2) is done in 900 µs")
+    #expect(entry["INSTAR_STAGE"] == "1.0.0 → 1.1.0 (1 of 2)")
+    #expect(entry["INSTAR_DURATION_USEC"] == "900")
+  }
+
+  /// Keeps what is logged.
+  private struct Recorder: LogHandler {
+    final class Lines: Sendable {
+      let all = Mutex<[(identifier: String, event: LogEvent)]>([])
+    }
+    var identifier: String
+    var lines: Lines
+    var logLevel = Logger.Level.info
+    var metadata: Logger.Metadata = [:]
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+    func log(event: LogEvent) { lines.all.withLock { $0.append((identifier, event)) } }
+  }
+
+  @Test("SQL goes out under its own identifier at debug, whatever the level of the rest")
+  func sql() {
+    let lines = Recorder.Lines()
+    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
+    event.text = "CoreData: sql: ALTER TABLE ZNOTE ADD COLUMN ZX VARCHAR"
+    log.post(.run(event))
+    log.post(.storeProbed(ProbeReport(store: "/srv/a.store", state: .current)))
+    let logged = lines.all.withLock { $0 }
+    #expect(logged.count == 1)
+    #expect(logged.first?.identifier == "instar-sql")
+    #expect(logged.first?.event.level == .debug)
+    #expect(logged.first?.event.message == "CoreData: sql: ALTER TABLE ZNOTE ADD COLUMN ZX VARCHAR")
+  }
+
+  @Test("several lines of a plugin are several entries")
+  func output() {
+    let lines = Recorder.Lines()
+    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .output)
+    event.text = "first\nsecond\n"
+    log.post(.run(event))
+    #expect(
+      lines.all.withLock { $0.map { "\($0.event.message)" } } == [
+        "'/srv/a.store': plugin says: first", "'/srv/a.store': plugin says: second",
+      ])
+  }
+
+  @Test("a line on standard error has time, priority, message and fields, and cannot be forged")
+  func standardError() {
+    let line = StandardErrorLogHandler.line(
+      at: Date(timeIntervalSince1970: 1_763_720_130.5), level: .error, identifier: "instard",
+      message: "cannot\u{1B}[2J migrate",
+      fields: [
+        "INSTAR_STORE": "/srv/my \"a\".store", "INSTAR_EVENT": "run-failed", "MESSAGE_ID": "0",
+        "INSTAR_ERROR": "error: x\n  cause: y", "INSTAR_CODE": "I301",
+      ])
+    #expect(
+      line
+        == #"2025-11-21T10:15:30.500Z err cannot\u001b[2J migrate INSTAR_EVENT=run-failed "#
+        + #"INSTAR_CODE=I301 INSTAR_STORE="/srv/my \"a\".store" "#
+        + #"INSTAR_ERROR="error: x\n  cause: y""#)
+  }
+
+  @Test(
+    "keys become names that the journal takes",
+    arguments: [
+      ("INSTAR_RUN", "INSTAR_RUN"), ("sl-signal", "SL_SIGNAL"), ("_PID", "PID"), ("1x", nil),
+      ("", nil), ("é", nil),
+    ] as [(String, String?)])
+  func fieldNames(key: String, name: String?) {
+    #expect(JournalLogHandler.fieldName(key) == name)
+  }
+}

@@ -1,0 +1,229 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import Synchronization
+import Testing
+
+@testable import InstarDaemon
+
+/// The program itself, as built beside the tests.
+private struct Instard {
+  /// A folder of its own: `srv` to watch, `state`, `plugins`, `instard.yml`.
+  let folder: String
+  let program: String
+
+  init(watching folders: [String] = ["srv"]) throws {
+    folder = try makeTemporaryFolder()
+    program = Self.buildFolder + "/instard"
+    for name in ["srv", "plugins"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(name)", withIntermediateDirectories: false)
+    }
+    try configure(watching: folders)
+  }
+
+  static var buildFolder: String {
+    let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    return ((program ?? "") as NSString).deletingLastPathComponent
+  }
+
+  static var sourceFolder: String {
+    URL(fileURLWithPath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+  }
+
+  var configuration: String { folder + "/instard.yml" }
+
+  func configure(watching folders: [String], more: String = "") throws {
+    try write(
+      """
+      state: \(folder)/state
+      plugins: [\(folder)/plugins]
+      debounce: 50ms
+      watches:
+      \(folders.map { "  - {folder: \(folder)/\($0), pattern: \"*.store\"}" }.joined(separator: "\n"))
+      \(more)
+      """, to: configuration)
+  }
+
+  func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
+    try ChildProcess.start(
+      executable: program, arguments: ["--config", configuration] + arguments,
+      environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+      output: .captured(limitBytes: 1 << 20))
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: folder) }
+}
+
+/// Where a service manager listens: a datagram socket.
+private final class NotifySocket: Sendable {
+  let path: String
+  private let descriptor: Int32
+
+  init(in folder: String) throws {
+    path = folder + "/notify"
+    descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    try #require(bytes.count < MemoryLayout.size(ofValue: address.sun_path))
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let bound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    try #require(bound == 0)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Waits for a message that holds the text, and returns it; `nil` after half a minute.
+  func wait(for text: String) -> String? {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while ContinuousClock.now < deadline {
+      var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard poll(&interest, 1, 100) > 0 else { continue }
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      guard count > 0 else { continue }
+      let message = String(decoding: buffer[..<count], as: UTF8.self)
+      if message.contains(text) { return message }
+    }
+    return nil
+  }
+}
+
+private func isSoon(_ child: ChildProcess) throws -> ChildProcess.Termination? {
+  try child.wait(deadline: .now + .seconds(30))
+}
+
+@Suite("instard", .serialized)
+struct InstardTests {
+  @Test("it starts on an empty folder, says it is ready, and ends with 0 when told to")
+  func idle() throws {
+    let instard = try Instard()
+    defer { instard.remove() }
+    let manager = try NotifySocket(in: instard.folder)
+    let child = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
+    defer { child.kill() }
+    #expect(
+      manager.wait(for: "READY=1") == "READY=1\nSTATUS=watching 0 stores in 1 folder")
+    child.kill(SIGTERM)
+    #expect(manager.wait(for: "STOPPING=1") != nil)
+    #expect(try isSoon(child) == .exited(0))
+    let output = child.capturedOutput
+    #expect(output.contains("notice instard 0.1.0 started: 1 watch, state in "))
+    #expect(output.contains(" info watching '\(instard.folder)/srv': 0 stores "))
+    #expect(output.contains(" notice instard is stopping INSTAR_EVENT=daemon-stopping"))
+    #expect(output.split(separator: "\n").count == 3)
+  }
+
+  @Test("a second daemon on the same state folder is refused")
+  func onlyOne() throws {
+    let instard = try Instard()
+    defer { instard.remove() }
+    let manager = try NotifySocket(in: instard.folder)
+    let first = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
+    defer { first.terminate(grace: .seconds(10)) }
+    #expect(manager.wait(for: "READY=1") != nil)
+    let second = try instard.start(["--foreground"])
+    #expect(try isSoon(second) == .exited(1))
+    #expect(second.capturedOutput.contains("another instard uses it"))
+  }
+
+  @Test("a watched folder that is missing is reported, and found after a reload")
+  func missingFolder() throws {
+    let instard = try Instard(watching: ["srv", "later"])
+    defer { instard.remove() }
+    let manager = try NotifySocket(in: instard.folder)
+    let child = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
+    defer { child.kill() }
+    #expect(manager.wait(for: "READY=1") != nil)
+    try FileManager.default.createDirectory(
+      atPath: instard.folder + "/later", withIntermediateDirectories: false)
+    child.kill(SIGHUP)
+    #expect(manager.wait(for: "RELOADING=1") != nil)
+    #expect(manager.wait(for: "READY=1") != nil)
+    // A configuration that cannot be used leaves the daemon as it was.
+    try instard.configure(watching: ["srv"], more: "parallel: 1000")
+    child.kill(SIGHUP)
+    #expect(manager.wait(for: "READY=1") != nil)
+    child.kill(SIGINT)
+    #expect(try isSoon(child) == .exited(0))
+    let output = child.capturedOutput
+    #expect(output.contains("warning cannot watch '\(instard.folder)/later': No such file"))
+    #expect(output.contains("INSTAR_EVENT=watch-failed INSTAR_CODE=I602"))
+    #expect(output.contains("info watching '\(instard.folder)/later': 0 stores"))
+    #expect(
+      output.contains("'parallel' must be a number from 1 to 64, not '1000'; the configuration from before stays in force"))
+  }
+
+  @Test("a configuration that cannot be used ends the start with status 2 and its line")
+  func badConfiguration() throws {
+    let instard = try Instard()
+    defer { instard.remove() }
+    try write("watches: 7", to: instard.configuration)
+    for arguments in [["--check"], []] {
+      let child = try instard.start(arguments)
+      #expect(try isSoon(child) == .exited(2))
+      #expect(child.capturedOutput.contains("line 1: 'watches' must be a list"))
+    }
+    try write("", to: instard.configuration)
+    let usage = try instard.start(["--no-such-flag"])
+    #expect(try isSoon(usage) == .exited(2))
+    let check = try instard.start(["--check"])
+    #expect(try isSoon(check) == .exited(0))
+    let help = try instard.start(["--help"])
+    #expect(try isSoon(help) == .exited(0))
+    #expect(help.capturedOutput.contains("SIGHUP"))
+  }
+
+  @Test("its events are in the journal, with message ids and fields")
+  func journal() throws {
+    let instard = try Instard(watching: ["srv", "missing"])
+    defer { instard.remove() }
+    guard getuid() == 0, FileManager.default.fileExists(atPath: "/lib/systemd/systemd-journald")
+    else {
+      print("NOT TESTED: the journal; that needs root and systemd-journald")
+      return
+    }
+    let sandbox = try ChildProcess.start(
+      executable: Instard.sourceFolder + "/packaging/journal-sandbox",
+      arguments: [
+        "bash", "-c",
+        """
+        "$1" --config "$2" 2> "$3/stderr" & pid=$!
+        for _ in $(seq 1000); do
+          journalctl --sync; [ -n "$(journalctl -q -o cat INSTAR_EVENT=watch-failed)" ] && break
+          sleep 0.02
+        done
+        kill -TERM $pid; wait $pid; echo $? > "$3/status"
+        journalctl --sync; journalctl -q --all -o json -t instard > "$3/journal"
+        """, "bash", instard.program, instard.configuration, instard.folder,
+      ], output: .captured(limitBytes: 1 << 16))
+    #expect(try isSoon(sandbox) == .exited(0), "\(sandbox.capturedOutput)")
+    func content(_ name: String) -> String {
+      (try? String(contentsOfFile: "\(instard.folder)/\(name)", encoding: .utf8)) ?? ""
+    }
+    #expect(content("status") == "0\n")
+    #expect(content("stderr") == "")
+    let entries = try content("journal").split(separator: "\n").map {
+      try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+    }
+    let events = entries.compactMap { $0["INSTAR_EVENT"] as? String }
+    #expect(
+      Set(events) == ["daemon-started", "watch-started", "watch-failed", "daemon-stopping"])
+    for entry in entries {
+      let kind = (entry["INSTAR_EVENT"] as? String).flatMap(EventKind.init(rawValue:))
+      #expect(kind != nil && entry["MESSAGE_ID"] as? String == kind?.messageID)
+      #expect((entry["MESSAGE"] as? String)?.contains("\n") == false)
+    }
+    let failed = try #require(entries.first { $0["INSTAR_EVENT"] as? String == "watch-failed" })
+    #expect(failed["PRIORITY"] as? String == "4")
+    #expect(failed["INSTAR_CODE"] as? String == "I602")
+    let text = try #require(failed["INSTAR_ERROR"] as? String)
+    #expect(text.hasPrefix("error: cannot watch '\(instard.folder)/missing'\n  cause:"))
+  }
+}

@@ -1,0 +1,236 @@
+import Foundation
+import InstarSchema
+import Testing
+
+@testable import InstarDaemon
+
+@Suite("Scanner")
+struct ScannerTests {
+  private func scan(_ folder: String, recursive: Bool = false, patterns: [String] = ["*.store"])
+    throws -> [String]
+  {
+    let watch = Configuration.Watch(folder: folder, patterns: patterns, isRecursive: recursive)
+    return try Scanner(watch: watch).scan { _ in nil }.stores
+      .map { String($0.path.dropFirst(folder.count + 1)) }
+  }
+
+  @Test("regular files that match are stores; side files, hidden files and links are not")
+  func candidates() throws {
+    try withTemporaryFolder { folder in
+      for name in [
+        "a.store", "a.store-wal", "a.store-shm", "a.store-journal", ".hidden.store", "b.store~",
+        "#c.store#", ".#d.store", "e.txt", "ü.store",
+      ] { try write("x", to: "\(folder)/\(name)") }
+      try FileManager.default.createSymbolicLink(
+        atPath: folder + "/link.store", withDestinationPath: folder + "/a.store")
+      #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
+      try FileManager.default.createDirectory(
+        atPath: folder + "/folder.store", withIntermediateDirectories: false)
+      #expect(try scan(folder) == ["a.store", "ü.store"])
+      #expect(try scan(folder, patterns: ["*.txt", "a.*"]) == ["a.store", "e.txt"])
+      #expect(try scan(folder, patterns: [".hid*"]) == [".hidden.store"])
+    }
+  }
+
+  @Test("folders below are entered only where asked, and never our own or a link")
+  func recursion() throws {
+    try withTemporaryFolder { folder in
+      for path in ["b/deep", ".instar", ".a_SUPPORT", "b/.instar"] {
+        try FileManager.default.createDirectory(
+          atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
+      }
+      for path in [
+        "1.store", "b/2.store", "b/deep/3.store", ".instar/4.store", ".a_SUPPORT/5.store",
+        "b/.instar/6.store",
+      ] { try write("x", to: "\(folder)/\(path)") }
+      try FileManager.default.createSymbolicLink(
+        atPath: folder + "/loop", withDestinationPath: folder)
+      #expect(try scan(folder) == ["1.store"])
+      #expect(try scan(folder, recursive: true) == ["1.store", "b/2.store", "b/deep/3.store"])
+    }
+  }
+
+  @Test("a folder is announced before it is listed")
+  func announcedFirst() throws {
+    try withTemporaryFolder { folder in
+      let watch = Configuration.Watch(folder: folder)
+      let findings = try Scanner(watch: watch).scan { folder in
+        try? write("x", to: folder + "/late.store")
+        return nil
+      }
+      #expect(findings.stores.map(\.path) == [folder + "/late.store"])
+    }
+  }
+
+  @Test("a folder that cannot be watched is listed nevertheless, and named")
+  func unwatchable() throws {
+    try withTemporaryFolder { folder in
+      try write("x", to: folder + "/a.store")
+      let problem = InstarError(.watchFailed, "cannot watch", cause: "the limit is reached")
+      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in problem }
+      #expect(findings.stores.count == 1)
+      #expect(findings.problems == [problem])
+    }
+  }
+
+  @Test("a folder that is not there is an error in words")
+  func missing() {
+    do {
+      _ = try Scanner(watch: .init(folder: "/nonexistent")).scan { _ in nil }
+      Issue.record("was scanned")
+    } catch {
+      #expect(error.code == .watchFailed)
+      #expect(error.description.contains("cannot watch '/nonexistent'"))
+      #expect(error.cause == "No such file or directory")
+    }
+  }
+
+  @Test("a name that is not UTF-8 is left out and reported")
+  func badName() throws {
+    try withTemporaryFolder { folder in
+      let descriptor = open(folder + "/\u{1}", O_CREAT | O_WRONLY, 0o600)
+      close(descriptor)
+      var bytes = Array((folder + "/x").utf8CString)
+      bytes[bytes.count - 2] = CChar(bitPattern: 0xFF)
+      #expect(rename(folder + "/\u{1}", bytes) == 0)
+      let findings = try Scanner(watch: .init(folder: folder, patterns: ["*"])).scan { _ in nil }
+      #expect(findings.stores.isEmpty)
+      #expect(findings.problems.map(\.cause) == ["its name is not UTF-8"])
+    }
+  }
+
+  @Test("a version tells size, time, identity and write-ahead log apart")
+  func versions() throws {
+    try withTemporaryFolder { folder in
+      let path = folder + "/a.store"
+      #expect(FileVersion(path: path) == nil)
+      try write("x", to: path)
+      let first = FileVersion(path: path)
+      #expect(first != nil && first == FileVersion(path: path))
+      try write("x", to: path + "-wal")
+      let second = FileVersion(path: path)
+      #expect(second != first)
+      try write("xy", to: path + "-wal")
+      #expect(FileVersion(path: path) != second)
+      try FileManager.default.removeItem(atPath: path + "-wal")
+      #expect(FileVersion(path: path) == first)
+      try FileManager.default.copyItem(atPath: path, toPath: folder + "/copy")
+      #expect(rename(folder + "/copy", path) == 0)
+      #expect(FileVersion(path: path) != first)
+    }
+  }
+
+  @Test(
+    "a change of a side file is a change of its store",
+    arguments: [
+      ("a.store", "a.store"), ("a.store-wal", "a.store"), ("a.store-shm", "a.store"),
+      ("a.store-journal", "a.store"), ("a.txt", nil), ("a.txt-wal", nil), (".a.store", nil),
+      ("-wal", nil), ("", nil),
+    ] as [(String, String?)])
+  func sideFiles(name: String, store: String?) {
+    #expect(StoreName.store(of: name, patterns: ["*.store"]) == store)
+  }
+}
+
+@Suite("PluginRegistry")
+struct PluginRegistryTests {
+  private let manifest = PluginManifestFixture.notes
+
+  private func version(_ number: Int64) -> FileVersion {
+    FileVersion(device: 1, inode: 1, sizeBytes: 1, modifiedNanoseconds: number)
+  }
+
+  @Test("a listed plugin is described once, and used when that went well")
+  func described() {
+    var registry = PluginRegistry()
+    #expect(!registry.isBusy)
+    #expect(registry.list(["/p/a.so": version(1), "/p/b.so": version(1)]).isEmpty)
+    #expect(registry.isBusy)
+    #expect(registry.nextToDescribe() == ["/p/a.so", "/p/b.so"])
+    #expect(registry.nextToDescribe().isEmpty)
+    let error = InstarError(.wrongABI, "cannot use it", cause: "ABI 2, not 1")
+    let (changes, isStale) = registry.describe(
+      [("/p/a.so", .success(manifest)), ("/p/b.so", .failure(error))],
+      versions: ["/p/a.so": version(1), "/p/b.so": version(1)])
+    #expect(changes == [.accepted("/p/a.so", manifest), .refused("/p/b.so", error)])
+    #expect(!isStale)
+    #expect(registry.usable == ["/p/a.so"])
+    // The same listing again: nothing new, nothing said twice.
+    #expect(registry.list(["/p/a.so": version(1), "/p/b.so": version(1)]).isEmpty)
+    #expect(registry.nextToDescribe().isEmpty)
+    #expect(!registry.isBusy)
+  }
+
+  @Test("a plugin that changed is described again, and not used meanwhile")
+  func changed() {
+    var registry = PluginRegistry()
+    _ = registry.list(["/p/a.so": version(1)])
+    _ = registry.nextToDescribe()
+    _ = registry.describe([("/p/a.so", .success(manifest))], versions: ["/p/a.so": version(1)])
+    _ = registry.list(["/p/a.so": version(2)])
+    #expect(registry.usable.isEmpty)
+    #expect(registry.nextToDescribe() == ["/p/a.so"])
+  }
+
+  @Test("a plugin that is removed is gone at once")
+  func removed() {
+    var registry = PluginRegistry()
+    _ = registry.list(["/p/a.so": version(1)])
+    _ = registry.nextToDescribe()
+    #expect(registry.list([:]) == [.removed("/p/a.so")])
+    let (changes, _) = registry.describe([("/p/a.so", .success(manifest))], versions: [:])
+    #expect(changes.isEmpty && registry.usable.isEmpty)
+  }
+
+  @Test("what was said of a file that changed meanwhile is not believed")
+  func stale() {
+    var registry = PluginRegistry()
+    _ = registry.list(["/p/a.so": version(1)])
+    _ = registry.nextToDescribe()
+    let error = InstarError(.notAPlugin, "cannot use it", cause: "cut off")
+    let (changes, isStale) = registry.describe(
+      [("/p/a.so", .failure(error))], versions: ["/p/a.so": version(2)])
+    #expect(changes.isEmpty && isStale)
+    _ = registry.list(["/p/a.so": version(2)])
+    #expect(registry.nextToDescribe() == ["/p/a.so"])
+  }
+
+  @Test("that a file that was just written cannot be used is not believed yet")
+  func fresh() {
+    var registry = PluginRegistry()
+    let error = InstarError(.notAPlugin, "cannot use it", cause: "cut off")
+    for isFresh in [true, false] {
+      _ = registry.list(["/p/a.so": version(1)])
+      #expect(registry.nextToDescribe() == ["/p/a.so"])
+      let (changes, isStale) = registry.describe(
+        [("/p/a.so", .failure(error))], versions: ["/p/a.so": version(1)],
+        fresh: isFresh ? ["/p/a.so"] : [])
+      #expect(changes == (isFresh ? [] : [.refused("/p/a.so", error)]))
+      #expect(isStale == isFresh)
+    }
+  }
+
+  @Test("refused plugins are described once more when asked")
+  func doubted() {
+    var registry = PluginRegistry()
+    let error = InstarError(.keeperDied, "cannot use it", cause: "killed")
+    _ = registry.list(["/p/a.so": version(1)])
+    _ = registry.nextToDescribe()
+    _ = registry.describe([("/p/a.so", .failure(error))], versions: ["/p/a.so": version(1)])
+    registry.doubtRefusals()
+    #expect(registry.nextToDescribe() == ["/p/a.so"])
+  }
+
+  @Test("a folder's plugins are its visible .so files; one that is not there has none")
+  func folder() throws {
+    try withTemporaryFolder { folder in
+      for name in ["a.so", ".b.so", "c.so.tmp", "d.txt"] { try write("x", to: "\(folder)/\(name)") }
+      try FileManager.default.createSymbolicLink(
+        atPath: folder + "/e.so", withDestinationPath: folder + "/d.txt")
+      try FileManager.default.createDirectory(
+        atPath: folder + "/f.so", withIntermediateDirectories: false)
+      #expect(try PluginFolder.list(folder).keys.sorted() == [folder + "/a.so", folder + "/e.so"])
+      #expect(try PluginFolder.list(folder + "/none").isEmpty)
+    }
+  }
+}

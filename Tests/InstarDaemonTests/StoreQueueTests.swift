@@ -1,0 +1,569 @@
+import InstarSchema
+import InstarWire
+import Testing
+
+@testable import InstarDaemon
+
+/// A queue with a clock that only moves when it is told to.
+private struct Bench {
+  static let store = "/srv/a.store"
+  var queue: StoreQueue
+  var now = ContinuousClock.now
+
+  init(parallelRuns: Int = 2, released: Bool = true) {
+    var configuration = Configuration()
+    configuration.debounce = .milliseconds(500)
+    configuration.retry = Configuration.Retry(first: .seconds(10), most: .seconds(60))
+    configuration.parallelRuns = parallelRuns
+    queue = StoreQueue(settings: StoreQueue.Settings(configuration))
+    if released { _ = queue.handle(.released, at: now) }
+  }
+
+  mutating func handle(_ event: StoreQueue.Event) -> [StoreQueue.Action] {
+    queue.handle(event, at: now)
+  }
+
+  mutating func wait(_ duration: Duration) -> [StoreQueue.Action] {
+    now += duration
+    return queue.handle(.tick, at: now)
+  }
+
+  /// Answers the probe that is out, and ends its batch.
+  mutating func answer(
+    _ state: StoreState, _ version: FileVersion = file(1), store: String = Bench.store,
+    plugin: String? = nil, reason: String? = nil
+  ) -> [StoreQueue.Action] {
+    var report = ProbeReport(store: store, format: .coredata, state: state, reason: reason)
+    report.plugin = plugin
+    return handle(.probed(report, before: version, after: version)) + handle(.probesEnded(nil))
+  }
+
+  mutating func endRun(
+    _ result: RunReport.Result, _ error: InstarError? = nil, before: FileVersion = file(1),
+    after: FileVersion = file(1), store: String = Bench.store, run: String = "R1"
+  ) -> [StoreQueue.Action] {
+    var report = RunReport(run: run, store: store, result: result, startedAt: 0)
+    report.error = error
+    return handle(.runEnded(report, before: before, after: after))
+  }
+
+  /// Brings the store to where a run of it goes on.
+  mutating func beginRun(_ version: FileVersion = file(1)) -> [StoreQueue.Action] {
+    _ = handle(.found(Bench.store, version))
+    return answer(.behind, version)
+  }
+
+  /// Brings the store through a failed run, from where its probe is out.
+  mutating func failRun(
+    _ cause: String = "14 rows", before: FileVersion = file(1), after: FileVersion = file(1),
+    run: String = "R1"
+  ) -> FollowUp? {
+    _ = answer(.behind, before)
+    return followUp(endRun(.failed, failure(cause), before: before, after: after, run: run))
+  }
+
+  var state: StoreQueue.State? { queue.state(of: Bench.store) }
+}
+
+private func file(_ number: Int64) -> FileVersion {
+  FileVersion(device: 1, inode: 1, sizeBytes: 4096, modifiedNanoseconds: number)
+}
+
+private func failure(_ cause: String, _ code: InstarError.Code = .stageFailed) -> InstarError {
+  InstarError(code, "cannot migrate", store: Bench.store, cause: cause, state: "unchanged")
+}
+
+private func followUp(_ actions: [StoreQueue.Action]) -> FollowUp? {
+  for case .reportRun(_, let followUp) in actions { return followUp }
+  return nil
+}
+
+private func probes(_ actions: [StoreQueue.Action]) -> [[String]] {
+  actions.compactMap { if case .probe(let stores) = $0 { stores } else { nil } }
+}
+
+private func runs(_ actions: [StoreQueue.Action]) -> [String] {
+  actions.compactMap { if case .run(let store, _) = $0 { store } else { nil } }
+}
+
+private func reports(_ actions: [StoreQueue.Action]) -> [StoreState] {
+  actions.compactMap { if case .reportProbe(let report) = $0 { report.state } else { nil } }
+}
+
+@Suite("StoreQueue: when a store is probed")
+struct StoreQueueProbeTests {
+  @Test("a store that a scan finds is probed at once")
+  func foundIsProbed() {
+    var bench = Bench()
+    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.state == .probing(touched: false))
+  }
+
+  @Test("a touched store is looked at when it was left alone for the debounce, and not before")
+  func touchedWaits() {
+    var bench = Bench()
+    #expect(bench.handle(.touched(Bench.store)).isEmpty)
+    #expect(bench.queue.nextDeadline == bench.now + .milliseconds(500))
+    #expect(bench.wait(.milliseconds(400)).isEmpty)
+    #expect(bench.handle(.touched(Bench.store)).isEmpty)
+    #expect(bench.wait(.milliseconds(400)).isEmpty)
+    #expect(bench.wait(.milliseconds(100)) == [.look(Bench.store)])
+    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+  }
+
+  @Test("a store that is touched all the time is looked at after ten times the debounce")
+  func touchedForEver() {
+    var bench = Bench()
+    _ = bench.handle(.touched(Bench.store))
+    var looks = 0
+    for _ in 0..<13 {
+      looks += bench.wait(.milliseconds(400)).count
+      _ = bench.handle(.touched(Bench.store))
+    }
+    #expect(looks == 1)
+  }
+
+  @Test("a store that is as it was is not probed again")
+  func unchangedIsNotProbed() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(reports(bench.answer(.current)) == [.current])
+    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.state == .resting(.settled))
+    #expect(bench.queue.nextDeadline == nil || bench.wait(.seconds(1)).isEmpty)
+    #expect(bench.queue.nextDeadline == nil)
+  }
+
+  @Test("a store that changed is probed again")
+  func changedIsProbed() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.answer(.current)
+    #expect(bench.handle(.found(Bench.store, file(2))) == [.probe([Bench.store])])
+  }
+
+  @Test("a store that is gone is forgotten")
+  func missingIsForgotten() {
+    var bench = Bench()
+    _ = bench.handle(.touched(Bench.store))
+    _ = bench.wait(.seconds(1))
+    _ = bench.handle(.missing(Bench.store))
+    #expect(bench.queue.storeCount == 0)
+    #expect(bench.wait(.seconds(1)).isEmpty)
+  }
+
+  @Test("a store that goes away while its probe is out does not end up in a failure")
+  func missingWhileProbing() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(bench.handle(.missing(Bench.store)).isEmpty)
+    #expect(bench.handle(.probesEnded(nil)).isEmpty)
+    #expect(bench.queue.storeCount == 0)
+  }
+
+  @Test("what was found out of a file that changed meanwhile is not reported")
+  func changedWhileProbing() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let report = ProbeReport(store: Bench.store, format: nil, state: .corrupt)
+    #expect(bench.handle(.probed(report, before: file(1), after: file(2))).isEmpty)
+    _ = bench.handle(.probesEnded(nil))
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.handle(.found(Bench.store, file(2))) == [.probe([Bench.store])])
+  }
+
+  @Test("a store that is written all the time and is behind is migrated nevertheless")
+  func behindWhileWritten() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let report = ProbeReport(store: Bench.store, format: .coredata, state: .behind)
+    #expect(
+      runs(bench.handle(.probed(report, before: file(1), after: file(2)))) == [Bench.store])
+  }
+
+  @Test("a touch while the probe is out leads to another look")
+  func touchedWhileProbing() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.touched(Bench.store))
+    #expect(reports(bench.answer(.notAStore)).isEmpty)
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    // The version may be the same: two writes within one tick of the file system's clock.
+    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+  }
+
+  @Test("nothing is probed before the plugins of the start are known")
+  func heldUntilReleased() {
+    var bench = Bench(released: false)
+    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.handle(.released) == [.probe([Bench.store])])
+  }
+
+  @Test("stores are probed in batches, one batch at a time, in the order in which they came")
+  func batches() {
+    var bench = Bench(released: false)
+    let stores = (0..<300).map { "/srv/\($0).store" }
+    for store in stores { _ = bench.handle(.found(store, file(1))) }
+    #expect(probes(bench.handle(.released)) == [Array(stores[..<256])])
+    #expect(probes(bench.handle(.found("/srv/x.store", file(1)))).isEmpty)
+    for store in stores[..<256] {
+      let report = ProbeReport(store: store, format: .coredata, state: .current)
+      #expect(probes(bench.handle(.probed(report, before: file(1), after: file(1)))).isEmpty)
+    }
+    #expect(
+      probes(bench.handle(.probesEnded(nil))) == [Array(stores[256...]) + ["/srv/x.store"]])
+  }
+
+  @Test("a changed set of plugins has every store probed again, and says nothing twice")
+  func pluginsChanged() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(reports(bench.answer(.unknown)) == [.unknown])
+    #expect(bench.handle(.verdictsInDoubt) == [.probe([Bench.store])])
+    #expect(reports(bench.answer(.unknown)).isEmpty)
+    _ = bench.handle(.verdictsInDoubt)
+    #expect(reports(bench.answer(.ahead)) == [.ahead])
+  }
+
+  @Test("a probe that was out when the plugins changed is not believed")
+  func pluginsChangedWhileProbing() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.verdictsInDoubt)
+    #expect(reports(bench.answer(.unknown)).isEmpty)
+    _ = bench.wait(.seconds(1))
+    #expect(probes(bench.handle(.found(Bench.store, file(1)))) == [[Bench.store]])
+  }
+
+  @Test("the same file is reported once, another file at its place once more")
+  func reportedOncePerFile() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(reports(bench.answer(.corrupt, file(1))) == [.corrupt])
+    _ = bench.handle(.verdictsInDoubt)
+    #expect(reports(bench.answer(.corrupt, file(1))).isEmpty)
+    _ = bench.handle(.found(Bench.store, file(2)))
+    #expect(reports(bench.answer(.corrupt, file(2))) == [.corrupt])
+  }
+
+  @Test("a store that is busy is probed again after a back-off")
+  func busyProbe() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.answer(.busy)
+    #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
+    #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
+    _ = bench.answer(.busy)
+    #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(20))))
+  }
+
+  @Test("a keeper that dies over one store is blamed on that store only")
+  func keeperDies() {
+    var bench = Bench(released: false)
+    for name in ["a", "b", "c"] { _ = bench.handle(.found("/srv/\(name).store", file(1))) }
+    _ = bench.handle(.released)
+    let current = ProbeReport(store: "/srv/a.store", format: .coredata, state: .current)
+    _ = bench.handle(.probed(current, before: file(1), after: file(1)))
+    let error = InstarError(.keeperDied, "cannot probe", cause: "killed")
+    #expect(
+      bench.handle(.probesEnded(error)) == [
+        .reportProbeFailure("/srv/b.store", error, .retry(after: .seconds(10))),
+        .probe(["/srv/c.store"]),
+      ])
+  }
+
+  @Test("when no keeper answers at all, the next batch waits")
+  func noKeeper() {
+    var bench = Bench(released: false)
+    for name in ["a", "b"] { _ = bench.handle(.found("/srv/\(name).store", file(1))) }
+    _ = bench.handle(.released)
+    let error = InstarError(.incompleteInstallation, "cannot start", cause: "missing")
+    #expect(probes(bench.handle(.probesEnded(error))).isEmpty)
+    #expect(bench.wait(.seconds(9)).isEmpty)
+    #expect(probes(bench.wait(.seconds(1))).flatMap { $0 }.contains("/srv/b.store"))
+  }
+
+  @Test("a keeper that leaves a store out is tried three times, not for ever")
+  func keeperLeavesOut() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    var attempts = 0
+    var actions = bench.handle(.probesEnded(nil))
+    for _ in 0..<10 {
+      attempts += 1
+      if bench.state == .resting(.givenUp) { break }
+      actions = bench.wait(.seconds(100))
+      #expect(probes(actions) == [[Bench.store]])
+      actions = bench.handle(.probesEnded(nil))
+    }
+    #expect(attempts == 3)
+  }
+
+  @Test("a store that could not be probed at all is tried three times")
+  func unreadable() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let report = ProbeReport(store: Bench.store, state: .unknown, reason: "permission denied")
+    for attempt in 1...3 {
+      let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
+      #expect(actions.count == 1)
+      _ = bench.handle(.probesEnded(nil))
+      if attempt < 3 { _ = bench.wait(.seconds(60)) }
+    }
+    #expect(bench.state == .resting(.givenUp))
+    #expect(bench.queue.givenUpCount == 1)
+  }
+}
+
+@Suite("StoreQueue: when a store is migrated")
+struct StoreQueueRunTests {
+  @Test("a store that is behind is reported and migrated, by the plugin the probe named")
+  func behindRuns() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let actions = bench.answer(.behind, plugin: "/p/notes.so")
+    #expect(reports(actions) == [.behind])
+    #expect(actions.contains(.run(Bench.store, plugin: "/p/notes.so")))
+    #expect(bench.queue.runningCount == 1)
+  }
+
+  @Test(
+    "a store that is not behind is reported and left alone",
+    arguments: [
+      StoreState.current, .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted,
+    ])
+  func othersRest(state: StoreState) {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let actions = bench.answer(state)
+    #expect(reports(actions) == [state])
+    #expect(runs(actions).isEmpty)
+    #expect(bench.state == .resting(.settled))
+  }
+
+  @Test("no more runs go on at a time than configured; the others follow in order")
+  func parallelRuns() {
+    var bench = Bench(parallelRuns: 2, released: false)
+    let stores = ["a", "b", "c", "d"].map { "/srv/\($0).store" }
+    for store in stores { _ = bench.handle(.found(store, file(1))) }
+    _ = bench.handle(.released)
+    var begun: [String] = []
+    for store in stores {
+      let report = ProbeReport(store: store, format: .coredata, state: .behind)
+      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
+    }
+    #expect(begun == ["/srv/a.store", "/srv/b.store"])
+    #expect(runs(bench.endRun(.migrated, store: "/srv/b.store")) == ["/srv/c.store"])
+    #expect(runs(bench.endRun(.migrated, store: "/srv/a.store")) == ["/srv/d.store"])
+    #expect(bench.queue.runningCount == 2)
+  }
+
+  @Test("a touch during a run begins no second run of the store")
+  func touchedWhileRunning() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    #expect(bench.handle(.touched(Bench.store)).isEmpty)
+    #expect(bench.handle(.found(Bench.store, file(7))).isEmpty)
+    #expect(bench.wait(.seconds(20)).isEmpty)
+    #expect(bench.state == .running(inDoubt: false))
+  }
+
+  @Test("the events of a write-back lead to one probe, and then to rest")
+  func ownWrites() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    #expect(followUp(bench.endRun(.migrated, after: file(2))) == FollowUp.none)
+    for _ in 0..<5 { _ = bench.handle(.touched(Bench.store)) }
+    #expect(bench.wait(.milliseconds(500)) == [.look(Bench.store)])
+    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    _ = bench.answer(.current, file(2))
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.handle(.found(Bench.store, file(2))).isEmpty)
+    #expect(bench.state == .resting(.settled))
+  }
+
+  @Test("a failed run is tried again after 10 s, then 20 s, and is given up after the third alike")
+  func failures() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(bench.failRun() == .retry(after: .seconds(10)))
+    #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
+    #expect(bench.failRun() == .retry(after: .seconds(20)))
+    #expect(probes(bench.wait(.seconds(20))) == [[Bench.store]])
+    #expect(bench.failRun() == .waitsForChange(failures: 3))
+    #expect(bench.state == .resting(.givenUp))
+    #expect(bench.queue.givenUpCount == 1)
+    #expect(bench.wait(.seconds(3600)).isEmpty)
+    #expect(bench.queue.nextDeadline == nil)
+  }
+
+  @Test("the back-off stops growing at its limit, and other causes are no reason to give up")
+  func unequalFailures() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    var delays: [Duration] = []
+    for number in 0..<6 {
+      guard case .retry(let delay)? = bench.failRun("cause \(number)") else { break }
+      delays.append(delay)
+      _ = bench.wait(delay)
+    }
+    #expect(delays == [10, 20, 40, 60, 60, 60].map { .seconds($0) })
+  }
+
+  @Test("a cause that names the run counts as the same cause in the next run")
+  func causeNamesRun() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for number in 1...3 {
+      _ = bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
+      _ = bench.wait(.seconds(60))
+    }
+    #expect(bench.state == .resting(.givenUp))
+  }
+
+  @Test("a store that changed during its failed runs is not given up")
+  func changingStoreIsNotGivenUp() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for number in 1...5 {
+      let before = file(Int64(number))
+      let after = file(Int64(number + 1))
+      #expect(bench.failRun(before: before, after: after) != .waitsForChange(failures: 3))
+      _ = bench.wait(.seconds(600))
+    }
+  }
+
+  @Test("a full disk is never a reason to give up")
+  func noSpace() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for _ in 0..<5 {
+      _ = bench.answer(.behind)
+      let next = followUp(bench.endRun(.refused, failure("3 MB are missing", .noSpace)))
+      #expect(next != .waitsForChange(failures: 3))
+      _ = bench.wait(.seconds(600))
+    }
+  }
+
+  @Test("a busy store is tried again for as long as it takes")
+  func busyRuns() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for delay in [10, 20, 40, 60, 60] {
+      _ = bench.answer(.behind)
+      #expect(
+        followUp(bench.endRun(.busy, failure("held", .busyStore))) == .retry(after: .seconds(delay)))
+      _ = bench.wait(.seconds(delay))
+    }
+  }
+
+  @Test("a look at a store that backs off and is as it was does not shorten the wait")
+  func touchWhileBackingOff() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.failed, failure("x"))
+    let due = bench.now + .seconds(10)
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.state == .resting(.backingOff(until: due)))
+    #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
+  }
+
+  @Test("a store that changed is tried again, but not sooner than the first back-off")
+  func changeWhileBackingOff() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for _ in 0..<2 {
+      _ = bench.failRun()
+      _ = bench.wait(.seconds(30))
+    }
+    _ = bench.failRun()
+    let failedAt = bench.now
+    #expect(bench.state == .resting(.givenUp))
+    _ = bench.wait(.seconds(1))
+    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind, file(2))).isEmpty)
+    #expect(bench.state == .resting(.backingOff(until: failedAt + .seconds(10))))
+    #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
+    #expect(
+      followUp(bench.endRun(.failed, failure("x"), before: file(2), after: file(2)))
+        == .retry(after: .seconds(10)))
+  }
+
+  @Test("new plugins wake a store that was given up, at once")
+  func pluginsWakeGivenUp() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    for _ in 0..<3 {
+      _ = bench.failRun()
+      if bench.state != .resting(.givenUp) { _ = bench.wait(.seconds(30)) }
+    }
+    #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
+    #expect(bench.queue.givenUpCount == 0)
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+  }
+
+  @Test("plugins that change during a run that fails have the store looked at again at once")
+  func pluginsChangedWhileRunning() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.handle(.verdictsInDoubt)
+    #expect(followUp(bench.endRun(.failed, failure("x"))) == .lookedAtAgain)
+    #expect(bench.wait(.milliseconds(500)) == [.look(Bench.store)])
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+  }
+
+  @Test("plugins that change while a run waits for its turn have the store probed again first")
+  func pluginsChangedWhileQueued() {
+    var bench = Bench(parallelRuns: 1)
+    _ = bench.beginRun()
+    _ = bench.handle(.found("/srv/b.store", file(1)))
+    _ = bench.answer(.behind, store: "/srv/b.store")
+    #expect(bench.queue.state(of: "/srv/b.store") == .runQueued)
+    #expect(probes(bench.handle(.verdictsInDoubt)) == [["/srv/b.store"]])
+    #expect(runs(bench.endRun(.migrated)).isEmpty)
+    #expect(runs(bench.answer(.behind, store: "/srv/b.store")) == ["/srv/b.store"])
+  }
+
+  @Test("a store that is behind again right after it was migrated is not migrated in a circle")
+  func migratedInCircle() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.migrated, after: file(2))
+    _ = bench.wait(.seconds(1))
+    _ = bench.handle(.found(Bench.store, file(2)))
+    #expect(runs(bench.answer(.behind, file(2))).isEmpty)
+    #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
+  }
+
+  @Test("a store that goes away during its run is forgotten after it")
+  func goneWhileRunning() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.handle(.missing(Bench.store))
+    #expect(bench.queue.runningCount == 1)
+    _ = bench.endRun(.failed, failure("gone"))
+    #expect(bench.queue.runningCount == 0)
+    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    _ = bench.handle(.missing(Bench.store))
+    #expect(bench.queue.storeCount == 0)
+  }
+
+  @Test("after stopping nothing is begun, and a run that was called off is said to follow later")
+  func stopping() {
+    var bench = Bench(parallelRuns: 1)
+    _ = bench.beginRun()
+    #expect(bench.handle(.stopping).isEmpty)
+    #expect(bench.handle(.found("/srv/b.store", file(1))).isEmpty)
+    let actions = bench.endRun(.failed, failure("called off", .interrupted))
+    #expect(followUp(actions) == .afterRestart)
+    #expect(runs(actions).isEmpty && probes(actions).isEmpty)
+  }
+}

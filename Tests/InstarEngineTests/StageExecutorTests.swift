@@ -1,0 +1,189 @@
+import GRDB
+import Instar
+import InstarEngine
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Running the stages of a plan on a clone")
+struct StageExecutorTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.store")
+  }
+
+  private func makeStore() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: ShelfV1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    let authors = ["Ann", "Bob", "Ann"].map { ShelfV1.Author(name: $0) }
+    authors[1].mentor = authors[0]
+    for number in 0..<6 {
+      let book = ShelfV1.Book(
+        isbn: "isbn-\(number)", name: "Book \(number)", pages: number == 5 ? "?" : "\(number * 10)")
+      book.language = number == 0 ? "de" : nil
+      book.authors = [authors[number % 3]]
+      context.insert(book)
+    }
+    try context.save()
+    try container.close()
+  }
+
+  private func migrate(
+    _ plan: any SchemaMigrationPlan.Type = ShelfPlan.self,
+    from start: Schema.Version = Schema.Version(1, 0, 0)
+  ) throws -> [WorkerEvent] {
+    let definition = try PlanDefinition(plan)
+    let connection = try StoreConnection(path: path, durability: .clone)
+    nonisolated(unsafe) var events: [WorkerEvent] = []
+    do {
+      try StageExecutor(connection: connection) { events.append($0) }
+        .run(definition.path(from: start), plan: definition.name)
+    } catch {
+      try connection.close()
+      throw error
+    }
+    try connection.close()
+    return events
+  }
+
+  @Test("every row, value and link arrives at the last version")
+  func wholeChain() throws {
+    try makeStore()
+    let events = try migrate()
+    #expect(
+      events.compactMap { event -> String? in
+        guard case .stageFinished(let index, let count, let stage, _) = event else { return nil }
+        return "\(index + 1)/\(count) \(stage.from) → \(stage.to) \(stage.kind)"
+      } == [
+        "1/3 1.0.0 → 1.1.0 lightweight", "2/3 1.1.0 → 2.0.0 custom", "3/3 2.0.0 → 3.0.0 custom",
+      ])
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: ShelfV3.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    let books = try context.fetch(FetchDescriptor<ShelfV3.Book>(sortBy: [SortDescriptor(\.isbn)]))
+    #expect(books.map(\.title) == (0..<6).map { "Book \($0)" })
+    #expect(books.map(\.pages) == [0, 10, 20, 30, 40, -1])
+    #expect(books.map(\.language) == ["de"] + Array(repeating: "it's \"en\"", count: 5))
+    #expect(books.allSatisfy { $0.rating == 2.5 })
+    #expect(books.map { $0.writers.map(\.name) } == [["Ann"], ["Bob"], ["Ann"], ["Ann"], ["Bob"], ["Ann"]])
+    let authors = try context.fetch(FetchDescriptor<ShelfV3.Author>(sortBy: [SortDescriptor(\.name)]))
+    #expect(authors.map(\.name) == ["Ann", "Bob"])
+    #expect(authors[1].mentor === authors[0])
+  }
+
+  @Test("entity numbers are rewritten in rows, join tables and Z_PRIMARYKEY")
+  func renumbering() throws {
+    try makeStore()
+    _ = try migrate(FirstStageOnly.self)
+    try DatabaseQueue(path: path).read { db in
+      #expect(try Int.fetchAll(db, sql: "SELECT DISTINCT Z_ENT FROM ZAUTHOR") == [2])
+      #expect(try Int.fetchAll(db, sql: "SELECT DISTINCT Z_ENT FROM ZBOOK") == [3])
+      #expect(try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM Z_2BOOKS") == 6)
+      let rows = try Row.fetchAll(db, sql: "SELECT * FROM Z_PRIMARYKEY ORDER BY Z_ENT")
+      #expect(rows.map { $0["Z_NAME"] as String } == ["Agency", "Author", "Book"])
+      #expect(rows.map { $0["Z_MAX"] as Int } == [0, 3, 6])
+    }
+  }
+
+  @Test("the first error of a closure ends the run, and says in which stage")
+  func closureThrows() throws {
+    try makeStore()
+    let error = #expect(throws: InstarError.self) { try migrate(FailingPlan.self) }
+    #expect(error?.code == .stageFailed)
+    #expect(error?.stage == "1.0.0 → 1.1.0 (1 of 1), willMigrate")
+    #expect(error?.cause.contains("shelf is locked") == true)
+  }
+
+  @Test("a model of the new version in willMigrate is a named error")
+  func wrongVersionInClosure() throws {
+    try makeStore()
+    let error = #expect(throws: InstarError.self) { try migrate(MisusingPlan.self) }
+    #expect(error?.code == .modelNotInSchema)
+    #expect(error?.what.contains("ShelfV1_1.Book cannot be fetched in willMigrate") == true)
+    #expect(error?.cause.contains("the store is at 1.0.0") == true)
+  }
+
+  @Test("values that repeat under a new uniqueness are counted before anything is changed")
+  func duplicates() throws {
+    try makeStore()
+    let error = #expect(throws: InstarError.self) { try migrate(UniquePlan.self) }
+    #expect(error?.code == .duplicateUniqueValues)
+    #expect(error?.cause == "Author.name becomes unique, but 1 of its values occur more than once")
+  }
+
+  enum FirstStageOnly: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [ShelfV1.self, ShelfV1_1.self]
+    static var stages: [MigrationStage] { [ShelfPlan.addAgency] }
+  }
+
+  struct Locked: Error, CustomStringConvertible {
+    var description: String { "shelf is locked" }
+  }
+
+  enum FailingPlan: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [ShelfV1.self, ShelfV1_1.self]
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: ShelfV1.self, toVersion: ShelfV1_1.self) { context in
+          for book in try context.fetch(FetchDescriptor<ShelfV1.Book>()) { book.name = "lost" }
+          throw Locked()
+        } didMigrate: { _ in
+        }
+      ]
+    }
+  }
+
+  enum MisusingPlan: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [ShelfV1.self, ShelfV1_1.self]
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: ShelfV1.self, toVersion: ShelfV1_1.self,
+          willMigrate: { _ = try $0.fetch(FetchDescriptor<ShelfV1_1.Book>()) }, didMigrate: nil)
+      ]
+    }
+  }
+
+  enum UniqueAuthors: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 1, 0)
+    static var models: [any PersistentModel.Type] { [Book.self, Author.self] }
+
+    @Model
+    final class Book {
+      @Attribute(.unique) var isbn: String
+      var name: String
+      var pages: String
+      var shelf: String
+      var language: String?
+      @Relationship(inverse: \Author.books) var authors: [Author] = []
+      init(isbn: String) {
+        self.isbn = isbn
+        name = ""
+        pages = ""
+        shelf = ""
+      }
+    }
+
+    @Model
+    final class Author {
+      @Attribute(.unique) var name: String
+      var books: [Book] = []
+      var mentor: Author?
+      init(name: String) { self.name = name }
+    }
+  }
+
+  enum UniquePlan: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [ShelfV1.self, UniqueAuthors.self]
+    static var stages: [MigrationStage] {
+      [.lightweight(fromVersion: ShelfV1.self, toVersion: UniqueAuthors.self)]
+    }
+  }
+}

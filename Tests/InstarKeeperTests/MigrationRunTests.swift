@@ -1,0 +1,213 @@
+import Foundation
+import GRDB
+import InstarKeeper
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@Suite("One run")
+struct MigrationRunTests {
+  @Test("a store is migrated, with a backup of what it was", arguments: ["delete", "wal"])
+  func migrates(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let uuid = try fixture.query(String.self, "SELECT Z_UUID FROM Z_METADATA")
+    let inode = try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
+    let (report, conversation) = try fixture.migrate()
+    #expect(report.error == nil)
+    #expect(report.result == .migrated)
+    #expect(report.from == Schema.Version(1, 0, 0))
+    #expect(report.to == Schema.Version(2, 0, 0))
+    #expect(
+      report.entities == [
+        RunReport.Entity(name: "Folder", rowsBefore: 1, rowsAfter: 1),
+        RunReport.Entity(name: "Note", rowsBefore: 10, rowsAfter: 10),
+      ])
+    #expect(report.relationships.count == 1)
+    #expect(report.relationships.first?.linksBefore == 10)
+    #expect(report.relationships.first?.linksAfter == 10)
+    #expect(report.stages.count == 1)
+    #expect(conversation.asked.map(\.phase) == [.cloning, .writingBack])
+    #expect(
+      conversation.steps == [
+        .started, .locked, .backedUp, .stageStarted, .stageFinished, .verified, .writtenBack,
+      ])
+
+    #expect(try fixture.version() == Schema.Version(2, 0, 0))
+    #expect(try fixture.query(String.self, "SELECT Z_UUID FROM Z_METADATA") == uuid)
+    #expect(try fixture.query(String.self, "PRAGMA quick_check") == "ok")
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZPINNED IS NULL") == 10)
+    let after = try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
+    #expect(after == inode, "the same file")
+    let probe = try StoreProbe.read(fixture.store)
+    #expect(probe.file.usesWriteAheadLog == (journalMode == "wal"))
+
+    let backup = try #require(report.backup)
+    #expect(fixture.state().instar == [URL(fileURLWithPath: backup).lastPathComponent])
+    #expect(try fixture.version(of: backup) == Schema.Version(1, 0, 0))
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: backup) == 10)
+    let mode = try FileManager.default.attributesOfItem(atPath: backup)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+    let names = try FileManager.default.contentsOfDirectory(atPath: fixture.folder)
+    #expect(!names.contains { $0.hasSuffix("-journal") || $0.hasSuffix("-wal") })
+
+    let (again, _) = try fixture.migrate(request: fixture.request(run: "r2"))
+    #expect(again.result == .current)
+  }
+
+  @Test("a refused store is left byte for byte as it was, and nothing is made beside it")
+  func refusals() throws {
+    func refused(_ fixture: KeeperFixture, _ code: InstarError.Code, adopt: Schema.Version? = nil) throws {
+      let before = fixture.state()
+      let (report, conversation) = try fixture.migrate(request: fixture.request(adopt: adopt))
+      #expect(report.result == .refused)
+      #expect(report.error?.code == code)
+      #expect(report.error?.state == "unchanged")
+      #expect(fixture.state().bytes == before.bytes)
+      #expect(fixture.state().instar == nil)
+      #expect(conversation.asked.isEmpty)
+    }
+    try refused(try KeeperFixture(version: Schema.Version(3, 0, 0)), .storeAhead)
+    try refused(try KeeperFixture(version: Schema.Version(0, 5, 0)), .unversionedStore)
+    try refused(
+      try KeeperFixture(version: Schema.Version(0, 5, 0)), .unversionedStore,
+      adopt: Schema.Version(2, 0, 0))
+    let other = try KeeperFixture()
+    let queue = try DatabaseQueue(path: other.store)
+    try queue.write { try $0.execute(sql: "ALTER TABLE ZNOTE ADD COLUMN ZEXTRA INTEGER") }
+    try queue.close()
+    try refused(other, .unknownVersion)
+    let text = try KeeperFixture()
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: text.store))
+    try refused(text, .notAStore)
+    let cut = try KeeperFixture()
+    let bytes = try #require(FileManager.default.contents(atPath: cut.store))
+    try bytes.dropLast(5000).write(to: URL(fileURLWithPath: cut.store))
+    try refused(cut, .corruptStore)
+    let external = try KeeperFixture()
+    try FileManager.default.createDirectory(
+      atPath: external.folder + "/.Notes_SUPPORT/_EXTERNAL_DATA", withIntermediateDirectories: true)
+    try refused(external, .unsupported)
+  }
+
+  @Test("an unversioned store is adopted on request")
+  func adoption() throws {
+    let fixture = try KeeperFixture(version: Schema.Version(0, 5, 0))
+    let (report, _) = try fixture.migrate(
+      request: fixture.request(adopt: Schema.Version(1, 0, 0)))
+    #expect(report.result == .migrated)
+    #expect(try fixture.version() == Schema.Version(2, 0, 0))
+  }
+
+  /// What can be wrong with a clone, and how it is called.
+  static let wrongs: [(String, InstarError.Code)] = [
+    ("SELECT 1", .unexpectedStructure),
+    (KeeperFixture.addPinned + "; CREATE TABLE extra (x)", .unexpectedStructure),
+    (KeeperFixture.addPinned + "; DELETE FROM ZNOTE WHERE Z_PK = 3", .rowsLost),
+    (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 3", .rowsLost),
+    (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZFOLDER = 77 WHERE Z_PK = 3", .brokenReferences),
+    (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZTITLE = NULL WHERE Z_PK < 4", .missingRequiredValues),
+    (KeeperFixture.addPinned + "; UPDATE ZNOTE SET Z_ENT = 1", .verificationFailed),
+    (KeeperFixture.addPinned + "; DELETE FROM Z_PRIMARYKEY", .verificationFailed),
+    ("PRAGMA journal_mode = DELETE; PRAGMA page_size = 8192; VACUUM; " + KeeperFixture.addPinned, .verificationFailed),
+  ]
+
+  @Test("a clone that is not what it should be is thrown away", arguments: wrongs)
+  func wrongClones(sql: String, code: InstarError.Code) throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(SQLHost(sql: sql))
+    #expect(report.result == .failed)
+    #expect(report.error?.code == code, "\(String(describing: report.error))")
+    #expect(report.error?.state == "unchanged")
+    #expect(report.backup == nil)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("a clone's file that was replaced, linked, damaged or left half-written is thrown away")
+  func wrongFiles() throws {
+    let tampers: [@Sendable (CloneWork) throws -> Void] = [
+      { try FileManager.default.removeItem(atPath: $0.clone) },
+      { work in
+        try FileManager.default.moveItem(atPath: work.clone, toPath: work.clone + "2")
+        try FileManager.default.createSymbolicLink(
+          atPath: work.clone, withDestinationPath: work.clone + "2")
+      },
+      { try FileManager.default.linkItem(atPath: $0.clone, toPath: $0.clone + "2") },
+      { try Data([1]).write(to: URL(fileURLWithPath: $0.clone + "-journal")) },
+      { try Data("text".utf8).write(to: URL(fileURLWithPath: $0.clone)) },
+      { work in
+        let bytes = try #require(FileManager.default.contents(atPath: work.clone))
+        try bytes.prefix(bytes.count / 2).write(to: URL(fileURLWithPath: work.clone))
+      },
+    ]
+    for tamper in tampers {
+      let fixture = try KeeperFixture()
+      let before = fixture.state()
+      let (report, _) = try fixture.migrate(SQLHost(tamper: tamper))
+      #expect(report.error?.code == .verificationFailed, "\(String(describing: report.error))")
+      #expect(fixture.state().bytes == before.bytes)
+      #expect(fixture.state().instar == nil)
+    }
+  }
+
+  @Test("code may delete rows, which is told")
+  func customStage() throws {
+    let fixture = try KeeperFixture()
+    let (report, _) = try fixture.migrate(
+      SQLHost(kind: .custom, sql: KeeperFixture.addPinned + "; DELETE FROM ZNOTE WHERE Z_PK > 7"))
+    #expect(report.result == .migrated)
+    #expect(report.notes.contains("Note had 10 rows and has 7"))
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 7)
+  }
+
+  @Test("a failed stage is reported with its place")
+  func failedStage() throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(
+      SQLHost(failure: InstarError(.workerDied, "cannot run", cause: "killed by SIGILL")))
+    #expect(report.error?.code == .workerDied)
+    #expect(report.error?.stage == "1.0.0 → 2.0.0 (1 of 1), plugin 'Notes.so'")
+    #expect(report.error?.what == "cannot migrate '\(fixture.store)' from 1.0.0 to 2.0.0")
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("a supervisor that refrains ends the run at either question", arguments: Phase.allCases)
+  func refrained(phase: Phase) throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(onAsk: { $0.phase != phase })
+    #expect(report.error?.code == .interrupted)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("what is left of a dead run is swept away, what belongs to others stays")
+  func sweeping() throws {
+    let fixture = try KeeperFixture()
+    let instar = fixture.folder + "/.instar"
+    for name in ["Notes.store", "Other.store"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(instar)/run-of-\(name)/clone/deep", withIntermediateDirectories: true)
+      try Data().write(to: URL(fileURLWithPath: "\(instar)/run-of-\(name)/clone/\(name)"))
+    }
+    #expect(chmod(instar, 0o700) == 0)
+    let (report, _) = try fixture.migrate()
+    #expect(report.result == .migrated)
+    #expect(fixture.state().instar?.contains("run-of-Notes.store") == false)
+    #expect(fixture.state().instar?.contains("run-of-Other.store") == true)
+  }
+
+  @Test("a shared .instar folder is not used")
+  func sharedFolder() throws {
+    let fixture = try KeeperFixture()
+    try FileManager.default.createDirectory(
+      atPath: fixture.folder + "/.instar", withIntermediateDirectories: false)
+    #expect(chmod(fixture.folder + "/.instar", 0o777) == 0)
+    let (report, _) = try fixture.migrate()
+    #expect(report.error?.code == .unsafePath)
+  }
+}

@@ -1,0 +1,3 @@
+static int answer = 42;
+
+void *instar_plugin_plans(void) { return &answer; }

@@ -1,0 +1,96 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import Testing
+
+@Suite("FolderWatch")
+struct FolderWatchTests {
+  /// The events up to the first one that `isLast` says yes to.
+  func events(
+    of watch: FolderWatch, until isLast: @escaping @Sendable (FolderWatch.Event) -> Bool
+  ) async -> [FolderWatch.Event] {
+    var seen: [FolderWatch.Event] = []
+    for await event in watch.events {
+      seen.append(event)
+      if isLast(event) { break }
+    }
+    return seen
+  }
+
+  @Test("a file that is written and one that is moved in are told, with their folder")
+  func changes() async throws {
+    let folder = try TemporaryFolder()
+    let elsewhere = try TemporaryFolder()
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    try watch.add(folder.path)
+    try watch.add(folder.path)
+    try folder.write("x", to: "made")
+    let other = try elsewhere.write("x", to: "other")
+    #expect(rename(other, folder.file("moved")) == 0)
+    #expect(unlink(folder.file("moved")) == 0)
+    try folder.write("x", to: "last")
+    let path = folder.path
+    let seen = await events(of: watch) { $0 == .changed(folder: path, name: "last") }
+    #expect(seen.contains(.changed(folder: path, name: "made")))
+    #expect(seen.filter { $0 == .changed(folder: path, name: "moved") }.count == 2)
+  }
+
+  @Test("a burst of changes is told in full, in order")
+  func burst() async throws {
+    let folder = try TemporaryFolder()
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    try watch.add(folder.path)
+    for index in 0..<2000 { close(open(folder.file("\(index)"), O_CREAT | O_RDONLY, 0o600)) }
+    let path = folder.path
+    let seen = await events(of: watch) { $0 == .changed(folder: path, name: "1999") }
+    #expect(!seen.contains(.overflow))
+    #expect(seen == (0..<2000).map { .changed(folder: path, name: "\($0)") })
+  }
+
+
+  @Test("a folder that is deleted or moved away is told, and its new name is not watched")
+  func removed() async throws {
+    let folder = try TemporaryFolder()
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    for name in ["deleted", "moved"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.file(name), withIntermediateDirectories: false)
+      try watch.add(folder.file(name))
+    }
+    #expect(rmdir(folder.file("deleted")) == 0)
+    #expect(rename(folder.file("moved"), folder.file("new")) == 0)
+    let moved = folder.file("moved")
+    let seen = await events(of: watch) { $0 == .removed(folder: moved) }
+    #expect(seen == [.removed(folder: folder.file("deleted")), .removed(folder: moved)])
+    try watch.add(folder.path)
+    try folder.write("x", to: "new/unseen")
+    try folder.write("x", to: "last")
+    let path = folder.path
+    let later = await events(of: watch) { $0 == .changed(folder: path, name: "last") }
+    #expect(!later.contains(.changed(folder: moved, name: "unseen")))
+  }
+
+  @Test("closing ends the stream, and a closed watch takes no folder")
+  func closing() async throws {
+    let folder = try TemporaryFolder()
+    let watch = try FolderWatch()
+    watch.close()
+    for await _ in watch.events { Issue.record("nothing happened") }
+    #expect(try instarError { try watch.add(folder.path) }.code == .watchFailed)
+  }
+
+  @Test("what is no folder is refused with its path")
+  func missing() throws {
+    let folder = try TemporaryFolder()
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    let error = try instarError { try watch.add(folder.file("none")) }
+    #expect(error.code == .watchFailed)
+    #expect(error.what.contains(folder.file("none")))
+    #expect(try instarError { try watch.add(try folder.write("x", to: "file")) }.code == .watchFailed)
+  }
+}

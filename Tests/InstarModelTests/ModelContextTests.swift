@@ -1,0 +1,284 @@
+import Instar
+import InstarTestSupport
+import Testing
+
+@Suite("A model context")
+struct ModelContextTests {
+  typealias Note = Library.Note
+  typealias Folder = Library.Folder
+  typealias Tag = Library.Tag
+
+  @Test("every kind of value is read back as it was saved")
+  func valuesRoundTrip() throws {
+    let container = try Library.container()
+    let key = UUID()
+    let date = Date(timeIntervalSinceReferenceDate: 712_345_678.25)
+    do {
+      let context = ModelContext(container)
+      let note = Note(uid: "a", title: "Größe 📏")
+      note.count = -7
+      note.score = 0.1
+      note.createdAt = date
+      note.key = key
+      note.payload = Data([0, 1, 255])
+      note.isPinned = true
+      note.link = URL(string: "https://example.org/a?b=c")
+      note.price = Decimal(string: "10.11")
+      context.insert(note)
+      try context.save()
+    }
+    let context = ModelContext(container)
+    let note = try #require(try context.fetch(FetchDescriptor<Note>()).first)
+    #expect(note.title == "Größe 📏")
+    #expect(note.count == -7)
+    #expect(note.score == 0.1)
+    #expect(note.createdAt == date)
+    #expect(note.key == key)
+    #expect(note.payload == Data([0, 1, 255]))
+    #expect(note.isPinned)
+    #expect(note.link == URL(string: "https://example.org/a?b=c"))
+    #expect(note.price == Decimal(string: "10.11"))
+    #expect(note.shout == "GRÖSSE 📏")
+  }
+
+  @Test("optional properties without a value are nil, and stay nil")
+  func nilRoundTrip() throws {
+    let container = try Library.container()
+    let first = ModelContext(container)
+    first.insert(Note(uid: "a"))
+    try first.save()
+    let second = ModelContext(container)
+    let note = try #require(try second.fetch(FetchDescriptor<Note>()).first)
+    #expect(note.score == nil)
+    #expect(note.payload == nil)
+    #expect(note.folder == nil)
+    #expect(note.tags.isEmpty)
+  }
+
+  @Test("one row is one object within a context")
+  func uniquing() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    context.insert(Note(uid: "a"))
+    try context.save()
+    let one = try context.fetch(FetchDescriptor<Note>())[0]
+    let two = try context.fetch(FetchDescriptor<Note>())[0]
+    #expect(one === two)
+    let other = ModelContext(container)
+    #expect(try other.fetch(FetchDescriptor<Note>())[0] !== one)
+  }
+
+  @Test("a fetch is sorted and limited by SQL, and sees what was not saved yet")
+  func fetchWithPendingChanges() throws {
+    let context = ModelContext(try Library.container())
+    for number in 0..<10 { context.insert(Note(uid: "\(number)", title: "note \(9 - number)")) }
+    try context.save()
+    var descriptor = FetchDescriptor<Note>(sortBy: [SortDescriptor(\.title)])
+    descriptor.fetchLimit = 3
+    #expect(try context.fetch(descriptor).map(\.title) == ["note 0", "note 1", "note 2"])
+    descriptor.fetchOffset = 8
+    #expect(try context.fetch(descriptor).map(\.title) == ["note 8", "note 9"])
+
+    descriptor.fetchOffset = nil
+    context.insert(Note(uid: "new", title: "note 00"))
+    let last = try context.fetch(
+      FetchDescriptor<Note>(predicate: #Predicate { $0.title == "note 9" }))
+    last[0].title = "a"
+    context.delete(try context.fetch(FetchDescriptor<Note>(predicate: #Predicate { $0.title == "note 0" }))[0])
+    #expect(try context.fetch(descriptor).map(\.title) == ["a", "note 00", "note 1"])
+    #expect(try context.fetchCount(FetchDescriptor<Note>()) == 10)
+    descriptor.includePendingChanges = false
+    #expect(try context.fetch(descriptor).count == 3)
+  }
+
+  @Test("sorting in reverse and by two keys")
+  func sortByTwoKeys() throws {
+    let context = ModelContext(try Library.container())
+    for (uid, title, count) in [("a", "x", 1), ("b", "y", 2), ("c", "x", 3)] {
+      let note = Note(uid: uid, title: title)
+      note.count = count
+      context.insert(note)
+    }
+    try context.save()
+    let fetched = try context.fetch(
+      FetchDescriptor<Note>(sortBy: [SortDescriptor(\.title), SortDescriptor(\.count, order: .reverse)]))
+    #expect(fetched.map(\.uid) == ["c", "a", "b"])
+  }
+
+  @Test("both sides of a relationship are kept in step, before and after saving")
+  func inversesInStep() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let inbox = Folder(uid: "inbox")
+    let archive = Folder(uid: "archive")
+    context.insert(inbox)
+    context.insert(archive)
+    let notes = (0..<4).map { Note(uid: "\($0)") }
+    notes[0].folder = inbox
+    inbox.notes.append(notes[1])
+    #expect(notes[1].folder === inbox)
+    #expect(Set(inbox.notes.map(\.uid)) == ["0", "1"])
+    try context.save()
+    notes[0].folder = archive
+    #expect(inbox.notes.map(\.uid) == ["1"])
+    #expect(archive.notes.map(\.uid) == ["0"])
+    archive.notes = [notes[1], notes[2]]
+    #expect(notes[0].folder == nil)
+    #expect(inbox.notes.isEmpty)
+    try context.save()
+
+    let other = ModelContext(container)
+    let folders = try other.fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)]))
+    #expect(folders[0].notes.map(\.uid).sorted() == ["1", "2"])
+    #expect(folders[1].notes.isEmpty)
+  }
+
+  @Test("a many-to-many relationship is one set of links, from whichever side it is changed")
+  func manyToMany() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let tags = ["red", "green", "blue"].map { Tag(name: $0) }
+    let note = Note(uid: "a")
+    note.tags = [tags[0], tags[1], tags[1]]
+    context.insert(note)
+    context.insert(tags[2])
+    try context.save()
+    #expect(note.tags.count == 2)
+    tags[2].notes.append(note)
+    tags[0].notes = []
+    try context.save()
+
+    let other = ModelContext(container)
+    let fetched = try #require(try other.fetch(FetchDescriptor<Note>()).first)
+    #expect(Set(fetched.tags.map(\.name)) == ["green", "blue"])
+    let red = try #require(try other.fetch(FetchDescriptor<Tag>(predicate: #Predicate { $0.name == "red" })).first)
+    #expect(red.notes.isEmpty)
+    // Changed from a side whose other one was not read yet.
+    red.notes.append(fetched)
+    #expect(Set(fetched.tags.map(\.name)) == ["green", "blue", "red"])
+  }
+
+  @Test("inserting a unique value that exists updates that row and keeps its key")
+  func upsert() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let old = Note(uid: "a", title: "old")
+    context.insert(old)
+    try context.save()
+    let identifier = old.persistentModelID
+    let other = ModelContext(container)
+    let new = Note(uid: "a", title: "new")
+    other.insert(new)
+    try other.save()
+    #expect(new.persistentModelID == identifier)
+    #expect(try other.fetch(FetchDescriptor<Note>()).map(\.title) == ["new"])
+  }
+
+  @Test("deleting runs the delete rules: cascade deletes, nullify lets go")
+  func deleteRules() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let folder = Folder(uid: "f")
+    let tag = Tag(name: "t")
+    for number in 0..<3 {
+      let note = Note(uid: "\(number)")
+      note.folder = folder
+      note.tags = [tag]
+      context.insert(note)
+    }
+    let free = Note(uid: "free")
+    free.tags = [tag]
+    context.insert(free)
+    try context.save()
+    context.delete(folder)
+    try context.save()
+    #expect(try context.fetch(FetchDescriptor<Note>()).map(\.uid) == ["free"])
+    #expect(folder.isDeleted)
+    #expect(folder.modelContext == nil)
+    let other = ModelContext(container)
+    #expect(try other.fetch(FetchDescriptor<Tag>())[0].notes.map(\.uid) == ["free"])
+    other.delete(try other.fetch(FetchDescriptor<Tag>())[0])
+    try other.save()
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<Tag>()) == 0)
+  }
+
+  @Test("rollback brings back what the store holds")
+  func rollback() throws {
+    let context = ModelContext(try Library.container())
+    let note = Note(uid: "a", title: "kept")
+    context.insert(note)
+    try context.save()
+    note.title = "changed"
+    context.insert(Note(uid: "b"))
+    #expect(context.hasChanges)
+    context.rollback()
+    #expect(!context.hasChanges)
+    #expect(note.title == "kept")
+    #expect(try context.fetchCount(FetchDescriptor<Note>()) == 1)
+    #expect(throws: CancellationError.self) {
+      try context.transaction {
+        note.title = "changed"
+        throw CancellationError()
+      }
+    }
+    #expect(note.title == "kept")
+  }
+
+  @Test("a save that fails writes nothing and keeps the changes pending")
+  func failedSave() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    context.insert(Note(uid: "a"))
+    context.insert(Note(uid: "b"))
+    try context.save()
+    let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.uid)]))
+    notes[0].title = "changed"
+    notes[1].uid = "a"
+    #expect(throws: InstarError.self) { try context.save() }
+    #expect(context.hasChanges)
+    let other = ModelContext(container)
+    #expect(try other.fetch(FetchDescriptor<Note>()).allSatisfy { $0.title.isEmpty })
+  }
+
+  @Test("a model of another schema is refused by name")
+  func foreignModel() throws {
+    let container = try ModelContainer(
+      for: Schema([Library.Tag.self, Library.Note.self, Library.Folder.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let error = #expect(throws: InstarError.self) {
+      try context.fetch(FetchDescriptor<Lonely>())
+    }
+    #expect(error?.code == .modelNotInSchema)
+    #expect(error?.what == "Lonely cannot be fetched")
+  }
+
+  @Test("models that outlive their context keep their values")
+  func modelsOutliveContext() throws {
+    let container = try Library.container()
+    var note: Note?
+    do {
+      let context = ModelContext(container)
+      let made = Note(uid: "a", title: "kept")
+      made.folder = Folder(uid: "f")
+      context.insert(made)
+      try context.save()
+      note = made
+    }
+    #expect(note?.title == "kept")
+    #expect(note?.modelContext == nil)
+  }
+
+  @Test("a model's own id takes the place of the persistent identifier")
+  func ownIdentifier() throws {
+    let lonely = Lonely(id: 7)
+    #expect(lonely.id == 7)
+    #expect(Note(uid: "a").id.entityName == "Note")
+  }
+}
+
+@Model
+final class Lonely {
+  var id: Int
+  init(id: Int) { self.id = id }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import InstarSchema
+import Testing
+
+@Suite("Schema values")
+struct SchemaTests {
+  @Test("versions are compared number by number")
+  func versionOrder() {
+    #expect(Schema.Version(1, 2, 0) < Schema.Version(1, 10, 0))
+    #expect(Schema.Version(1, 2, 3).description == "1.2.3")
+    #expect(Schema.Version("1.2.3") == Schema.Version(1, 2, 3))
+    for text in ["", "1", "1.2", "1.2.3.4", "1.2.x", "-1.2.3", "1..3", "+1.2.3", "٣.1.2"] {
+      #expect(Schema.Version(text) == nil)
+    }
+  }
+
+  @Test("a schema is the same after its way through JSON")
+  func schemaThroughJSON() throws {
+    let schema = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Note",
+          attributes: [
+            Schema.Attribute(
+              name: "uid", type: .string, options: [.unique], defaultValue: .text("x"))
+          ],
+          relationships: [
+            Schema.Relationship(name: "folder", destination: "Folder", isToOneRelationship: true)
+          ], uniquenessConstraints: [["uid"]]),
+        Schema.Entity(name: "Folder"),
+      ], version: Schema.Version(1, 1, 0))
+    let data = try JSONEncoder().encode(schema)
+    #expect(try JSONDecoder().decode(Schema.self, from: data) == schema)
+    #expect(schema.entities.map(\.name) == ["Folder", "Note"])
+  }
+}
+
+@Suite("Matching a store to a plan")
+struct SchemaMatchTests {
+  private func structure(_ columns: String...) -> StoreStructure {
+    StoreStructure(
+      tables: [
+        StoreStructure.Table(
+          name: "ZNOTE", columns: columns.map { StoreStructure.Column(name: $0, type: "VARCHAR") })
+      ], indexes: [])
+  }
+
+  private func identity(_ version: Schema.Version?, _ structure: StoreStructure) -> StoreIdentity {
+    StoreIdentity(
+      format: .coredata, version: version, entityNames: ["Note"], structure: structure,
+      fingerprint: "")
+  }
+
+  private var candidates: [SchemaMatch.Candidate] {
+    [
+      SchemaMatch.Candidate(
+        version: Schema.Version(1, 0, 0), entityNames: ["Note"], structure: structure("ZA")),
+      SchemaMatch.Candidate(
+        version: Schema.Version(2, 0, 0), entityNames: ["Note"], structure: structure("ZA", "ZB")),
+    ]
+  }
+
+  @Test("declared version and structure decide between behind and current")
+  func declared() {
+    let behind = SchemaMatch(of: identity(Schema.Version(1, 0, 0), structure("ZA")), among: candidates)
+    #expect(behind.state == .behind)
+    let current = SchemaMatch(
+      of: identity(Schema.Version(2, 0, 0), structure("ZB", "ZA")), among: candidates)
+    #expect(current.state == .current)
+  }
+
+  @Test("a declared version with another structure is not believed")
+  func lyingVersion() {
+    let match = SchemaMatch(of: identity(Schema.Version(2, 0, 0), structure("ZA")), among: candidates)
+    #expect(match.state == .unknown)
+    #expect(match.differences == ["column ZNOTE.ZB is missing"])
+  }
+
+  @Test("a later version of the same app is ahead, of another app unknown")
+  func ahead() {
+    let later = identity(Schema.Version(3, 0, 0), structure("ZA", "ZC"))
+    #expect(SchemaMatch(of: later, among: candidates).state == .ahead)
+    var foreign = later
+    foreign.entityNames = ["Invoice"]
+    #expect(SchemaMatch(of: foreign, among: candidates).state == .unknown)
+  }
+
+  @Test("without a version the structure decides, if it is exactly one version's")
+  func unversioned() {
+    let match = SchemaMatch(of: identity(nil, structure("ZA", "ZB")), among: candidates)
+    #expect(match.state == .unversioned)
+    #expect(match.version == Schema.Version(2, 0, 0))
+    let other = SchemaMatch(of: identity(nil, structure("ZA", "ZB", "ZC")), among: candidates)
+    #expect(other.state == .unknown)
+    #expect(other.nearest == Schema.Version(2, 0, 0))
+    #expect(other.differences == ["column ZNOTE.ZC is not expected"])
+  }
+}
+
+@Suite("The difference of two schemas")
+struct SchemaDifferenceTests {
+  private func schema(_ attributes: Schema.Attribute...) -> Schema {
+    Schema(
+      entities: [Schema.Entity(name: "Note", attributes: attributes)],
+      version: Schema.Version(1, 0, 0))
+  }
+
+  @Test("an explicit rename goes before a property of the same name")
+  func renameFirst() {
+    let difference = SchemaDifference(
+      from: schema(Schema.Attribute(name: "content", type: .string)),
+      to: schema(
+        Schema.Attribute(name: "content", type: .data, isOptional: true),
+        Schema.Attribute(name: "contentOld", originalName: "content", type: .string)))
+    #expect(
+      difference.changes.map(\.sentence) == [
+        "adds Note.content (data, optional)", "renames Note.content to contentOld",
+      ])
+    #expect(difference.changes.allSatisfy { $0.needsCustomStage == nil })
+  }
+
+  @Test("an original name that is gone already means the property itself")
+  func staleOriginalName() {
+    let attribute = Schema.Attribute(name: "title", originalName: "name", type: .string)
+    #expect(SchemaDifference(from: schema(attribute), to: schema(attribute)).changes.isEmpty)
+  }
+
+  @Test("what needs code says why")
+  func needsCode() {
+    let difference = SchemaDifference(
+      from: schema(
+        Schema.Attribute(name: "size", type: .string),
+        Schema.Attribute(name: "title", type: .string, isOptional: true),
+        Schema.Attribute(name: "rank", type: .int16)),
+      to: schema(
+        Schema.Attribute(name: "size", type: .int64), Schema.Attribute(name: "title", type: .string),
+        Schema.Attribute(name: "uid", type: .string), Schema.Attribute(name: "rank", type: .int64)))
+    #expect(
+      difference.changes.compactMap(\.needsCustomStage) == [
+        "values of Note.size have to be converted from string to int64",
+        "Note.title becomes required, and rows without a value need one",
+        "Note.uid is required, and existing rows have no value for it",
+      ])
+  }
+}
+
+@Suite("The error value")
+struct InstarErrorTests {
+  @Test("its text says what, where, why, in which state the store is, and what to do")
+  func text() {
+    let error = InstarError(
+      .missingRequiredValues, "cannot migrate '/srv/app/a.store' from 1.2.0 to 2.0.0",
+      store: "/srv/app/a.store", stage: "AddTags (2 of 3), plugin 'notes' 0.4.1",
+      cause: "14 rows of Note have no value for required attribute 'uid'", state: "unchanged",
+      next: "give 'uid' a default, or fill it in willMigrate")
+    #expect(
+      error.description == """
+        error: cannot migrate '/srv/app/a.store' from 1.2.0 to 2.0.0
+          stage:  AddTags (2 of 3), plugin 'notes' 0.4.1
+          cause:  14 rows of Note have no value for required attribute 'uid'
+          store:  unchanged
+          next:   give 'uid' a default, or fill it in willMigrate   [I204]
+        """)
+  }
+}
