@@ -69,7 +69,7 @@ struct MigrationRun {
     try StorePlace.requireSafe(run: request.run)
     let plans = try catalog.plans(of: request.plugins)
     let (inspection, isCurrent) = try StoreInspection.inspect(
-      request.store, plans: plans, adopt: request.adopt)
+      request.store, plans: plans, adopt: request.adopt, busyTimeout: request.busyTimeoutSeconds)
     let path = inspection.path
     report.plan = path.plan
     report.plugin = inspection.plugin

@@ -173,7 +173,7 @@ struct WorkerTests {
       options: ["--allow-unconfined"])
     #expect(allowed.end == .exited(23))
     #expect(allowed.output.contains("warning: the kernel has no Landlock"))
-    #expect(allowed.lines.contains("try read-outside 0"))
+    #expect(allowed.lines.contains("try list-outside 0"))
     #expect(allowed.lines.contains("try fork \(EPERM)"))
     #expect(allowed.lines.contains("try socket \(EPERM)"))
   }

@@ -147,9 +147,9 @@ public struct StoreQueue: Sendable {
   public private(set) var nextDeadline: Instant?
   private var entries: [String: Entry] = [:]
   private var deadlines: [String: Instant] = [:]
-  /// First in, first out. An entry that is in another state when its turn comes is passed over.
-  private var probeLine: [String] = []
-  private var runLine: [String] = []
+  /// A store that is in another state when its turn comes is passed over.
+  private var probeLine = Line()
+  private var runLine = Line()
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -447,33 +447,25 @@ public struct StoreQueue: Sendable {
   /// Sends out the next batch of probes and as many runs as may go on.
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
     guard !isHeld, !isStopping else { return }
-    if probesOut == nil, probesRestUntil == nil, !probeLine.isEmpty {
+    if probesOut == nil, probesRestUntil == nil {
       var batch: [String] = []
-      var taken = 0
-      for store in probeLine {
-        if batch.count == settings.probeBatch { break }
-        taken += 1
+      while batch.count < settings.probeBatch, let store = probeLine.popFirst() {
         guard case .probeQueued? = entries[store]?.state else { continue }
         enter(.probing(touched: false), store)
         batch.append(store)
       }
-      probeLine.removeFirst(taken)
       if !batch.isEmpty {
         probesOut = batch
         batchWasAnswered = false
         actions.append(.probe(batch))
       }
     }
-    var taken = 0
-    for store in runLine {
-      if runningCount >= settings.parallelRuns { break }
-      taken += 1
+    while runningCount < settings.parallelRuns, let store = runLine.popFirst() {
       guard let entry = entries[store], case .runQueued = entry.state else { continue }
       enter(.running(inDoubt: false), store)
       runningCount += 1
       actions.append(.run(store, plugin: entry.plugin))
     }
-    runLine.removeFirst(taken)
   }
 
   /// Counts a failure and decides what follows.
@@ -543,6 +535,30 @@ public struct StoreQueue: Sendable {
 
   private mutating func noteDeadline(_ deadline: Instant) {
     nextDeadline = nextDeadline.map { min($0, deadline) } ?? deadline
+  }
+}
+
+/// First in, first out, in constant time an element.
+private struct Line {
+  private var elements: [String] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+
+  mutating func append(_ element: String) {
+    elements.append(element)
+  }
+
+  mutating func popFirst() -> String? {
+    guard head < elements.count else { return nil }
+    defer {
+      head += 1
+      if head * 2 > elements.count {
+        elements.removeFirst(head)
+        head = 0
+      }
+    }
+    return elements[head]
   }
 }
 

@@ -14,9 +14,9 @@ struct StoreInspection {
   ///
   /// - Throws: why the store cannot be migrated; it is untouched.
   static func inspect(
-    _ store: String, plans: [PluginCatalog.Plan], adopt: Schema.Version?
+    _ store: String, plans: [PluginCatalog.Plan], adopt: Schema.Version?, busyTimeout: Double
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
-    let probe = try StoreProbe.read(store)
+    let probe = try StoreProbe.read(store, busyTimeout: busyTimeout)
     return try inspect(probe, plans: plans, adopt: adopt)
   }
 

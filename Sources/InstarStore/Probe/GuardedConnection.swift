@@ -33,7 +33,8 @@ public enum GuardedConnection {
     configuration.readonly = access != .readWrite
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
-    configuration.busyMode = busyTimeout > 0 ? .timeout(busyTimeout) : .immediateError
+    configuration.busyMode =
+      busyTimeout > 0 ? .callback { Self.waitForLock(attempt: $0, busyTimeout) } : .immediateError
     configuration.prepareDatabase { db in
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
       try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: false, on: db)
@@ -48,6 +49,17 @@ public enum GuardedConnection {
     }
     return try DatabaseQueue(
       path: uniformResourceIdentifier(of: path, access: access), configuration: configuration)
+  }
+
+  /// Sleeps a moment before a lock is tried again. `false` when the time is over.
+  ///
+  /// SQLite's own busy timeout tries ten times a second in the end, and may never get hold of a store whose writer lets go of
+  /// it for a moment only.
+  private static func waitForLock(attempt: Int, _ busyTimeout: TimeInterval) -> Bool {
+    let intervalMicroseconds = 3000
+    guard Double(attempt * intervalMicroseconds) < busyTimeout * 1_000_000 else { return false }
+    usleep(useconds_t(intervalMicroseconds))
+    return true
   }
 
   /// The path as SQLite wants it where it comes with parameters (Debian's SQLite reads these in every file name that

@@ -28,11 +28,15 @@ public struct StoreProbe: Sendable {
 
   /// Probes the store at a path.
   ///
-  /// - Parameter countsRows: Counting reads whole tables.
+  /// - Parameters:
+  ///   - countsRows: Counting reads whole tables.
+  ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
   /// - Throws: what `StoreReader.withReadOnlyStore` throws; the store is as it was in any case.
-  public static func read(_ path: String, countsRows: Bool = false) throws(InstarError) -> StoreProbe {
+  public static func read(
+    _ path: String, countsRows: Bool = false, busyTimeout: Double = 1
+  ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.look(at: path)
-    return try StoreReader.withReadOnlyStore(path) { db in
+    return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout) { db in
       try read(db, file: file, countsRows: countsRows)
     }
   }

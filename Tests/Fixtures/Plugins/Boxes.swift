@@ -1,0 +1,105 @@
+import Glibc
+import Instar
+
+// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow" and "threads" are
+// runs that a store may come out of changed.
+
+enum BoxSchemaV1: VersionedSchema {
+  static var versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Box.self] }
+
+  @Model
+  final class Box {
+    var name: String
+    var size: Int
+
+    init(name: String, size: Int) {
+      self.name = name
+      self.size = size
+    }
+  }
+}
+
+enum BoxSchemaV2: VersionedSchema {
+  static var versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Box.self] }
+
+  @Model
+  final class Box {
+    var name: String
+    var size: Int
+    var label: String?
+
+    init(name: String, size: Int) {
+      self.name = name
+      self.size = size
+    }
+  }
+}
+
+struct BoxIsLocked: Error, CustomStringConvertible {
+  var description: String { "the box is locked" }
+}
+
+enum BoxPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [BoxSchemaV1.self, BoxSchemaV2.self] }
+
+  static var stages: [MigrationStage] {
+    [
+      .custom(
+        fromVersion: BoxSchemaV1.self, toVersion: BoxSchemaV2.self,
+        willMigrate: { context in
+          let boxes = try context.fetch(
+            FetchDescriptor<BoxSchemaV1.Box>(sortBy: [SortDescriptor(\.size)]))
+          guard let first = boxes.first else { return }
+          for box in boxes { box.size += 1000 }
+          try misbehave(first.name)
+        },
+        didMigrate: { context in
+          for box in try context.fetch(FetchDescriptor<BoxSchemaV2.Box>()) {
+            box.label = "box of \(box.size)"
+          }
+        })
+    ]
+  }
+
+  static func misbehave(_ name: String) throws {
+    switch name {
+    case "throw": throw BoxIsLocked()
+    case "trap":
+      let none: [Int] = []
+      print(none[getpid() > 0 ? 1 : 0])
+    case "abort": abort()
+    case "exit": exit(0)
+    case "hang": while true { sleep(60) }
+    case "slow": usleep(1_500_000)
+    case "flood":
+      let line = String(repeating: "flood ", count: 1000)
+      while true { print(line) }
+    case "garbage":
+      let text = "this is no message\n"
+      _ = text.withCString { write(3, $0, strlen($0)) }
+      while true { sleep(60) }
+    case "threads":
+      for _ in 0..<4 {
+        Thread.detachNewThread { while true { usleep(100) } }
+      }
+    case "escape":
+      // None of this may succeed: the worker is confined to its clone.
+      var escaped: [String] = []
+      if FileManager.default.createFile(atPath: "/tmp/instar-escaped", contents: Data()) {
+        escaped.append("wrote /tmp")
+      }
+      if FileManager.default.contents(atPath: "/etc/passwd") != nil { escaped.append("read /etc") }
+      if socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) >= 0 { escaped.append("made a socket") }
+      if kill(getppid(), 0) == 0 { escaped.append("could signal its parent") }
+      struct Escaped: Error, CustomStringConvertible {
+        let description: String
+      }
+      throw Escaped(description: escaped.isEmpty ? "nothing escaped" : "escaped: \(escaped)")
+    default: break
+    }
+  }
+}
+
+#InstarPlugin(BoxPlan.self)

@@ -1,0 +1,112 @@
+import Foundation
+import InstarKeeper
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@Suite("A store that others use while it is migrated")
+struct ConcurrentWriterTests {
+  /// An app in another process that inserts notes as fast as it can, and tells at the end how many it has committed.
+  private final class WritingApp {
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    init(_ store: String) throws {
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+      process.arguments = [
+        "python3", "-c",
+        """
+        import sqlite3, sys, threading
+        stop = threading.Event()
+        threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+        c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0.01)
+        done = 0
+        while not stop.is_set():
+            try:
+                c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZFOLDER, ZTITLE) VALUES (2, 1, 1, 'app')")
+                done += 1
+                if done == 3: print("writing", flush=True)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error): raise
+        print(done, flush=True)
+        """, store,
+      ]
+      process.standardInput = input
+      process.standardOutput = output
+      try process.run()
+      _ = output.fileHandleForReading.availableData
+    }
+
+    /// Ends the app.
+    ///
+    /// - Returns: How many rows it has committed.
+    func finish() throws -> Int? {
+      try input.fileHandleForWriting.close()
+      process.waitUntilExit()
+      let text = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+      return Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+  }
+
+  @Test("no write of another process is lost", arguments: ["delete", "wal"])
+  func keepsEveryWrite(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let app = try WritingApp(fixture.store)
+    let (report, _) = try fixture.migrate(request: fixture.request(busyTimeout: 30))
+    let committed = try #require(try app.finish())
+    #expect(committed >= 3)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 10 + committed)
+    #expect(try fixture.version() == Schema.Version(2, 0, 0))
+    #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
+  }
+
+  @Test("a store that another process holds is busy, and says who holds it", arguments: ["delete", "wal"])
+  func busy(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let holder = Process()
+    let input = Pipe()
+    let output = Pipe()
+    holder.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    holder.arguments = [
+      "python3", "-c",
+      """
+      import sqlite3, sys
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("BEGIN IMMEDIATE")
+      print("holding", flush=True)
+      sys.stdin.read()
+      """, fixture.store,
+    ]
+    holder.standardInput = input
+    holder.standardOutput = output
+    try holder.run()
+    _ = output.fileHandleForReading.availableData
+    let (report, _) = try fixture.migrate(request: fixture.request(busyTimeout: 0.05))
+    #expect(report.result == .busy)
+    #expect(report.error?.code == .busyStore)
+    #expect(report.error?.cause.contains("\(holder.processIdentifier) (python") == true)
+    #expect(fixture.state().instar == nil)
+    try input.fileHandleForWriting.close()
+    holder.waitUntilExit()
+    #expect(try fixture.version() == Schema.Version(1, 0, 0))
+    let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
+    #expect(again.result == .migrated)
+  }
+
+  @Test("a file that takes the store's name during the run is not written", arguments: ["delete", "wal"])
+  func exchangedFile(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let store = fixture.store
+    let intruder = try #require(FileManager.default.contents(atPath: store))
+    let host = SQLHost(tamper: { _ in
+      try FileManager.default.moveItem(atPath: store, toPath: store + ".old")
+      try intruder.write(to: URL(fileURLWithPath: store))
+    })
+    let (report, _) = try fixture.migrate(host)
+    #expect(report.error?.code == .storeChanged)
+    #expect(FileManager.default.contents(atPath: store) == intruder)
+  }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import GRDB
+import InstarKeeper
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@Suite("Recovering a run that was cut off")
+struct RecoveryTests {
+  private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    return conversation.events.last
+  }
+
+  private func record(_ fixture: KeeperFixture, _ phase: Phase) -> PhaseRecord {
+    var record = PhaseRecord(run: "cut-off", store: fixture.store, phase: phase, startedAt: 0)
+    record.from = KeeperFixture.first.version
+    record.to = KeeperFixture.second.version
+    return record
+  }
+
+  /// Leaves the files of a run whose keeper is dead.
+  private func leaveRun(_ fixture: KeeperFixture, backup: Bool) throws {
+    let instar = fixture.folder + "/.instar"
+    try FileManager.default.createDirectory(
+      atPath: instar + "/run-cut-off/clone", withIntermediateDirectories: true)
+    try FileManager.default.copyItem(
+      atPath: fixture.store, toPath: instar + "/run-cut-off/clone/Notes.store")
+    if backup {
+      try FileManager.default.copyItem(
+        atPath: fixture.store, toPath: instar + "/Notes.store.cut-off.backup")
+    }
+  }
+
+  @Test("a run that had not written is cleared away", arguments: Phase.allCases)
+  func clearsAway(phase: Phase) throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    try leaveRun(fixture, backup: true)
+    let event = try recover(record(fixture, phase))
+    guard case .recovered(let report) = event else {
+      Issue.record("\(String(describing: event))")
+      return
+    }
+    #expect(report.outcome == .clearedAway)
+    #expect(report.version == Schema.Version(1, 0, 0))
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+    let (again, _) = try fixture.migrate()
+    #expect(again.result == .migrated)
+  }
+
+  @Test("a run that had written is finished, and its backup kept")
+  func finishes() throws {
+    let fixture = try KeeperFixture()
+    let (report, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    #expect(report.result == .migrated)
+    let event = try recover(record(fixture, .writingBack))
+    guard case .recovered(let recovery) = event else {
+      Issue.record("\(String(describing: event))")
+      return
+    }
+    #expect(recovery.outcome == .finished)
+    #expect(recovery.version == Schema.Version(2, 0, 0))
+    #expect(recovery.backup == report.backup)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+  }
+
+  @Test("a write-back that was killed half-way is undone by SQLite")
+  func killedWriteBack() throws {
+    let fixture = try KeeperFixture(rows: 3000)
+    try leaveRun(fixture, backup: true)
+    // Another process writes the store over, as a write-back does, and is killed before it commits.
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [
+      "python3", "-c",
+      """
+      import sqlite3, sys, os, signal
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("PRAGMA cache_size=5")
+      c.execute("BEGIN EXCLUSIVE")
+      c.execute("UPDATE ZNOTE SET ZTITLE = 'half'")
+      c.execute("DELETE FROM Z_PRIMARYKEY")
+      os.kill(os.getpid(), signal.SIGKILL)
+      """, fixture.store,
+    ]
+    process.standardOutput = output
+    try process.run()
+    process.waitUntilExit()
+    #expect(FileManager.default.fileExists(atPath: fixture.store + "-journal"))
+    let event = try recover(record(fixture, .writingBack))
+    guard case .recovered(let report) = event else {
+      Issue.record("\(String(describing: event))")
+      return
+    }
+    #expect(report.outcome == .clearedAway)
+    #expect(fixture.state().instar == nil)
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZTITLE = 'half'") == 0)
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM Z_PRIMARYKEY") == 2)
+  }
+
+  @Test("the backup of a damaged store is kept and named")
+  func damagedStore() throws {
+    let fixture = try KeeperFixture(rows: 3000)
+    try leaveRun(fixture, backup: true)
+    var bytes = try #require(FileManager.default.contents(atPath: fixture.store))
+    let half = bytes.count / 2 / 4096 * 4096
+    for index in half..<(half + 4096) { bytes[index] = 0x5A }
+    try bytes.write(to: URL(fileURLWithPath: fixture.store))
+    let event = try recover(record(fixture, .writingBack))
+    guard case .failed(let error) = event else {
+      Issue.record("\(String(describing: event))")
+      return
+    }
+    #expect(error.code == .corruptStore)
+    #expect(error.state?.contains("Notes.store.cut-off.backup") == true)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+  }
+
+  @Test("a store that is gone is reported, and its backup stays")
+  func missingStore() throws {
+    let fixture = try KeeperFixture()
+    try leaveRun(fixture, backup: true)
+    try FileManager.default.removeItem(atPath: fixture.store)
+    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .storeMissing)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+  }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import InstarKeeper
+import InstarSchema
+import InstarWire
+import Testing
+
+@Suite("The conversation with a worker")
+struct WorkerProcessTests {
+  /// A worker whose behaviour after the request is a Python script.
+  private func worker(_ script: String, in fixture: KeeperFixture) throws -> WorkerProcess {
+    let path = fixture.folder + "/worker"
+    let source = """
+      #!/usr/bin/env python3
+      import os, sys, socket, json, time, signal, threading
+      channel = socket.socket(fileno=3)
+      def send(event): channel.sendall((json.dumps(event) + "\\n").encode())
+      send({"ready": {}})
+      request = json.loads(channel.makefile().readline())
+      def stage(): return {"from": "1.0.0", "to": "2.0.0", "kind": "lightweight"}
+      def started(): send({"stageStarted": {"index": 0, "count": 1, "stage": stage()}})
+      def finished(): send({"stageFinished": {"index": 0, "count": 1, "stage": stage(), "durationMicroseconds": 1}})
+      def change():
+          import sqlite3
+          c = sqlite3.connect(request["migrate"]["clone"])
+          c.execute("ALTER TABLE ZNOTE ADD COLUMN ZPINNED INTEGER"); c.commit(); c.close()
+      \(script)
+      """
+    try Data(source.utf8).write(to: URL(fileURLWithPath: path))
+    #expect(chmod(path, 0o755) == 0)
+    return WorkerProcess(worker: path, library: "/nowhere/libInstar.so")
+  }
+
+  /// Describes with SQL's manifest, migrates with the worker.
+  private struct Mixed: PluginHost {
+    let worker: WorkerProcess
+    func describe(plugin: String) throws(InstarError) -> PluginManifest {
+      try SQLHost().describe(plugin: plugin)
+    }
+    func plan(
+      _ plan: String, from version: Schema.Version, plugin: String
+    ) throws(InstarError) -> MigrationPlan {
+      try SQLHost().plan(plan, from: version, plugin: plugin)
+    }
+    func migrate(
+      _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+    ) throws(InstarError) {
+      try worker.migrate(work, onEvent: onEvent)
+    }
+  }
+
+  private func run(_ script: String, limit: Double = 30) throws -> (RunReport, ScriptedConversation) {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let host = Mixed(worker: try worker(script, in: fixture))
+    var request = fixture.request()
+    request.stageTimeLimitSeconds = limit
+    let conversation = ScriptedConversation([.migrate(request)])
+    try Keeper(conversation: conversation, host: host).serve()
+    let report = try #require(conversation.reports.first)
+    if report.result == .migrated {
+      #expect(try fixture.version() == Schema.Version(2, 0, 0))
+    } else {
+      #expect(fixture.state().bytes == before.bytes)
+      #expect(fixture.state().instar == nil)
+    }
+    return (report, conversation)
+  }
+
+  @Test("a worker that does its work is believed by its clone")
+  func good() throws {
+    let (report, conversation) = try run(
+      "started(); change(); print('hello'); sys.stdout.flush(); finished(); send({'migrated': {}})")
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    let output = conversation.events.compactMap {
+      if case .run(let event) = $0, event.step == .output { event.text } else { nil }
+    }
+    #expect(output.joined().contains("hello"))
+  }
+
+  @Test("a worker that leaves threads behind, or writes on after its word, does not matter")
+  func writesOn() throws {
+    let (report, _) = try run(
+      """
+      import sqlite3
+      threading.Thread(target=lambda: time.sleep(600)).start()
+      started(); change(); finished(); send({'migrated': {}})
+      c = sqlite3.connect(request["migrate"]["clone"], isolation_level=None)
+      while True:
+          c.execute("UPDATE ZNOTE SET ZPINNED = 1")
+      """)
+    // It may have been killed in the middle of a transaction: then the clone is refused.
+    #expect(
+      report.result == .migrated || report.error?.code == .verificationFailed,
+      "\(String(describing: report.error))")
+  }
+
+  static let endings: [(String, InstarError.Code)] = [
+    ("started(); os.kill(os.getpid(), signal.SIGILL)", .workerDied),
+    ("started(); os._exit(0)", .workerExited),
+    ("started(); channel.sendall(b'rubbish\\n'); time.sleep(60)", .protocolViolation),
+    ("started(); started(); time.sleep(60)", .protocolViolation),
+    ("finished(); time.sleep(60)", .protocolViolation),
+    ("send({'migrated': {}})", .protocolViolation),
+    ("started(); time.sleep(60)", .timeLimit),
+    ("started()\nwhile True: send({'sql': {'_0': 'SELECT 1'}})", .timeLimit),
+    ("started()\nwhile True: os.write(1, b'x' * 65536)", .outputLimit),
+    (
+      "send({'failed': {'_0': {'code': 'I301', 'what': 'stage', 'cause': 'it threw'}}})",
+      .stageFailed
+    ),
+  ]
+
+  @Test("a worker that ends badly is survived and reported", arguments: endings)
+  func badEnding(script: String, code: InstarError.Code) throws {
+    let (report, _) = try run(script, limit: code == .timeLimit ? 0.5 : 30)
+    #expect(report.result == .failed)
+    #expect(report.error?.code == code, "\(String(describing: report.error))")
+    if code == .workerDied { #expect(report.error?.cause.contains("SIGILL") == true) }
+  }
+
+  @Test("a worker that cannot be started is reported")
+  func missing() throws {
+    let host = WorkerProcess(worker: "/nowhere/worker", library: "/nowhere/libInstar.so")
+    #expect(throws: InstarError.self) { try host.describe(plugin: "/nowhere/x.so") }
+  }
+}

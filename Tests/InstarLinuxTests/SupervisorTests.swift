@@ -1,0 +1,395 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+import Synchronization
+import Testing
+
+/// The supervisor's side of the conversation, with a keeper that plays a part: it dies, stalls or answers where the test
+/// wants it to. Whole runs with the real keeper are in EndToEndTests.
+@Suite("Supervisor and state folder")
+struct SupervisorTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+  let run = RunIdentifier.make()
+  let store = "/srv/app/a.store"
+
+  init() throws {
+    folder = try TemporaryFolder()
+    state = try StateFolder(path: folder.file("state"))
+  }
+
+  // MARK: - The part
+
+  /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say` answers, `log` writes to the file
+  /// `log`, and `listen` waits for the next request.
+  func supervisor(_ cases: String) throws -> Supervisor {
+    let script = """
+      #!/bin/bash
+      say() { printf '%s' "$1" >&3; }
+      log() { printf '%s\\n' "$1" >> '\(folder.file("log"))'; }
+      listen() { IFS= read -r request <&3; }
+      log "started $$"
+      while listen; do
+        case $request in
+        \(cases)
+        esac
+      done
+      log "ended"
+      """
+    let keeper = try folder.write(script, to: "keeper", mode: 0o700)
+    let installation = Installation(
+      keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
+      macroExecutable: "/x")
+    return Supervisor(installation: installation, stateFolder: state)
+  }
+
+  func say(_ event: KeeperEvent) throws -> String {
+    "say '\(String(decoding: try WireCoder.line(event), as: UTF8.self))'"
+  }
+
+  func phase(_ phase: Phase) -> PhaseRecord {
+    var record = PhaseRecord(run: run, store: store, phase: phase, startedAt: 1000)
+    record.from = Schema.Version(1, 0, 0)
+    record.to = Schema.Version(2, 0, 0)
+    if phase == .writingBack { record.backup = "/srv/app/.instar/backup" }
+    return record
+  }
+
+  func recovered(_ outcome: RecoveryReport.Outcome) throws -> String {
+    try say(.recovered(RecoveryReport(run: run, store: store, outcome: outcome)))
+  }
+
+  var request: MigrationRequest { MigrationRequest(run: run, store: store, plugins: ["/p.so"]) }
+
+  func log() throws -> [String] {
+    try folder.text(of: "log").split(separator: "\n").map(String.init)
+  }
+
+  func waitFor(log line: String) async throws {
+    let limit = soon()
+    while (try? log().contains(line)) != true {
+      guard ContinuousClock.now < limit else { throw CancellationError() }
+      try await Task.sleep(for: .milliseconds(2))
+    }
+  }
+
+  // MARK: - Runs
+
+  @Test("each phase is on disk before the keeper goes on, and the run in the ledger before its phase is removed")
+  func phases() async throws {
+    let file = "\(state.path)/phases/\(run).json"
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*)
+        \(try say(.run(RunEvent(run: run, store: store, step: .started))))
+        \(try say(.ask(phase(.cloning))))
+        listen; log "$request $(cat '\(file)')"
+        \(try say(.ask(phase(.writingBack))))
+        listen; log "$request $(cat '\(file)')"
+        \(try say(.finished(RunReport(run: run, store: store, result: .migrated, startedAt: 1000)))) ;;
+      """)
+    let events = Mutex<[RunEvent]>([])
+    let report = try await supervisor.migrate(request) { event in events.withLock { $0.append(event) } }
+    #expect(report.result == .migrated)
+    #expect(events.withLock { $0.map(\.step) } == [.started])
+    let log = try log()
+    #expect(log.count == 3)
+    #expect(log[1].hasPrefix(#"{"proceed":{}}"#) && log[1].contains(#""phase":"cloning""#))
+    #expect(log[2].hasPrefix(#"{"proceed":{}}"#) && log[2].contains(#""phase":"writingBack""#))
+    #expect(try state.history().reports == [report])
+    #expect(try state.openPhases().records == [])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+  }
+
+  @Test("a store that was current is not noted in the ledger")
+  func current() async throws {
+    let report = RunReport(run: run, store: store, result: .current, startedAt: 1000)
+    let supervisor = try supervisor("*) \(try say(.finished(report))) ;;")
+    #expect(try await supervisor.migrate(request) { _ in } == report)
+    #expect(try state.history().reports == [])
+  }
+
+  @Test("a keeper that dies while it clones: another clears away, and the report says how it died and what it wrote")
+  func diesCloning() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; echo "last words" >&2; kill -SEGV $$ ;;
+      *'"recover"'*) log recovering; \(try recovered(.clearedAway)) ;;
+      """)
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .keeperDied)
+    #expect(report.error?.cause == "it was killed by SIGSEGV; it wrote:\nlast words")
+    #expect(report.error?.state == "unchanged")
+    #expect(report.error?.store == store)
+    #expect(report.from == Schema.Version(1, 0, 0))
+    #expect(try log().contains("recovering"))
+    #expect(try state.history().reports == [report])
+    #expect(try state.openPhases().records == [])
+  }
+
+  @Test("a keeper that dies in the write-back, and had written: the run is migrated, with a note")
+  func diesWritingBack() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
+        \(try say(.ask(phase(.writingBack)))); listen; kill -KILL $$ ;;
+      *'"recover"'*) \(try recovered(.finished)) ;;
+      """)
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .migrated)
+    #expect(report.error == nil)
+    #expect(report.backup == "/srv/app/.instar/backup")
+    #expect(report.notes.count == 1)
+    #expect(try state.openPhases().records == [])
+  }
+
+  @Test("a run that cannot be recovered stays, and is recovered and noted once at the next start")
+  func laterRecovery() async throws {
+    let keeper = """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
+      *'"recover"'*) exit 3 ;;
+      """
+    let report = try await supervisor(keeper).migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.cause.contains("it exited with status 3") == true)
+    #expect(report.error?.state?.hasPrefix("unchanged") == true)
+    #expect(try state.openPhases().records == [phase(.cloning)])
+    #expect(try state.history().reports == [])
+
+    let next = try supervisor("*'\"recover\"'*) \(try recovered(.clearedAway)) ;;")
+    let reports = Mutex<[RecoveryReport]>([])
+    try await next.recoverAll { report in
+      reports.withLock { $0.append(report) }
+    } onError: {
+      Issue.record($0)
+    }
+    #expect(reports.withLock { $0.map(\.outcome) } == [.clearedAway])
+    #expect(try state.openPhases().records == [])
+    let noted = try state.history().reports
+    #expect(noted.map(\.result) == [.failed])
+    #expect(noted.first?.error?.code == .interrupted)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+  }
+
+  @Test("where the phase cannot be brought to disk the keeper is told to refrain")
+  func fullDisk() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) rm -rf '\(state.path)/phases'; \(try say(.ask(phase(.cloning)))); listen; log "$request"
+        \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000)))) ;;
+      """)
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(try log().contains(#"{"refrain":{}}"#))
+    #expect(report.error?.code == .stateFolderFailed)
+    #expect(report.error?.state == "unchanged")
+  }
+
+  @Test("a canceled run ends once the keeper has cleared away, and is interrupted with the store unchanged")
+  func cancel() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
+      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      """)
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: "cloning")
+    supervisor.cancel(run: run)
+    let report = try await running
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .interrupted)
+    #expect(report.error?.state == "unchanged")
+    #expect(try log().contains("ended"))
+    #expect(try state.openPhases().records == [])
+  }
+
+  @Test("canceling a task ends its run")
+  func canceledTask() async throws {
+    let supervisor = try supervisor("*'\"migrate\"'*) log working ;;")
+    let request = request
+    let running = Task { try await supervisor.migrate(request) { _ in } }
+    try await waitFor(log: "working")
+    running.cancel()
+    #expect(try await running.value.error?.code == .interrupted)
+  }
+
+  @Test("a run that writes back is not canceled")
+  func cancelTooLate() async throws {
+    let report = RunReport(run: run, store: store, result: .migrated, startedAt: 1000)
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
+        \(try say(.ask(phase(.writingBack)))); listen; log writing
+        until [ -e '\(folder.file("canceled"))' ]; do sleep 0.01; done
+        \(try say(.finished(report))) ;;
+      """)
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: "writing")
+    supervisor.cancel()
+    try folder.write("", to: "canceled")
+    #expect(try await running == report)
+  }
+
+  @Test("the runs of a supervisor that lives are left alone by the recovery of another")
+  func living() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
+      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      """)
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: "cloning")
+    let other = Supervisor(
+      installation: supervisor.installation, stateFolder: try StateFolder(path: state.path))
+    try await other.recoverAll { Issue.record("recovered \($0.run)") } onError: { Issue.record($0) }
+    #expect(try state.openPhases().records == [phase(.cloning)])
+    let again = await Task { try await other.migrate(request) { _ in } }.result
+    #expect(throws: InstarError.self) { try again.get() }
+    supervisor.cancel()
+    _ = try await running
+  }
+
+  @Test("an answer that does not belong to the request ends the run, not the supervisor", arguments: [
+    KeeperEvent.done, .ask(PhaseRecord(run: "other", store: "/other", phase: .cloning, startedAt: 0)),
+  ])
+  func strangeAnswers(event: KeeperEvent) async throws {
+    let supervisor = try supervisor(
+      "*) \(try say(event)); listen; log \"$request\"; say '{garbage}\n' ;;")
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .protocolViolation)
+    #expect(try state.openPhases().records == [])
+  }
+
+  // MARK: - Other verbs
+
+  @Test("a keeper that dies over one store is replaced, and the others have their reports")
+  func batch() async throws {
+    func probed(_ store: String) throws -> String {
+      try say(.probed(ProbeReport(store: store, format: .plain, state: .current)))
+    }
+    let supervisor = try supervisor(
+      """
+      *'"a","b","c"'*) \(try probed("a")); exit 9 ;;
+      *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
+      """)
+    let reports = Mutex<[ProbeReport]>([])
+    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], countsRows: false) { report in
+      reports.withLock { $0.append(report) }
+    }
+    let seen = reports.withLock { $0 }
+    #expect(seen.map(\.store) == ["a", "b", "c"])
+    #expect(seen.map(\.state) == [.current, .unknown, .current])
+    #expect(seen[1].reason?.contains("exited with status 9") == true)
+  }
+
+  @Test("a keeper that never works is an error, not a report for each of many stores")
+  func broken() async throws {
+    let supervisor = try supervisor("*) exit 9 ;;")
+    let result = await Task {
+      try await supervisor.probe(
+        stores: (0..<1000).map(String.init), plugins: [], countsRows: false) { _ in }
+    }.result
+    #expect(throws: InstarError.self) { try result.get() }
+    #expect(try log().count == 3)
+  }
+
+  @Test("plugins are described in order, with an error for the one that fails")
+  func describe() async throws {
+    let failure = InstarError(.notAPlugin, "cannot use 'b.so' as a plugin", cause: "it is text")
+    let supervisor = try supervisor(
+      "*) \(try say(.described(plugin: "a.so", PluginManifest(plans: [])))); \(try say(.failed(failure))) ;;")
+    let descriptions = try await supervisor.describe(plugins: ["a.so", "b.so"])
+    #expect(descriptions.map(\.plugin) == ["a.so", "b.so"])
+    #expect(try descriptions[0].result.get() == PluginManifest(plans: []))
+    #expect(throws: failure) { try descriptions[1].result.get() }
+  }
+
+  @Test("one keeper answers one request after the other")
+  func reuse() async throws {
+    let supervisor = try supervisor("*) \(try say(.done)) ;;")
+    let described = try self.supervisor("*) \(try say(.described(plugin: "a", PluginManifest(plans: [])))) ;;")
+    for _ in 0..<3 { _ = try await described.describe(plugins: ["a"]) }
+    #expect(try log().count == 1)
+    _ = supervisor
+  }
+
+  @Test("a keeper that is missing is an error with its path")
+  func missing() async throws {
+    let supervisor = try supervisor("*) ;;")
+    #expect(unlink(supervisor.installation.keeper) == 0)
+    let result = await Task { try await supervisor.migrate(request) { _ in } }.result
+    let error = try instarError { _ = try result.get() }
+    #expect(error.code == .incompleteInstallation)
+    #expect(error.what.contains(supervisor.installation.keeper))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+  }
+
+  // MARK: - The state folder
+
+  @Test("the state folder is its owner's only")
+  func mode() throws {
+    for name in ["", "/phases", "/ledger"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: state.path + name)
+      #expect(attributes[.posixPermissions] as? Int == 0o700)
+    }
+    #expect(chmod(state.path, 0o777) == 0)
+    #expect(try instarError { _ = try StateFolder(path: state.path) }.code == .stateFolderFailed)
+  }
+
+  @Test("an unreadable phase record is told and skipped")
+  func unreadable() throws {
+    try state.record(phase(.cloning))
+    try folder.write("{\"run\":", to: "state/phases/cut.json")
+    try Data(contentsOf: URL(fileURLWithPath: "\(state.path)/phases/\(run).json"))
+      .write(to: URL(fileURLWithPath: "\(state.path)/phases/copy.json"))
+    let (records, unreadable) = try state.openPhases()
+    #expect(records == [phase(.cloning)])
+    #expect(unreadable.count == 2)
+    #expect(unreadable.allSatisfy { $0.code == .stateFolderFailed })
+  }
+
+  @Test("a run's name cannot lead out of the state folder")
+  func runName() throws {
+    for name in ["../escape", "", ".hidden", "a/b", "a b", String(repeating: "a", count: 101)] {
+      let record = PhaseRecord(run: name, store: store, phase: .cloning, startedAt: 0)
+      #expect(try instarError { try state.record(record) }.code == .stateFolderFailed)
+    }
+  }
+
+  @Test("the history of a store is in the order of its runs, without lines that a crash cut off")
+  func history() throws {
+    let reports = ["a", "b", "a"].enumerated().map { index, store in
+      RunReport(run: "\(index)", store: store, result: .migrated, startedAt: Double(index))
+    }
+    try state.append(reports[0])
+    let handle = try #require(FileHandle(forWritingAtPath: state.path + "/ledger/ledger.jsonl"))
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data(#"{"run":"cut"#.utf8))
+    try handle.close()
+    try state.append(reports[1])
+    try state.append(reports[2])
+    let all = try state.history()
+    #expect(all.reports == reports)
+    #expect(all.unreadableLines == 1)
+    #expect(try state.history(store: "a").reports == [reports[0], reports[2]])
+  }
+
+  @Test("one daemon has the state folder")
+  func daemonLock() throws {
+    let lock = try #require(try state.tryLock())
+    #expect(try StateFolder(path: state.path).tryLock() == nil)
+    lock.release()
+    #expect(try state.tryLock() != nil)
+  }
+
+  @Test("names of runs sort by time and are all different")
+  func names() {
+    let names = (0..<100).map { _ in RunIdentifier.make() }
+    #expect(Set(names).count == 100)
+    #expect(names.allSatisfy { $0.wholeMatch(of: /\d{8}T\d{6}Z-[0-9a-f]{6}/) != nil })
+  }
+}
