@@ -1,24 +1,26 @@
 /* What a worker gives up before it loads a plugin, and in which order.
  *
- * A plugin is code that somebody else wrote; its constructors run the moment it is loaded. It gets a private copy of
- * a store and may do with it what it likes. It must not reach the store itself, other files, the network or other
- * processes, and nothing that it starts may outlive the worker: the keeper kills the worker and then relies on the
- * clone not changing any more.
+ * A plugin is code that somebody else wrote; its constructors run the moment it is loaded. It
+ * gets a private copy of a store and may do with it what it likes. It must not reach the store
+ * itself, other files, the network or other processes, and nothing that it starts may outlive
+ * the worker: the keeper kills the worker and then relies on the clone not changing any more.
  *
  *   1. the worker dies with its keeper (PR_SET_PDEATHSIG)
  *   2. no descriptor beyond 0-3 is open
- *   3. resource limits, no_new_privs
+ *   3. resource limits, no_new_privs, no capabilities but those to open files
  *   4. Landlock: which files can be opened and how
- *   5. seccomp: what Landlock does not cover: no process, no socket, no signal to others, and no change of mode, owner,
- *      times or attributes of files (Landlock lets those through)
+ *   5. seccomp, for what Landlock does not cover: no process, no socket, no signal to others, and no
+ *      change of mode, owner, times or attributes of files
  *
- * Landlock and seccomp cover a thread and what it starts. That is why there must be no second thread yet. */
+ * Landlock and seccomp cover a thread and what it starts. That is why there must be no second
+ * thread yet. */
 #define _GNU_SOURCE
 #include "CInstar.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -52,8 +54,8 @@ describe(char *problem, size_t size, const char *format, ...)
 
 /* ---- Landlock ----
  *
- * The numbers are those of <linux/landlock.h>; they are written out because the header of Debian 12 ends at ABI 2,
- * and the kernel that runs decides what is there. */
+ * The numbers are those of <linux/landlock.h>; they are written out because the header of Debian
+ * 12 ends at ABI 2, and the kernel that runs decides what is there. */
 
 #define FS_EXECUTE (1ULL << 0)
 #define FS_WRITE_FILE (1ULL << 1)
@@ -134,16 +136,30 @@ static enum instar_confinement_result restrict_files(
   }
 
   /* No symbolic links, FIFOs, sockets or devices: a clone folder has no use for them. */
-  const uint64_t write = handled & (FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE
-                                    | FS_MAKE_DIR | FS_MAKE_REG | FS_REFER | FS_TRUNCATE);
+  const uint64_t write =
+    handled & (FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_MAKE_DIR | FS_MAKE_REG
+               | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_REFER);
   if (confinement->clone_folder && allow_below(ruleset, confinement->clone_folder, write) < 0) {
-    describe(problem, size, "cannot open the clone folder '%s' to it: %s", confinement->clone_folder, strerror(errno));
+    describe(
+      problem, size, "cannot open the clone folder '%s' to it: %s", confinement->clone_folder,
+      strerror(errno));
+    close(ruleset);
+    return INSTAR_CONFINEMENT_FAILED;
+  }
+  /* libdispatch reads /proc/TID/stat of its threads, and traps where it cannot; the C library
+   * reads /proc/self/maps. Which folders those are is not known yet, so it is all of /proc:
+   * files by their name, without listing it, and never for writing. What is private to other
+   * processes there (memory, environment, files) the kernel keeps from a process under Landlock;
+   * what is the kernel's own needs capabilities that are given up. */
+  if (allow_below(ruleset, "/proc", FS_READ_FILE) < 0 && errno != ENOENT) {
+    describe(problem, size, "cannot open /proc to it: %s", strerror(errno));
     close(ruleset);
     return INSTAR_CONFINEMENT_FAILED;
   }
   for (size_t i = 0; i < confinement->readable_count; i++) {
     const char *path = confinement->readable[i];
-    if (allow_below(ruleset, path, FS_READ_FILE | FS_READ_DIR | FS_EXECUTE) < 0 && errno != ENOENT) {
+    if (allow_below(ruleset, path, FS_READ_FILE | FS_READ_DIR | FS_EXECUTE) < 0
+        && errno != ENOENT) {
       describe(problem, size, "cannot open '%s' to it: %s", path, strerror(errno));
       close(ruleset);
       return INSTAR_CONFINEMENT_FAILED;
@@ -165,22 +181,26 @@ static enum instar_confinement_result restrict_files(
 #define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-/* The low half of an argument; both architectures are little-endian. Every argument looked at is an int, or has
- * all its meaning in the low half. */
+/* The low half of an argument; both architectures are little-endian. Every argument looked at is
+ * an int, or has all its meaning in the low half. */
 #define LOAD_ARGUMENT(number) LOAD(args[number])
-#define WHEN_EQUAL(value, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (then), (otherwise))
-#define WHEN_ANY_BIT(bits, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (then), (otherwise))
+/* `then` and `otherwise` are how many instructions to leave out. */
+#define WHEN_EQUAL(value, then, otherwise) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (then), (otherwise))
+#define WHEN_ANY_BIT(bits, then, otherwise) \
+  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (then), (otherwise))
 #define DENY(call) WHEN_EQUAL((call), 0, 1), REFUSE(EPERM)
 #define ANSWER(call, error) WHEN_EQUAL((call), 0, 1), REFUSE(error)
 
-/* A system call is for the calling process only: 0 where `self` says so, or its own number. */
+/* Allowed for the calling process only, which its first argument names by its number, or by 0. */
 #define OWN_PROCESS_ONLY(call, own) \
   WHEN_EQUAL((call), 0, 4), LOAD_ARGUMENT(0), WHEN_EQUAL((own), 0, 1), ALLOW, REFUSE(EPERM)
 #define OWN_PROCESS_OR_ZERO(call, own) \
-  WHEN_EQUAL((call), 0, 5), LOAD_ARGUMENT(0), WHEN_EQUAL(0, 1, 0), WHEN_EQUAL((own), 0, 1), ALLOW, REFUSE(EPERM)
+  WHEN_EQUAL((call), 0, 5), LOAD_ARGUMENT(0), WHEN_EQUAL(0, 1, 0), WHEN_EQUAL((own), 0, 1), ALLOW, \
+    REFUSE(EPERM)
 
-/* The last system call whose meaning was looked at for this list; what came later is answered as unknown. Also keeps
- * out the x32 calls of x86_64, whose numbers begin at 2^30. */
+/* The last system call whose meaning was looked at for this list; what came later is answered as
+ * unknown. Also keeps out the x32 calls of x86_64, whose numbers begin at 2^30. */
 #define LAST_CALL_LOOKED_AT 451
 
 static int install_filter(void)
@@ -194,7 +214,8 @@ static int install_filter(void)
     BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST_CALL_LOOKED_AT, 0, 1),
     REFUSE(ENOSYS),
 
-    /* Threads yes, processes no. Without clone3, whose arguments a filter cannot see, the C library uses clone. */
+    /* Threads yes, processes no. Without clone3, whose arguments a filter cannot see, the C
+     * library uses clone. */
     WHEN_EQUAL(__NR_clone, 0, 4),
     LOAD_ARGUMENT(0),
     WHEN_ANY_BIT(CLONE_THREAD, 0, 1),
@@ -246,7 +267,14 @@ static int install_filter(void)
     OWN_PROCESS_OR_ZERO(__NR_sched_setscheduler, own),
     OWN_PROCESS_OR_ZERO(__NR_sched_setparam, own),
     OWN_PROCESS_OR_ZERO(__NR_sched_setattr, own),
-    DENY(__NR_setpriority),
+    /* libdispatch sets the priority of each of its threads: of the calling one only. */
+    WHEN_EQUAL(__NR_setpriority, 0, 6),
+    LOAD_ARGUMENT(0),
+    WHEN_EQUAL(PRIO_PROCESS, 0, 3),
+    LOAD_ARGUMENT(1),
+    WHEN_EQUAL(0, 0, 1),
+    ALLOW,
+    REFUSE(EPERM),
     DENY(__NR_ioprio_set),
 
     /* Other processes' memory and descriptors. */
@@ -274,8 +302,8 @@ static int install_filter(void)
     DENY(__NR_mq_open),
     DENY(__NR_mq_unlink),
 
-    /* What Landlock lets through: mode, owner, times and attributes of files; handles; and truncation, which it
-     * knows only from ABI 3 on. */
+    /* What Landlock lets through: mode, owner, times and attributes of files; handles; and
+     * truncation, which it knows only from ABI 3 on. */
 #ifdef __NR_chmod
     DENY(__NR_chmod),
     DENY(__NR_chown),
@@ -387,6 +415,23 @@ static int install_filter(void)
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
+/* ---- capabilities ---- */
+
+/* Of what makes root root, keeps the reading and writing of other people's files, within
+ * Landlock's bounds: a keeper that runs as root works on stores and plugins of others. */
+static int drop_capabilities(void)
+{
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[2];
+  if (syscall(SYS_capget, &header, sets) < 0) return -1;
+  const uint32_t kept = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_FOWNER;
+  sets[0].effective &= kept;
+  sets[0].permitted &= kept;
+  sets[0].inheritable = 0;
+  sets[1].effective = sets[1].permitted = sets[1].inheritable = 0;
+  return (int)syscall(SYS_capset, &header, sets);
+}
+
 /* ---- all of it ---- */
 
 static int limit(int resource, rlim_t value)
@@ -403,12 +448,14 @@ enum instar_confinement_result instar_confine(
 {
   /* unshare(2): CLONE_THREAD has no effect in a process of one thread, and fails in any other. */
   if (unshare(CLONE_THREAD) < 0) {
-    describe(problem, size, "a thread was started before the confinement; it would not be confined");
+    describe(
+      problem, size, "a thread was started before the confinement; it would not be confined");
     return INSTAR_CONFINEMENT_FAILED;
   }
   const int abi = landlock_abi();
   if (abi < 1 && !confinement->allow_unconfined) {
-    describe(problem, size, "the kernel has no Landlock, or it is switched off (%s)", strerror(errno));
+    describe(
+      problem, size, "the kernel has no Landlock, or it is switched off (%s)", strerror(errno));
     return INSTAR_CONFINEMENT_UNAVAILABLE;
   }
 
@@ -426,12 +473,17 @@ enum instar_confinement_result instar_confine(
     return INSTAR_CONFINEMENT_FAILED;
   }
   if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_NOFILE, 256) < 0
-      || (confinement->file_size_limit_bytes > 0 && limit(RLIMIT_FSIZE, confinement->file_size_limit_bytes) < 0)) {
+      || (confinement->file_size_limit_bytes > 0
+          && limit(RLIMIT_FSIZE, confinement->file_size_limit_bytes) < 0)) {
     describe(problem, size, "setrlimit: %s", strerror(errno));
     return INSTAR_CONFINEMENT_FAILED;
   }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
     describe(problem, size, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
+    return INSTAR_CONFINEMENT_FAILED;
+  }
+  if (drop_capabilities() < 0) {
+    describe(problem, size, "capset: %s", strerror(errno));
     return INSTAR_CONFINEMENT_FAILED;
   }
   if (abi >= 1) {

@@ -13,15 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A copy of the descriptor above those that are about to be replaced: the pipe whose number happens to be 1 must
- * not be lost when 1 is replaced. */
+/* A copy of the descriptor above those that are about to be replaced: the pipe whose number
+ * happens to be 1 must not be lost when 1 is replaced. */
 static int moved_up(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 10); }
 
 int instar_spawn(
-  const char *executable, char *const arguments[], char *const environment[], int input, int output, int error,
-  int channel, pid_t *pid)
+  const char *executable, char *const arguments[], char *const environment[], int input, int output,
+  int error, int channel, pid_t *pid)
 {
-  /* A parent may have been started with SIGCHLD ignored; its children would then vanish without a status. */
+  /* A parent may have been started with SIGCHLD ignored; its children would then vanish without
+   * a status. */
   struct sigaction child;
   if (sigaction(SIGCHLD, NULL, &child) == 0 && child.sa_handler == SIG_IGN) {
     signal(SIGCHLD, SIG_DFL);

@@ -3,11 +3,13 @@ public import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Does everything that touches a store, and nothing that runs a plugin: the only writer of originals.
+/// Does everything that touches a store, and nothing that runs a plugin: the only writer of
+/// originals.
 ///
-/// A keeper answers the requests of one supervisor, one after the other, in order; it has no thread but the caller's.
-/// It keeps nothing between requests but the manifests of plugins. When the supervisor closes the conversation, a run that
-/// is going on is given up, its clone is removed, and `serve` returns.
+/// A keeper answers the requests of one supervisor, one after the other, in order; it has no thread
+/// but the caller's. It keeps nothing between requests but the manifests of plugins. When the
+/// supervisor closes the conversation, a run that is going on is given up, its clone is removed,
+/// and `serve` returns.
 public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
@@ -60,50 +62,44 @@ public final class Keeper {
   private func probe(
     _ stores: [String], plugins: [String], countsRows: Bool
   ) throws(InstarError) {
-    let plans = try usablePlans(of: plugins)
+    guard let plans = try plans(of: plugins) else { return }
     for store in stores {
-      let event: KeeperEvent
+      let report: ProbeReport
       do {
         let probe = try StoreProbe.read(store, countsRows: countsRows)
-        event = .probed(ProbeReport(probe, store: store, plans: plans))
+        report = ProbeReport(probe, store: store, plans: plans)
       } catch {
-        event = ProbeReport(error, store: store).map { .probed($0) } ?? .failed(error)
+        report = ProbeReport(error, store: store)
       }
-      try conversation.send(event)
+      try conversation.send(.probed(report))
     }
     try conversation.send(.done)
   }
 
-  /// A plugin that cannot be used is reported, and the others are used.
-  private func usablePlans(of plugins: [String]) throws(InstarError) -> [PluginCatalog.Plan] {
-    var plans: [PluginCatalog.Plan] = []
-    for plugin in plugins {
-      let failure: InstarError
-      do {
-        plans += try catalog.plans(of: [plugin])
-        continue
-      } catch {
-        failure = error
-      }
-      try conversation.send(.failed(failure))
+  /// The plans of plugins; `nil` where one cannot be used, which is then the answer to the request.
+  private func plans(of plugins: [String]) throws(InstarError) -> [PluginCatalog.Plan]? {
+    let failure: InstarError
+    do {
+      return try catalog.plans(of: plugins)
+    } catch {
+      failure = error
     }
-    return plans
+    try conversation.send(.failed(failure))
+    return nil
   }
 
   private func plan(
     _ stores: [String], plugins: [String], adopt: Schema.Version?
   ) throws(InstarError) {
-    let plans = try usablePlans(of: plugins)
+    guard let plans = try plans(of: plugins) else { return }
     for store in stores {
       let probe: StoreProbe
       do {
         probe = try StoreProbe.read(store)
       } catch {
-        if let report = ProbeReport(error, store: store) {
-          try conversation.send(.planned(PlanReport(store: store, probe: report, error: error)))
-        } else {
-          try conversation.send(.failed(error))
-        }
+        try conversation.send(
+          .planned(
+            PlanReport(store: store, probe: ProbeReport(error, store: store), error: error)))
         continue
       }
       var report = PlanReport(

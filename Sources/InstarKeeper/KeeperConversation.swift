@@ -11,7 +11,8 @@ public protocol KeeperConversation: AnyObject {
 }
 
 extension KeeperConversation {
-  /// Asks whether the run may enter a phase, and waits for the answer: after `.proceed` the phase is on disk.
+  /// Asks whether the run may enter a phase, and waits for the answer: after `.proceed` the phase
+  /// is on disk.
   ///
   /// - Throws: `interrupted` when the supervisor refrains, or is gone.
   func enter(_ record: PhaseRecord) throws(InstarError) {

@@ -9,18 +9,22 @@ internal import InstarWire
 ///
 /// A run goes through these states, in this order; an error in any of them ends it.
 ///
-/// 1. `inspecting`: the store is probed and matched, the way is worked out. Nothing is written anywhere.
+/// 1. `inspecting`: the store is probed and matched, the way is worked out. Nothing is written
+///    anywhere.
 /// 2. `cloning`: the store is locked; backup and clone are made in the run folder, and verified.
 /// 3. `working`: a worker brings the clone to the last version, and is gone.
-/// 4. `verifying`: the clone is verified, stamped and durable; the backup is durable in its final place.
+/// 4. `verifying`: the clone is verified, stamped and durable; the backup is durable in its final
+///    place.
 /// 5. `writingBack`: the store becomes what the clone is, in one transaction of SQLite.
 ///
 /// Invariants:
-/// - The supervisor has each of `cloning` and `writingBack` on disk before the run enters it, so that a cut-off run can be
-///   found and finished or cleared away (see `Recovery`).
-/// - Before `writingBack` not a byte of the store is written; an error leaves neither clone nor backup behind.
-/// - From the start of `cloning` to the end of `writingBack` nobody else writes the store; if somebody managed to
-///   (see `StoreLock`), what he wrote stays, and the run starts over from `cloning`.
+/// - The supervisor has each of `cloning` and `writingBack` on disk before the run enters it, so
+///   that a cut-off run can be found and finished or cleared away (see `Recovery`).
+/// - Before `writingBack` not a byte of the store is written; an error leaves neither clone nor
+///   backup behind.
+/// - From the start of `cloning` to the end of `writingBack` nobody else writes the store; if
+///   somebody managed to (see `StoreLock`), what he wrote stays, and the run starts over from
+///   `cloning`.
 /// - Nothing that a worker says or leaves decides anything but which error is reported.
 struct MigrationRun {
   let request: MigrationRequest
@@ -106,7 +110,8 @@ struct MigrationRun {
     }
   }
 
-  /// - Returns: `false` when another process wrote the store meanwhile: nothing was changed, start over.
+  /// - Returns: `false` when another process wrote the store meanwhile: nothing was changed, start
+  ///   over.
   private mutating func attemptRun(
     _ inspection: StoreInspection, layoutBefore: CoreDataLayout, layout: CoreDataLayout
   ) throws -> Bool {
@@ -210,7 +215,8 @@ struct MigrationRun {
     let source = try backup.inDatabase { db in
       guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
         throw InstarError(
-          .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store")
+          .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store"
+        )
       }
       try CloneVerification.quickCheck(db, of: "the store")
       return Source(
@@ -328,7 +334,9 @@ struct MigrationRun {
     for entity in path.last.entities {
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
-        let origin = path.origin(of: relationship, in: entity.name).map { "\(entity.name).\($0.name)" }
+        let origin = path.origin(of: relationship, in: entity.name).map {
+          "\(entity.name).\($0.name)"
+        }
         if let origin { continued.insert(origin) }
         // Both ends of a relationship hold the same links.
         guard let now = result.census.links[name], places.insert(now.place).inserted else {

@@ -17,7 +17,8 @@ struct StorePlace {
   var store: String { folder + "/" + name }
   var instarFolder: String { folder + "/.instar" }
 
-  /// - Parameter store: An absolute path without symbolic links in its folders, as `StoreFile.path` is.
+  /// - Parameter store: An absolute path without symbolic links in its folders, as `StoreFile.path`
+  ///   is.
   init(resolvedStore store: String) {
     let slash = store.lastIndex(of: "/") ?? store.startIndex
     folder = slash == store.startIndex ? "" : String(store[..<slash])
@@ -33,7 +34,8 @@ struct StorePlace {
     return "\(folder)/.\(base)_SUPPORT"
   }
 
-  /// A run's name becomes part of file names: letters, digits, `.`, `_` and `-` only, and no leading dot.
+  /// A run's name becomes part of file names: letters, digits, `.`, `_` and `-` only, and no
+  /// leading dot.
   static func requireSafe(run: String) throws(InstarError) {
     let isSafe = run.utf8.allSatisfy {
       switch $0 {

@@ -6,10 +6,12 @@ import Synchronization
 
 /// A program that this process has started, in a process group of its own.
 ///
-/// States: running → ended (its pidfd polls readable) → reaped (`termination` is known). Invariants:
-/// - a signal goes to the group only before the child is reaped: until then its number, and so the group's, cannot come to
-///   mean another process;
-/// - nothing of the group outlives the reaping: what is left of it is killed first;
+/// States: running → ended (its pidfd polls readable) → reaped (`termination` is known).
+/// Invariants:
+/// - a signal goes to the group only before the child is reaped: until then its number, and so the
+///   group's, cannot come to mean another process;
+/// - what is left of the group is sent SIGKILL before the child is reaped, so that nothing goes on
+///   without it;
 /// - a child that nobody waited for is killed and reaped when the last reference goes.
 public final class ChildProcess: Sendable {
   /// Where the child's standard output and standard error go.
@@ -18,8 +20,9 @@ public final class ChildProcess: Sendable {
     case inherit
     /// Nowhere.
     case null
-    /// To `capturedOutput`: the first and the last part, `limitBytes` in all. Reading never stops, so the child never waits for
-    /// it, and never holds more in memory. With `killsFlood` a child that writes more than the limit is killed.
+    /// To `capturedOutput`: the first and the last part, `limitBytes` in all. Reading never stops,
+    /// so the child never waits for it, and never holds more in memory. With `killsFlood` a child
+    /// that writes more than the limit is killed.
     case captured(limitBytes: Int, killsFlood: Bool = false)
   }
 
@@ -56,14 +59,16 @@ public final class ChildProcess: Sendable {
 
   /// Starts a program.
   ///
-  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor but 0–3 is open.
+  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor
+  /// but 0–3 is open.
   ///
   /// - Parameters:
   ///   - executable: A path; `PATH` is not searched.
   ///   - arguments: Without the program's name.
   ///   - environment: `nil` passes this process's on.
   ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
-  /// - Throws: `incompleteInstallation` where there is no such program, `internalError` where it cannot be started.
+  /// - Throws: `incompleteInstallation` where there is no such program, `internalError` where it
+  ///   cannot be started.
   public static func start(
     executable: String, arguments: [String], environment: [String: String]? = nil,
     channel: Int32? = nil, output: Output = .inherit
@@ -138,7 +143,9 @@ public final class ChildProcess: Sendable {
       if ready > 0 { return try reap() }
       if ready == 0, let deadline, deadline <= ContinuousClock.now { return nil }
       let reason = errno
-      if ready < 0, reason != EINTR { throw .systemFailure("cannot wait for process \(pid)", reason) }
+      if ready < 0, reason != EINTR {
+        throw .systemFailure("cannot wait for process \(pid)", reason)
+      }
     }
   }
 
@@ -161,7 +168,8 @@ public final class ChildProcess: Sendable {
     return (try? wait()) ?? .signaled(SIGKILL)
   }
 
-  /// What the child has written so far: the first and the last part of it. Complete once it was waited for. Empty unless captured.
+  /// What the child has written so far: the first and the last part of it. Complete once it was
+  /// waited for. Empty unless captured.
   public var capturedOutput: String { capture?.text ?? "" }
 
   /// The child has written more than the limit.
@@ -188,8 +196,9 @@ public final class ChildProcess: Sendable {
 
 /// The thread that starts every child, and never ends.
 ///
-/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the *thread* that started it for the parent
-/// (prctl(2), PR_SET_PDEATHSIG). Threads of a pool come and go; a worker started from one would die with it.
+/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the *thread* that
+/// started it for the parent (prctl(2), PR_SET_PDEATHSIG). Threads of a pool come and go; a worker
+/// started from one would die with it.
 private final class StartingThread: Sendable {
   static let shared = StartingThread()
 

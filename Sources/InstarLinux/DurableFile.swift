@@ -4,10 +4,12 @@ public import InstarSchema
 
 /// Files that survive a loss of power: when a call returns, what it did is on disk.
 public enum DurableFile {
-  /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds the old content or the new, whole.
+  /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds
+  /// the old content or the new, whole.
   ///
-  /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the last step, the fsync of the folder: the new
-  ///   one may be in place then, but may be gone after a crash.
+  /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the
+  ///   last step, the fsync of the folder: the new one may be in place then, but may be gone after
+  ///   a crash.
   public static func write(_ data: Data, to path: String, mode: mode_t) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
@@ -28,8 +30,8 @@ public enum DurableFile {
     try synchronizeFolder(folder(of: path))
   }
 
-  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the last line, that rest is ended
-  /// first, so that the new line stands alone.
+  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the
+  /// last line, that rest is ended first, so that the new line stands alone.
   ///
   /// One process at a time may append to a file.
   public static func append(line: Data, to path: String, mode: mode_t) throws(InstarError) {
@@ -78,7 +80,8 @@ public enum DurableFile {
 
   /// Brings a file's content to disk.
   ///
-  /// - Important: Opens and closes the file, which drops the POSIX locks that this process has on it: never a store that SQLite has open.
+  /// - Important: Opens and closes the file, which drops the POSIX locks that this process has on
+  ///   it: never a store that SQLite has open.
   public static func synchronizeFile(_ path: String) throws(InstarError) {
     try synchronize(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   }

@@ -2,9 +2,11 @@ import Glibc
 public import InstarSchema
 import Synchronization
 
-/// An exclusive lock on a folder or a file (flock(2)), which dies with the process that holds it, however that ends.
+/// An exclusive lock on a folder or a file (flock(2)), which dies with the process that holds it,
+/// however that ends.
 ///
-/// It keeps out only those that ask for it, in this process too. It is of another kind than SQLite's locks.
+/// It keeps out only those that ask for it, in this process too. It is of another kind than
+/// SQLite's locks.
 public final class FolderLock: Sendable {
   private let descriptor: Mutex<Int32>
 
@@ -23,7 +25,8 @@ public final class FolderLock: Sendable {
     try take(path, LOCK_EX | LOCK_NB)
   }
 
-  /// Takes the lock, and waits for it as long as it takes: for locks that are held for moments only.
+  /// Takes the lock, and waits for it as long as it takes: for locks that are held for moments
+  /// only.
   ///
   /// - Parameter path: A folder or file that exists.
   /// - Throws: `stateFolderFailed` where the path cannot be opened.
@@ -33,8 +36,8 @@ public final class FolderLock: Sendable {
     }
   }
 
-  /// The locked folder or file is still the one at that path. A lock file that its last holder has deleted can still be locked by
-  /// whoever had it open, and then keeps nobody out.
+  /// The locked folder or file is still the one at that path. A lock file that its last holder has
+  /// deleted can still be locked by whoever had it open, and then keeps nobody out.
   public func isStillAt(_ path: String) -> Bool {
     descriptor.withLock { descriptor in
       var locked = stat()

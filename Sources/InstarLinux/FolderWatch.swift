@@ -5,11 +5,12 @@ import Synchronization
 
 /// Tells what changes in folders (inotify(7)); not in the folders below them.
 ///
-/// Told are files that were made, written and closed, moved in or out, or deleted: half as many events as with every single
-/// write. A change made before `add` returned is not told: look into the folder after adding it.
+/// Told are files that were made, written and closed, moved in or out, or deleted: half as many
+/// events as with every single write. A change made before `add` returned is not told: look into
+/// the folder after adding it.
 ///
-/// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and there is
-/// nothing in `folders`.
+/// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the
+/// stream has ended and there is nothing in `folders`.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// Something of that name was made, changed, moved or deleted.
@@ -58,7 +59,8 @@ public final class FolderWatch: Sendable {
 
   /// Watches a folder; once more does nothing.
   ///
-  /// - Throws: `watchFailed` where it is no folder, cannot be read, or the system's limit of watches is reached.
+  /// - Throws: `watchFailed` where it is no folder, cannot be read, or the system's limit of
+  ///   watches is reached.
   public func add(_ folder: String) throws(InstarError) {
     // Under the lock, so that the first event of the new watch finds its folder.
     let failure = state.withLock { state -> Int32 in

@@ -10,8 +10,8 @@ public import InstarSchema
 /// | `libInstar.so` | `/usr/lib/instar/` | beside the program |
 /// | modules and macros of the SDK | `/usr/lib/instar/sdk/` | beside the program: `Modules/`, `InstarMacros-tool` |
 ///
-/// "Installed" is what a program in `/usr/bin`, `/usr/sbin` or `/usr/libexec/instar` takes itself for. `INSTAR_BUILD_DIR` in the environment names a build folder to
-/// use instead.
+/// "Installed" is what a program in `/usr/bin`, `/usr/sbin` or `/usr/libexec/instar` takes itself
+/// for. `INSTAR_BUILD_DIR` in the environment names a build folder to use instead.
 public struct Installation: Sendable, Hashable {
   public var keeper: String
   public var worker: String
@@ -52,13 +52,15 @@ public struct Installation: Sendable, Hashable {
     return installation
   }
 
-  /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
+  /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is
+  ///   missing.
   public func requireSDK() throws(InstarError) {
     try require([modulesFolder, macroExecutable, library])
   }
 
-  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`; else, for root,
-  /// `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
+  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise:
+  /// `INSTAR_STATE_DIR`; else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or
+  /// `~/.local/state`.
   public static var defaultStateFolder: String {
     let environment = ProcessInfo.processInfo.environment
     func folder(_ variable: String) -> String? {
@@ -91,7 +93,8 @@ public struct Installation: Sendable, Hashable {
       throw InstarError(
         .incompleteInstallation, "cannot find all parts of Instar",
         cause: "missing: " + missing.map { "'\($0)'" }.joined(separator: ", "),
-        next: "install the package again, run 'swift build' for all products, or set INSTAR_BUILD_DIR")
+        next:
+          "install the package again, run 'swift build' for all products, or set INSTAR_BUILD_DIR")
     }
   }
 
@@ -111,9 +114,12 @@ public struct Installation: Sendable, Hashable {
   }
 
   private static func loadedRuntimeFolder() -> String? {
-    guard let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8) else {
-      return nil
-    }
+    guard let file = FileHandle(forReadingAtPath: "/proc/self/maps") else { return nil }
+    // The kernel gives one page at a time, which Foundation's reading of whole files takes for the
+    // end.
+    var contents = Data()
+    while let piece = try? file.read(upToCount: 1 << 16), !piece.isEmpty { contents += piece }
+    let maps = String(decoding: contents, as: UTF8.self)
     for line in maps.split(separator: "\n") where line.hasSuffix("/libswiftCore.so") {
       if let path = line.firstIndex(of: "/") {
         return URL(fileURLWithPath: String(line[path...])).deletingLastPathComponent().path

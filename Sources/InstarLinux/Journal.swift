@@ -4,11 +4,12 @@ public import InstarSchema
 
 /// The system's journal, entry by entry, with fields (sd_journal_sendv(3)).
 public enum Journal {
-  /// There is a journal to write to. Without one `send` succeeds, and the entry is lost: the library does not tell.
+  /// There is a journal to write to. Without one `send` succeeds, and the entry is lost: the
+  /// library does not tell.
   public static var isAvailable: Bool { access("/run/systemd/journal/socket", W_OK) == 0 }
 
-  /// Standard error is a stream into the journal, as the manager sets it up for a service: what is printed there is in the
-  /// journal already (systemd.exec(5), `$JOURNAL_STREAM`).
+  /// Standard error is a stream into the journal, as the manager sets it up for a service: what is
+  /// printed there is in the journal already (systemd.exec(5), `$JOURNAL_STREAM`).
   public static var receivesStandardError: Bool {
     guard let stream = getenv("JOURNAL_STREAM") else { return false }
     var status = stat()
@@ -18,8 +19,8 @@ public enum Journal {
 
   /// Writes one entry.
   ///
-  /// - Parameter fields: Names are capital letters, digits and underscores, and begin with a letter. Values are any text, newlines
-  ///   included.
+  /// - Parameter fields: Names are capital letters, digits and underscores, and begin with a
+  ///   letter. Values are any text, newlines included.
   /// - Throws: `internalError` where a name is not of that form, or the entry cannot be sent.
   public static func send(fields: [(name: String, value: String)]) throws(InstarError) {
     var bytes: [UInt8] = []

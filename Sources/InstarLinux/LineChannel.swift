@@ -6,12 +6,13 @@ import Synchronization
 
 /// One end of a conversation between two processes: lines over a stream socket.
 ///
-/// Blocking. Any thread may send; one thread at a time receives (a second one waits its turn). `close()` may be called by any thread
-/// at any time and wakes whoever is blocked.
+/// Blocking. Any thread may send; one thread at a time receives (a second one waits its turn).
+/// `close()` may be called by any thread at any time and wakes whoever is blocked.
 ///
-/// Invariants: bytes are handed out in the order in which they came, each once; a line that is longer than the limit is
-/// never held in memory whole; after `close()` nothing is sent or received; the descriptor stays allocated until the last
-/// reference goes, so that its number cannot come to mean something else under a thread that is still in a call.
+/// Invariants: bytes are handed out in the order in which they came, each once; a line that is
+/// longer than the limit is never held in memory whole; after `close()` nothing is sent or
+/// received; the descriptor stays allocated until the last reference goes, so that its number
+/// cannot come to mean something else under a thread that is still in a call.
 public final class LineChannel: Sendable {
   public enum Received: Sendable, Hashable {
     /// One line, without its newline.
@@ -44,8 +45,9 @@ public final class LineChannel: Sendable {
     Glibc.close(descriptor)
   }
 
-  /// A new conversation: this process's end, and the descriptor that a child gets as its `channel`. Both are close-on-exec. The
-  /// caller closes the child's descriptor once the child is started; otherwise the end of the child is never noticed.
+  /// A new conversation: this process's end, and the descriptor that a child gets as its `channel`.
+  /// Both are close-on-exec. The caller closes the child's descriptor once the child is started;
+  /// otherwise the end of the child is never noticed.
   public static func pair(
     lineLimitBytes: Int = LineChannel.defaultLineLimitBytes
   ) throws(InstarError) -> (channel: LineChannel, childDescriptor: Int32) {
@@ -57,8 +59,8 @@ public final class LineChannel: Sendable {
     return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
   }
 
-  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it; waits while the other
-  /// end does not read. Lines of several threads do not mix.
+  /// Sends one line; the newline is added where it is missing. Returns when the system has taken
+  /// all of it; waits while the other end does not read. Lines of several threads do not mix.
   ///
   /// - Throws: `interrupted` where the conversation is over.
   public func send(_ line: Data) throws(InstarError) {
@@ -89,7 +91,8 @@ public final class LineChannel: Sendable {
     case 0: return
     case EPIPE, ECONNRESET:
       throw InstarError(
-        .interrupted, "cannot send a message", cause: "the other process has ended the conversation")
+        .interrupted, "cannot send a message", cause: "the other process has ended the conversation"
+      )
     default:
       throw .systemFailure("cannot send a message", failure)
     }
@@ -97,9 +100,10 @@ public final class LineChannel: Sendable {
 
   /// Waits for the next line.
   ///
-  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line that is there.
-  /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over then, for every
-  ///   later call too.
+  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line
+  ///   that is there.
+  /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over
+  ///   then, for every later call too.
   public func receive(deadline: ContinuousClock.Instant? = nil) throws(InstarError) -> Received {
     try incoming.withLock { (incoming) throws(InstarError) -> Received in
       while true {
@@ -133,7 +137,8 @@ public final class LineChannel: Sendable {
     }
   }
 
-  /// Ends the conversation: the other process sees its end, and so does whoever is blocked in a call here.
+  /// Ends the conversation: the other process sees its end, and so does whoever is blocked in a
+  /// call here.
   public func close() {
     isClosed.store(true, ordering: .releasing)
     shutdown(descriptor, Int32(SHUT_RDWR))

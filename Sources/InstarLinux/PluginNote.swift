@@ -2,11 +2,13 @@ import Foundation
 import Glibc
 public import InstarSchema
 
-/// What a plugin says of itself before it is loaded: the ELF note that `#InstarPlugin` puts into it.
+/// What a plugin says of itself before it is loaded: the ELF note that `#InstarPlugin` puts into
+/// it.
 ///
-/// The file is read, never loaded, and nothing in it is believed: every offset and length is checked against the
-/// file's size. Layout: elf(5); note "Instar", type 1; its descriptor is the ABI number (32 bits), then lines of UTF-8, padded with NUL: the
-/// Swift version of the SDK that expanded the macro, then the names of the plans.
+/// The file is read, never loaded, and nothing in it is believed: every offset and length is
+/// checked against the file's size. Layout: elf(5); note "Instar", type 1; its descriptor is the
+/// ABI number (32 bits), then lines of UTF-8, padded with NUL: the Swift version of the SDK that
+/// expanded the macro, then the names of the plans.
 public struct PluginNote: Sendable, Hashable {
   /// The ABI number of plugins that this version of Instar can load.
   public static let supportedABI: UInt32 = 1
@@ -17,7 +19,8 @@ public struct PluginNote: Sendable, Hashable {
 
   /// Reads the note of a plugin with any ABI number.
   ///
-  /// - Throws: `notAPlugin` where the file cannot be read, is no shared library for this machine, or has no note.
+  /// - Throws: `notAPlugin` where the file cannot be read, is no shared library for this machine,
+  ///   or has no note.
   public static func read(path: String) throws(InstarError) -> PluginNote {
     // O_NONBLOCK: a FIFO of that name must not hold us up.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
@@ -28,9 +31,12 @@ public struct PluginNote: Sendable, Hashable {
     let file = try ELFFile(path: path, descriptor: descriptor)
     guard let descriptor = try file.note(name: "Instar", type: 1) else {
       throw file.failure(
-        "it has no Instar note", next: "end one of its source files in #InstarPlugin(YourPlan.self)")
+        "it has no Instar note", next: "end one of its source files in #InstarPlugin(YourPlan.self)"
+      )
     }
-    guard let abi = descriptor.word(at: 0) else { throw file.failure("its Instar note is too short") }
+    guard let abi = descriptor.word(at: 0) else {
+      throw file.failure("its Instar note is too short")
+    }
     let text = descriptor.bytes.dropFirst(4).prefix { $0 != 0 }
     guard let text = String(validating: text, as: UTF8.self) else {
       throw file.failure("its Instar note is not UTF-8")
@@ -45,7 +51,8 @@ public struct PluginNote: Sendable, Hashable {
     guard abi == Self.supportedABI else {
       throw InstarError(
         .wrongABI, "cannot use plugin '\(path)'",
-        cause: "it was built for plugin ABI \(abi); this version of Instar loads ABI \(Self.supportedABI)",
+        cause:
+          "it was built for plugin ABI \(abi); this version of Instar loads ABI \(Self.supportedABI)",
         next: "build it again with this version's 'instarctl plugin build'")
     }
   }
@@ -133,7 +140,9 @@ private struct ELFFile {
     var have = 0
     while have < bytes.count {
       let got = bytes.withUnsafeMutableBytes {
-        pread(descriptor, $0.baseAddress.map { $0 + have }, $0.count - have, off_t(offset) + off_t(have))
+        pread(
+          descriptor, $0.baseAddress.map { $0 + have }, $0.count - have, off_t(offset) + off_t(have)
+        )
       }
       if got < 0, errno == EINTR { continue }
       // Cut short while it was being read.
@@ -157,7 +166,8 @@ private struct Piece {
     return bytes[offset..<offset + byteCount].reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Goes through a segment of notes: each is the lengths of name and descriptor and a type, then both, each padded.
+  /// Goes through a segment of notes: each is the lengths of name and descriptor and a type, then
+  /// both, each padded.
   func note(name: [UInt8], type: UInt32, alignment: Int) -> Piece? {
     var position = 0
     while let nameBytes = word(at: position), let descriptorBytes = word(at: position + 4),

@@ -1,7 +1,7 @@
 import CSystemd
 
-/// What a service tells the manager that started it (sd_notify(3)). Without `NOTIFY_SOCKET` in the environment nothing is
-/// sent.
+/// What a service tells the manager that started it (sd_notify(3)). Without `NOTIFY_SOCKET` in the
+/// environment nothing is sent.
 public enum ServiceNotification: Sendable, Hashable {
   /// Started, and ready for work.
   case ready
@@ -13,7 +13,8 @@ public enum ServiceNotification: Sendable, Hashable {
   /// One line for `systemctl status`.
   case status(String)
 
-  /// Sends all of them in one message. A manager that cannot be reached is no reason to stop working: nothing is thrown.
+  /// Sends all of them in one message. A manager that cannot be reached is no reason to stop
+  /// working: nothing is thrown.
   public static func send(_ notifications: ServiceNotification...) {
     guard !notifications.isEmpty else { return }
     _ = sd_notify(0, notifications.map(\.assignment).joined(separator: "\n"))

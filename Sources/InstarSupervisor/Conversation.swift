@@ -3,8 +3,9 @@ import Synchronization
 
 /// What one call does with its keeper, seen by those who may want to end it.
 ///
-/// States: starting → working → writing back; canceled from the first two. A canceled conversation never writes back, and one that
-/// writes back is never canceled: whichever comes first decides, under one lock.
+/// States: starting → working → writing back; canceled from the first two. A canceled conversation
+/// never writes back, and one that writes back is never canceled: whichever comes first decides,
+/// under one lock.
 final class Conversation: Sendable {
   private enum State {
     case starting

@@ -3,10 +3,11 @@ import InstarLinux
 import InstarSchema
 import Synchronization
 
-/// Keepers that wait for the next request: starting one costs about as much as migrating a small store.
+/// Keepers that wait for the next request: starting one costs about as much as migrating a small
+/// store.
 ///
-/// Invariant: a keeper in `idle` has answered everything it was asked. Whoever takes one out is its only user, and gives it
-/// back only after an orderly end of a request.
+/// Invariant: a keeper in `idle` has answered everything it was asked. Whoever takes one out is its
+/// only user, and gives it back only after an orderly end of a request.
 final class KeeperPool: Sendable {
   private struct Idle {
     var session: KeeperSession

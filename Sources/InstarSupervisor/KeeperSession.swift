@@ -5,8 +5,9 @@ import Synchronization
 
 /// One keeper process, and the conversation with it.
 ///
-/// Blocking; one thread at a time asks and listens, any thread may `close()` or `kill()`. A keeper whose conversation is closed
-/// clears away what it is doing, unless it writes a store back: that it finishes. Then it ends.
+/// Blocking; one thread at a time asks and listens, any thread may `close()` or `kill()`. A keeper
+/// whose conversation is closed clears away what it is doing, unless it writes a store back: that
+/// it finishes. Then it ends.
 public final class KeeperSession: Sendable {
   private let channel: LineChannel
   private let process: ChildProcess
@@ -43,8 +44,8 @@ public final class KeeperSession: Sendable {
   /// The next event.
   ///
   /// - Returns: `nil` where the deadline passed first.
-  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error; `protocolViolation`; `interrupted` once
-  ///   this end is closed.
+  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error;
+  ///   `protocolViolation`; `interrupted` once this end is closed.
   public func next(
     deadline: ContinuousClock.Instant? = nil
   ) throws(InstarError) -> KeeperEvent? {
@@ -66,7 +67,8 @@ public final class KeeperSession: Sendable {
     channel.close()
   }
 
-  /// Ends the conversation and waits until the keeper has cleared away and ended; after the grace it is killed.
+  /// Ends the conversation and waits until the keeper has cleared away and ended; after the grace
+  /// it is killed.
   public func end(grace: Duration = .seconds(30)) {
     close()
     if (try? process.wait(deadline: .now + grace)) == nil { kill() }

@@ -1,8 +1,9 @@
 import Foundation
 import InstarSchema
 
-/// Runs blocking work on a thread of its own and waits for it without holding up a thread of the cooperative pool, of which there are no
-/// more than cores: a few waiting runs would stop everything else.
+/// Runs blocking work on a thread of its own and waits for it without holding up a thread of the
+/// cooperative pool, of which there are no more than cores: a few waiting runs would stop
+/// everything else.
 func onOwnThread<Value: Sendable>(
   _ work: @escaping @Sendable () throws(InstarError) -> Value
 ) async throws(InstarError) -> Value {

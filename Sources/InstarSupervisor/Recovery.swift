@@ -2,7 +2,8 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// Finishes or clears away runs that were cut off: a keeper looks at the store and does it; what it found is noted in the ledger.
+/// Finishes or clears away runs that were cut off: a keeper looks at the store and does it; what it
+/// found is noted in the ledger.
 struct Recovery: Sendable {
   let stateFolder: StateFolder
   let keepers: KeeperPool

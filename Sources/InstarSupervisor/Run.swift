@@ -10,7 +10,8 @@ import InstarWire
 ///   3. each question of the keeper: the phase to disk, then "proceed"
 ///   4. the end: the report into the ledger, then the phase record away, then the lock
 ///
-/// Where the keeper dies or is given up, another one finishes or clears away what it has begun, before 4.
+/// Where the keeper dies or is given up, another one finishes or clears away what it has begun,
+/// before 4.
 struct Run: Sendable {
   let request: MigrationRequest
   let stateFolder: StateFolder
@@ -112,9 +113,11 @@ struct Run: Sendable {
       var report = report(
         .failed,
         InstarError(
-          error.code, error.what, store: request.store, cause: "\(error.cause); before: \(cause.cause)",
+          error.code, error.what, store: request.store,
+          cause: "\(error.cause); before: \(cause.cause)",
           state: error.state ?? Self.stateUnrecovered(phase.phase),
-          next: error.next ?? "the run is recovered at the next start of instard or 'instarctl migrate'"))
+          next: error.next
+            ?? "the run is recovered at the next start of instard or 'instarctl migrate'"))
       report.from = phase.from
       report.to = phase.to
       report.plan = phase.plan
@@ -140,8 +143,8 @@ struct Run: Sendable {
       if report.result != .current { try stateFolder.append(report) }
       if phase != nil { try stateFolder.close(run: request.run) }
     } catch {
-      // The store's state is what it is; that it is not noted is told beside it. The phase record stays, and the next recovery notes
-      // the run.
+      // The store's state is what it is; that it is not noted is told beside it. The phase record
+      // stays, and the next recovery notes the run.
       report.notes.append("\(error.what): \(error.cause)")
     }
     return report

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The names of runs: `20261121T101530Z-3f9c2a`, the time at which a run began (UTC) and six random digits. They sort by
-/// time and can be names of files.
+/// The names of runs: `20261121T101530Z-3f9c2a`, the time at which a run began (UTC) and six random
+/// digits. They sort by time and can be names of files.
 public enum RunIdentifier {
   public static func make() -> String {
     var time = time(nil)

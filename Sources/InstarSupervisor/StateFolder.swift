@@ -13,8 +13,8 @@ public import InstarWire
 ///
 /// Invariants:
 /// - a phase is on disk before the keeper is told to go on with what follows it;
-/// - a run is in the ledger before its phase record is removed: a crash in between recovers it once more, and that finds
-///   nothing to do;
+/// - a run is in the ledger before its phase record is removed: a crash in between recovers it once
+///   more, and that finds nothing to do;
 /// - a phase record whose lock can be taken belongs to nobody: its supervisor is dead.
 ///
 /// Several processes may use one state folder at the same time.
@@ -27,7 +27,8 @@ public final class StateFolder: Sendable {
 
   /// Opens the folder, and makes it (mode 0700) where it is missing.
   ///
-  /// - Throws: `stateFolderFailed` where it cannot be made or written, or where everybody can write it.
+  /// - Throws: `stateFolderFailed` where it cannot be made or written, or where everybody can write
+  ///   it.
   public init(path: String) throws(InstarError) {
     self.path = path
     for folder in [path, path + "/phases", path + "/ledger"] {
@@ -43,7 +44,8 @@ public final class StateFolder: Sendable {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
       throw InstarError(
-        .stateFolderFailed, "cannot use the state folder '\(path)'", cause: "everybody can write it",
+        .stateFolderFailed, "cannot use the state folder '\(path)'",
+        cause: "everybody can write it",
         next: "chmod o-w '\(path)'")
     }
     guard access(path + "/phases", W_OK | X_OK) == 0, access(path + "/ledger", W_OK | X_OK) == 0
@@ -74,9 +76,11 @@ public final class StateFolder: Sendable {
     try DurableFile.remove(try file(of: run, "json"))
   }
 
-  /// The phases of runs that are not over, oldest run first; those of runs that are going on in this process or others too.
+  /// The phases of runs that are not over, oldest run first; those of runs that are going on in
+  /// this process or others too.
   ///
-  /// - Returns: `unreadable` has one error for each file that is no phase record; they are left where they are.
+  /// - Returns: `unreadable` has one error for each file that is no phase record; they are left
+  ///   where they are.
   public func openPhases() throws(InstarError) -> (
     records: [PhaseRecord], unreadable: [InstarError]
   ) {
@@ -121,7 +125,8 @@ public final class StateFolder: Sendable {
         guard let lock = try FolderLock.tryLock(file) else { return nil }
         if lock.isStillAt(file) { return lock }
       } catch {
-        // Its last holder has deleted it between the two steps above; then there is a new one to make.
+        // Its last holder has deleted it between the two steps above; then there is a new one to
+        // make.
         if access(file, F_OK) == 0 { throw error }
       }
     }
@@ -146,7 +151,8 @@ public final class StateFolder: Sendable {
 
   /// The runs of one store, or of all, oldest first.
   ///
-  /// - Returns: `unreadableLines` counts the lines that a crash has cut off, or that another version has written.
+  /// - Returns: `unreadableLines` counts the lines that a crash has cut off, or that another
+  ///   version has written.
   public func history(
     store: String? = nil
   ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {

@@ -3,27 +3,30 @@ public import InstarSchema
 public import InstarWire
 import Synchronization
 
-/// The verbs of Instar for those that people use it through, instarctl and instard: starts keepers, answers their questions, and alone
-/// writes the state folder.
+/// The verbs of Instar for those that people use it through, instarctl and instard: starts keepers,
+/// answers their questions, and alone writes the state folder.
 ///
-/// It opens no store and loads no plugin: neither a hostile file nor a plugin's trap reaches the process it runs in. Any number of calls may
-/// go on at the same time; each has a keeper of its own. Handlers are called one after the other, on a thread that may block. A
-/// canceled task ends its call in the way `cancel()` does.
+/// It opens no store and loads no plugin: neither a hostile file nor a plugin's trap reaches the
+/// process it runs in. Any number of calls may go on at the same time; each has a keeper of its
+/// own. Handlers are called one after the other, on a thread that may block. A canceled task ends
+/// its call in the way `cancel()` does.
 public final class Supervisor: Sendable {
   public let installation: Installation
   public let stateFolder: StateFolder?
   let keepers: KeeperPool
   private let conversations = Mutex<[ObjectIdentifier: Conversation]>([:])
 
-  /// - Parameter stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no `recoverAll`.
+  /// - Parameter stateFolder: Without one, nothing that writes a store can be done: no `migrate`,
+  ///   no `recoverAll`.
   public init(installation: Installation, stateFolder: StateFolder?) {
     self.installation = installation
     self.stateFolder = stateFolder
     keepers = KeeperPool(installation: installation)
   }
 
-  /// Ends every call that goes on. A run that has not begun to write its store back ends as failed, with code `interrupted` and the store
-  /// unchanged; one that has is left to finish. May be called from any thread; the calls return soon.
+  /// Ends every call that goes on. A run that has not begun to write its store back ends as failed,
+  /// with code `interrupted` and the store unchanged; one that has is left to finish. May be called
+  /// from any thread; the calls return soon.
   public func cancel() {
     for conversation in conversations.withLock({ Array($0.values) }) { conversation.cancel() }
   }
@@ -34,8 +37,8 @@ public final class Supervisor: Sendable {
     conversation?.cancel()
   }
 
-  /// The manifests of plugins: one description a plugin, in order. A plugin that cannot be loaded, or that kills what loads it, has an error as
-  /// its result.
+  /// The manifests of plugins: one description a plugin, in order. A plugin that cannot be loaded,
+  /// or that kills what loads it, has an error as its result.
   public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
     let descriptions = Mutex<[PluginDescription]>([])
     try await inBatch(plugins, request: { .describe(plugins: $0) }, endsInDone: false) {
@@ -51,7 +54,8 @@ public final class Supervisor: Sendable {
     return descriptions.withLock { $0 }
   }
 
-  /// What stores are, without changing them: one report a store, in order, each as soon as it is known.
+  /// What stores are, without changing them: one report a store, in order, each as soon as it is
+  /// known.
   ///
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
@@ -67,7 +71,8 @@ public final class Supervisor: Sendable {
       switch answer {
       case .event(.probed(let report)): onReport(report)
       case .died(let error):
-        onReport(ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
+        onReport(
+          ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
       case .event(.failed(let error)): throw error
       case .event: throw unexpected()
       }
@@ -99,10 +104,12 @@ public final class Supervisor: Sendable {
 
   /// One store to its plan's last version.
   ///
-  /// Before each irreversible step the phase is brought to disk; the end is appended to the ledger (unless the store was current, and nothing was
-  /// done). Where the keeper dies, the run is finished or cleared away by another one at once.
+  /// Before each irreversible step the phase is brought to disk; the end is appended to the ledger
+  /// (unless the store was current, and nothing was done). Where the keeper dies, the run is
+  /// finished or cleared away by another one at once.
   ///
-  /// - Throws: Only where nothing could be begun: no state folder, or no keeper. Every other end is a report, with its error inside.
+  /// - Throws: Only where nothing could be begun: no state folder, or no keeper. Every other end is
+  ///   a report, with its error inside.
   public func migrate(
     _ request: MigrationRequest, onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
@@ -115,8 +122,9 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// Finishes or clears away what processes that have died have left. Runs whose supervisor lives are left alone, also in other
-  /// processes. A run that cannot be recovered stays, for the next time.
+  /// Finishes or clears away what processes that have died have left. Runs whose supervisor lives
+  /// are left alone, also in other processes. A run that cannot be recovered stays, for the next
+  /// time.
   public func recoverAll(
     onReport: @escaping @Sendable (RecoveryReport) -> Void,
     onError: @escaping @Sendable (InstarError) -> Void
@@ -133,7 +141,8 @@ public final class Supervisor: Sendable {
   private func requireStateFolder() throws(InstarError) -> StateFolder {
     guard let stateFolder else {
       throw InstarError(
-        .stateFolderFailed, "cannot migrate stores", cause: "there is no state folder to note it in")
+        .stateFolderFailed, "cannot migrate stores", cause: "there is no state folder to note it in"
+      )
     }
     return stateFolder
   }
@@ -165,8 +174,8 @@ public final class Supervisor: Sendable {
     case died(InstarError)
   }
 
-  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that dies over one of them is
-  /// replaced, and the rest is asked of the next.
+  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that
+  /// dies over one of them is replaced, and the rest is asked of the next.
   private func inBatch(
     _ subjects: [String], request: @escaping @Sendable ([String]) -> KeeperRequest,
     endsInDone: Bool,

@@ -63,7 +63,8 @@ guard let worker, let library else {
 var kind: Int32 = 0
 var length = socklen_t(MemoryLayout<Int32>.size)
 guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 else {
-  fail("instar-keeper: descriptor 3 is no socket; it is started by instard and instarctl", status: 2)
+  fail(
+    "instar-keeper: descriptor 3 is no socket; it is started by instard and instarctl", status: 2)
 }
 
 // Clones and backups are for their owner alone.

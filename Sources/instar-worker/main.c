@@ -1,11 +1,13 @@
 /* instar-worker: loads the engine and one plugin, after giving up everything they do not need.
  *
- * The order is the point: arguments, confinement, library, plugin. A plugin's constructors run while it is loaded,
- * so nothing of it may be loaded before the confinement is in force; and the confinement must be in force before
- * there is a second thread, so nothing of Swift may be loaded before it either.
+ * The order is the point: arguments, confinement, library, plugin. A plugin's constructors run
+ * while it is loaded, so nothing of it may be loaded before the confinement is in force; and the
+ * confinement must be in force before there is a second thread, so nothing of Swift may be
+ * loaded before it either.
  *
- * The conversation with the keeper is on descriptor 3. Until the engine takes over, this program says one thing on
- * it at most: why it cannot go on, as the JSON line that the engine would send for it. */
+ * The conversation with the keeper is on descriptor 3. Until the engine takes over, this program
+ * says one thing on it at most: why it cannot go on, as the JSON line that the engine would send
+ * for it. */
 #define _GNU_SOURCE
 #include "CInstar.h"
 
@@ -21,21 +23,23 @@
 enum { CHANNEL = 3, READABLE_LIMIT = 64 };
 
 static const char usage[] =
-  "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]... [--allow-unconfined]\n"
+  "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]...\n"
+  "                     [--allow-unconfined]\n"
   "\n"
-  "Runs the migration code of one plugin on a clone of a store. Started by instar-keeper, which talks to it on\n"
-  "descriptor 3, a connected stream socket; not meant to be started by hand.\n"
+  "Runs the migration code of one plugin on a clone of a store. Started by instar-keeper, which\n"
+  "talks to it on descriptor 3, a connected stream socket; not meant to be started by hand.\n"
   "\n"
   "  --library FILE         libInstar.so, the engine\n"
   "  --plugin FILE          the plugin, built by 'instarctl plugin build'\n"
   "  --clone-folder FOLDER  the only folder that can be written; without it, none can\n"
-  "  --read PATH            a file or folder that can be read besides the system's libraries and time zones,\n"
-  "                         such as the folder of the Swift runtime; repeatable\n"
-  "  --allow-unconfined     go on where the kernel has no Landlock. The plugin can then open whatever the\n"
-  "                         user of the worker can open.\n"
+  "  --read PATH            a file or folder that can be read besides the system's libraries and\n"
+  "                         time zones, such as the folder of the Swift runtime; repeatable\n"
+  "  --allow-unconfined     go on where the kernel has no Landlock. The plugin can then open\n"
+  "                         whatever the user of the worker can open.\n"
   "  --help                 this text\n"
   "\n"
-  "The worker can start no process, open no socket, signal no other process, and open no other file.\n"
+  "The worker can start no process, open no socket, signal no other process, and open no other\n"
+  "file but those of /proc that everybody can read.\n"
   "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 says why), 2 usage.\n";
 
 /* The length of the UTF-8 sequence at `text`, or 0 where it is none. */
@@ -58,7 +62,8 @@ static size_t sequence_length(const unsigned char *text)
   return length;
 }
 
-/* Writes a JSON string. Paths and messages of the loader are bytes: what is not UTF-8 becomes U+FFFD. */
+/* Writes a JSON string. Paths and messages of the loader are bytes: what is not UTF-8 becomes
+ * U+FFFD. */
 static void write_json_string(FILE *out, const char *value)
 {
   fputc('"', out);
@@ -88,9 +93,10 @@ static void send_line(const char *line, size_t length)
   }
 }
 
-/* Says `WorkerEvent.failed(InstarError(code, what, cause:, next:))` in the form in which Swift's Codable reads it,
- * and returns the exit status. */
-static int failed(const char *code, const char *what, const char *subject, const char *cause, const char *next)
+/* Says `WorkerEvent.failed(InstarError(code, what, cause:, next:))` in the form in which Swift's
+ * Codable reads it, and returns the exit status. */
+static int failed(
+  const char *code, const char *what, const char *subject, const char *cause, const char *next)
 {
   char sentence[4096];
   if (subject) snprintf(sentence, sizeof sentence, "%s '%s'", what, subject);
@@ -120,8 +126,8 @@ static int wrong_usage(const char *problem)
   return 2;
 }
 
-/* The keeper: the process that made the socket pair of which descriptor 3 is one end. Were it asked for by
- * getppid(), a keeper that has died already would not be noticed. */
+/* The keeper: the process that made the socket pair of which descriptor 3 is one end. Were it
+ * asked for by getppid(), a keeper that has died already would not be noticed. */
 static pid_t keeper_of_channel(void)
 {
   struct ucred peer;
@@ -137,8 +143,8 @@ int main(int argc, char *argv[])
   const char *readable[READABLE_LIMIT] = {
     /* The system's libraries and how the loader finds them. */
     "/etc/ld.so.cache", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
-    /* Foundation's time zones and random numbers, and the bounds of the main thread's stack. */
-    "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom", "/proc/self/maps",
+    /* Foundation's time zones and random numbers. */
+    "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom",
   };
   size_t count = 0;
   while (readable[count]) count++;
@@ -173,7 +179,9 @@ int main(int argc, char *argv[])
   if (optind < argc) return wrong_usage("there are arguments that are no options");
   if (!library || !plugin) return wrong_usage("--library and --plugin are needed");
   /* dlopen looks for a name without a slash in the system's folders. */
-  if (library[0] != '/' || plugin[0] != '/') return wrong_usage("--library and --plugin take absolute paths");
+  if (library[0] != '/' || plugin[0] != '/') {
+    return wrong_usage("--library and --plugin take absolute paths");
+  }
   readable[count++] = library;
   readable[count++] = plugin;
   confinement.readable = readable;
@@ -182,7 +190,8 @@ int main(int argc, char *argv[])
   confinement.parent = keeper_of_channel();
   if (confinement.parent <= 0) return wrong_usage("descriptor 3 is no connected socket");
 
-  /* SQLite and Foundation look for a folder for temporary files; there is only one that can be written. */
+  /* SQLite and Foundation look for a folder for temporary files; there is only one that can be
+   * written. */
   if (confinement.clone_folder) {
     setenv("SQLITE_TMPDIR", confinement.clone_folder, 1);
     setenv("TMPDIR", confinement.clone_folder, 1);
@@ -195,14 +204,17 @@ int main(int argc, char *argv[])
     if (!confinement.allow_unconfined) {
       return failed(
         "I403", "cannot confine the plugin", plugin, problem,
-        "use a kernel with Landlock (5.13 or later, 'landlock' in its lsm= list), or allow plugins to run unconfined");
+        "use a kernel with Landlock (5.13 or later, 'landlock' in its lsm= list), "
+        "or allow plugins to run unconfined");
     }
     fprintf(
-      stderr, "instar-worker: warning: %s: the plugin '%s' can open whatever this user can open\n", problem, plugin);
+      stderr, "instar-worker: warning: %s: the plugin '%s' can open whatever this user can open\n",
+      problem, plugin);
     break;
   case INSTAR_CONFINEMENT_FAILED:
     return failed(
-      "I403", "cannot confine the plugin", plugin, problem, "report this with the version of the kernel (uname -r)");
+      "I403", "cannot confine the plugin", plugin, problem,
+      "report this with the version of the kernel (uname -r)");
   }
 
   void *engine = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
@@ -217,12 +229,14 @@ int main(int argc, char *argv[])
   void *code = dlopen(plugin, RTLD_NOW);
   if (!code) {
     return failed(
-      "I403", "cannot load plugin", plugin, dlerror(), "build the plugin again with 'instarctl plugin build'");
+      "I403", "cannot load plugin", plugin, dlerror(),
+      "build the plugin again with 'instarctl plugin build'");
   }
   void *(*plans)(void) = (void *(*)(void))dlsym(code, "instar_plugin_plans");
   if (!plans) {
     return failed(
-      "I401", "cannot use plugin", plugin, dlerror(), "end one of its source files in #InstarPlugin(YourPlan.self)");
+      "I401", "cannot use plugin", plugin, dlerror(),
+      "end one of its source files in #InstarPlugin(YourPlan.self)");
   }
   return engine_main(CHANNEL, plugin, plans);
 }

@@ -38,7 +38,8 @@ struct Instard: AsyncParsableCommand {
   var config = "/etc/instar/instard.yml"
 
   @Option(
-    help: ArgumentHelp("Keep ledger and phase journal here, whatever 'state' says.", valueName: "folder"))
+    help: ArgumentHelp(
+      "Keep ledger and phase journal here, whatever 'state' says.", valueName: "folder"))
   var stateDir: String?
 
   @Option(

@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -112,7 +113,7 @@ struct CommandLinePluginTests {
     #expect(answer.messages.contains("error: cannot convert value of type 'String'"))
     #expect(try answer.errors().map(\.code) == [.buildFailed])
     #expect(try String(contentsOf: plugin, encoding: .utf8) == "as it was")
-    #expect(try folder.names() == ["Broken.so", "Broken.swift"])
+    #expect(folder.names() == ["Broken.so", "Broken.swift"])
   }
 
   @Test("sources without a plugin line are refused with the line to write")
@@ -123,7 +124,7 @@ struct CommandLinePluginTests {
       "plugin", "build", source.path, "-o", folder.path("Plain.so"))
     #expect(answer.status == 1)
     #expect(answer.messages.contains("#InstarPlugin("))
-    #expect(try folder.names() == ["Plain.swift"])
+    #expect(folder.names() == ["Plain.swift"])
   }
 
   @Test("a source that is not there, and a missing compiler, are said to be")
@@ -137,7 +138,7 @@ struct CommandLinePluginTests {
     try Data("import Instar\n".utf8).write(to: source)
     let answer = try await CommandLineTool.run(
       ["plugin", "build", source.path, "-o", folder.path("Empty.so")],
-      environment: ["PATH": folder.url.path])
+      environment: ["PATH": folder.path])
     #expect(answer.status == 1)
     #expect(answer.messages.contains("there is no 'swiftc' in PATH"))
   }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -46,10 +47,10 @@ struct CommandLineStoreTests {
     try Data("no database".utf8).write(to: URL(fileURLWithPath: text))
     let before = try Data(contentsOf: URL(fileURLWithPath: store))
 
-    let answer = try await CommandLineTool.run("probe", store, text, folder.url.path, "--json")
+    let answer = try await CommandLineTool.run("probe", store, text, folder.path, "--json")
     #expect(answer.status == 0, Comment(rawValue: answer.messages))
     let reports = try answer.objects(ProbeReport.self)
-    #expect(reports.map(\.store) == [store, text, folder.url.path])
+    #expect(reports.map(\.store) == [store, text, folder.path])
     #expect(reports[0].version == Schema.Version(1, 0, 0))
     #expect(reports[0].format == .coredata)
     #expect(reports[0].entities.map(\.name) == ["Folder", "Note", "Tag"])
@@ -60,7 +61,7 @@ struct CommandLineStoreTests {
     let human = try await CommandLineTool.run("probe", store, "--no-rows")
     #expect(human.output.contains("version   1.0.0"))
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
-    #expect(try folder.names() == ["a.store", "text.store"])
+    #expect(folder.names() == ["a.store", "text.store"])
   }
 
   @Test("a store that is not there is answered with 5 and an error object, the others are probed")
@@ -92,7 +93,7 @@ struct CommandLineStoreTests {
     #expect(human.output.contains("1.0.0 → 2.0.0, 2 stages"))
     #expect(human.output.contains("ALTER TABLE ZNOTE"))
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
-    #expect(try folder.names() == ["a.store"])
+    #expect(folder.names() == ["a.store"])
   }
 
   @Test("migrate brings each store to 2.0.0, with one report a store, and history lists the runs")
@@ -142,7 +143,7 @@ struct CommandLineStoreTests {
     let text = folder.path("text.store")
     try Data("no database".utf8).write(to: URL(fileURLWithPath: text))
     let answer = try await CommandLineTool.run(
-      "migrate", folder.path("none"), folder.url.path, text, store,
+      "migrate", folder.path("none"), folder.path, text, store,
       "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state, "--json")
     #expect(answer.status == 3)
     let reports = try answer.objects(RunReport.self)
@@ -175,6 +176,6 @@ struct CommandLineStoreTests {
     #expect(reports.map(\.result) == [.failed, .failed])
     #expect(reports.map(\.error?.code) == [.interrupted, .interrupted])
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
-    #expect(try folder.names() == ["a.store", "b.store", "state"])
+    #expect(folder.names() == ["a.store", "b.store", "state"])
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -65,27 +66,5 @@ enum CommandLineTool {
 
   static func run(_ arguments: String...) async throws -> Answer {
     try await run(arguments)
-  }
-}
-
-/// A folder of its own, gone when nobody holds it any more.
-final class TemporaryFolder: Sendable {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory
-      .appendingPathComponent("instar-test-\(UUID().uuidString)", isDirectory: true)
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit {
-    try? FileManager.default.removeItem(at: url)
-  }
-
-  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
-
-  /// The names in it, hidden ones too, in order.
-  func names(in subfolder: String = "") throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: path(subfolder)).sorted()
   }
 }

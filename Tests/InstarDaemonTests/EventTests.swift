@@ -25,7 +25,8 @@ struct EventTests {
   private let error = InstarError(
     .missingRequiredValues, "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0",
     store: "/srv/a.store", stage: "AddTags (2 of 3), plugin 'notes'",
-    cause: "14 rows of Note have no value\nfor 'uid'", state: "unchanged", next: "give it a default")
+    cause: "14 rows of Note have no value\nfor 'uid'", state: "unchanged", next: "give it a default"
+  )
 
   private func report(_ result: RunReport.Result) -> RunReport {
     var report = RunReport(run: "R1", store: "/srv/a.store", result: result, startedAt: 0)
@@ -87,8 +88,11 @@ struct EventTests {
   @Test(
     "what follows is the end of the line",
     arguments: [
-      (FollowUp.waitsForChange(failures: 3), ", 3 times alike: not tried again until the store or "
-        + "a plugin changes"),
+      (
+        FollowUp.waitsForChange(failures: 3),
+        ", 3 times alike: not tried again until the store or "
+          + "a plugin changes"
+      ),
       (.lookedAtAgain, ", trying again: something changed meanwhile"),
       (.afterRestart, ", trying again after the next start"),
     ])
@@ -134,13 +138,14 @@ struct EventTests {
     var report = ProbeReport(
       store: "/srv/a.store", format: .coredata, state: .unknown, reason: "built otherwise",
       differences: ["column ZNOTE.ZX is missing", "table ZTAG is not expected"])
-    report.plan = "NotesPlan"
+    report.version = Schema.Version(1, 0, 0)
+    report.nearestVersion = Schema.Version(1, 0, 0)
     let entry = DaemonEvent.storeProbed(report).entry
     #expect(entry.priority == .warning)
     #expect(
       entry.message
-        == "'/srv/a.store' is at no version of the plan: built otherwise (column ZNOTE.ZX is "
-        + "missing; table ZTAG is not expected); it is left as it is")
+        == "'/srv/a.store' is at no version of the plan: built otherwise; nearest is 1.0.0: "
+        + "column ZNOTE.ZX is missing; table ZTAG is not expected; it is left as it is")
   }
 
   @Test("a plugin is told with its plans and their versions, or with what is wrong with it")

@@ -260,46 +260,49 @@ struct StoreQueueProbeTests {
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(20))))
   }
 
-  @Test("a keeper that dies over one store is blamed on that store only")
-  func keeperDies() {
+  @Test("when a batch fails, what has no answer is probed again after a back-off")
+  func batchFails() {
     var bench = Bench(released: false)
     for name in ["a", "b", "c"] { _ = bench.handle(.found("/srv/\(name).store", file(1))) }
     _ = bench.handle(.released)
     let current = ProbeReport(store: "/srv/a.store", format: .coredata, state: .current)
     _ = bench.handle(.probed(current, before: file(1), after: file(1)))
-    let error = InstarError(.keeperDied, "cannot probe", cause: "killed")
+    let error = InstarError(.incompleteInstallation, "cannot start", cause: "missing")
     #expect(
       bench.handle(.probesEnded(error)) == [
-        .reportProbeFailure("/srv/b.store", error, .retry(after: .seconds(10))),
-        .probe(["/srv/c.store"]),
+        .reportProbesFailure(error, .retry(after: .seconds(10)))
+      ])
+    #expect(bench.wait(.seconds(9)).isEmpty)
+    #expect(probes(bench.wait(.seconds(1))) == [["/srv/b.store", "/srv/c.store"]])
+    #expect(
+      bench.handle(.probesEnded(error)) == [
+        .reportProbesFailure(error, .retry(after: .seconds(20)))
       ])
   }
 
-  @Test("when no keeper answers at all, the next batch waits")
-  func noKeeper() {
-    var bench = Bench(released: false)
-    for name in ["a", "b"] { _ = bench.handle(.found("/srv/\(name).store", file(1))) }
-    _ = bench.handle(.released)
-    let error = InstarError(.incompleteInstallation, "cannot start", cause: "missing")
-    #expect(probes(bench.handle(.probesEnded(error))).isEmpty)
-    #expect(bench.wait(.seconds(9)).isEmpty)
-    #expect(probes(bench.wait(.seconds(1))).flatMap { $0 }.contains("/srv/b.store"))
+  @Test("new plugins end the back-off of a batch that failed")
+  func batchFailsAndPluginsChange() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let error = InstarError(.pluginLoadFailed, "cannot load", cause: "gone")
+    _ = bench.handle(.probesEnded(error))
+    #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
   }
 
-  @Test("a keeper that leaves a store out is tried three times, not for ever")
+  @Test("a keeper that leaves a store out is asked again, less and less often")
   func keeperLeavesOut() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
-    var attempts = 0
-    var actions = bench.handle(.probesEnded(nil))
-    for _ in 0..<10 {
-      attempts += 1
-      if bench.state == .resting(.givenUp) { break }
-      actions = bench.wait(.seconds(100))
-      #expect(probes(actions) == [[Bench.store]])
-      actions = bench.handle(.probesEnded(nil))
+    for delay in [10, 20, 40, 60] {
+      let actions = bench.handle(.probesEnded(nil))
+      guard case .reportProbesFailure(let error, let followUp)? = actions.first else {
+        Issue.record("not reported")
+        return
+      }
+      #expect(error.code == .protocolViolation)
+      #expect(followUp == .retry(after: .seconds(delay)))
+      #expect(probes(bench.wait(.seconds(delay))) == [[Bench.store]])
     }
-    #expect(attempts == 3)
   }
 
   @Test("a store that could not be probed at all is tried three times")
@@ -456,7 +459,8 @@ struct StoreQueueRunTests {
     for delay in [10, 20, 40, 60, 60] {
       _ = bench.answer(.behind)
       #expect(
-        followUp(bench.endRun(.busy, failure("held", .busyStore))) == .retry(after: .seconds(delay)))
+        followUp(bench.endRun(.busy, failure("held", .busyStore))) == .retry(after: .seconds(delay))
+      )
       _ = bench.wait(.seconds(delay))
     }
   }

@@ -30,7 +30,8 @@ final class KeeperFixture {
           name: "Note", attributes: attributes,
           relationships: [
             Schema.Relationship(
-              name: "folder", destination: "Folder", inverseName: "notes", isToOneRelationship: true)
+              name: "folder", destination: "Folder", inverseName: "notes", isToOneRelationship: true
+            )
           ]),
         Schema.Entity(
           name: "Folder", attributes: [Schema.Attribute(name: "name", type: .string)],
@@ -49,7 +50,11 @@ final class KeeperFixture {
     let layout = try CoreDataLayout(schema: Self.first)
     let queue = try DatabaseQueue(path: store)
     try queue.writeWithoutTransaction { db in
-      try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = \(journalMode)")
+      try db.execute(
+        sql: """
+          PRAGMA synchronous = OFF; PRAGMA auto_vacuum = INCREMENTAL;
+          PRAGMA journal_mode = \(journalMode)
+          """)
       for statement in layout.createStatements { try db.execute(sql: statement) }
       var metadata = CoreDataMetadata(newStoreFor: Self.first)
       if let version {
@@ -122,7 +127,8 @@ final class KeeperFixture {
     try StoreProbe.read(path ?? store).identity.version
   }
 
-  /// The least of an ELF file that carries the note of a plugin: header, one program header, the note.
+  /// The least of an ELF file that carries the note of a plugin: header, one program header, the
+  /// note.
   private static var pluginFile: Data {
     var file = Data()
     func add(_ value: some FixedWidthInteger) {

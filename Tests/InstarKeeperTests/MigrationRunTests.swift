@@ -12,7 +12,8 @@ struct MigrationRunTests {
   func migrates(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let uuid = try fixture.query(String.self, "SELECT Z_UUID FROM Z_METADATA")
-    let inode = try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
+    let inode =
+      try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
     let (report, conversation) = try fixture.migrate()
     #expect(report.error == nil)
     #expect(report.result == .migrated)
@@ -37,7 +38,8 @@ struct MigrationRunTests {
     #expect(try fixture.query(String.self, "SELECT Z_UUID FROM Z_METADATA") == uuid)
     #expect(try fixture.query(String.self, "PRAGMA quick_check") == "ok")
     #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZPINNED IS NULL") == 10)
-    let after = try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
+    let after =
+      try FileManager.default.attributesOfItem(atPath: fixture.store)[.systemFileNumber] as? Int
     #expect(after == inode, "the same file")
     let probe = try StoreProbe.read(fixture.store)
     #expect(probe.file.usesWriteAheadLog == (journalMode == "wal"))
@@ -57,7 +59,9 @@ struct MigrationRunTests {
 
   @Test("a refused store is left byte for byte as it was, and nothing is made beside it")
   func refusals() throws {
-    func refused(_ fixture: KeeperFixture, _ code: InstarError.Code, adopt: Schema.Version? = nil) throws {
+    func refused(_ fixture: KeeperFixture, _ code: InstarError.Code, adopt: Schema.Version? = nil)
+      throws
+    {
       let before = fixture.state()
       let (report, conversation) = try fixture.migrate(request: fixture.request(adopt: adopt))
       #expect(report.result == .refused)
@@ -106,10 +110,16 @@ struct MigrationRunTests {
     (KeeperFixture.addPinned + "; DELETE FROM ZNOTE WHERE Z_PK = 3", .rowsLost),
     (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 3", .rowsLost),
     (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZFOLDER = 77 WHERE Z_PK = 3", .brokenReferences),
-    (KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZTITLE = NULL WHERE Z_PK < 4", .missingRequiredValues),
+    (
+      KeeperFixture.addPinned + "; UPDATE ZNOTE SET ZTITLE = NULL WHERE Z_PK < 4",
+      .missingRequiredValues
+    ),
     (KeeperFixture.addPinned + "; UPDATE ZNOTE SET Z_ENT = 1", .verificationFailed),
     (KeeperFixture.addPinned + "; DELETE FROM Z_PRIMARYKEY", .verificationFailed),
-    ("PRAGMA journal_mode = DELETE; PRAGMA page_size = 8192; VACUUM; " + KeeperFixture.addPinned, .verificationFailed),
+    (
+      "PRAGMA journal_mode = DELETE; PRAGMA page_size = 8192; VACUUM; " + KeeperFixture.addPinned,
+      .verificationFailed
+    ),
   ]
 
   @Test("a clone that is not what it should be is thrown away", arguments: wrongs)

@@ -48,7 +48,8 @@ struct WorkerProcessTests {
     }
   }
 
-  private func run(_ script: String, limit: Double = 30) throws -> (RunReport, ScriptedConversation) {
+  private func run(_ script: String, limit: Double = 30) throws -> (RunReport, ScriptedConversation)
+  {
     let fixture = try KeeperFixture()
     let before = fixture.state()
     let host = Mixed(worker: try worker(script, in: fixture))

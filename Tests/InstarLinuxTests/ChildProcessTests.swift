@@ -58,7 +58,9 @@ struct ChildProcessTests {
     let leak = open("/dev/null", O_RDONLY)
     defer { close(leak) }
     let (channel, descriptor) = try LineChannel.pair()
-    let child = try shell("cat; for f in /proc/$$/fd/*; do [ -e $f ] && echo ${f##*/}; done; echo hello >&3", channel: descriptor)
+    let child = try shell(
+      "cat; for f in /proc/$$/fd/*; do [ -e $f ] && echo ${f##*/}; done; echo hello >&3",
+      channel: descriptor)
     close(descriptor)
     #expect(try channel.receive(deadline: soon()) == .line(Data("hello".utf8)))
     #expect(try channel.receive(deadline: soon()) == .closed)
@@ -69,7 +71,8 @@ struct ChildProcessTests {
   @Test("without a channel descriptor 3 is closed, and the environment is what was given")
   func environment() throws {
     let child = try shell(
-      "{ : >&3; } 2>/dev/null || echo closed; echo \"$GIVEN\" \"${HOME-none}\"", environment: ["GIVEN": "this"])
+      "{ : >&3; } 2>/dev/null || echo closed; echo \"$GIVEN\" \"${HOME-none}\"",
+      environment: ["GIVEN": "this"])
     #expect(try child.wait() == .exited(0))
     #expect(child.capturedOutput == "closed\nthis none\n")
   }
@@ -84,7 +87,8 @@ struct ChildProcessTests {
     #expect(try child.wait() == .signaled(SIGKILL))
   }
 
-  @Test("killing takes the processes with it that the child has started, which held its output open")
+  @Test(
+    "killing takes the processes with it that the child has started, which held its output open")
   func group() throws {
     let child = try shell("sleep 1000 & echo $!; wait")
     try child.waitForOutput()

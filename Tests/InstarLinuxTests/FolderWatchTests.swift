@@ -50,7 +50,6 @@ struct FolderWatchTests {
     #expect(seen == (0..<2000).map { .changed(folder: path, name: "\($0)") })
   }
 
-
   @Test("a folder that is deleted or moved away is told, and its new name is not watched")
   func removed() async throws {
     let folder = try TemporaryFolder()
@@ -91,6 +90,7 @@ struct FolderWatchTests {
     let error = try instarError { try watch.add(folder.file("none")) }
     #expect(error.code == .watchFailed)
     #expect(error.what.contains(folder.file("none")))
-    #expect(try instarError { try watch.add(try folder.write("x", to: "file")) }.code == .watchFailed)
+    #expect(
+      try instarError { try watch.add(try folder.write("x", to: "file")) }.code == .watchFailed)
   }
 }

@@ -5,7 +5,8 @@ import Testing
 
 @Suite("Journal, service manager and installation")
 struct JournalTests {
-  @Test("an entry with newlines in a value is taken; a field that the journal would drop is an error")
+  @Test(
+    "an entry with newlines in a value is taken; a field that the journal would drop is an error")
   func fields() throws {
     try Journal.send(fields: [("MESSAGE", "one\ntwo"), ("INSTAR_RUN", "r"), ("PRIORITY", "7")])
     for name in ["", "_PID", "lower", "1ST", "A-B", String(repeating: "A", count: 65)] {
@@ -28,7 +29,9 @@ struct JournalTests {
     let error = try instarError { try installation.requireSDK() }
     #expect(error.code == .incompleteInstallation)
     #expect(
-      error.cause == "missing: '/nonexistent/Modules', '/nonexistent/InstarMacros-tool', '/nonexistent/libInstar.so'")
+      error.cause
+        == "missing: '/nonexistent/Modules', '/nonexistent/InstarMacros-tool', '/nonexistent/libInstar.so'"
+    )
   }
 
   @Test("the state folder of a user is an absolute path")

@@ -44,7 +44,8 @@ struct LineChannelTests {
     let (one, other) = try pair(lineLimitBytes: 100_000)
     let sender = OtherThread {
       // Ends when the receiver has closed the conversation.
-      while send(one.descriptor, [UInt8](repeating: 0x61, count: 4096), 4096, Int32(MSG_NOSIGNAL)) > 0
+      while send(one.descriptor, [UInt8](repeating: 0x61, count: 4096), 4096, Int32(MSG_NOSIGNAL))
+        > 0
       {}
     }
     let error = try instarError { _ = try other.receive(deadline: soon()) }
@@ -82,7 +83,9 @@ struct LineChannelTests {
     #expect(try other.receive() == .closed)
   }
 
-  @Test("lines that several threads send do not mix, also where they are longer than the socket's buffer")
+  @Test(
+    "lines that several threads send do not mix, also where they are longer than the socket's buffer"
+  )
   func threads() throws {
     let size = 400_000
     let (one, other) = try pair(lineLimitBytes: 1 << 20)
@@ -92,7 +95,9 @@ struct LineChannelTests {
     }
     var seen: Set<UInt8> = []
     for _ in letters {
-      guard case .line(let line) = try other.receive(deadline: soon()) else { throw CancellationError() }
+      guard case .line(let line) = try other.receive(deadline: soon()) else {
+        throw CancellationError()
+      }
       #expect(line.count == size)
       #expect(Set(line).count == 1)
       seen.formUnion(line.prefix(1))

@@ -12,7 +12,9 @@ struct PluginNoteTests {
   }
 
   /// A real shared library with that note among others.
-  func plugin(abi: UInt32 = 1, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan") throws -> String {
+  func plugin(abi: UInt32 = 1, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan") throws
+    -> String
+  {
     let source = try folder.write(
       """
       #define NOTE __attribute__((section(".note.instar"), used, aligned(4))) static const
@@ -46,11 +48,13 @@ struct PluginNoteTests {
     #expect(error.cause == "it was built for plugin ABI 99; this version of Instar loads ABI 1")
   }
 
-  @Test("what is no plugin is told apart", arguments: [
-    ("empty", "", "it is no 64-bit ELF file"),
-    ("text", String(repeating: "text\n", count: 100), "it is no 64-bit ELF file"),
-    ("short", "\u{7F}ELF", "it is no 64-bit ELF file"),
-  ])
+  @Test(
+    "what is no plugin is told apart",
+    arguments: [
+      ("empty", "", "it is no 64-bit ELF file"),
+      ("text", String(repeating: "text\n", count: 100), "it is no 64-bit ELF file"),
+      ("short", "\u{7F}ELF", "it is no 64-bit ELF file"),
+    ])
   func noPlugin(name: String, content: String, cause: String) throws {
     let path = try folder.write(content, to: name)
     let error = try instarError { _ = try PluginNote.read(path: path) }
@@ -75,7 +79,9 @@ struct PluginNoteTests {
     #expect(error.cause == "it has no Instar note")
   }
 
-  @Test("a file cut short anywhere, or with any byte of its headers and notes changed, is a note or an error, never a trap")
+  @Test(
+    "a file cut short anywhere, or with any byte of its headers and notes changed, is a note or an error, never a trap"
+  )
   func hostile() throws {
     let path = try plugin()
     let good = try Data(contentsOf: URL(fileURLWithPath: path))

@@ -7,8 +7,8 @@ import InstarWire
 import Synchronization
 import Testing
 
-/// The supervisor's side of the conversation, with a keeper that plays a part: it dies, stalls or answers where the test
-/// wants it to. Whole runs with the real keeper are in EndToEndTests.
+/// The supervisor's side of the conversation, with a keeper that plays a part: it dies, stalls or
+/// answers where the test wants it to. Whole runs with the real keeper are in EndToEndTests.
 @Suite("Supervisor and state folder")
 struct SupervisorTests {
   let folder: TemporaryFolder
@@ -23,8 +23,8 @@ struct SupervisorTests {
 
   // MARK: - The part
 
-  /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say` answers, `log` writes to the file
-  /// `log`, and `listen` waits for the next request.
+  /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say`
+  /// answers, `log` writes to the file `log`, and `listen` waits for the next request.
   func supervisor(_ cases: String) throws -> Supervisor {
     let script = """
       #!/bin/bash
@@ -47,7 +47,8 @@ struct SupervisorTests {
   }
 
   func say(_ event: KeeperEvent) throws -> String {
-    "say '\(String(decoding: try WireCoder.line(event), as: UTF8.self))'"
+    let line = String(decoding: try WireCoder.line(event), as: UTF8.self)
+    return "say '\(line.replacingOccurrences(of: "'", with: #"'\''"#))'"
   }
 
   func phase(_ phase: Phase) -> PhaseRecord {
@@ -78,7 +79,9 @@ struct SupervisorTests {
 
   // MARK: - Runs
 
-  @Test("each phase is on disk before the keeper goes on, and the run in the ledger before its phase is removed")
+  @Test(
+    "each phase is on disk before the keeper goes on, and the run in the ledger before its phase is removed"
+  )
   func phases() async throws {
     let file = "\(state.path)/phases/\(run).json"
     let supervisor = try supervisor(
@@ -92,7 +95,9 @@ struct SupervisorTests {
         \(try say(.finished(RunReport(run: run, store: store, result: .migrated, startedAt: 1000)))) ;;
       """)
     let events = Mutex<[RunEvent]>([])
-    let report = try await supervisor.migrate(request) { event in events.withLock { $0.append(event) } }
+    let report = try await supervisor.migrate(request) { event in
+      events.withLock { $0.append(event) }
+    }
     #expect(report.result == .migrated)
     #expect(events.withLock { $0.map(\.step) } == [.started])
     let log = try log()
@@ -112,7 +117,9 @@ struct SupervisorTests {
     #expect(try state.history().reports == [])
   }
 
-  @Test("a keeper that dies while it clones: another clears away, and the report says how it died and what it wrote")
+  @Test(
+    "a keeper that dies while it clones: another clears away, and the report says how it died and what it wrote"
+  )
   func diesCloning() async throws {
     let supervisor = try supervisor(
       """
@@ -188,7 +195,9 @@ struct SupervisorTests {
     #expect(report.error?.state == "unchanged")
   }
 
-  @Test("a canceled run ends once the keeper has cleared away, and is interrupted with the store unchanged")
+  @Test(
+    "a canceled run ends once the keeper has cleared away, and is interrupted with the store unchanged"
+  )
   func cancel() async throws {
     let supervisor = try supervisor(
       """
@@ -244,7 +253,11 @@ struct SupervisorTests {
     try await waitFor(log: "cloning")
     let other = Supervisor(
       installation: supervisor.installation, stateFolder: try StateFolder(path: state.path))
-    try await other.recoverAll { Issue.record("recovered \($0.run)") } onError: { Issue.record($0) }
+    try await other.recoverAll {
+      Issue.record("recovered \($0.run)")
+    } onError: {
+      Issue.record($0)
+    }
     #expect(try state.openPhases().records == [phase(.cloning)])
     let again = await Task { try await other.migrate(request) { _ in } }.result
     #expect(throws: InstarError.self) { try again.get() }
@@ -252,9 +265,12 @@ struct SupervisorTests {
     _ = try await running
   }
 
-  @Test("an answer that does not belong to the request ends the run, not the supervisor", arguments: [
-    KeeperEvent.done, .ask(PhaseRecord(run: "other", store: "/other", phase: .cloning, startedAt: 0)),
-  ])
+  @Test(
+    "an answer that does not belong to the request ends the run, not the supervisor",
+    arguments: [
+      KeeperEvent.done,
+      .ask(PhaseRecord(run: "other", store: "/other", phase: .cloning, startedAt: 0)),
+    ])
   func strangeAnswers(event: KeeperEvent) async throws {
     let supervisor = try supervisor(
       "*) \(try say(event)); listen; log \"$request\"; say '{garbage}\n' ;;")
@@ -291,7 +307,8 @@ struct SupervisorTests {
     let supervisor = try supervisor("*) exit 9 ;;")
     let result = await Task {
       try await supervisor.probe(
-        stores: (0..<1000).map(String.init), plugins: [], countsRows: false) { _ in }
+        stores: (0..<1000).map(String.init), plugins: [], countsRows: false
+      ) { _ in }
     }.result
     #expect(throws: InstarError.self) { try result.get() }
     #expect(try log().count == 3)
@@ -301,7 +318,8 @@ struct SupervisorTests {
   func describe() async throws {
     let failure = InstarError(.notAPlugin, "cannot use 'b.so' as a plugin", cause: "it is text")
     let supervisor = try supervisor(
-      "*) \(try say(.described(plugin: "a.so", PluginManifest(plans: [])))); \(try say(.failed(failure))) ;;")
+      "*) \(try say(.described(plugin: "a.so", PluginManifest(plans: [])))); \(try say(.failed(failure))) ;;"
+    )
     let descriptions = try await supervisor.describe(plugins: ["a.so", "b.so"])
     #expect(descriptions.map(\.plugin) == ["a.so", "b.so"])
     #expect(try descriptions[0].result.get() == PluginManifest(plans: []))
@@ -310,11 +328,10 @@ struct SupervisorTests {
 
   @Test("one keeper answers one request after the other")
   func reuse() async throws {
-    let supervisor = try supervisor("*) \(try say(.done)) ;;")
-    let described = try self.supervisor("*) \(try say(.described(plugin: "a", PluginManifest(plans: [])))) ;;")
-    for _ in 0..<3 { _ = try await described.describe(plugins: ["a"]) }
+    let supervisor = try supervisor(
+      "*) \(try say(.described(plugin: "a.so", PluginManifest(plans: [])))) ;;")
+    for _ in 0..<3 { _ = try await supervisor.describe(plugins: ["a.so"]) }
     #expect(try log().count == 1)
-    _ = supervisor
   }
 
   @Test("a keeper that is missing is an error with its path")

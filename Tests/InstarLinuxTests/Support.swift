@@ -57,8 +57,8 @@ struct Missing: Error, CustomStringConvertible {
   init(_ location: SourceLocation) { description = "no InstarError was thrown at \(location)" }
 }
 
-/// Work on a thread of its own: tests run on as many threads as there are cores, and blocking calls would hold up all of
-/// them.
+/// Work on a thread of its own: tests run on as many threads as there are cores, and blocking calls
+/// would hold up all of them.
 final class OtherThread<Value: Sendable>: Sendable {
   private let result = Mutex<Result<Value, any Error>?>(nil)
   private let done = DispatchSemaphore(value: 0)
@@ -91,7 +91,8 @@ extension ChildProcess {
   }
 }
 
-/// The process has ended, or ends soon: a signal takes its time. A zombie that its new parent has not reaped yet has ended.
+/// The process has ended, or ends soon: a signal takes its time. A zombie that its new parent has
+/// not reaped yet has ended.
 func isGone(_ pid: pid_t) -> Bool {
   let limit = soon()
   while ContinuousClock.now < limit {

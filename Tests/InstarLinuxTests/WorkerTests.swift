@@ -6,7 +6,8 @@ import InstarWire
 import Synchronization
 import Testing
 
-/// The launcher with a stand-in for the engine and plugins in C, on the kernel that runs: what the constructors of a plugin can do.
+/// The launcher with a stand-in for the engine and plugins in C, on the kernel that runs: what the
+/// constructors of a plugin can do.
 @Suite("instar-worker")
 struct WorkerTests {
   let folder: TemporaryFolder
@@ -63,7 +64,9 @@ struct WorkerTests {
     #expect(end == .exited(23))
   }
 
-  @Test("the constructor of a plugin can work in the clone folder and nowhere else, and can start and reach nothing")
+  @Test(
+    "the constructor of a plugin can work in the clone folder and nowhere else, and can start and reach nothing"
+  )
   func confinement() throws {
     let (lines, end, output) = try run(plugin: programs.hostile)
     #expect(end == .exited(23), "\(output)")
@@ -75,7 +78,7 @@ struct WorkerTests {
     let allowed = [
       "create-inside", "truncate-inside", "make-folder-inside", "rename-inside", "remove-inside",
       "read-library", "read-zone", "read-random", "stack-bounds", "start-thread", "signal-itself",
-      "own-limit", "is-terminal",
+      "own-limit", "own-priority", "is-terminal", "read-own-status",
     ]
     for name in allowed { #expect(results[name] == "0", "\(name)") }
     let refused: [String: [Int32]] = [
@@ -88,12 +91,18 @@ struct WorkerTests {
       "exec": [EPERM], "clone3": [ENOSYS], "openat2": [ENOSYS], "unknown-call": [ENOSYS],
       "socket": [EPERM], "socket-pair": [EPERM], "signal-parent": [EPERM],
       "signal-group": [EPERM], "signal-by-owner": [EPERM], "trace-parent": [EPERM],
-      "parent-limit": [EPERM], "new-session": [EPERM], "no-death-signal": [EPERM],
+      "read-parent-environment": [EACCES], "read-parent-memory": [EACCES],
+      "read-through-parent": [EACCES], "write-own-memory": [EACCES], "list-processes": [EACCES],
+      "read-kernel-memory": [EPERM, EACCES, ENOENT], "write-setting": [EACCES],
+      "parent-priority": [EPERM], "parent-limit": [EPERM], "new-session": [EPERM],
+      "no-death-signal": [EPERM],
       "new-namespace": [EPERM], "mount": [EPERM], "ring": [EPERM], "shared-memory": [EPERM],
       "terminal-input": [ENOTTY],
     ]
     for (name, expected) in refused {
-      #expect(expected.map(String.init).contains(results[name] ?? "missing"), "\(name): \(results[name] ?? "missing")")
+      #expect(
+        expected.map(String.init).contains(results[name] ?? "missing"),
+        "\(name): \(results[name] ?? "missing")")
     }
     #expect(results.count == allowed.count + refused.count)
     #expect(try folder.text(of: "outside/file") == "secret")
@@ -128,7 +137,9 @@ struct WorkerTests {
     #expect(isGone(worker))
   }
 
-  @Test("a plugin that cannot be loaded is one line that reads as the engine's own error, whatever its path")
+  @Test(
+    "a plugin that cannot be loaded is one line that reads as the engine's own error, whatever its path"
+  )
   func unloadable() throws {
     let path = folder.file("quote\" newline\n tab\t \u{1} ü 🪲.so")
     try Data("no plugin".utf8).write(to: URL(fileURLWithPath: path))
@@ -161,7 +172,9 @@ struct WorkerTests {
     #expect(end == .exited(1))
   }
 
-  @Test("without Landlock the worker refuses, and with --allow-unconfined says so and goes on without it")
+  @Test(
+    "without Landlock the worker refuses, and with --allow-unconfined says so and goes on without it"
+  )
   func withoutLandlock() throws {
     let refused = try run(plugin: programs.good, through: [programs.withoutLandlock])
     let error = try failure(refused.lines)
@@ -180,7 +193,9 @@ struct WorkerTests {
 
   @Test("wrong use exits with 2 and teaches, help exits with 0")
   func usage() throws {
-    for arguments in [[], ["--library", "/a"], ["--nonsense"], ["--library", "a", "--plugin", "b"]] {
+    for arguments in [
+      [], ["--library", "/a"], ["--nonsense"], ["--library", "a", "--plugin", "b"],
+    ] {
       let child = try ChildProcess.start(
         executable: programs.worker, arguments: arguments, output: .captured(limitBytes: 4000))
       #expect(try child.wait() == .exited(2))

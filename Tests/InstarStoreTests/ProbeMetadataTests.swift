@@ -22,7 +22,8 @@ struct ProbeMetadataTests {
       Schema.Entity(name: "tag", attributes: [Schema.Attribute(name: "name", type: .string)]),
     ], version: Schema.Version(2, 0, 0))
 
-  @Test("a stamp replaces version and hashes, and keeps the identifier and unchanged entities' hashes")
+  @Test(
+    "a stamp replaces version and hashes, and keeps the identifier and unchanged entities' hashes")
   func stamp() throws {
     let queue = try makeDatabase()
     try queue.write { db in
@@ -114,7 +115,9 @@ struct ProbeMetadataTests {
     try queue.write { db in
       try CoreDataMetadata(newStoreFor: Self.first).write(db)
       let whole: Data = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
-      var damaged: [Data] = [Data(), Data("bplist00".utf8), Data("<plist/>".utf8), Data("[1]".utf8)]
+      var damaged: [Data] = [
+        Data(), Data("bplist00".utf8), Data("<plist/>".utf8), Data("[1]".utf8),
+      ]
       for count in stride(from: 0, to: whole.count, by: 7) { damaged.append(whole.prefix(count)) }
       for index in whole.indices {
         for flip: UInt8 in [0x01, 0x80, 0xFF] {

@@ -20,7 +20,9 @@ struct ProbeTests {
     folder = try ProbeFolder()
   }
 
-  @Test("a real store is read without changing a byte of it or leaving a side file", arguments: realStores)
+  @Test(
+    "a real store is read without changing a byte of it or leaving a side file",
+    arguments: realStores)
   func realStore(path: String) throws {
     let copy = "\(folder.path)/\(URL(fileURLWithPath: path).lastPathComponent)"
     try FileManager.default.copyItem(atPath: path, toPath: copy)

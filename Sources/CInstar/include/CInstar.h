@@ -13,7 +13,8 @@ extern "C" {
 /* ---- Confinement.c: what a worker gives up before it loads a plugin ---- */
 
 struct instar_confinement {
-  /* The process that must still be the parent once the death signal is set; 0: whoever is the parent now. */
+  /* The process that must still be the parent once the death signal is set; 0: whoever is the
+   * parent now. */
   pid_t parent;
   /* The only folder that may be written, or NULL. */
   const char *clone_folder;
@@ -28,32 +29,36 @@ struct instar_confinement {
 
 enum instar_confinement_result {
   INSTAR_CONFINED = 0,
-  /* The kernel has no Landlock. With `allow_unconfined` everything else is in force; without, nothing was tried. */
+  /* The kernel has no Landlock. With `allow_unconfined` everything else is in force; without,
+   * nothing was tried. */
   INSTAR_CONFINEMENT_UNAVAILABLE = 1,
   INSTAR_CONFINEMENT_FAILED = 2,
 };
 
-/* Confines the calling process for the rest of its life. Must run before there is a second thread: a thread
- * that exists already would go on without Landlock and seccomp, so that is a failure. `problem` gets a sentence
- * where the result is not INSTAR_CONFINED. What is confined: see Confinement.c. */
+/* Confines the calling process for the rest of its life. Must run before there is a second
+ * thread: a thread that exists already would go on without Landlock and seccomp, so that is a
+ * failure. `problem` gets a sentence where the result is not INSTAR_CONFINED. What is confined:
+ * see Confinement.c. */
 enum instar_confinement_result instar_confine(
   const struct instar_confinement *confinement, char *problem, size_t problem_size);
 
-/* ---- SystemCalls.c: system calls without a wrapper in the C library of Debian 12, or variadic ones ---- */
+/* ---- SystemCalls.c: system calls without a wrapper in the C library of Debian 12, or variadic
+ * ones ---- */
 
-/* Starts a program in a process group of its own. Descriptors 0, 1 and 2 become `input`, `output` and `error`;
- * `channel` becomes 3 unless it is -1; no other is open. All signals are unblocked and at their defaults.
- * Returns 0, or an errno. */
+/* Starts a program in a process group of its own. Descriptors 0, 1 and 2 become `input`,
+ * `output` and `error`; `channel` becomes 3 unless it is -1; no other is open. All signals are
+ * unblocked and at their defaults. Returns 0, or an errno. */
 int instar_spawn(
-  const char *executable, char *const arguments[], char *const environment[], int input, int output, int error,
-  int channel, pid_t *pid);
+  const char *executable, char *const arguments[], char *const environment[], int input, int output,
+  int error, int channel, pid_t *pid);
 
-/* A descriptor that polls readable when the process has ended (pidfd_open(2)); close-on-exec. -1 and errno. */
+/* A descriptor that polls readable when the process has ended (pidfd_open(2)); close-on-exec. -1
+ * and errno. */
 int instar_pidfd_open(pid_t pid);
 /* Sends a signal to the process behind the descriptor, never to one that got its number later. */
 int instar_pidfd_send_signal(int pidfd, int signal);
-/* Waits for the child behind the descriptor and reaps it. `*code` is the exit status where `*signaled` is 0, else the
- * signal. 0; -1 and errno. */
+/* Waits for the child behind the descriptor and reaps it. `*code` is the exit status where
+ * `*signaled` is 0, else the signal. 0; -1 and errno. */
 int instar_pidfd_wait(int pidfd, int *signaled, int *code);
 
 /* A connected pair of stream sockets, both close-on-exec. 0; -1 and errno. */
@@ -63,15 +68,18 @@ int instar_pipe(int *read_end, int *write_end);
 
 /* renameat2(2) with RENAME_EXCHANGE and RENAME_NOREPLACE. 0; -1 and errno. */
 int instar_rename_exchange(int folder, const char *old_name, int new_folder, const char *new_name);
-int instar_rename_no_replace(int folder, const char *old_name, int new_folder, const char *new_name);
+int instar_rename_no_replace(
+  int folder, const char *old_name, int new_folder, const char *new_name);
 
-/* openat2(2) that follows no symbolic link on the whole way and does not leave `folder`. -1 and errno. */
+/* openat2(2) that follows no symbolic link on the whole way and does not leave `folder`. -1 and
+ * errno. */
 int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
 
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);
 
-/* Writes everything of the file system that the descriptor is on to disk (syncfs(2)). 0; -1 and errno. */
+/* Writes everything of the file system that the descriptor is on to disk (syncfs(2)). 0; -1 and
+ * errno. */
 int instar_synchronize_file_system(int descriptor);
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@ extension Configuration {
   /// Reads a configuration file.
   ///
   /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
-  /// - Throws: `invalidConfiguration` with the line, where the file cannot be read, is not YAML, has a
-  ///   key that does not exist, or a value that makes no sense.
+  /// - Throws: `invalidConfiguration` with the line, where the file cannot be read, is not YAML,
+  ///   has a key that does not exist, or a value that makes no sense.
   public static func read(path: String) throws(InstarError) -> Configuration {
     let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
     guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
@@ -32,8 +32,8 @@ extension Configuration {
   }
 }
 
-/// Walks the nodes of a YAML document. Every value is checked where it is read, so that a message can
-/// name the line.
+/// Walks the nodes of a YAML document. Every value is checked where it is read, so that a message
+/// can name the line.
 private struct ConfigurationReader {
   let source: String
 
@@ -76,7 +76,8 @@ private struct ConfigurationReader {
     for element in sequence {
       let watch = try watch(element)
       if watches.contains(where: { $0.folder == watch.folder }) {
-        throw problem(element, "'\(watch.folder)' is watched twice; give one watch several patterns")
+        throw problem(
+          element, "'\(watch.folder)' is watched twice; give one watch several patterns")
       }
       watches.append(watch)
     }
@@ -285,7 +286,8 @@ enum Suggestion {
     for (index, letter) in left.enumerated() {
       var next = [index + 1]
       for (place, other) in right.enumerated() {
-        next.append(min(row[place] + (letter == other ? 0 : 1), row[place + 1] + 1, next[place] + 1))
+        let exchanged = row[place] + (letter == other ? 0 : 1)
+        next.append(min(exchanged, row[place + 1] + 1, next[place] + 1))
       }
       row = next
     }

@@ -1,4 +1,5 @@
-/// Durations as people write them in the configuration, and as messages show them: one number, one unit.
+/// Durations as people write them in the configuration, and as messages show them: one number, one
+/// unit.
 ///
 /// ```swift
 /// DurationText.parse("250ms")                 // .milliseconds(250)

@@ -16,7 +16,8 @@ public enum DaemonEvent: Sendable {
   case pluginRefused(plugin: String, InstarError)
   case pluginRemoved(plugin: String)
   case storeProbed(ProbeReport)
-  case probeFailed(store: String, InstarError, FollowUp)
+  /// Without a store: no store can be probed.
+  case probeFailed(store: String?, InstarError, FollowUp)
   case run(RunEvent)
   case runEnded(RunReport, FollowUp)
   case runRecovered(RecoveryReport)
@@ -107,6 +108,7 @@ extension DaemonEvent {
     let store = "'\(report.store)'"
     let version = report.version.map { "\($0)" } ?? "an unknown version"
     let reason = report.reason.map { ": \($0)" } ?? ""
+    let differences = report.differences.prefix(5).joined(separator: "; ")
     let kind: EventKind
     var priority = EventPriority.warning
     let message: String
@@ -129,15 +131,15 @@ extension DaemonEvent {
         + "that: instarctl migrate --adopt \(version)\(plugin) \(store)"
     case .unknown:
       kind = .storeUnknown
-      if report.plan == nil {
+      if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil {
+        message =
+          "\(store) is at no version of the plan\(reason)"
+          + (differences.isEmpty ? "" : "; nearest is \(nearest): \(differences)")
+          + "; it is left as it is"
+      } else {
         // No plugin has anything to do with it: one that has may come tomorrow.
         priority = .information
         message = "\(store) is known to no plugin\(reason)"
-      } else {
-        message =
-          "\(store) is at no version of the plan\(reason)"
-          + (report.differences.isEmpty ? "" : " (\(report.differences.joined(separator: "; ")))")
-          + "; it is left as it is"
       }
     case .notAStore:
       kind = .storeNotAStore
@@ -321,7 +323,8 @@ extension DaemonEvent {
 }
 
 extension EventEntry {
-  /// An entry with the fields that have a value. Fields of the error come last and do not replace others.
+  /// An entry with the fields that have a value. Fields of the error come last and do not replace
+  /// others.
   fileprivate static func make(
     _ kind: EventKind, _ priority: EventPriority, _ message: String, error: InstarError? = nil,
     _ values: [(name: String, value: String?)] = []

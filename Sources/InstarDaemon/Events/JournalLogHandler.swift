@@ -26,13 +26,13 @@ public struct JournalLogHandler: LogHandler {
     for (key, value) in metadata.merging(event.metadata ?? [:], uniquingKeysWith: { $1 }) {
       if let name = Self.fieldName(key) { fields.append((name, "\(value)")) }
     }
-    // An entry that cannot be sent is lost: there is no place left to say so, and a journal that is being restarted
-    // must not stop a migration.
+    // An entry that cannot be sent is lost: there is no place left to say so, and a journal that is
+    // being restarted must not stop a migration.
     try? Journal.send(fields: fields)
   }
 
-  /// The journal takes capitals, digits and underscores; a field that begins with an underscore is its own. Other
-  /// libraries' keys (`sl-signal`) are brought into that form.
+  /// The journal takes capitals, digits and underscores; a field that begins with an underscore is
+  /// its own. Other libraries' keys (`sl-signal`) are brought into that form.
   static func fieldName(_ key: String) -> String? {
     let letters = key.utf8.map { byte -> UInt8 in
       switch byte {

@@ -4,11 +4,11 @@ public import Logging
 /// Writes what is logged to standard error, one line each.
 ///
 /// ```text
-/// 2026-11-21T10:15:30.123Z notice migrated '/srv/a.store' from 1.0.0 to 2.0.0 … INSTAR_EVENT=run-migrated …
+/// 2026-11-21T10:15:30.123Z notice migrated '/srv/a.store' … INSTAR_EVENT=run-migrated …
 /// ```
 ///
-/// Values with blanks, quotes or control characters are quoted as JSON strings, so that a line can be taken apart
-/// again. `MESSAGE_ID` is left out: `INSTAR_EVENT` says the same in words.
+/// Values with blanks, quotes or control characters are quoted as JSON strings, so that a line can
+/// be taken apart again. `MESSAGE_ID` is left out: `INSTAR_EVENT` says the same in words.
 public struct StandardErrorLogHandler: LogHandler {
   public var logLevel: Logger.Level = .info
   public var metadata: Logger.Metadata = [:]
@@ -34,7 +34,9 @@ public struct StandardErrorLogHandler: LogHandler {
     let bytes = Array((line + "\n").utf8)
     var start = 0
     while start < bytes.count {
-      let written = bytes[start...].withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+      let written = bytes[start...].withUnsafeBytes {
+        write(STDERR_FILENO, $0.baseAddress, $0.count)
+      }
       if written < 0, errno == EINTR { continue }
       guard written > 0 else { return }
       start += written
@@ -67,9 +69,11 @@ public struct StandardErrorLogHandler: LogHandler {
   }
 
   private static func quoted(_ value: String) -> String {
-    let isPlain = !value.isEmpty && value.unicodeScalars.allSatisfy {
-      $0 != " " && $0 != "\"" && $0 != "\\" && !isControl($0)
-    }
+    let isPlain =
+      !value.isEmpty
+      && value.unicodeScalars.allSatisfy {
+        $0 != " " && $0 != "\"" && $0 != "\\" && !isControl($0)
+      }
     if isPlain { return value }
     let escaped = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
     return "\"\(printable(escaped))\""

@@ -7,8 +7,8 @@ public enum PluginFolder {
     name.hasSuffix(".so") && !name.hasPrefix(".")
   }
 
-  /// - Returns: every plugin file of the folder by its path; none where the folder does not exist, which is usual: it
-  ///   is made by the first package that brings a plugin.
+  /// - Returns: every plugin file of the folder by its path; none where the folder does not exist,
+  ///   which is usual: it is made by the first package that brings a plugin.
   /// - Throws: `watchFailed` when the folder is there and cannot be read.
   public static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
     let names: [String]
@@ -30,7 +30,8 @@ public enum PluginFolder {
     return files
   }
 
-  /// Was the file written less than `age` ago? A copy that goes on slowly looks like a broken plugin in between.
+  /// Was the file written less than `age` ago? A copy that goes on slowly looks like a broken
+  /// plugin in between.
   static func isFresh(_ version: FileVersion, age: Duration) -> Bool {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -39,13 +40,14 @@ public enum PluginFolder {
     return passed >= 0 && Duration.nanoseconds(passed) < age
   }
 
-  /// The version of the file that the path leads to: a plugin may be a symbolic link to the file that a package
-  /// installed. `nil` where it leads to no regular file.
+  /// The version of the file that the path leads to: a plugin may be a symbolic link to the file
+  /// that a package installed. `nil` where it leads to no regular file.
   static func version(of path: String) -> FileVersion? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     return FileVersion(
       device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
-      sizeBytes: Int64(status.st_size), modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim))
+      sizeBytes: Int64(status.st_size), modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim)
+    )
   }
 }

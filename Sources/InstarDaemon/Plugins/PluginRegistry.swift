@@ -1,40 +1,52 @@
 public import InstarSchema
 public import InstarWire
 
-/// Knows every plugin file, and whether it can be used: a value that takes listings and descriptions in.
+/// Knows every plugin file, and whether it can be used: a value that takes listings and descriptions
+/// in.
 ///
 /// Standing of a file:
 ///
 /// ```text
-///  (none) ──listed──▶ waiting ──▶ describing ──▶ usable | refused
+///  (none) ──listed──▶ waiting ──▶ describing ──▶ known: usable or refused
 ///                        ▲             │              │
-///                        └── changed ──┴── changed ───┘
+///                        └── changed ──┴── doubted ───┘
 /// ```
 ///
 /// Invariants:
 /// - At most one description is out.
-/// - A verdict is about the version of the file that is listed; when the file changed meanwhile, the verdict is thrown
-///   away, and so is a refusal of a file that was written a moment ago. So a plugin that is being copied in is not
-///   reported as broken, and each version of a file is reported once.
-/// - A plugin that is being described again is not used meanwhile.
+/// - A verdict is about the version of the file that is listed; when the file changed meanwhile, the
+///   verdict is thrown away, and so is a refusal of a file that was written a moment ago. So a
+///   plugin that is being copied in is not reported as broken.
+/// - Each verdict on a version of a file is reported once.
+/// - A plugin that changed is not used before it is described again. One that is only doubted is
+///   used meanwhile.
 public struct PluginRegistry: Sendable {
   /// What became of one file.
   public enum Change: Sendable, Hashable {
     case accepted(String, PluginManifest)
-    case refused(String, InstarError)
+    /// `wasUsable`: it was in use before, in this version of the file or an earlier one.
+    case refused(String, InstarError, wasUsable: Bool)
     case removed(String)
   }
 
   private enum Standing: Sendable {
     case waiting
     case describing
-    case usable
-    case refused
+    case known
   }
 
   private struct Entry: Sendable {
-    var version: FileVersion
-    var standing: Standing
+    /// `nil` when the verdict on it was thrown away.
+    var version: FileVersion?
+    var standing = Standing.waiting
+    /// What was said of this version of the file last.
+    var verdict: Result<PluginManifest, InstarError>?
+    /// An earlier version of the file was usable, and stores may have been seen through it.
+    var wasUsable = false
+
+    var isUsable: Bool {
+      if case .success? = verdict { true } else { false }
+    }
   }
 
   private var entries: [String: Entry] = [:]
@@ -44,10 +56,8 @@ public struct PluginRegistry: Sendable {
 
   /// The plugins that probes and runs may use, ordered by path.
   public var usable: [String] {
-    entries.filter { $0.value.standing == .usable }.map(\.key).sorted()
+    entries.filter(\.value.isUsable).map(\.key).sorted()
   }
-
-  public var count: Int { entries.count }
 
   /// Is there a file whose description is not known yet?
   public var isBusy: Bool {
@@ -64,7 +74,8 @@ public struct PluginRegistry: Sendable {
       changes.append(.removed(path))
     }
     for (path, version) in files where entries[path]?.version != version {
-      entries[path] = Entry(version: version, standing: .waiting)
+      let wasUsable = entries[path].map { $0.isUsable || $0.wasUsable } ?? false
+      entries[path] = Entry(version: version, wasUsable: wasUsable)
     }
     return changes
   }
@@ -78,9 +89,10 @@ public struct PluginRegistry: Sendable {
     return waiting
   }
 
-  /// Describes refused plugins once more: the reason may have lain elsewhere.
-  public mutating func doubtRefusals() {
-    for (path, entry) in entries where entry.standing == .refused {
+  /// Has every plugin described once more, also the refused ones: the reason may have lain
+  /// elsewhere.
+  public mutating func doubtAll() {
+    for (path, entry) in entries where entry.standing == .known {
       entries[path]?.standing = .waiting
     }
   }
@@ -89,10 +101,10 @@ public struct PluginRegistry: Sendable {
   ///
   /// - Parameters:
   ///   - versions: of the files, just now.
-  ///   - fresh: files that were written so short a time ago that somebody may be at it still; that one of them cannot be
-  ///     used is not believed.
-  /// - Returns: what is to be reported, and whether the verdict on some file was thrown away: it is to be listed again
-  ///   a little later.
+  ///   - fresh: files that were written so short a time ago that somebody may be at it still; that
+  ///     one of them cannot be used is not believed.
+  /// - Returns: what is to be reported, and whether the verdict on some file was thrown away: it is
+  ///   to be listed again a little later.
   public mutating func describe(
     _ results: [(path: String, result: Result<PluginManifest, InstarError>)],
     versions: [String: FileVersion], fresh: Set<String> = []
@@ -104,18 +116,20 @@ public struct PluginRegistry: Sendable {
       guard let entry = entries[path], entry.standing == .describing else { continue }
       let isRefusedWhileFresh = if case .failure = result { fresh.contains(path) } else { false }
       guard versions[path] == entry.version, !isRefusedWhileFresh else {
-        // Without an entry the next listing finds it as a new file.
-        entries[path] = nil
+        // No listing has this version: the next one finds it as a changed file.
+        entries[path]?.version = nil
+        entries[path]?.standing = .known
         isStale = true
         continue
       }
+      entries[path]?.standing = .known
+      guard entry.verdict != result else { continue }
+      entries[path]?.verdict = result
       switch result {
-      case .success(let manifest):
-        entries[path]?.standing = .usable
-        changes.append(.accepted(path, manifest))
+      case .success(let manifest): changes.append(.accepted(path, manifest))
       case .failure(let error):
-        entries[path]?.standing = .refused
-        changes.append(.refused(path, error))
+        changes.append(
+          .refused(path, error, wasUsable: entry.isUsable || entry.wasUsable))
       }
     }
     return (changes, isStale)

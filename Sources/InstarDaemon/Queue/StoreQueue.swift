@@ -1,10 +1,11 @@
 public import InstarSchema
 public import InstarWire
 
-/// Decides what happens to every store, and when: a value that takes events in and gives actions out.
+/// Decides what happens to every store, and when: a value that takes events in and gives actions
+/// out.
 ///
-/// It does no I/O and reads no clock; `DaemonService` performs the actions and brings back what came of
-/// them.
+/// It does no I/O and reads no clock; `DaemonService` performs the actions and brings back what
+/// came of them.
 ///
 /// States of a store:
 ///
@@ -21,15 +22,16 @@ public import InstarWire
 /// Invariants:
 /// - At most `settings.parallelRuns` stores are running, and a store has at most one run.
 /// - At most one batch of probes is out.
-/// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in doubt. A store
-///   whose file is as `version` says is not probed again; so the events of our own reading and writing lead to one
-///   look, and to at most one probe.
-/// - What is known of a file is thrown away when the file changed while it was found out. `behind` is believed
-///   nevertheless, for a run inspects the store again under its lock; so a store that is written all the time is
-///   migrated too. `current` is believed of the file as it was before.
-/// - A store is waited for at most `debounce * 10`: one that is written all the time is looked at nevertheless.
-/// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline` is never later than
-///   the earliest of them.
+/// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in
+///   doubt. A store whose file is as `version` says is not probed again; so the events of our own
+///   reading and writing lead to one look, and to at most one probe.
+/// - What is known of a file is thrown away when the file changed while it was found out. `behind`
+///   is believed nevertheless, for a run inspects the store again under its lock; so a store that
+///   is written all the time is migrated too. `current` is believed of the file as it was before.
+/// - A store is waited for at most `debounce * 10`: one that is written all the time is looked at
+///   nevertheless.
+/// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline`
+///   is never later than the earliest of them.
 public struct StoreQueue: Sendable {
   public typealias Instant = ContinuousClock.Instant
 
@@ -62,7 +64,8 @@ public struct StoreQueue: Sendable {
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
     /// Probing may begin: the plugins that were there at the start are described.
     case released
-    /// The set of plugins changed, or a person asks to look again: nothing that is known holds any more.
+    /// The set of plugins changed, or a person asks to look again: nothing that is known holds any
+    /// more.
     case verdictsInDoubt
     case settingsChanged(Settings)
     /// The store is watched no longer.
@@ -83,6 +86,8 @@ public struct StoreQueue: Sendable {
     case run(String, plugin: String?)
     case reportProbe(ProbeReport)
     case reportProbeFailure(String, InstarError, FollowUp)
+    /// The batch failed, for a reason that lies in no store.
+    case reportProbesFailure(InstarError, FollowUp)
     case reportRun(RunReport, FollowUp)
   }
 
@@ -153,8 +158,10 @@ public struct StoreQueue: Sendable {
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
-  /// Keepers cannot be used at the moment; the next batch goes out at that time.
+  /// Nothing can be probed at the moment; the next batch goes out at that time.
   private var probesRestUntil: Instant?
+  /// Batches that failed in a row.
+  private var failedBatches = 0
   private var isHeld = true
   private var isStopping = false
 
@@ -207,7 +214,8 @@ public struct StoreQueue: Sendable {
     case .probing:
       enter(.probing(touched: true), store)
     case .probeQueued, .runQueued, .running:
-      break  // Whatever changed is seen by the probe or the run; after a run the store is looked at again.
+      // Whatever changed is seen by the probe or the run; after a run the store is looked at again.
+      break
     }
   }
 
@@ -298,8 +306,8 @@ public struct StoreQueue: Sendable {
     switch report.state {
     case .behind:
       if entry.migrations > 0 {
-        // Migrated a moment ago and behind again: somebody puts an old file back each time, or the plugin does not
-        // do what it says. Each run leaves a backup, so this must not spin.
+        // Migrated a moment ago and behind again: somebody puts an old file back each time, or the
+        // plugin does not do what it says. Each run leaves a backup, so this must not spin.
         entry.notBefore = max(entry.notBefore ?? now, now + backOff(failures: entry.migrations))
       }
       if let notBefore = entry.notBefore, notBefore > now {
@@ -329,29 +337,27 @@ public struct StoreQueue: Sendable {
   ) {
     guard let left = probesOut else { return }
     probesOut = nil
+    for store in left {
+      if case .probing? = entries[store]?.state { queueProbe(store) }
+    }
     let error =
-      error ?? left.first.map {
+      error
+      ?? left.first.map {
         InstarError(
           .protocolViolation, "cannot probe '\($0)'", store: $0,
           cause: "the keeper ended its answers before this store", state: "unchanged")
       }
-    // The stores of a batch are answered in order, so the first one left is the one that the keeper did not
-    // survive, if it was a store at all; the others have nothing to do with it.
-    let culprit = left.first
-    if error != nil, !batchWasAnswered {
-      probesRestUntil = now + settings.retry.first
-      noteDeadline(now + settings.retry.first)
+    guard let error else {
+      failedBatches = 0
+      return
     }
-    for store in left {
-      guard var entry = entries[store], case .probing = entry.state else { continue }
-      guard store == culprit, let error else {
-        queueProbe(store)
-        continue
-      }
-      let followUp = failed(&entry, signature: error.code.rawValue + error.cause, false, now)
-      actions.append(.reportProbeFailure(store, error, followUp))
-      put(entry, store)
-    }
+    // A store that a keeper does not survive has an answer that says so. What is left was not to
+    // be had for any store: no keeper can be started, or a plugin cannot be used after all.
+    failedBatches = batchWasAnswered ? 1 : failedBatches + 1
+    let delay = backOff(failures: failedBatches)
+    probesRestUntil = now + delay
+    noteDeadline(now + delay)
+    if !isStopping { actions.append(.reportProbesFailure(error, .retry(after: delay))) }
   }
 
   private mutating func runEnded(
@@ -470,7 +476,8 @@ public struct StoreQueue: Sendable {
 
   /// Counts a failure and decides what follows.
   ///
-  /// - Parameter mayPass: the same attempt may end otherwise although nothing that is known changed.
+  /// - Parameter mayPass: the same attempt may end otherwise although nothing that is known
+  ///   changed.
   private func failed(
     _ entry: inout Entry, signature: String, _ mayPass: Bool, _ now: Instant
   ) -> FollowUp {

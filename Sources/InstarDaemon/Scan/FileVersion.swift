@@ -1,7 +1,7 @@
 import Foundation
 
-/// What tells whether a file has changed since it was last looked at: identity, size and time of the
-/// file, and of the write-ahead log beside it.
+/// What tells whether a file has changed since it was last looked at: identity, size and time of
+/// the file, and of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
@@ -18,8 +18,8 @@ public struct FileVersion: Sendable, Hashable {
     self.init(path: path, hasLog: true)
   }
 
-  /// - Parameter hasLog: `false` where the folder's listing has no `-wal` beside the file, which saves
-  ///   a system call.
+  /// - Parameter hasLog: `false` where the folder's listing has no `-wal` beside the file, which
+  ///   saves a system call.
   init?(path: String, hasLog: Bool) {
     guard let file = FileVersion.status(path) else { return nil }
     device = UInt64(file.st_dev)

@@ -3,8 +3,8 @@ public import InstarSchema
 
 /// Reads the listing of a watched folder.
 ///
-/// A folder is announced to `willEnter` *before* it is listed, so that it can be watched first: a store
-/// that is made in between is then found twice rather than never.
+/// A folder is announced to `willEnter` *before* it is listed, so that it can be watched first: a
+/// store that is made in between is then found twice rather than never.
 public struct Scanner: Sendable {
   /// A file whose name matches.
   public struct Store: Sendable, Hashable {
@@ -29,10 +29,11 @@ public struct Scanner: Sendable {
   ///
   /// - Parameters:
   ///   - folder: where to begin; the folder of the watch when left out.
-  ///   - willEnter: called with every folder before it is listed; what it returns is one of the findings' problems, and
-  ///     the folder is listed nevertheless: a folder that cannot be watched is still read at each rescan.
-  /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot be
-  ///   read is one of the findings' problems.
+  ///   - willEnter: called with every folder before it is listed; what it returns is one of the
+  ///     findings' problems, and the folder is listed nevertheless: a folder that cannot be watched
+  ///     is still read at each rescan.
+  /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot
+  ///   be read is one of the findings' problems.
   public func scan(
     from folder: String? = nil, willEnter: (String) -> InstarError?
   ) throws(InstarError) -> Findings {

@@ -8,8 +8,8 @@ public import ServiceLifecycle
 
 /// The daemon: watches folders, and has stores that are behind migrated.
 ///
-/// One loop takes one input after the other and owns everything that changes. What may take long (scans, probes, runs)
-/// goes on elsewhere and comes back as an input.
+/// One loop takes one input after the other and owns everything that changes. What may take long
+/// (scans, probes, runs) goes on elsewhere and comes back as an input.
 ///
 /// States:
 ///
@@ -19,12 +19,15 @@ public import ServiceLifecycle
 /// ```
 ///
 /// - recovering: what an earlier process left is cleared away; nothing is watched.
-/// - scanning: folders are watched and read for the first time. When all were, the service manager is told READY.
+/// - scanning: folders are watched and read for the first time. When all were, the service manager
+///   is told READY.
 /// - running: idle, but for what the watch, the timer and people bring.
-/// - stopping: nothing new is begun. Runs that write their store are waited for, all others are undone by their keeper.
+/// - stopping: nothing new is begun. Runs that write their store are waited for, all others are
+///   undone by their keeper.
 ///
 /// Invariants:
-/// - A folder is watched before it is listed: a store that is made in between is met twice rather than never.
+/// - A folder is watched before it is listed: a store that is made in between is met twice rather
+///   than never.
 /// - No store and no plugin is opened here: only names and `lstat` are used. Keepers do the rest.
 /// - An error of one store, plugin or folder is reported, and never ends the loop.
 public actor DaemonService: Service {
@@ -110,16 +113,17 @@ public actor DaemonService: Service {
     (inputs, mailbox) = AsyncStream.makeStream(of: Input.self)
   }
 
-  /// Reads the configuration again, and looks at every folder, plugin and store anew, also at those that were given
-  /// up. A configuration that cannot be used is reported, and the old one stays in force.
+  /// Reads the configuration again, and looks at every folder, plugin and store anew, also at those
+  /// that were given up. A configuration that cannot be used is reported, and the old one stays in
+  /// force.
   public nonisolated func reload() {
     mailbox.yield(.reload)
   }
 
   /// Works until graceful shutdown is asked for.
   ///
-  /// - Throws: `stateFolderFailed` when the state folder cannot be used, or another daemon uses it; `watchFailed` when
-  ///   the kernel gives no more inotify instances. No store is touched then.
+  /// - Throws: `stateFolderFailed` when the state folder cannot be used, or another daemon uses it;
+  ///   `watchFailed` when the kernel gives no more inotify instances. No store is touched then.
   public func run() async throws {
     let stateFolder = try StateFolder(path: configuration.stateFolder)
     guard let lock = try stateFolder.tryLock() else {
@@ -419,8 +423,9 @@ public actor DaemonService: Service {
       case .accepted(let plugin, let manifest):
         log.post(.pluginAccepted(plugin: plugin, manifest))
         isUsableSetChanged = true
-      case .refused(let plugin, let error):
+      case .refused(let plugin, let error, let wasUsable):
         log.post(.pluginRefused(plugin: plugin, error))
+        if wasUsable { isUsableSetChanged = true }
       case .removed(let plugin):
         log.post(.pluginRemoved(plugin: plugin))
         isUsableSetChanged = true
@@ -460,6 +465,13 @@ public actor DaemonService: Service {
       case .reportProbe(let report): log.post(.storeProbed(report))
       case .reportProbeFailure(let store, let error, let followUp):
         log.post(.probeFailed(store: store, error, followUp))
+      case .reportProbesFailure(let error, let followUp):
+        log.post(.probeFailed(store: nil, error, followUp))
+        if error.isAboutPlugin {
+          // It could be used a while ago. Described anew, it is either well or left out.
+          registry.doubtAll()
+          describePlugins(supervisor)
+        }
       case .reportRun(let report, let followUp): log.post(.runEnded(report, followUp))
       }
     }
@@ -512,7 +524,8 @@ public actor DaemonService: Service {
     Task {
       var report: RunReport
       do throws(InstarError) {
-        // Steps are posted from here and not through the loop: a plugin that says much slows down its own run only.
+        // Steps are posted from here and not through the loop: a plugin that says much slows down
+        // its own run only.
         report = try await supervisor.migrate(request) { log.post(.run($0)) }
       } catch {
         report = RunReport(
@@ -613,8 +626,8 @@ public actor DaemonService: Service {
       log.post(.configurationRefused(error))
       return
     }
-    // A new set of kernel watches is simpler than finding out which are not wanted any more; what happens in between
-    // is found by the scans.
+    // A new set of kernel watches is simpler than finding out which are not wanted any more; what
+    // happens in between is found by the scans.
     let newWatcher = try Watcher(mailbox: mailbox)
     watcher.close()
     watcher = newWatcher
@@ -626,7 +639,7 @@ public actor DaemonService: Service {
     log.post(.configurationLoaded(new))
     handle(.settingsChanged(StoreQueue.Settings(new)))
     for store in queue.stores where watch(ofStore: store) == nil { handle(.forgotten(store)) }
-    registry.doubtRefusals()
+    registry.doubtAll()
     handle(.verdictsInDoubt)
     listPlugins(supervisor, watcher)
     beginScanning(watcher)
@@ -650,4 +663,9 @@ public actor DaemonService: Service {
       folderWatch.close()
     }
   }
+}
+
+extension InstarError {
+  /// One of the errors of the group "a plugin".
+  fileprivate var isAboutPlugin: Bool { code.rawValue.hasPrefix("I4") }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import InstarModel
 import InstarSchema
 import InstarStore
@@ -8,13 +9,13 @@ import InstarWire
 ///
 /// Runs on the process's main thread, in a process that is already confined.
 struct WorkerConversation {
-  private let channel: FileHandle
+  private let channel: WorkerChannel
   private let plans: [any SchemaMigrationPlan.Type]
   private let plugin: String
   private var received = Data()
 
   init(descriptor: Int32, plugin: String, plans: PluginPlans) {
-    channel = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+    channel = WorkerChannel(descriptor: descriptor)
     self.plugin = plugin
     self.plans = plans.plans
   }
@@ -59,7 +60,7 @@ struct WorkerConversation {
     let channel = channel
     return { statement in
       if let line = try? WireCoder.line(WorkerEvent.sql("CoreData: sql: \(statement)")) {
-        try? channel.write(contentsOf: line)
+        try? channel.write(line)
       }
     }
   }
@@ -73,13 +74,7 @@ struct WorkerConversation {
   }
 
   private func send(_ event: WorkerEvent) throws(InstarError) {
-    let line = try WireCoder.line(event)
-    do {
-      try channel.write(contentsOf: line)
-    } catch {
-      throw InstarError(
-        .protocolViolation, "cannot answer the keeper", cause: String(describing: error))
-    }
+    try channel.write(try WireCoder.line(event))
   }
 
   /// The next line, or `nil` when the keeper has closed its end.
@@ -90,9 +85,44 @@ struct WorkerConversation {
         received = Data(received[received.index(after: end)...])
         return line
       }
-      guard let more = try channel.read(upToCount: 65_536), !more.isEmpty else { return nil }
+      guard let more = try channel.read() else { return nil }
       received.append(more)
     }
+  }
+}
+
+/// The worker's socket to the keeper. Blocking: there is nothing else to do while the keeper is silent.
+private struct WorkerChannel: Sendable {
+  let descriptor: Int32
+
+  /// What has arrived, at least one byte; `nil` when the keeper has closed its end.
+  func read() throws(InstarError) -> Data? {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = Glibc.read(descriptor, &buffer, buffer.count)
+      if count > 0 { return Data(buffer[..<count]) }
+      if count == 0 { return nil }
+      if errno != EINTR { throw failure("cannot hear the keeper") }
+    }
+  }
+
+  func write(_ data: Data) throws(InstarError) {
+    var rest = data[...]
+    while !rest.isEmpty {
+      // Without SIGPIPE: a keeper that is gone is an error like any other.
+      let count = rest.withUnsafeBytes {
+        send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+      } else if errno != EINTR {
+        throw failure("cannot answer the keeper")
+      }
+    }
+  }
+
+  private func failure(_ what: String) -> InstarError {
+    InstarError(.protocolViolation, what, cause: String(cString: strerror(errno)))
   }
 }
 

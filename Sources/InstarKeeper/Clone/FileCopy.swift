@@ -21,8 +21,8 @@ enum FileCopy {
     }
   }
 
-  /// Makes a database file that nobody has open one with a rollback journal, so that it is a single file: bytes 18 and 19
-  /// of its header say which it is (SQLite file format, section 1.3.3).
+  /// Makes a database file that nobody has open one with a rollback journal, so that it is a single
+  /// file: bytes 18 and 19 of its header say which it is (SQLite file format, section 1.3.3).
   static func useRollbackJournal(_ path: String) throws {
     let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { throw RunFolder.failure("cannot open '\(path)'", errno) }

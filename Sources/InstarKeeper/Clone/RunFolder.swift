@@ -4,8 +4,9 @@ internal import InstarSchema
 
 /// `.instar/run-RUN/`: everything of a run that goes away with it.
 ///
-/// The folder is locked as long as its keeper lives, and it holds the (at first empty) clone, which tells whose store it is,
-/// only once it is locked. So a run folder with a clone that can be locked belongs to a run that is dead.
+/// The folder is locked as long as its keeper lives, and it holds the (at first empty) clone, which
+/// tells whose store it is, only once it is locked. So a run folder with a clone that can be locked
+/// belongs to a run that is dead.
 final class RunFolder {
   let place: StorePlace
   let run: String
@@ -84,8 +85,8 @@ final class RunFolder {
   }
 }
 
-/// Removes a folder that a worker could write: no link is followed, and a subfolder that was made unreadable is not an
-/// obstacle.
+/// Removes a folder that a worker could write: no link is followed, and a subfolder that was made
+/// unreadable is not an obstacle.
 enum FolderRemoval {
   static func remove(_ path: String) {
     removeContents(of: path, depth: 0)

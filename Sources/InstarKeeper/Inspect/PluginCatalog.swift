@@ -26,7 +26,8 @@ final class PluginCatalog {
     self.host = host
   }
 
-  /// - Throws: `notAPlugin`, `wrongABI` (before anything of the file is loaded), or why a worker could not load it.
+  /// - Throws: `notAPlugin`, `wrongABI` (before anything of the file is loaded), or why a worker
+  ///   could not load it.
   func manifest(of plugin: String) throws(InstarError) -> PluginManifest {
     guard plugin.hasPrefix("/"), let version = Self.version(of: plugin) else {
       throw InstarError(

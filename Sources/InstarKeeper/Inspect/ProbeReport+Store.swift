@@ -36,17 +36,16 @@ extension ProbeReport {
     }
   }
 
-  /// A file that could not be probed because of what it is.
-  ///
-  /// - Returns: `nil` where there is no file to speak of, or it must not or cannot be read.
-  init?(_ error: InstarError, store: String) {
+  /// A file that could not be probed, because of what it is, because it cannot be read, or because
+  /// it is not there.
+  init(_ error: InstarError, store: String) {
     let state: StoreState
     switch error.code {
     case .notAStore: state = .notAStore
     case .corruptStore: state = .corrupt
     case .encryptedStore: state = .encrypted
     case .busyStore: state = .busy
-    default: return nil
+    default: state = .unknown
     }
     self.init(store: store, state: state, reason: error.cause)
   }

@@ -10,7 +10,8 @@ struct StoreInspection {
   var plugin: String
   var path: MigrationPath
 
-  /// Probes the store, matches it, and works out its way. `nil` where it is at its plan's last version already.
+  /// Probes the store, matches it, and works out its way. `nil` where it is at its plan's last
+  /// version already.
   ///
   /// - Throws: why the store cannot be migrated; it is untouched.
   static func inspect(
@@ -31,7 +32,8 @@ struct StoreInspection {
     let from = try match.startingVersion(adopt: adopt)
     guard probe.identity.format == .coredata else {
       throw InstarError(
-        .unsupported, "cannot migrate the store", cause: "only stores of the Core Data format can be migrated")
+        .unsupported, "cannot migrate the store",
+        cause: "only stores of the Core Data format can be migrated")
     }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
@@ -47,7 +49,9 @@ struct StoreInspection {
         Finding(
           severity: .error, code: .unreadableStore,
           message: "user \(geteuid()) cannot write the folder '\(place.folder)'",
-          fix: "clone and backup are made there: run as the store's owner, or let that user write the folder"))
+          fix:
+            "clone and backup are made there: run as the store's owner, or let that user write the folder"
+        ))
     }
     if access(place.store, R_OK | W_OK) != 0 {
       findings.append(
@@ -123,8 +127,8 @@ struct MigrationPath {
     }
   }
 
-  /// The relationship of the first schema that a relationship of the last one continues, followed back through renames;
-  /// `nil` where it is new.
+  /// The relationship of the first schema that a relationship of the last one continues, followed
+  /// back through renames; `nil` where it is new.
   func origin(of relationship: Schema.Relationship, in entity: String) -> Schema.Relationship? {
     var current = relationship
     for schema in schemas.dropLast().reversed() {

@@ -7,7 +7,8 @@ struct StoreMatch {
   var plan: PluginCatalog.Plan
   var match: SchemaMatch
 
-  /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is no plan.
+  /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is
+  ///   no plan.
   /// - Throws: `ambiguousPlan` when several know it.
   init?(of identity: StoreIdentity, among plans: [PluginCatalog.Plan]) throws(InstarError) {
     let matches = plans.map { plan in
@@ -47,7 +48,8 @@ struct StoreMatch {
   /// The version to start from.
   ///
   /// - Parameter adopt: What the user says an unversioned store is at.
-  /// - Throws: `storeAhead`, `unversionedStore` or `unknownVersion`: why the store cannot be migrated.
+  /// - Throws: `storeAhead`, `unversionedStore` or `unknownVersion`: why the store cannot be
+  ///   migrated.
   func startingVersion(adopt: Schema.Version?) throws(InstarError) -> Schema.Version {
     let plan = "plan '\(plan.manifest.name)'"
     let what = "cannot migrate the store"

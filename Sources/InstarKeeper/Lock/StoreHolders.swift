@@ -3,8 +3,8 @@ internal import InstarStore
 
 /// Who has a store open, for the message that it is busy.
 enum StoreHolders {
-  /// "1234 (notesd), 77 (sqlite3)": the other processes with a descriptor of the file. Best effort: those of other users can
-  /// only be seen by root. Empty where none is seen.
+  /// "1234 (notesd), 77 (sqlite3)": the other processes with a descriptor of the file. Best effort:
+  /// those of other users can only be seen by root. Empty where none is seen.
   static func describe(_ path: String) -> String {
     var store = stat()
     guard lstat(path, &store) == 0 else { return "" }

@@ -4,19 +4,24 @@ internal import GRDBSQLite
 internal import InstarSchema
 internal import InstarStore
 
-/// Keeps every other writer out of a store from before it is cloned until after it is written, by SQLite's own locks.
+/// Keeps every other writer out of a store from before it is cloned until after it is written, by
+/// SQLite's own locks.
 ///
-/// The locks are the kernel's and die with this process. How they are held depends on the store's journal:
+/// The locks are the kernel's and die with this process. How they are held depends on the store's
+/// journal:
 ///
-/// - **Rollback journal.** One connection in exclusive locking mode that has had an exclusive transaction: the lock stays
-///   until the connection is closed. Others get `SQLITE_BUSY`, or wait as long as they care to.
-/// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing: other writers wait, readers
-///   go on. SQLite's backup cannot write into a connection that has a transaction, so to put back, `holder` ends its own and
-///   `writer`, a second connection, takes the lock for the backup. A writer who was quicker in between is seen by
-///   `data_version` of `holder`, and then the backup's transaction, which has written one page so far, is undone.
+/// - **Rollback journal.** One connection in exclusive locking mode that has had an exclusive
+///   transaction: the lock stays until the connection is closed. Others get `SQLITE_BUSY`, or wait
+///   as long as they care to.
+/// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing:
+///   other writers wait, readers go on. SQLite's backup cannot write into a connection that has a
+///   transaction, so to put back, `holder` ends its own and `writer`, a second connection, takes
+///   the lock for the backup. A writer who was quicker in between is seen by `data_version` of
+///   `holder`, and then the backup's transaction, which has written one page so far, is undone.
 ///
-/// Invariants: no descriptor of the store or its side files is opened and closed in this process while a `StoreLock` of it
-/// exists (that would drop POSIX locks); the connections have the file that was inspected open, not another of its name.
+/// Invariants: no descriptor of the store or its side files is opened and closed in this process
+/// while a `StoreLock` of it exists (that would drop POSIX locks); the connections have the file
+/// that was inspected open, not another of its name.
 final class StoreLock {
   let path: String
   let usesLog: Bool
@@ -53,7 +58,8 @@ final class StoreLock {
           try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
           guard try Self.journalMode(db) == mode else {
             throw InstarError(
-              .busyStore, "cannot lock the store", cause: "another process changed its journal mode",
+              .busyStore, "cannot lock the store",
+              cause: "another process changed its journal mode",
               next: "try again")
           }
         }
@@ -97,7 +103,8 @@ final class StoreLock {
 
   /// Makes the store what the clone is, in one transaction.
   ///
-  /// - Returns: `false` when another process wrote the store after it was cloned; it is then as that process left it.
+  /// - Returns: `false` when another process wrote the store after it was cloned; it is then as
+  ///   that process left it.
   /// - Throws: The database's error; the store is then as it was.
   func replaceContents(withClone clone: String) throws -> Bool {
     try requireSamePath()
@@ -133,8 +140,8 @@ final class StoreLock {
     }
   }
 
-  /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be the
-  /// inspected file. Looking at them opens nothing.
+  /// SQLite opened the file by its name, some time after it was inspected: one of this process's
+  /// descriptors must be the inspected file. Looking at them opens nothing.
   private static func requireOpen(_ file: StoreFile) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
       var status = stat()
@@ -159,7 +166,8 @@ final class StoreLock {
   }
 }
 
-/// SQLite's backup: copies all pages of one database into another in one transaction of that other one.
+/// SQLite's backup: copies all pages of one database into another in one transaction of that other
+/// one.
 private final class PageCopy {
   private var handle: OpaquePointer?
   private let target: Database

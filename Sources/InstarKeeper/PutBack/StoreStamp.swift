@@ -2,14 +2,15 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-/// Writes into a verified clone what it is now: its version in the metadata, its highest keys in the entity list.
+/// Writes into a verified clone what it is now: its version in the metadata, its highest keys in
+/// the entity list.
 struct StoreStamp {
   let metadata: CoreDataMetadata
   let layout: CoreDataLayout
 
   /// - Parameters:
-  ///   - earlier: The metadata the store had before the run, not what the clone holds now: identifier and app's own keys
-  ///     are kept. `nil` where the store had none that can be read.
+  ///   - earlier: The metadata the store had before the run, not what the clone holds now:
+  ///     identifier and app's own keys are kept. `nil` where the store had none that can be read.
   ///   - uuid: The identifier of a store without readable metadata.
   init(
     earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: CoreDataLayout,
@@ -31,7 +32,8 @@ struct StoreStamp {
   func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       try metadata.write(db)
-      // A key that was handed out once is not handed out again: the mark never falls, and is above all rows.
+      // A key that was handed out once is not handed out again: the mark never falls, and is above
+      // all rows.
       for entity in layout.entities where entity.superNumber == 0 {
         try db.execute(
           sql: """

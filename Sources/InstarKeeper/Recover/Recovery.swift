@@ -48,8 +48,8 @@ struct Recovery {
     }
   }
 
-  /// The store is at the old version or at the new one. Opening it for writing lets SQLite undo a transaction that was
-  /// cut off.
+  /// The store is at the old version or at the new one. Opening it for writing lets SQLite undo a
+  /// transaction that was cut off.
   private func settle(
     _ place: StorePlace, backup: String, _ what: String
   ) throws -> RecoveryReport {

@@ -4,7 +4,8 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Whether a clone may become the store. Nothing that the worker said is believed: the file is looked at.
+/// Whether a clone may become the store. Nothing that the worker said is believed: the file is
+/// looked at.
 struct CloneVerification {
   let path: MigrationPath
   let layout: CoreDataLayout
@@ -46,7 +47,8 @@ struct CloneVerification {
 
   /// Checks the contents of the clone.
   ///
-  /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`, `brokenReferences` or `rowsLost`.
+  /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
+  ///   `brokenReferences` or `rowsLost`.
   func verify(_ db: Database) throws -> Result {
     try Self.quickCheck(db, of: "the clone")
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == pageSize,
@@ -158,7 +160,8 @@ extension CloneVerification {
     }
   }
 
-  /// Stages without code keep every row and link. What code did is its own business, and told where there is less after it.
+  /// Stages without code keep every row and link. What code did is its own business, and told where
+  /// there is less after it.
   private func compareCounts(_ after: StoreCensus) throws -> [String] {
     var notes: [String] = []
     for entity in path.last.entities {
@@ -178,7 +181,8 @@ extension CloneVerification {
         if path.isLightweight {
           throw InstarError(
             .rowsLost, Self.what,
-            cause: "\(name) had \(earlier.count) links and has \(now.count), although no stage has code")
+            cause:
+              "\(name) had \(earlier.count) links and has \(now.count), although no stage has code")
         }
         notes.append("\(name) had \(earlier.count) links and has \(now.count)")
       }

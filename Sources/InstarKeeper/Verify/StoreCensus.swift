@@ -2,7 +2,8 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-/// How many rows each entity has, and how many links each relationship: what a migration must not lose.
+/// How many rows each entity has, and how many links each relationship: what a migration must not
+/// lose.
 struct StoreCensus {
   /// Rows of exactly this entity, by its name.
   private(set) var rows: [String: Int] = [:]
@@ -47,7 +48,8 @@ struct StoreCensus {
   }
 
   private static func links(
-    _ db: Database, _ place: CoreDataLayout.RelationshipStorage.Place, of entity: CoreDataLayout.Entity,
+    _ db: Database, _ place: CoreDataLayout.RelationshipStorage.Place,
+    of entity: CoreDataLayout.Entity,
     to destination: CoreDataLayout.Entity
   ) throws -> Links {
     let sql: String

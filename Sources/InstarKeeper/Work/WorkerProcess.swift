@@ -3,7 +3,8 @@ internal import InstarLinux
 public import InstarSchema
 public import InstarWire
 
-/// Runs each request in an `instar-worker` of its own, which is confined and killed at the end in any case.
+/// Runs each request in an `instar-worker` of its own, which is confined and killed at the end in
+/// any case.
 public struct WorkerProcess: PluginHost {
   private let worker: String
   private let library: String
@@ -21,10 +22,11 @@ public struct WorkerProcess: PluginHost {
   /// - Parameters:
   ///   - worker: The path of the launcher.
   ///   - library: The path of `libInstar.so`.
-  ///   - readable: What a worker must be able to read besides plugin and library; what does not exist is left out.
+  ///   - readable: What a worker must be able to read besides plugin and library; what does not
+  ///     exist is left out.
   ///   - allowsUnconfined: Go on where the kernel cannot confine the worker.
-  ///   - supervisor: The descriptor of the conversation with the supervisor: when the other end is closed, the worker
-  ///     is ended. Only looked at, never read.
+  ///   - supervisor: The descriptor of the conversation with the supervisor: when the other end is
+  ///     closed, the worker is ended. Only looked at, never read.
   public init(
     worker: String, library: String, readable: [String] = [], allowsUnconfined: Bool = false,
     supervisor: Int32? = nil
@@ -107,8 +109,8 @@ extension WorkerProcess {
 
   /// Starts a worker, sends it one request, and hears it until it has finished or failed.
   ///
-  /// Whatever happens, the worker's process group has been killed and waited for when this returns or throws. Its
-  /// process cannot start others (it is confined), so nothing of it is left then.
+  /// Whatever happens, the worker's process group has been killed and waited for when this returns
+  /// or throws. Its process cannot start others (it is confined), so nothing of it is left then.
   private func converse(
     _ request: WorkerRequest, plugin: String, cloneFolder: String?, limit: Duration,
     onOutput: (String) throws(InstarError) -> Void = { _ in },
@@ -130,7 +132,8 @@ extension WorkerProcess {
 
     var failure: InstarError?
     do {
-      try hear(channel, from: child, request: request, plugin: plugin, limit: limit, onEvent: onEvent)
+      try hear(
+        channel, from: child, request: request, plugin: plugin, limit: limit, onEvent: onEvent)
     } catch {
       failure = error
     }
@@ -168,7 +171,7 @@ extension WorkerProcess {
         } catch {
           throw InstarError(.protocolViolation, what, cause: error.cause)
         }
-        if case .failed(let error) = event { throw error }
+        if case .failed(let error) = event { throw Self.believable(error) }
         if case .ready = event {
           guard !isReady else {
             throw InstarError(.protocolViolation, what, cause: "it was ready twice")
@@ -206,7 +209,8 @@ extension WorkerProcess {
     }
   }
 
-  /// Waits until the worker has said something, or for a moment. `false` when the supervisor is gone.
+  /// Waits until the worker has said something, or for a moment. `false` when the supervisor is
+  /// gone.
   private func waitForNews(_ channel: LineChannel) throws(InstarError) -> Bool {
     var descriptors = [pollfd(fd: channel.descriptor, events: Int16(POLLIN), revents: 0)]
     if let supervisor {
@@ -246,6 +250,15 @@ extension WorkerProcess {
     return environment
   }
 
+  /// A worker knows nothing of the store and of who holds it; what it says of these is left out.
+  private static func believable(_ error: InstarError) -> InstarError {
+    var error = error
+    error.store = nil
+    error.state = nil
+    if error.code == .busyStore { error.code = .stageFailed }
+    return error
+  }
+
   private static func flood(_ plugin: String) -> InstarError {
     InstarError(
       .outputLimit, "cannot run plugin '\(plugin)'",
@@ -266,7 +279,8 @@ extension WorkerProcess {
     case .exited(let status):
       return InstarError(
         .workerExited, what,
-        cause: "the worker \(ChildProcess.Termination.exited(status)) before it had finished\(last)")
+        cause: "the worker \(ChildProcess.Termination.exited(status)) before it had finished\(last)"
+      )
     case nil:
       return InstarError(
         .protocolViolation, what, cause: "the worker closed the conversation and went on\(last)")
@@ -279,7 +293,8 @@ extension WorkerProcess {
   }
 
   private static func text(_ duration: Duration) -> String {
-    let seconds = Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    let seconds =
+      Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
     return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
   }
 }

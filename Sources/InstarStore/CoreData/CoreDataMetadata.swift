@@ -4,9 +4,10 @@ public import InstarSchema
 
 /// What a store of the format `coredata` says of itself: the one row of `Z_METADATA`.
 ///
-/// The row holds the store's identifier and a binary property list. The list is open: an app may keep keys of its own
-/// in it (`setMetadata(_:for:)`), and they are kept. The keys that Instar reads and writes, and how their values come
-/// about, were read off stores written by Apple's frameworks.
+/// The row holds the store's identifier and a binary property list. The list is open: an app may
+/// keep keys of its own in it (`setMetadata(_:for:)`), and they are kept. The keys that Instar
+/// reads and writes, and how their values come about, were read off stores written by Apple's
+/// frameworks.
 public struct CoreDataMetadata {
   /// `Z_UUID`: made with the store, kept through every migration.
   public var uuid: String
@@ -14,8 +15,8 @@ public struct CoreDataMetadata {
   /// Everything the property list holds.
   public private(set) var plist: [String: Any]
 
-  /// Whether the archived model of `Z_MODELCACHE` belongs to another schema than these values, so that `write` has to
-  /// delete it.
+  /// Whether the archived model of `Z_MODELCACHE` belongs to another schema than these values, so
+  /// that `write` has to delete it.
   private var modelCacheIsStale = false
 
   /// Metadata of a store that is being made.
@@ -35,7 +36,8 @@ public struct CoreDataMetadata {
     stamp(schema: schema, unchangedEntities: [], fingerprint: nil)
   }
 
-  /// The version the store declares; `nil` where it declares none, several, or one that is not of the form 1.2.3.
+  /// The version the store declares; `nil` where it declares none, several, or one that is not of
+  /// the form 1.2.3.
   public var version: Schema.Version? {
     guard let identifiers = plist[Key.identifiers] as? [String], identifiers.count == 1 else {
       return nil
@@ -54,14 +56,16 @@ public struct CoreDataMetadata {
     plist[Key.fingerprint] as? String
   }
 
-  /// Makes the metadata those of a version: its identifier, its entities' hashes, and what is derived from the hashes.
+  /// Makes the metadata those of a version: its identifier, its entities' hashes, and what is
+  /// derived from the hashes.
   ///
-  /// The other keys, and the store's identifier, stay as they are. Digest and checksum are computed only where the
-  /// store had them: older frameworks did not write them.
+  /// The other keys, and the store's identifier, stay as they are. Digest and checksum are computed
+  /// only where the store had them: older frameworks did not write them.
   ///
   /// - Parameters:
-  ///   - unchangedEntities: Names of entities that are the same as in the version before. They keep their hash, so that
-  ///     Apple's frameworks still know them. The others get a hash of Instar's own: SHA-256 over `canonicalText`.
+  ///   - unchangedEntities: Names of entities that are the same as in the version before. They keep
+  ///     their hash, so that Apple's frameworks still know them. The others get a hash of Instar's
+  ///     own: SHA-256 over `canonicalText`.
   ///   - fingerprint: The fingerprint of the version's structure.
   public mutating func stamp(
     schema: Schema, unchangedEntities: Set<String>, fingerprint: String?
@@ -93,8 +97,8 @@ extension CoreDataMetadata {
 
   /// Reads the metadata of a store.
   ///
-  /// - Throws: `corruptStore` when there is no row, no property list, or one that cannot be read; else the database's
-  ///   error. Nothing is written.
+  /// - Throws: `corruptStore` when there is no row, no property list, or one that cannot be read;
+  ///   else the database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
     let what = "cannot read the metadata of the store"
     let uuid: String
@@ -149,10 +153,12 @@ extension CoreDataMetadata {
 
   /// Writes the metadata, in the caller's transaction if there is one.
   ///
-  /// After `stamp` this also empties `Z_MODELCACHE`, which holds the archived model of the version before: an absent
-  /// cache is something Apple's frameworks know from their older stores, a false one is not.
+  /// After `stamp` this also empties `Z_MODELCACHE`, which holds the archived model of the version
+  /// before: an absent cache is something Apple's frameworks know from their older stores, a false
+  /// one is not.
   public func write(_ db: Database) throws {
-    let blob = try PropertyListSerialization.data(fromPropertyList: plist, format: .binary, options: 0)
+    let blob = try PropertyListSerialization.data(
+      fromPropertyList: plist, format: .binary, options: 0)
     try db.execute(
       sql: "UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ? WHERE Z_VERSION = 1",
       arguments: [uuid, blob])
@@ -173,8 +179,8 @@ extension CoreDataMetadata {
 extension CoreDataMetadata {
   /// The text that Instar's own hash of an entity is made from.
   ///
-  /// It holds what Core Data's own hash is sensitive to, and leaves out what that leaves out: default values, delete
-  /// rules, indexes and earlier names.
+  /// It holds what Core Data's own hash is sensitive to, and leaves out what that leaves out:
+  /// default values, delete rules, indexes and earlier names.
   public static func canonicalText(of entity: Schema.Entity) -> String {
     var lines = ["entity \(entity.name)"]
     if let superentity = entity.superentityName { lines.append("super \(superentity)") }

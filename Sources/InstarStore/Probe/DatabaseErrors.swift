@@ -4,8 +4,8 @@ public import InstarSchema
 extension InstarError {
   /// What an error of SQLite, or any other error met while a store was in use, is called to people.
   ///
-  /// An `InstarError` stays what it is; `what` and `store` fill in what it does not say yet. Statements and bound
-  /// values are left out: values are the user's data.
+  /// An `InstarError` stays what it is; `what` and `store` fill in what it does not say yet.
+  /// Statements and bound values are left out: values are the user's data.
   public init(_ error: any Error, what: String, store: String? = nil) {
     if let known = error as? InstarError {
       self = known.about(store: store)
@@ -29,7 +29,8 @@ extension InstarError {
     case .SQLITE_FULL:
       self.init(.noSpace, what, store: store, cause: text, next: "free some space, then try again")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
-      self.init(.unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
+      self.init(
+        .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     default:
       self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     }

@@ -5,8 +5,8 @@ internal import GRDBSQLite
 
 /// Opens SQLite connections to stores, which are input: they may be damaged or made to do harm.
 ///
-/// Every connection distrusts the schema (`trusted_schema=OFF`), is in defensive mode, checks cell sizes, cannot load
-/// extensions, and never makes a file.
+/// Every connection distrusts the schema (`trusted_schema=OFF`), is in defensive mode, checks cell
+/// sizes, cannot load extensions, and never makes a file.
 public enum GuardedConnection {
   /// What a connection may do, and how it stands to other processes.
   public enum Access: Sendable, Hashable {
@@ -41,7 +41,8 @@ public enum GuardedConnection {
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)
       try db.execute(sql: "PRAGMA cell_size_check = ON")
       if access == .withoutSharedMemory {
-        // In this mode the index of the log is kept in memory. Said before the first read: later is too late.
+        // In this mode the index of the log is kept in memory. Said before the first read: later is
+        // too late.
         try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
         // The log stays where it is when the connection is closed.
         try set(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, to: true, on: db)
@@ -53,8 +54,8 @@ public enum GuardedConnection {
 
   /// Sleeps a moment before a lock is tried again. `false` when the time is over.
   ///
-  /// SQLite's own busy timeout tries ten times a second in the end, and may never get hold of a store whose writer lets go of
-  /// it for a moment only.
+  /// SQLite's own busy timeout tries ten times a second in the end, and may never get hold of a
+  /// store whose writer lets go of it for a moment only.
   private static func waitForLock(attempt: Int, _ busyTimeout: TimeInterval) -> Bool {
     let intervalMicroseconds = 3000
     guard Double(attempt * intervalMicroseconds) < busyTimeout * 1_000_000 else { return false }
@@ -62,8 +63,8 @@ public enum GuardedConnection {
     return true
   }
 
-  /// The path as SQLite wants it where it comes with parameters (Debian's SQLite reads these in every file name that
-  /// begins with `file:`; so a path is never given bare).
+  /// The path as SQLite wants it where it comes with parameters (Debian's SQLite reads these in
+  /// every file name that begins with `file:`; so a path is never given bare).
   static func uniformResourceIdentifier(of path: String, access: Access) -> String {
     var text = "file:"
     for byte in path.utf8 {

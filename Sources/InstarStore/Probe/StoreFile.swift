@@ -1,11 +1,11 @@
 internal import Foundation
 public import InstarSchema
 
-/// What can be said of a store's file and its side files without SQLite: what kind of file it is, whether it is a whole
-/// SQLite database, and in what state its log or journal is.
+/// What can be said of a store's file and its side files without SQLite: what kind of file it is,
+/// whether it is a whole SQLite database, and in what state its log or journal is.
 ///
-/// - Important: Looking opens and closes descriptors of the files, which drops every POSIX lock this process has on them.
-///   So never look at a file that a connection of this process has open.
+/// - Important: Looking opens and closes descriptors of the files, which drops every POSIX lock
+///   this process has on them. So never look at a file that a connection of this process has open.
 public struct StoreFile: Sendable, Hashable {
   /// Absolute, with every symbolic link of the folders resolved.
   public var path: String
@@ -17,7 +17,8 @@ public struct StoreFile: Sendable, Hashable {
   public var log: State?
   /// Whether another process has the store open in write-ahead-log mode.
   public var logIsInUse: Bool
-  /// Whether a rollback journal with content lies beside the file: a transaction is going on, or was cut off.
+  /// Whether a rollback journal with content lies beside the file: a transaction is going on, or
+  /// was cut off.
   public var hasJournal: Bool
 
   /// Frames begin behind the header of 32 bytes.
@@ -40,10 +41,10 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Looks at a file.
   ///
-  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for a folder, a FIFO, an
-  ///   empty file, text or anything else; `encryptedStore` for what looks like random bytes in whole sectors;
-  ///   `corruptStore` for a database with a senseless header or one that was cut short, with the number of missing
-  ///   bytes. The file is left as it was.
+  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for
+  ///   a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for what looks like
+  ///   random bytes in whole sectors; `corruptStore` for a database with a senseless header or one
+  ///   that was cut short, with the number of missing bytes. The file is left as it was.
   public static func look(at path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
@@ -61,7 +62,8 @@ public struct StoreFile: Sendable, Hashable {
     let pageSize = rawPageSize == 1 ? 65536 : rawPageSize
     guard pageSize >= 512, pageSize <= 65536, pageSize & (pageSize - 1) == 0 else {
       throw InstarError(
-        .corruptStore, what, store: path, cause: "its header names a page size of \(pageSize) bytes",
+        .corruptStore, what, store: path,
+        cause: "its header names a page size of \(pageSize) bytes",
         next: "restore the store from a backup")
     }
     var file = StoreFile(
@@ -72,15 +74,16 @@ public struct StoreFile: Sendable, Hashable {
       hasJournal: journalHasContent(resolved + "-journal"))
     file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
 
-    // The count in the header holds only where it was written by the last transaction, and only where no log or journal
-    // has the missing pages.
+    // The count in the header holds only where it was written by the last transaction, and only
+    // where no log or journal has the missing pages.
     let pageCount = Int64(integer(start, at: 28))
     if integer(start, at: 24) == integer(start, at: 92), !file.logHasContent, !file.hasJournal {
       let missing = pageCount * Int64(pageSize) - size
       if missing > 0 {
         throw InstarError(
           .corruptStore, what, store: path,
-          cause: "the file is cut short: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
+          cause:
+            "the file is cut short: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
           next: "restore the store from a backup")
       }
     }
@@ -186,8 +189,8 @@ extension StoreFile {
     throw InstarError(.notAStore, what, store: path, cause: "it is no SQLite database")
   }
 
-  /// Whether bytes are spread as evenly as encrypted ones: more than 7.2 of 8 bits of entropy in each. Compressed files
-  /// are as even; those that announce themselves are told apart.
+  /// Whether bytes are spread as evenly as encrypted ones: more than 7.2 of 8 bits of entropy in
+  /// each. Compressed files are as even; those that announce themselves are told apart.
   private static func looksRandom(_ bytes: [UInt8]) -> Bool {
     let announced: [[UInt8]] = [
       [0x50, 0x4B], [0x1F, 0x8B], [0x89, 0x50, 0x4E, 0x47], [0xFF, 0xD8], [0xFD, 0x37, 0x7A],
@@ -238,8 +241,8 @@ extension StoreFile {
     return (readStart(of: descriptor, count: 1).first ?? 0) != 0
   }
 
-  /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file, which tells live ones
-  /// from a file that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
+  /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file,
+  /// which tells live ones from a file that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
   private static func sharedMemoryIsLocked(_ path: String) -> Bool {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return false }

@@ -12,17 +12,20 @@ public enum StoreReader {
   /// How the store is opened depends on what lies beside it:
   /// - rollback mode, no log: under SQLite's own locks, which leave nothing behind;
   /// - a log that a live process uses: likewise, beside that process;
-  /// - a log with nothing in it: as an immutable file, since a connection would make a log and shared memory;
+  /// - a log with nothing in it: as an immutable file, since a connection would make a log and
+  ///   shared memory;
   /// - a log left by a process that is gone: with an index of the log in memory;
-  /// - a journal left by a process that is gone: a private copy of both, where SQLite undoes the transaction.
+  /// - a journal left by a process that is gone: a private copy of both, where SQLite undoes the
+  ///   transaction.
   ///
-  /// Where no lock is held while reading, the files are compared with what they were before; if they moved, `body` is
-  /// called again.
+  /// Where no lock is held while reading, the files are compared with what they were before; if
+  /// they moved, `body` is called again.
   ///
   /// - Parameters:
   ///   - body: Reads; may be called several times.
   ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
-  /// - Throws: what `StoreFile.look(at:)` throws, `busyStore`, `corruptStore`, and what `body` throws.
+  /// - Throws: what `StoreFile.look(at:)` throws, `busyStore`, `corruptStore`, and what `body`
+  ///   throws.
   public static func withReadOnlyStore<T>(
     _ path: String, busyTimeout: Double = 1, body: (Database) throws -> T
   ) throws(InstarError) -> T {
@@ -34,7 +37,9 @@ public enum StoreReader {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
             return value
           }
-        } else if file.logIsInUse && file.logHasContent || !file.usesWriteAheadLog && file.log == nil {
+        } else if file.logIsInUse && file.logHasContent
+          || !file.usesWriteAheadLog && file.log == nil
+        {
           return try read(file.path, access: .readOnly, busyTimeout: busyTimeout, body: body)
         } else {
           let access: GuardedConnection.Access =
@@ -67,8 +72,8 @@ public enum StoreReader {
     }
   }
 
-  /// A journal beside a store in rollback mode: either its writer lives, then SQLite reads as it always does; or it is
-  /// gone, then SQLite would have to write, which it says with an error.
+  /// A journal beside a store in rollback mode: either its writer lives, then SQLite reads as it
+  /// always does; or it is gone, then SQLite would have to write, which it says with an error.
   ///
   /// - Returns: `nil` where the files moved while they were copied.
   private static func readBesideJournal<T>(
@@ -110,7 +115,8 @@ struct PrivateFolder {
     var name = Array(template.utf8CString)
     guard let made = mkdtemp(&name) else {
       throw InstarError(
-        .unreadableStore, "cannot make a folder in '\(FileManager.default.temporaryDirectory.path)'",
+        .unreadableStore,
+        "cannot make a folder in '\(FileManager.default.temporaryDirectory.path)'",
         cause: String(cString: strerror(errno)))
     }
     path = String(cString: made)

@@ -2,10 +2,11 @@ public import GRDB
 public import InstarSchema
 
 extension StoreStructure {
-  /// Reads the tables and indexes of a store, apart from those that SQLite and the format keep for themselves.
+  /// Reads the tables and indexes of a store, apart from those that SQLite and the format keep for
+  /// themselves.
   ///
-  /// Two statements, whatever the number of tables. Views and triggers are not read. A virtual table is listed
-  /// without columns: asking for them would load its module.
+  /// Two statements, whatever the number of tables. Views and triggers are not read. A virtual
+  /// table is listed without columns: asking for them would load its module.
   ///
   /// - Throws: the database's error; nothing is written in any case.
   public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
@@ -20,8 +21,9 @@ extension StoreStructure {
 
   /// Whether the format keeps this table for itself, so that no schema speaks of it.
   ///
-  /// For `coredata`: the three tables that describe the store, persistent history (`ACHANGE`, `ATRANSACTION…`) and
-  /// CloudKit mirroring (`ANSCK…`). No entity's table can have such a name: those begin with `Z` and hold a letter next.
+  /// For `coredata`: the three tables that describe the store, persistent history (`ACHANGE`,
+  /// `ATRANSACTION…`) and CloudKit mirroring (`ANSCK…`). No entity's table can have such a name:
+  /// those begin with `Z` and hold a letter next.
   static func isSystemTable(_ name: String, format: StoreFormat) -> Bool {
     if name.hasPrefix("sqlite_") { return true }
     switch format {
@@ -57,7 +59,8 @@ extension StoreStructure {
     return columns.map { Table(name: $0.key, columns: $0.value) }
   }
 
-  /// Only indexes made by `CREATE INDEX`: those that belong to a constraint have names of SQLite's making.
+  /// Only indexes made by `CREATE INDEX`: those that belong to a constraint have names of SQLite's
+  /// making.
   private static func readIndexes(_ db: Database, format: StoreFormat) throws -> [Index] {
     let rows = try Row.fetchCursor(
       db,
@@ -80,7 +83,8 @@ extension StoreStructure {
         let isUnique = Int.fromDatabaseValue(row[2] as DatabaseValue) == 1
         indexes.append(Index(name: name, table: table, isUnique: isUnique, columns: []))
       }
-      // What an index of the layout never has is written behind the column, so that it does not compare equal.
+      // What an index of the layout never has is written behind the column, so that it does not
+      // compare equal.
       var column = String.fromDatabaseValue(row[4] as DatabaseValue) ?? "(expression)"
       if Int.fromDatabaseValue(row[5] as DatabaseValue) == 1 { column += " DESC" }
       if let collation = String.fromDatabaseValue(row[6] as DatabaseValue), collation != "BINARY" {

@@ -17,9 +17,11 @@ extension PlanReport {
       }
     } else if probe.state == .current {
       lines.append("  nothing to do: at \(probe.version?.description ?? "the last version")")
+    } else if error != nil {
+      lines.append("  no migration")
     } else {
       lines.append("  no migration: the store is \(probe.state.styled)")
-      if let reason = probe.reason, error == nil { lines.append("  \(reason)") }
+      if let reason = probe.reason { lines.append("  \(reason)") }
     }
     for finding in findings {
       let code = finding.code.map { "   [\($0.rawValue)]" } ?? ""

@@ -14,7 +14,8 @@ int instar_worker_main(int descriptor, const char *plugin, void *(*plans)(void))
   char line[4096];
   const char *temporary = getenv("SQLITE_TMPDIR");
   snprintf(
-    line, sizeof line, "plugin %s plans %d temporary %s\n", plugin, *(int *)plans(), temporary ? temporary : "none");
+    line, sizeof line, "plugin %s plans %d temporary %s\n", plugin, *(int *)plans(),
+    temporary ? temporary : "none");
   send(descriptor, line, strlen(line), MSG_NOSIGNAL);
   return 23;
 }

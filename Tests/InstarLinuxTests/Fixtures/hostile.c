@@ -1,5 +1,6 @@
-/* A plugin whose constructor tries what a plugin must not be able to do, and what it must be able to do, and says the
- * errno of each: "try NAME ERRNO". $CLONE is the clone folder, $OUTSIDE holds one file. */
+/* A plugin whose constructor tries what a plugin must not be able to do, and what it must be
+ * able to do, and says the errno of each: "try NAME ERRNO". $CLONE is the clone folder, $OUTSIDE
+ * holds one file. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +134,21 @@ static void __attribute__((constructor)) loaded(void)
   TRY("trace-parent", (int)ptrace(PTRACE_ATTACH, getppid(), 0, 0));
   struct rlimit limit;
   TRY("own-limit", getrlimit(RLIMIT_NOFILE, &limit));
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/task/%d/stat", (int)getpid(), (int)getpid());
+  TRY("read-own-status", opens(file, O_RDONLY));
+  snprintf(file, sizeof file, "/proc/%d/environ", (int)getppid());
+  TRY("read-parent-environment", opens(file, O_RDONLY));
+  snprintf(file, sizeof file, "/proc/%d/mem", (int)getppid());
+  TRY("read-parent-memory", opens(file, O_RDONLY));
+  snprintf(file, sizeof file, "/proc/%d/root/etc/passwd", (int)getppid());
+  TRY("read-through-parent", opens(file, O_RDONLY));
+  TRY("write-own-memory", opens("/proc/self/mem", O_WRONLY));
+  TRY("list-processes", opens("/proc", O_RDONLY | O_DIRECTORY));
+  TRY("read-kernel-memory", opens("/proc/kcore", O_RDONLY));
+  TRY("write-setting", opens("/proc/sys/kernel/hostname", O_WRONLY));
+  TRY("own-priority", setpriority(PRIO_PROCESS, 0, 1));
+  TRY("parent-priority", setpriority(PRIO_PROCESS, getppid(), 1));
   TRY("parent-limit", prlimit(getppid(), RLIMIT_CPU, NULL, &limit));
   TRY("new-session", setsid());
   TRY("no-death-signal", prctl(PR_SET_PDEATHSIG, 0));

@@ -1,5 +1,5 @@
-/* Stands in for a keeper: starts its arguments with one end of a socket pair as descriptor 3, says the process's number once that
- * has said something, and waits. */
+/* Stands in for a keeper: starts its arguments with one end of a socket pair as descriptor 3,
+ * says the process's number once that has said something, and waits. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
