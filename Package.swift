@@ -221,7 +221,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarTestSupport",
+        "Instar", "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarTestSupport",
         "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],

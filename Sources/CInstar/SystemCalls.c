@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,7 +128,9 @@ int instar_rename_no_replace(int folder, const char *old_name, int new_folder, c
   return rename_with(folder, old_name, new_folder, new_name, 1 /* RENAME_NOREPLACE */);
 }
 
-int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
+enum { no_symlinks = 0x04 /* RESOLVE_NO_SYMLINKS */, beneath = 0x08 /* RESOLVE_BENEATH */ };
+
+static int open_resolving(int folder, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
   /* struct open_how of <linux/openat2.h>. */
   struct {
@@ -135,13 +138,32 @@ int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
   } how = {
     .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
     .mode = flags & O_CREAT ? mode : 0,
-    .resolve = 0x04 /* RESOLVE_NO_SYMLINKS */ | 0x08 /* RESOLVE_BENEATH */,
+    .resolve = resolve,
   };
   int descriptor;
   do {
     descriptor = (int)syscall(437 /* openat2 */, folder, path, &how, sizeof how);
   } while (descriptor < 0 && errno == EAGAIN); /* somebody renamed a folder on the way meanwhile */
   return descriptor;
+}
+
+int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
+{
+  return open_resolving(folder, path, flags, mode, no_symlinks | beneath);
+}
+
+int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode)
+{
+  int descriptor = open_resolving(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, no_symlinks);
+  if (descriptor < 0) return -1;
+  struct stat status;
+  int result = fstat(descriptor, &status);
+  if (result == 0) {
+    *device = status.st_dev;
+    *inode = status.st_ino;
+  }
+  close(descriptor);
+  return result;
 }
 
 int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }

@@ -65,15 +65,21 @@ public final class ChildProcess: Sendable {
   /// - Parameters:
   ///   - executable: A path; `PATH` is not searched.
   ///   - arguments: Without the program's name.
-  ///   - environment: `nil` passes this process's on.
+  ///   - environment: `nil` passes this process's on; to another user, what he needs of it.
   ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
+  ///   - identity: As whom it runs. One that is not `.inherited` starts in `/`.
   /// - Throws: `incompleteInstallation` where there is no such program, `internalError` where it
   ///   cannot be started.
   public static func start(
     executable: String, arguments: [String], environment: [String: String]? = nil,
-    channel: Int32? = nil, output: Output = .inherit
+    channel: Int32? = nil, output: Output = .inherit, identity: ProcessIdentity = .inherited
   ) throws(InstarError) -> ChildProcess {
-    let what = "cannot start '\(executable)'"
+    let what =
+      if case .user(let user) = identity {
+        "cannot start '\(executable)' as user \(user.name)"
+      } else {
+        "cannot start '\(executable)'"
+      }
     let input = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard input >= 0 else { throw .systemFailure(what, errno) }
     defer { Glibc.close(input) }
@@ -92,15 +98,25 @@ public final class ChildProcess: Sendable {
       destinations = (ends.1, ends.1)
     }
 
-    let variables = (environment ?? ProcessInfo.processInfo.environment).map { "\($0)=\($1)" }
+    let variables = (environment ?? identity.environment(of: ProcessInfo.processInfo.environment))
+      .map { "\($0)=\($1)" }
     let spawned = StartingThread.shared.run {
       withCStrings([executable] + arguments) { arguments in
         withCStrings(variables) { variables in
-          var pid: pid_t = 0
-          let failure = instar_spawn(
-            executable, arguments, variables, input, destinations.output, destinations.error,
-            channel ?? -1, &pid)
-          return StartingThread.Spawned(failure: failure, pid: pid)
+          identity.withIdentity { identity in
+            var pid: pid_t = 0
+            let failure =
+              if let identity {
+                instar_spawn_as(
+                  identity, executable, arguments, variables, input, destinations.output,
+                  destinations.error, channel ?? -1, &pid)
+              } else {
+                instar_spawn(
+                  executable, arguments, variables, input, destinations.output,
+                  destinations.error, channel ?? -1, &pid)
+              }
+            return StartingThread.Spawned(failure: failure, pid: pid)
+          }
         }
       }
     }

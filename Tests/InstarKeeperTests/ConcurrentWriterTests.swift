@@ -7,8 +7,8 @@ import Testing
 
 @Suite("A store that others use while it is migrated")
 struct ConcurrentWriterTests {
-  /// An app in another process that inserts notes as fast as it can, and tells at the end how many
-  /// it has committed.
+  /// An app in another process that inserts notes all the time, with hardly a pause, and tells at
+  /// the end how many it has committed.
   private final class WritingApp {
     private let process = Process()
     private let input = Pipe()
@@ -19,7 +19,7 @@ struct ConcurrentWriterTests {
       process.arguments = [
         "python3", "-c",
         """
-        import sqlite3, sys, threading
+        import sqlite3, sys, threading, time
         stop = threading.Event()
         threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
         c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
@@ -29,6 +29,7 @@ struct ConcurrentWriterTests {
                 c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZFOLDER, ZTITLE) VALUES (2, 1, 1, 'app')")
                 done += 1
                 if done == 3: print("writing", flush=True)
+                time.sleep(0.002)
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error): raise
         print(done, flush=True)

@@ -52,6 +52,29 @@ int instar_spawn(
   const char *executable, char *const arguments[], char *const environment[], int input, int output,
   int error, int channel, pid_t *pid);
 
+/* ---- SpawnAs.c: starting a program as another user ---- */
+
+struct instar_identity {
+  /* 0: the program keeps this process's user and groups, and loses its capabilities only. */
+  int changes_user;
+  uid_t uid;
+  gid_t gid;
+  const gid_t *groups;
+  size_t group_count;
+};
+
+/* As `instar_spawn`, but as `identity` says: with no capability, and with no way to get one
+ * (no_new_privs). The working folder is "/". Returns 0, or an errno: EPERM where this process may
+ * not become that user. */
+int instar_spawn_as(
+  const struct instar_identity *identity, const char *executable, char *const arguments[],
+  char *const environment[], int input, int output, int error, int channel, pid_t *pid);
+
+/* Whether this process may become any user (CAP_SETUID and CAP_SETGID in effect). */
+int instar_may_change_user(void);
+
+/* ---- SystemCalls.c again: processes, descriptors, files ---- */
+
 /* A descriptor that polls readable when the process has ended (pidfd_open(2)); close-on-exec. -1
  * and errno. */
 int instar_pidfd_open(pid_t pid);
@@ -74,6 +97,11 @@ int instar_rename_no_replace(
 /* openat2(2) that follows no symbolic link on the whole way and does not leave `folder`. -1 and
  * errno. */
 int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
+
+/* Device and inode of what an absolute path leads to, on a way on which the kernel follows no
+ * symbolic link (openat2(2), RESOLVE_NO_SYMLINKS). The file is not opened: no lock on it is
+ * dropped. 0; -1 and errno, ELOOP where there is a link. */
+int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode);
 
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);

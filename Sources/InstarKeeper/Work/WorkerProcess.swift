@@ -203,8 +203,11 @@ extension WorkerProcess {
       // After each message too: one that never stops talking is as late as one that is silent.
       guard ContinuousClock.now < deadline else {
         throw InstarError(
-          .timeLimit, what, cause: "it took longer than \(Self.text(limit))",
-          next: "give the stage more time, or let it do less")
+          .timeLimit, what,
+          cause: isReady
+            ? "it took longer than \(Self.text(limit))"
+            : "it was not loaded within \(Self.text(limit))",
+          next: "let it do less, or give it more time")
       }
     }
   }

@@ -1,0 +1,119 @@
+import CInstar
+import Glibc
+
+/// As whom, and with which rights, a program is started.
+public enum ProcessIdentity: Sendable, Hashable {
+  /// As this process, with what it may do.
+  case inherited
+  /// As this process's user, with no capability and no way to get one.
+  case unprivileged
+  /// As another user, with no capability and no way to get one.
+  case user(User)
+
+  /// A user, and the groups that he acts with.
+  public struct User: Sendable, Hashable {
+    public var uid: UInt32
+    /// The primary group.
+    public var gid: UInt32
+    /// All groups, the primary one among them.
+    public var groups: [UInt32]
+    /// As `uid` where the user has no name.
+    public var name: String
+    /// `/` where none is known.
+    public var home: String
+
+    /// Looks the user up in the system's databases.
+    ///
+    /// A user without an entry there (of a container, or of another host) acts with no group but
+    /// `nogroup`.
+    public init(uid: UInt32) {
+      self.uid = uid
+      gid = 65534
+      groups = [gid]
+      name = String(uid)
+      home = "/"
+      withPasswordEntry(of: uid) { entry in
+        gid = entry.pw_gid
+        name = String(cString: entry.pw_name)
+        home = String(cString: entry.pw_dir)
+        groups = Self.groups(of: entry.pw_name, and: gid)
+      }
+    }
+
+    private static func groups(of name: UnsafePointer<CChar>, and gid: UInt32) -> [UInt32] {
+      var count: Int32 = 64
+      while true {
+        var groups = [UInt32](repeating: 0, count: Int(count))
+        let capacity = count
+        if getgrouplist(name, gid, &groups, &count) >= 0 {
+          return Array(groups.prefix(Int(count)))
+        }
+        // It did not fit, and the count now says how many there are.
+        guard count > capacity, count <= 65536 else { return [gid] }
+      }
+    }
+  }
+
+  /// Whether this process may start programs as other users.
+  public static var mayBeAnyUser: Bool { instar_may_change_user() != 0 }
+
+  /// A user as messages show him: "alice (1001)".
+  public static func label(of uid: UInt32) -> String {
+    var label = String(uid)
+    withPasswordEntry(of: uid) { label = "\(String(cString: $0.pw_name)) (\(uid))" }
+    return label
+  }
+
+  /// A group as messages show it: "staff (50)".
+  public static func label(ofGroup gid: UInt32) -> String {
+    var buffer = [CChar](repeating: 0, count: 1 << 16)
+    var entry = group()
+    var found: UnsafeMutablePointer<group>?
+    guard getgrgid_r(gid, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+      return String(gid)
+    }
+    return "\(String(cString: entry.gr_name)) (\(gid))"
+  }
+
+  /// What of this process's environment a program of another user gets. What a service manager told
+  /// this process (sockets, credentials, state folders) is not meant for it.
+  func environment(of own: [String: String]) -> [String: String] {
+    guard case .user(let user) = self else { return own }
+    let kept = [
+      "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "LD_LIBRARY_PATH",
+      "INSTAR_BUILD_DIR", "LIBDISPATCH_LOG", "SWIFT_BACKTRACE",
+    ]
+    var environment = own.filter { kept.contains($0.key) }
+    environment["HOME"] = user.home
+    environment["USER"] = user.name
+    environment["LOGNAME"] = user.name
+    return environment
+  }
+
+  /// Calls `body` with what `instar_spawn_as` wants; `nil` for `.inherited`.
+  func withIdentity<Value>(_ body: (UnsafePointer<instar_identity>?) -> Value) -> Value {
+    switch self {
+    case .inherited:
+      return body(nil)
+    case .unprivileged:
+      var identity = instar_identity()
+      return body(&identity)
+    case .user(let user):
+      return user.groups.withUnsafeBufferPointer { groups in
+        var identity = instar_identity(
+          changes_user: 1, uid: user.uid, gid: user.gid, groups: groups.baseAddress,
+          group_count: groups.count)
+        return body(&identity)
+      }
+    }
+  }
+}
+
+/// Calls `body` with the entry of a user, where there is one.
+private func withPasswordEntry(of uid: UInt32, _ body: (passwd) -> Void) {
+  var buffer = [CChar](repeating: 0, count: 1 << 16)
+  var entry = passwd()
+  var found: UnsafeMutablePointer<passwd>?
+  guard getpwuid_r(uid, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return }
+  body(entry)
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("A run that is cut off by kill -9")
+struct InterruptedRunTests {
+  let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    for name in ["srv", "plugins"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+    }
+    try Data(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      debounce: 50ms
+      retry: {first: 200ms, most: 1s}
+      watches:
+        - {folder: \(folder.path("srv")), pattern: "*.store"}
+      """.utf8
+    ).write(to: URL(filePath: folder.path("instard.yml")))
+  }
+
+  private func startDaemon() throws -> ChildProcess {
+    try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
+      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+  }
+
+  private func makeStore() throws -> BoxStore {
+    let store = try BoxStore("slow", in: folder)
+    let path = folder.path("srv/slow.store")
+    try FileManager.default.moveItem(atPath: store.path, toPath: path)
+    return BoxStore(path: path)
+  }
+
+  /// Waits until `condition` holds; fails after half a minute.
+  private func wait(_ what: Comment, until condition: () throws -> Bool) async throws {
+    for _ in 0..<1500 {
+      if try condition() { return }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    Issue.record("waited in vain: \(what)")
+  }
+
+  private func pids(of program: String, below ancestor: Int32) -> [Int32] {
+    var children: [Int32: [Int32]] = [:]
+    var names: [Int32: String] = [:]
+    for entry in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
+      guard let pid = Int32(entry),
+        let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+      else { continue }
+      for line in status.split(separator: "\n") {
+        let words = line.split(separator: "\t")
+        guard words.count == 2 else { continue }
+        if words[0] == "Name:" { names[pid] = String(words[1]) }
+        if words[0] == "PPid:", let parent = Int32(words[1]) { children[parent, default: []].append(pid) }
+      }
+    }
+    var found: [Int32] = []
+    var waiting = [ancestor]
+    while let pid = waiting.popLast() {
+      if names[pid] == program { found.append(pid) }
+      waiting += children[pid] ?? []
+    }
+    return found
+  }
+
+  /// `.instar/` holds the backups of one run, and nothing else.
+  private func expectOneBackup() throws {
+    let names = folder.names("srv/.instar")
+    #expect(names.count == 1 && names[0].hasSuffix(".backup"), "\(names)")
+  }
+
+  @Test(
+    "leaves the store whole, is cleared away and tried again",
+    arguments: ["instar-worker", "instar-keeper", "instard"])
+  func killed(program: String) async throws {
+    let store = try makeStore()
+    var daemon = try startDaemon()
+    try FileManager.default.copyItem(
+      atPath: try await FixturePlugins.boxes.value, toPath: folder.path("plugins/Boxes.so"))
+    // The clone is there and a worker is at it.
+    try await wait("a worker at work") {
+      folder.names("srv/.instar").contains { $0.hasPrefix("run-") }
+        && !pids(of: "instar-worker", below: daemon.pid).isEmpty
+    }
+    try await Task.sleep(for: .milliseconds(300))
+    let victims = pids(of: program, below: daemon.pid)
+    #expect(!victims.isEmpty)
+    for victim in victims { Glibc.kill(victim, SIGKILL) }
+    if program == "instard" {
+      _ = try daemon.wait(deadline: .now + .seconds(10))
+      #expect(try store.version() == Schema.Version(1, 0, 0))
+      daemon = try startDaemon()
+    }
+    try await wait("the second attempt") {
+      folder.names("srv/.instar").allSatisfy { !$0.hasPrefix("run-") }
+        && FileManager.default.fileExists(atPath: folder.path("srv/.instar"))
+        && (try? store.version()) == Schema.Version(2, 0, 0)
+    }
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try store.labels() == 50)
+    #expect(try store.sizes() == Array(1000..<1050))
+    try expectOneBackup()
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") }.isEmpty)
+  }
+}

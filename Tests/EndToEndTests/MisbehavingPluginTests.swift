@@ -1,0 +1,64 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("A plugin that misbehaves")
+struct MisbehavingPluginTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func migrate(_ store: BoxStore, timeLimit: String = "20s") async throws -> RunReport {
+    let answer = try await CommandLineTool.run([
+      "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value,
+      "--state-dir", folder.path("state"), "--stage-time-limit", timeLimit, "--json",
+    ])
+    let report = try #require(try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
+    #expect(answer.status == (report.result == .migrated ? 0 : 1))
+    return report
+  }
+
+  @Test(
+    "is survived and reported, and the store is byte for byte as it was",
+    arguments: [
+      ("throw", InstarError.Code.stageFailed, "willMigrate threw: the box is locked"),
+      ("trap", .workerDied, "was killed by SIG"),
+      ("abort", .workerDied, "was killed by SIGABRT"),
+      ("exit", .workerExited, "exited with status 0"),
+      ("flood", .outputLimit, ""),
+      ("garbage", .protocolViolation, "this is no message"),
+      // Confinement holds: the closure says what it was able to do.
+      ("escape", .stageFailed, "nothing escaped"),
+    ])
+  func survived(name: String, code: InstarError.Code, cause: String) async throws {
+    let store = try BoxStore(name, in: folder)
+    let before = try Data(contentsOf: URL(filePath: store.path))
+    let report = try await migrate(store)
+    #expect(report.result == .failed)
+    #expect(report.error?.code == code)
+    #expect(report.error?.cause.contains(cause) == true, "\(report.error?.cause ?? "")")
+    #expect(report.error?.state == "unchanged")
+    #expect(try Data(contentsOf: URL(filePath: store.path)) == before)
+    #expect(folder.names() == ["\(name).store", "state"])
+  }
+
+  @Test("that hangs is ended at its time limit")
+  func hangs() async throws {
+    let store = try BoxStore("hang", in: folder)
+    let report = try await migrate(store, timeLimit: "1s")
+    #expect(report.error?.code == .timeLimit)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    #expect(folder.names() == ["hang.store", "state"])
+  }
+
+  @Test("and leaves threads behind does its work all the same: the worker is killed before the clone is looked at")
+  func leavesThreads() async throws {
+    let store = try BoxStore("threads", in: folder)
+    let report = try await migrate(store)
+    #expect(report.result == .migrated)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try store.labels() == 50)
+  }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("A store that cannot be migrated")
+struct RefusedStoreTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// Everything in the folder: name, bytes and modification time.
+  private func contents() throws -> [String: [String]] {
+    var contents: [String: [String]] = [:]
+    for name in folder.names() where name != "state" {
+      let attributes = try FileManager.default.attributesOfItem(atPath: folder.path(name))
+      let data = try Data(contentsOf: URL(filePath: folder.path(name)))
+      contents[name] = [
+        data.base64EncodedString(), "\(attributes[.modificationDate] ?? "")",
+        "\(attributes[.posixPermissions] ?? "")",
+      ]
+    }
+    return contents
+  }
+
+  private func expectRefusal(_ path: String, _ codes: Set<InstarError.Code>) async throws {
+    let before = try contents()
+    let answer = try await CommandLineTool.run([
+      "migrate", path, "--plugin", try await FixturePlugins.boxes.value,
+      "--state-dir", folder.path("state"), "--json",
+    ])
+    #expect([1, 3].contains(answer.status), Comment(rawValue: answer.messages))
+    let error = try #require(try answer.objects(RunReport.self).first?.error)
+    #expect(codes.contains(error.code), "\(error)")
+    #expect(error.store == path)
+    #expect(!error.what.isEmpty && !error.cause.isEmpty)
+    #expect(error.state == "unchanged")
+    #expect(try contents() == before)
+  }
+
+  @Test("because it is not SQLite is refused and left byte for byte as it was")
+  func notSQLite() async throws {
+    let path = folder.path("text.store")
+    try Data("this is a letter, not a store".utf8).write(to: URL(filePath: path))
+    try await expectRefusal(path, [.notAStore])
+    let empty = folder.path("empty.store")
+    try Data().write(to: URL(filePath: empty))
+    try await expectRefusal(empty, [.notAStore])
+  }
+
+  @Test("because it is cut short is refused and left byte for byte as it was", arguments: [100, 4096, 12_000, 20_481])
+  func truncated(bytes: Int) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let whole = try Data(contentsOf: URL(filePath: store.path))
+    try whole.prefix(bytes).write(to: URL(filePath: store.path))
+    try await expectRefusal(store.path, [.corruptStore, .notAStore])
+  }
+
+  @Test("because it is newer than the plan is refused and left byte for byte as it was")
+  func newer() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try store.read { db in
+      try db.execute(sql: "ALTER TABLE ZBOX ADD COLUMN ZCOLOR VARCHAR")
+      var metadata = try CoreDataMetadata.read(db)
+      let schema = Schema(
+        entities: [Schema.Entity(name: "Box")], version: Schema.Version(3, 0, 0))
+      metadata.stamp(schema: schema, unchangedEntities: ["Box"], fingerprint: nil)
+      try metadata.write(db)
+    }
+    try await expectRefusal(store.path, [.storeAhead])
+  }
+
+  @Test("because no plan knows it is refused with the nearest version and what is different")
+  func unknown() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try store.read { try $0.execute(sql: "ALTER TABLE ZBOX ADD COLUMN ZCOLOR VARCHAR") }
+    try await expectRefusal(store.path, [.unknownVersion])
+  }
+}
