@@ -14,10 +14,15 @@ public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
+  private let opening: StoreOpening
 
-  public init(conversation: any KeeperConversation, host: any PluginHost) {
+  /// - Parameter opening: Which stores are opened at all.
+  public init(
+    conversation: any KeeperConversation, host: any PluginHost, opening: StoreOpening = .any
+  ) {
     self.conversation = conversation
     self.host = host
+    self.opening = opening
     catalog = PluginCatalog(host: host)
   }
 
@@ -35,7 +40,7 @@ public final class Keeper {
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
-          request, conversation: conversation, host: host, catalog: catalog)
+          request, conversation: conversation, host: host, catalog: catalog, opening: opening)
         try conversation.send(.finished(run.perform()))
       case .recover(let record):
         try recover(record)
@@ -66,7 +71,9 @@ public final class Keeper {
     for store in stores {
       let report: ProbeReport
       do {
-        let probe = try StoreProbe.read(store, countsRows: countsRows)
+        let probe = try opening.probe(store) { path throws(InstarError) in
+          try StoreProbe.read(path, countsRows: countsRows)
+        }
         report = ProbeReport(probe, store: store, plans: plans)
       } catch {
         report = ProbeReport(error, store: store)
@@ -95,7 +102,9 @@ public final class Keeper {
     for store in stores {
       let probe: StoreProbe
       do {
-        probe = try StoreProbe.read(store)
+        probe = try opening.probe(store) { path throws(InstarError) in
+          try StoreProbe.read(path)
+        }
       } catch {
         try conversation.send(
           .planned(
@@ -127,7 +136,7 @@ public final class Keeper {
   private func recover(_ record: PhaseRecord) throws(InstarError) {
     let event: KeeperEvent
     do {
-      event = .recovered(try Recovery(record: record).perform())
+      event = .recovered(try Recovery(record: record, opening: opening).perform())
     } catch {
       event = .failed(error)
     }

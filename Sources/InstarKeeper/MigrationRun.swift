@@ -31,6 +31,7 @@ struct MigrationRun {
   let conversation: any KeeperConversation
   let host: any PluginHost
   let catalog: PluginCatalog
+  let opening: StoreOpening
 
   /// How often a run starts over because another process wrote the store.
   static let attempts = 3
@@ -45,12 +46,13 @@ struct MigrationRun {
 
   init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    catalog: PluginCatalog
+    catalog: PluginCatalog, opening: StoreOpening
   ) {
     self.request = request
     self.conversation = conversation
     self.host = host
     self.catalog = catalog
+    self.opening = opening
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
       startedAt: Date().timeIntervalSince1970)
@@ -72,8 +74,11 @@ struct MigrationRun {
   private mutating func run() throws {
     try StorePlace.requireSafe(run: request.run)
     let plans = try catalog.plans(of: request.plugins)
+    let probe = try opening.probe(request.store) { path throws(InstarError) in
+      try StoreProbe.read(path, busyTimeout: request.busyTimeoutSeconds)
+    }
     let (inspection, isCurrent) = try StoreInspection.inspect(
-      request.store, plans: plans, adopt: request.adopt, busyTimeout: request.busyTimeoutSeconds)
+      probe, plans: plans, adopt: request.adopt)
     let path = inspection.path
     report.plan = path.plan
     report.plugin = inspection.plugin
@@ -121,7 +126,7 @@ struct MigrationRun {
     report.result = .failed
 
     let lock = try StoreLock(
-      try StoreFile.look(at: inspection.place.store), busyTimeout: request.busyTimeoutSeconds)
+      try opening.look(at: inspection.place.store), busyTimeout: request.busyTimeoutSeconds)
     defer { lock.release() }
     emit(.locked)
     try requireUnchanged(lock, inspection)

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Tells what changes in folders (inotify(7)); not in the folders below them.
 ///
-/// Told are files that were made, written and closed, moved in or out, or deleted: half as many
-/// events as with every single write. A change made before `add` returned is not told: look into
+/// Told are files that were made, written and closed, moved in or out, deleted, or given another
+/// owner or mode: half as many events as with every single write. A change made before `add` returned is not told: look into
 /// the folder after adding it.
 ///
 /// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the
@@ -30,7 +30,7 @@ public final class FolderWatch: Sendable {
   }
 
   private static let mask = UInt32(
-    IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF
+    IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF
       | IN_MOVE_SELF | IN_ONLYDIR)
 
   private let descriptor: Int32

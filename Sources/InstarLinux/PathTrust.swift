@@ -123,12 +123,10 @@ struct PathTrust {
   }
 
   private func readLink(_ path: String) throws(Fault) -> String {
-    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = buffer.withUnsafeMutableBytes { bytes in
-      bytes.withMemoryRebound(to: CChar.self) { readlink(path, $0.baseAddress, $0.count) }
-    }
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &buffer, buffer.count)
     guard count > 0 else { throw .unavailable(path: path, errno) }
-    return String(decoding: buffer[..<count], as: UTF8.self)
+    return String(decoding: buffer.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
   /// The path as a shell takes it.

@@ -57,6 +57,9 @@ public enum ProcessIdentity: Sendable, Hashable {
   /// Whether this process may start programs as other users.
   public static var mayBeAnyUser: Bool { instar_may_change_user() != 0 }
 
+  /// The user with whose rights this process acts.
+  public static var ownUser: UInt32 { geteuid() }
+
   /// A user as messages show him: "alice (1001)".
   public static func label(of uid: UInt32) -> String {
     var label = String(uid)

@@ -10,6 +10,9 @@ public enum ServiceNotification: Sendable, Hashable {
   case stopping
   /// Alive: at least once every `watchdogInterval`.
   case watchdog
+  /// Starting or stopping takes longer: the manager waits that long from now, whatever its time
+  /// limit is.
+  case extendTimeout(Duration)
   /// One line for `systemctl status`.
   case status(String)
 
@@ -33,6 +36,8 @@ public enum ServiceNotification: Sendable, Hashable {
     case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())"
     case .stopping: "STOPPING=1"
     case .watchdog: "WATCHDOG=1"
+    case .extendTimeout(let duration):
+      "EXTEND_TIMEOUT_USEC=\(duration.components.seconds * 1_000_000)"
     case .status(let line):
       "STATUS=" + line.split(whereSeparator: \.isNewline).joined(separator: " ")
     }

@@ -113,7 +113,8 @@ extension InstarError: CustomStringConvertible {
       guard let text, !text.isEmpty else { return }
       let indented = text.split(separator: "\n", omittingEmptySubsequences: false)
         .joined(separator: "\n          ")
-      lines.append("  \(label)\(String(repeating: " ", count: max(1, 8 - label.utf8.count)))\(indented)")
+      lines.append(
+        "  \(label)\(String(repeating: " ", count: max(1, 8 - label.utf8.count)))\(indented)")
     }
     add("stage:", stage)
     add("cause:", cause)

@@ -50,7 +50,8 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       } else {
         self.init(
           state: .unknown,
-          reason: "the store declares version \(declared), but is built otherwise than that version",
+          reason:
+            "the store declares version \(declared), but is built otherwise than that version",
           nearest: declared,
           differences: identity.structure.differences(from: named.structure))
       }
@@ -76,7 +77,8 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     if equal.count > 1 {
       let versions = equal.map { "\($0.version)" }.joined(separator: ", ")
       self.init(
-        state: .unknown, reason: "the store is built like several versions of the plan: \(versions)")
+        state: .unknown, reason: "the store is built like several versions of the plan: \(versions)"
+      )
       return
     }
     let ranked = candidates.map { ($0, identity.structure.differences(from: $0.structure)) }

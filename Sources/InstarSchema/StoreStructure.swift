@@ -98,7 +98,9 @@ public struct StoreStructure: Sendable, Codable, Hashable {
           ? "index \(index.name) is defined otherwise" : "index \(index.name) is missing")
     }
     for index in indexes
-    where !theirIndexes.contains(index) && !expected.indexes.contains(where: { $0.name == index.name }) {
+    where !theirIndexes.contains(index)
+      && !expected.indexes.contains(where: { $0.name == index.name })
+    {
       sentences.append("index \(index.name) is not expected")
     }
     return sentences

@@ -6,8 +6,11 @@ import Synchronization
 /// Keepers that wait for the next request: starting one costs about as much as migrating a small
 /// store.
 ///
-/// Invariant: a keeper in `idle` has answered everything it was asked. Whoever takes one out is its
-/// only user, and gives it back only after an orderly end of a request.
+/// Invariants:
+/// - A keeper in `idle` has answered everything it was asked. Whoever takes one out is its only
+///   user, and gives it back only after an orderly end of a request.
+/// - A keeper works for one user all its life: what a hostile store has made of it reaches no other
+///   user's stores.
 final class KeeperPool: Sendable {
   private struct Idle {
     var session: KeeperSession
@@ -18,29 +21,33 @@ final class KeeperPool: Sendable {
   private static let idleTime: Duration = .seconds(10)
 
   private let installation: Installation
+  /// Oldest first.
   private let idle = Mutex<[Idle]>([])
 
   init(installation: Installation) {
     self.installation = installation
   }
 
-  func take() throws(InstarError) -> KeeperSession {
-    while let session = idle.withLock({ $0.popLast()?.session }) {
+  func take(as identity: ProcessIdentity) throws(InstarError) -> KeeperSession {
+    while let session = takeIdle(identity) {
       if !session.hasEnded { return session }
     }
-    return try KeeperSession.start(installation)
+    return try KeeperSession.start(installation, as: identity)
+  }
+
+  private func takeIdle(_ identity: ProcessIdentity) -> KeeperSession? {
+    idle.withLock { idle in
+      idle.lastIndex { $0.session.identity == identity }.map { idle.remove(at: $0).session }
+    }
   }
 
   func giveBack(_ session: KeeperSession) {
-    let isKept = idle.withLock { idle in
-      guard idle.count < Self.idleLimit else { return false }
+    // One too many: the one that was wanted least lately, maybe of another user.
+    let surplus = idle.withLock { idle in
       idle.append(Idle(session: session, since: .now))
-      return true
+      return idle.count > Self.idleLimit ? idle.removeFirst().session : nil
     }
-    guard isKept else {
-      session.end()
-      return
-    }
+    surplus?.end()
     let wait = Double(Self.idleTime.components.seconds) + 0.1
     DispatchQueue.global().asyncAfter(deadline: .now() + wait) { [weak self] in
       self?.endIdle(for: Self.idleTime)

@@ -9,26 +9,33 @@ import Synchronization
 /// whose conversation is closed clears away what it is doing, unless it writes a store back: that
 /// it finishes. Then it ends.
 public final class KeeperSession: Sendable {
+  /// As whom it works.
+  public let identity: ProcessIdentity
   private let channel: LineChannel
   private let process: ChildProcess
   private let isClosed = Atomic<Bool>(false)
 
-  private init(channel: LineChannel, process: ChildProcess) {
+  private init(identity: ProcessIdentity, channel: LineChannel, process: ChildProcess) {
+    self.identity = identity
     self.channel = channel
     self.process = process
   }
 
-  /// Starts a keeper.
-  public static func start(_ installation: Installation) throws(InstarError) -> KeeperSession {
+  /// Starts a keeper. One that is not started with this process's rights opens only stores that
+  /// nobody but its user and root could have put where they are.
+  public static func start(
+    _ installation: Installation, as identity: ProcessIdentity = .inherited
+  ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
       lineLimitBytes: WireCoder.lineLimitBytes)
     // The keeper's own end: here it would hide that the keeper has ended.
     let keepersEnd = LineChannel(descriptor: childDescriptor)
+    var arguments = ["--worker", installation.worker, "--library", installation.library]
+    if identity != .inherited { arguments.append("--own-stores-only") }
     let process = try ChildProcess.start(
-      executable: installation.keeper,
-      arguments: ["--worker", installation.worker, "--library", installation.library],
-      channel: keepersEnd.descriptor, output: .captured(limitBytes: 64 << 10))
-    return KeeperSession(channel: channel, process: process)
+      executable: installation.keeper, arguments: arguments, channel: keepersEnd.descriptor,
+      output: .captured(limitBytes: 64 << 10), identity: identity)
+    return KeeperSession(identity: identity, channel: channel, process: process)
   }
 
   /// - Throws: `keeperDied`.

@@ -7,6 +7,7 @@ import InstarWire
 struct Recovery: Sendable {
   let stateFolder: StateFolder
   let keepers: KeeperPool
+  let access: KeeperAccess
 
   func recoverAll(
     onReport: (RecoveryReport) -> Void, onError: (InstarError) -> Void
@@ -33,7 +34,7 @@ struct Recovery: Sendable {
 
   /// Has a keeper recover one run, whose lock the caller holds.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
-    let session = try keepers.take()
+    let session = try keepers.take(as: access.identity(forRecoveryOf: phase.store))
     let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
       try session.send(.recover(phase))

@@ -16,6 +16,7 @@ struct Run: Sendable {
   let request: MigrationRequest
   let stateFolder: StateFolder
   let keepers: KeeperPool
+  let access: KeeperAccess
   let conversation: Conversation
   let onEvent: @Sendable (RunEvent) -> Void
   private let startedAt = Date().timeIntervalSince1970
@@ -23,11 +24,12 @@ struct Run: Sendable {
 
   init(
     request: MigrationRequest, stateFolder: StateFolder, keepers: KeeperPool,
-    conversation: Conversation, onEvent: @escaping @Sendable (RunEvent) -> Void
+    access: KeeperAccess, conversation: Conversation, onEvent: @escaping @Sendable (RunEvent) -> Void
   ) {
     self.request = request
     self.stateFolder = stateFolder
     self.keepers = keepers
+    self.access = access
     self.conversation = conversation
     self.onEvent = onEvent
   }
@@ -40,7 +42,18 @@ struct Run: Sendable {
     }
     defer { stateFolder.unlock(run: request.run, lock) }
 
-    let session = try keepers.take()
+    let identity: ProcessIdentity
+    do throws(InstarError) {
+      try access.requireTrusted(plugins: request.plugins)
+      identity = try access.identity(forStore: request.store)
+    } catch {
+      return noted(
+        report(
+          .refused,
+          error.about("cannot migrate '\(request.store)'", store: request.store, state: "unchanged")
+        ), nil)
+    }
+    let session = try keepers.take(as: identity)
     var phase: PhaseRecord?
     do throws(InstarError) {
       let report = try converse(session, &phase)
@@ -104,7 +117,8 @@ struct Run: Sendable {
   /// Has another keeper finish or clear away what the one that is no more had begun.
   private func recovered(_ phase: PhaseRecord, _ cause: InstarError) -> RunReport {
     do throws(InstarError) {
-      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers).recover(phase)
+      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers, access: access)
+        .recover(phase)
       var report = Recovery.report(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
       return noted(report, phase)

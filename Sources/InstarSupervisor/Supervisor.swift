@@ -14,13 +14,19 @@ public final class Supervisor: Sendable {
   public let installation: Installation
   public let stateFolder: StateFolder?
   let keepers: KeeperPool
+  let access: KeeperAccess
   private let conversations = Mutex<[ObjectIdentifier: Conversation]>([:])
 
-  /// - Parameter stateFolder: Without one, nothing that writes a store can be done: no `migrate`,
-  ///   no `recoverAll`.
-  public init(installation: Installation, stateFolder: StateFolder?) {
+  /// - Parameters:
+  ///   - stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no
+  ///     `recoverAll`.
+  ///   - rights: As whom stores are worked on.
+  public init(
+    installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller
+  ) {
     self.installation = installation
     self.stateFolder = stateFolder
+    access = KeeperAccess(rights)
     keepers = KeeperPool(installation: installation)
   }
 
@@ -37,12 +43,26 @@ public final class Supervisor: Sendable {
     conversation?.cancel()
   }
 
-  /// The manifests of plugins: one description a plugin, in order. A plugin that cannot be loaded,
-  /// or that kills what loads it, has an error as its result.
+  /// The manifests of plugins: one description a plugin, those that are not trusted first. A plugin
+  /// that is not trusted, that cannot be loaded, or that kills what loads it, has an error as its
+  /// result.
   public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
     let descriptions = Mutex<[PluginDescription]>([])
-    try await inBatch(plugins, request: { .describe(plugins: $0) }, endsInDone: false) {
-      (plugin, answer) throws(InstarError) in
+    var trusted: [String] = []
+    for plugin in plugins {
+      do throws(InstarError) {
+        try access.requireTrusted(plugins: [plugin])
+        trusted.append(plugin)
+      } catch {
+        descriptions.withLock {
+          $0.append(PluginDescription(plugin: plugin, result: .failure(error)))
+        }
+      }
+    }
+    try await inBatch(
+      trusted, as: access.identityForPlugins, request: { .describe(plugins: $0) },
+      endsInDone: false
+    ) { (plugin, answer) throws(InstarError) in
       let result: Result<PluginManifest, InstarError>
       switch answer {
       case .event(.described(_, let manifest)): result = .success(manifest)
@@ -54,8 +74,8 @@ public final class Supervisor: Sendable {
     return descriptions.withLock { $0 }
   }
 
-  /// What stores are, without changing them: one report a store, in order, each as soon as it is
-  /// known.
+  /// What stores are, without changing them: one report a store, each as soon as it is known. In
+  /// order, unless stores of several owners are probed with the rights of these.
   ///
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
@@ -64,40 +84,78 @@ public final class Supervisor: Sendable {
     stores: [String], plugins: [String], countsRows: Bool,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
-    try await inBatch(
-      stores, request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
-      endsInDone: true
-    ) { (store, answer) throws(InstarError) in
-      switch answer {
-      case .event(.probed(let report)): onReport(report)
-      case .died(let error):
-        onReport(
-          ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
-      case .event(.failed(let error)): throw error
-      case .event: throw unexpected()
+    try access.requireTrusted(plugins: plugins)
+    let batches = batches(of: stores) { store, error in
+      var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
+      report.error = error
+      onReport(report)
+    }
+    for batch in batches {
+      try await inBatch(
+        batch.stores, as: batch.identity,
+        request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
+        endsInDone: true
+      ) { (store, answer) throws(InstarError) in
+        switch answer {
+        case .event(.probed(let report)): onReport(report)
+        case .died(let error):
+          onReport(
+            ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
+        case .event(.failed(let error)): throw error
+        case .event: throw unexpected()
+        }
       }
     }
   }
 
-  /// What runs would do, without changing anything: one report a store, in order.
+  /// Stores by whom they are worked on as, in the order in which each of these comes first.
+  ///
+  /// - Parameter refuse: Gets those that are not worked on, and why.
+  private func batches(
+    of stores: [String], refuse: (String, InstarError) -> Void
+  ) -> [(identity: ProcessIdentity, stores: [String])] {
+    var batches: [(identity: ProcessIdentity, stores: [String])] = []
+    for store in stores {
+      do throws(InstarError) {
+        let identity = try access.identity(forStore: store)
+        if let place = batches.firstIndex(where: { $0.identity == identity }) {
+          batches[place].stores.append(store)
+        } else {
+          batches.append((identity, [store]))
+        }
+      } catch {
+        refuse(store, error)
+      }
+    }
+    return batches
+  }
+
+  /// What runs would do, without changing anything: one report a store, in the order that
+  /// `probe` has.
   ///
   /// - Parameter adopt: The version that an unversioned store shall be taken for.
   public func plan(
     stores: [String], plugins: [String], adopt: Schema.Version?,
     onReport: @escaping @Sendable (PlanReport) -> Void
   ) async throws(InstarError) {
-    try await inBatch(
-      stores, request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true
-    ) { (store, answer) throws(InstarError) in
-      switch answer {
-      case .event(.planned(let report)): onReport(report)
-      case .died(let error):
-        onReport(
-          PlanReport(
-            store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
-            error: error.about(store: store, state: "unchanged")))
-      case .event(.failed(let error)): throw error
-      case .event: throw unexpected()
+    try access.requireTrusted(plugins: plugins)
+    let refuse: @Sendable (String, InstarError) -> Void = { store, error in
+      onReport(
+        PlanReport(
+          store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
+          error: error.about(store: store, state: "unchanged")))
+    }
+    for batch in batches(of: stores, refuse: refuse) {
+      try await inBatch(
+        batch.stores, as: batch.identity,
+        request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true
+      ) { (store, answer) throws(InstarError) in
+        switch answer {
+        case .event(.planned(let report)): onReport(report)
+        case .died(let error): refuse(store, error)
+        case .event(.failed(let error)): throw error
+        case .event: throw unexpected()
+        }
       }
     }
   }
@@ -116,7 +174,7 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
       try Run(
-        request: request, stateFolder: stateFolder, keepers: self.keepers,
+        request: request, stateFolder: stateFolder, keepers: self.keepers, access: self.access,
         conversation: conversation, onEvent: onEvent
       ).migrate()
     }
@@ -131,7 +189,8 @@ public final class Supervisor: Sendable {
   ) async throws(InstarError) {
     let stateFolder = try requireStateFolder()
     try await onOwnThread { () throws(InstarError) in
-      let recovery = Recovery(stateFolder: stateFolder, keepers: self.keepers)
+      let recovery = Recovery(
+        stateFolder: stateFolder, keepers: self.keepers, access: self.access)
       try recovery.recoverAll(onReport: onReport, onError: onError)
     }
   }
@@ -177,7 +236,8 @@ public final class Supervisor: Sendable {
   /// Asks for something about many subjects, of which each has one answer, in order. A keeper that
   /// dies over one of them is replaced, and the rest is asked of the next.
   private func inBatch(
-    _ subjects: [String], request: @escaping @Sendable ([String]) -> KeeperRequest,
+    _ subjects: [String], as identity: ProcessIdentity,
+    request: @escaping @Sendable ([String]) -> KeeperRequest,
     endsInDone: Bool,
     onAnswer: @escaping @Sendable (String, Answer) throws(InstarError) -> Void
   ) async throws(InstarError) {
@@ -187,7 +247,7 @@ public final class Supervisor: Sendable {
       /// Keepers that died in a row: after some the cause is not the subject.
       var deaths = 0
       while !rest.isEmpty {
-        let session = try self.keepers.take()
+        let session = try self.keepers.take(as: identity)
         do throws(InstarError) {
           try conversation.begin(session)
           try session.send(request(Array(rest)))

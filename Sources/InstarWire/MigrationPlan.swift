@@ -52,7 +52,9 @@ public struct Finding: Sendable, Codable, Hashable {
   /// What to do about it.
   public var fix: String?
 
-  public init(severity: Severity, code: InstarError.Code? = nil, message: String, fix: String? = nil) {
+  public init(
+    severity: Severity, code: InstarError.Code? = nil, message: String, fix: String? = nil
+  ) {
     self.severity = severity
     self.code = code
     self.message = message

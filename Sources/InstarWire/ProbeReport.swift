@@ -21,6 +21,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var state: StoreState
   /// Why the store is in that state; `nil` where the state says all.
   public var reason: String?
+  /// Why nothing could be found out, whole; `nil` where something was.
+  public var error: InstarError?
   public var version: Schema.Version?
   public var entities: [Entity]
   /// The plan that the state is seen from, and the plugin that carries it.

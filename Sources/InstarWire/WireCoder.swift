@@ -31,7 +31,7 @@ public enum WireCoder {
       let start = String(decoding: line.prefix(200), as: UTF8.self)
       throw InstarError(
         .protocolViolation, "cannot read a message of the other process",
-        cause: "\(error); it begins: \(start)")
+        cause: "it wrote a line that is no message: \(start)")
     }
   }
 

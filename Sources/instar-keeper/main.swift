@@ -8,7 +8,8 @@ import InstarSchema
 /// Exit status: 0 the supervisor closed the conversation, 1 the conversation failed, 2 usage.
 
 let usage = """
-  usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--allow-unconfined]
+  usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--own-stores-only]
+                       [--allow-unconfined]
 
   Locks, clones, backs up, verifies and writes stores for instard and instarctl, as the user that
   owns them. Started by these, which talk to it on descriptor 3, a connected stream socket; not
@@ -18,6 +19,8 @@ let usage = """
     --library FILE       libInstar.so, which the worker loads
     --read PATH          a file or folder that workers may read besides the system's libraries and
                          the folder of the library; repeatable
+    --own-stores-only    open only stores that belong to this user, and that nobody but he and root
+                         could have put where they are
     --allow-unconfined   run plugins also where the kernel has no Landlock to confine them
     --help               this text
 
@@ -35,6 +38,7 @@ var worker: String?
 var library: String?
 var readable: [String] = []
 var allowsUnconfined = false
+var opening = StoreOpening.any
 var remaining = CommandLine.arguments.dropFirst()
 
 while let argument = remaining.popFirst() {
@@ -48,6 +52,7 @@ while let argument = remaining.popFirst() {
   case "--worker": worker = value()
   case "--library": library = value()
   case "--read": readable.append(value())
+  case "--own-stores-only": opening = .own
   case "--allow-unconfined": allowsUnconfined = true
   case "--help":
     print(usage, terminator: "")
@@ -79,7 +84,8 @@ let keeper = Keeper(
   conversation: ChannelConversation(LineChannel(descriptor: channelDescriptor)),
   host: WorkerProcess(
     worker: worker, library: library, readable: readable, allowsUnconfined: allowsUnconfined,
-    supervisor: channelDescriptor))
+    supervisor: channelDescriptor),
+  opening: opening)
 do {
   try keeper.serve()
 } catch {

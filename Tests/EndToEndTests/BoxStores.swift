@@ -27,7 +27,9 @@ struct BoxStore {
   let path: String
 
   /// - Parameter name: what the first box is named after, and so what the plan does to its worker.
-  init(_ name: String, boxes: Int = 50, in folder: TemporaryFolder, journalMode: String = "wal") throws {
+  init(_ name: String, boxes: Int = 50, in folder: TemporaryFolder, journalMode: String = "wal")
+    throws
+  {
     path = folder.path("\(name).store")
     let container = try ModelContainer(
       for: Schema(versionedSchema: BoxSchemaV1.self),

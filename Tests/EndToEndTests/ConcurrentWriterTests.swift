@@ -23,7 +23,9 @@ struct ConcurrentWriterTests {
     #expect([.migrated, .busy].contains(report.result), "\(report)")
     let committed = try await writer.value
     #expect(!committed.isEmpty)
-    let kept = try store.read { try Int.fetchAll($0, sql: "SELECT ZSIZE FROM ZBOX WHERE ZNAME = 'app'") }
+    let kept = try store.read {
+      try Int.fetchAll($0, sql: "SELECT ZSIZE FROM ZBOX WHERE ZNAME = 'app'")
+    }
     #expect(Set(kept.map(Writer.number)) == Set(committed))
     _ = try store.version()
   }

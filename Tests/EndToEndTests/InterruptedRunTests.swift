@@ -62,7 +62,9 @@ struct InterruptedRunTests {
         let words = line.split(separator: "\t")
         guard words.count == 2 else { continue }
         if words[0] == "Name:" { names[pid] = String(words[1]) }
-        if words[0] == "PPid:", let parent = Int32(words[1]) { children[parent, default: []].append(pid) }
+        if words[0] == "PPid:", let parent = Int32(words[1]) {
+          children[parent, default: []].append(pid)
+        }
       }
     }
     var found: [Int32] = []

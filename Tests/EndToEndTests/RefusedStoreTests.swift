@@ -51,7 +51,9 @@ struct RefusedStoreTests {
     try await expectRefusal(empty, [.notAStore])
   }
 
-  @Test("because it is cut short is refused and left byte for byte as it was", arguments: [100, 4096, 12_000, 20_481])
+  @Test(
+    "because it is cut short is refused and left byte for byte as it was",
+    arguments: [100, 4096, 12_000, 20_481])
   func truncated(bytes: Int) async throws {
     let store = try BoxStore("fine", in: folder)
     let whole = try Data(contentsOf: URL(filePath: store.path))

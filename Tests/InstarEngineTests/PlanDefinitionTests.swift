@@ -44,7 +44,9 @@ struct PlanDefinitionTests {
     #expect(migration.stages[0].changes.contains("renames Book.name to title"))
   }
 
-  @Test("a missing stage, two stages from one version, a stage to an unknown version, a step back, twins: each is named")
+  @Test(
+    "a missing stage, two stages from one version, a stage to an unknown version, a step back, twins: each is named"
+  )
   func invalidPlans() throws {
     func error(_ plan: any SchemaMigrationPlan.Type) -> InstarError? {
       #expect(throws: InstarError.self) {
@@ -65,8 +67,11 @@ struct PlanDefinitionTests {
       _ = try PlanDefinition(TooLight.self).migration(from: Schema.Version(1, 0, 0))
     }
     #expect(error?.code == .needsCustomStage)
-    #expect(error?.cause.contains("values of Item.size have to be converted from string to int64") == true)
-    #expect(error?.next?.contains(".custom(fromVersion: Sizes1.self, toVersion: Sizes2.self") == true)
+    #expect(
+      error?.cause.contains("values of Item.size have to be converted from string to int64") == true
+    )
+    #expect(
+      error?.next?.contains(".custom(fromVersion: Sizes1.self, toVersion: Sizes2.self") == true)
   }
 
   enum Gap: SchemaMigrationPlan {

@@ -72,8 +72,12 @@ struct StageExecutorTests {
     #expect(books.map(\.pages) == [0, 10, 20, 30, 40, -1])
     #expect(books.map(\.language) == ["de"] + Array(repeating: "it's \"en\"", count: 5))
     #expect(books.allSatisfy { $0.rating == 2.5 })
-    #expect(books.map { $0.writers.map(\.name) } == [["Ann"], ["Bob"], ["Ann"], ["Ann"], ["Bob"], ["Ann"]])
-    let authors = try context.fetch(FetchDescriptor<ShelfV3.Author>(sortBy: [SortDescriptor(\.name)]))
+    #expect(
+      books.map { $0.writers.map(\.name) } == [
+        ["Ann"], ["Bob"], ["Ann"], ["Ann"], ["Bob"], ["Ann"],
+      ])
+    let authors = try context.fetch(
+      FetchDescriptor<ShelfV3.Author>(sortBy: [SortDescriptor(\.name)]))
     #expect(authors.map(\.name) == ["Ann", "Bob"])
     #expect(authors[1].mentor === authors[0])
   }

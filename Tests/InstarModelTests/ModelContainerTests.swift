@@ -44,7 +44,8 @@ struct ModelContainerTests {
     try context.save()
     try first.close()
     let second = try ModelContainer(for: schema, configurations: configuration)
-    #expect(try ModelContext(second).fetch(FetchDescriptor<Library.Note>()).map(\.title) == ["kept"])
+    #expect(
+      try ModelContext(second).fetch(FetchDescriptor<Library.Note>()).map(\.title) == ["kept"])
   }
 
   @Test("keys are never handed out twice, also after the last row is deleted")
@@ -64,7 +65,9 @@ struct ModelContainerTests {
     try context.save()
     try container.close()
     let keys = try DatabaseQueue(path: path).read { db in
-      try Int.fetchAll(db, sql: "SELECT Z_PK FROM ZTAG UNION ALL SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'Tag'")
+      try Int.fetchAll(
+        db,
+        sql: "SELECT Z_PK FROM ZTAG UNION ALL SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'Tag'")
     }
     #expect(keys == [2, 2])
   }

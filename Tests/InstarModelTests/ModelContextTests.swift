@@ -84,7 +84,8 @@ struct ModelContextTests {
     let last = try context.fetch(
       FetchDescriptor<Note>(predicate: #Predicate { $0.title == "note 9" }))
     last[0].title = "a"
-    context.delete(try context.fetch(FetchDescriptor<Note>(predicate: #Predicate { $0.title == "note 0" }))[0])
+    context.delete(
+      try context.fetch(FetchDescriptor<Note>(predicate: #Predicate { $0.title == "note 0" }))[0])
     #expect(try context.fetch(descriptor).map(\.title) == ["a", "note 00", "note 1"])
     #expect(try context.fetchCount(FetchDescriptor<Note>()) == 10)
     descriptor.includePendingChanges = false
@@ -101,7 +102,9 @@ struct ModelContextTests {
     }
     try context.save()
     let fetched = try context.fetch(
-      FetchDescriptor<Note>(sortBy: [SortDescriptor(\.title), SortDescriptor(\.count, order: .reverse)]))
+      FetchDescriptor<Note>(sortBy: [
+        SortDescriptor(\.title), SortDescriptor(\.count, order: .reverse),
+      ]))
     #expect(fetched.map(\.uid) == ["c", "a", "b"])
   }
 
@@ -151,7 +154,8 @@ struct ModelContextTests {
     let other = ModelContext(container)
     let fetched = try #require(try other.fetch(FetchDescriptor<Note>()).first)
     #expect(Set(fetched.tags.map(\.name)) == ["green", "blue"])
-    let red = try #require(try other.fetch(FetchDescriptor<Tag>(predicate: #Predicate { $0.name == "red" })).first)
+    let red = try #require(
+      try other.fetch(FetchDescriptor<Tag>(predicate: #Predicate { $0.name == "red" })).first)
     #expect(red.notes.isEmpty)
     // Changed from a side whose other one was not read yet.
     red.notes.append(fetched)

@@ -62,7 +62,8 @@ struct SchemaMatchTests {
 
   @Test("declared version and structure decide between behind and current")
   func declared() {
-    let behind = SchemaMatch(of: identity(Schema.Version(1, 0, 0), structure("ZA")), among: candidates)
+    let behind = SchemaMatch(
+      of: identity(Schema.Version(1, 0, 0), structure("ZA")), among: candidates)
     #expect(behind.state == .behind)
     let current = SchemaMatch(
       of: identity(Schema.Version(2, 0, 0), structure("ZB", "ZA")), among: candidates)
@@ -71,7 +72,8 @@ struct SchemaMatchTests {
 
   @Test("a declared version with another structure is not believed")
   func lyingVersion() {
-    let match = SchemaMatch(of: identity(Schema.Version(2, 0, 0), structure("ZA")), among: candidates)
+    let match = SchemaMatch(
+      of: identity(Schema.Version(2, 0, 0), structure("ZA")), among: candidates)
     #expect(match.state == .unknown)
     #expect(match.differences == ["column ZNOTE.ZB is missing"])
   }
@@ -133,7 +135,8 @@ struct SchemaDifferenceTests {
         Schema.Attribute(name: "title", type: .string, isOptional: true),
         Schema.Attribute(name: "rank", type: .int16)),
       to: schema(
-        Schema.Attribute(name: "size", type: .int64), Schema.Attribute(name: "title", type: .string),
+        Schema.Attribute(name: "size", type: .int64),
+        Schema.Attribute(name: "title", type: .string),
         Schema.Attribute(name: "uid", type: .string), Schema.Attribute(name: "rank", type: .int64)))
     #expect(
       difference.changes.compactMap(\.needsCustomStage) == [

@@ -6,7 +6,8 @@ public enum RealStores {
 
   /// The paths of all of them, sorted; empty, with one loud line, where the folder is not given.
   public static let all: [String] = {
-    guard let folder, let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
+    guard let folder, let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
+    else {
       FileHandle.standardError.write(
         Data(
           "INSTAR_REAL_STORES is not set: NOTHING is tested against stores of Apple's frameworks\n"

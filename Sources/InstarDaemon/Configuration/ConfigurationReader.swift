@@ -3,12 +3,49 @@ public import InstarSchema
 import Yams
 
 extension Configuration {
-  /// Reads a configuration file.
+  /// Reads a configuration file, and then the files of the folder `conf.d` beside it whose names end
+  /// in `.yml`, in the order of their names.
+  ///
+  /// Of a key with a single value the last file's holds. Lists add up: `plugins` (the first file
+  /// that has it replaces the built-in folders) and `watches`; a watch of a folder that an earlier
+  /// file has watched already replaces that one, in its place.
   ///
   /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
-  /// - Throws: `invalidConfiguration` with the line, where the file cannot be read, is not YAML,
+  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML,
   ///   has a key that does not exist, or a value that makes no sense.
   public static func read(path: String) throws(InstarError) -> Configuration {
+    var configuration = Configuration()
+    var hasPlugins = false
+    for file in try files(path: path) {
+      let reader = ConfigurationReader(source: file)
+      try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
+    }
+    return configuration
+  }
+
+  /// The files that `read(path:)` reads, in order.
+  ///
+  /// - Throws: `invalidConfiguration` where `conf.d` is there and cannot be read.
+  public static func files(path: String) throws(InstarError) -> [String] {
+    let folder = ((path as NSString).deletingLastPathComponent as NSString)
+      .appendingPathComponent("conf.d")
+    guard access(folder, F_OK) == 0 else { return [path] }
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    } catch {
+      throw InstarError(
+        .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
+        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
+        next: "let the daemon's user read it")
+    }
+    let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
+    // By bytes, so that the order does not depend on a language.
+    return [path] + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      .map { "\(folder)/\($0)" }
+  }
+
+  private static func contents(of path: String) throws(InstarError) -> String {
     let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
     guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
       throw InstarError(
@@ -20,7 +57,7 @@ extension Configuration {
         .invalidConfiguration, "cannot use the configuration '\(path)'",
         cause: "the file is not UTF-8 text", next: "save it as UTF-8")
     }
-    return try Configuration(yaml: text, source: path)
+    return text
   }
 
   /// Reads a configuration from text.
@@ -28,7 +65,9 @@ extension Configuration {
   /// - Parameter source: the name of the file, for messages.
   /// - Throws: `invalidConfiguration`, as `read(path:)`.
   public init(yaml: String, source: String) throws(InstarError) {
-    self = try ConfigurationReader(source: source).configuration(from: yaml)
+    self.init()
+    var hasPlugins = false
+    try ConfigurationReader(source: source).read(yaml, into: &self, &hasPlugins)
   }
 }
 
@@ -37,9 +76,14 @@ extension Configuration {
 private struct ConfigurationReader {
   let source: String
 
-  func configuration(from yaml: String) throws(InstarError) -> Configuration {
-    var configuration = Configuration()
-    guard let root = try compose(yaml), !isNull(root) else { return configuration }
+  /// Adds what one file says to what earlier ones have said.
+  ///
+  /// - Parameter hasPlugins: An earlier file has named plugin folders: those that are known are not
+  ///   the built-in ones any more.
+  func read(
+    _ yaml: String, into configuration: inout Configuration, _ hasPlugins: inout Bool
+  ) throws(InstarError) {
+    guard let root = try compose(yaml), !isNull(root) else { return }
     let keys = [
       "state", "plugins", "rescan", "debounce", "retry", "parallel", "stageTimeLimit",
       "busyTimeout", "watches",
@@ -47,7 +91,11 @@ private struct ConfigurationReader {
     for (key, value) in try fields(of: root, keys: keys, in: "the configuration") {
       switch key {
       case "state": configuration.stateFolder = try folder(value, of: key)
-      case "plugins": configuration.pluginFolders = try folders(value, of: key)
+      case "plugins":
+        let named = try folders(value, of: key)
+        let earlier = hasPlugins ? configuration.pluginFolders : []
+        configuration.pluginFolders = earlier + named.filter { !earlier.contains($0) }
+        hasPlugins = true
       case "rescan":
         configuration.rescanInterval = try duration(
           value, of: key, in: .seconds(1)...(.seconds(86_400)))
@@ -60,11 +108,18 @@ private struct ConfigurationReader {
           value, of: key, in: .seconds(1)...(.seconds(30 * 86_400)))
       case "busyTimeout":
         configuration.busyTimeout = try duration(value, of: key, in: .zero...(.seconds(3600)))
-      case "watches": configuration.watches = try watches(value)
+      case "watches":
+        for watch in try watches(value) {
+          // Of an earlier file: one file does not watch a folder twice.
+          if let place = configuration.watches.firstIndex(where: { $0.folder == watch.folder }) {
+            configuration.watches[place] = watch
+          } else {
+            configuration.watches.append(watch)
+          }
+        }
       default: throw internalProblem(key)
       }
     }
-    return configuration
   }
 
   private func watches(_ node: Node) throws(InstarError) -> [Configuration.Watch] {
@@ -256,7 +311,7 @@ private struct ConfigurationReader {
     InstarError(
       .invalidConfiguration, "cannot use the configuration '\(source)'",
       cause: line.map { "line \($0): \(text)" } ?? text,
-      next: "correct the file, then: instard --check --config '\(source)'")
+      next: "correct the file, then: instarctl config check")
   }
 
   private func internalProblem(_ key: String) -> InstarError {

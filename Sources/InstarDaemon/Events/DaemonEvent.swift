@@ -53,7 +53,8 @@ extension DaemonEvent {
         .watchStarted, .information, "watching '\(folder)': \(Self.count(stores, "store"))")
     case .watchFailed(let error):
       return .make(
-        .watchFailed, .warning, "\(Self.line(error)); it is looked for again at each rescan",
+        .watchFailed, .warning,
+        Self.line(error) + (error.next.map { "; \($0)" } ?? "; it is tried again at each rescan"),
         error: error)
     case .changesLost:
       return .make(
@@ -287,6 +288,8 @@ extension DaemonEvent {
     switch followUp {
     case .none: ""
     case .retry(let delay): ", retrying in \(DurationText.format(delay))"
+    case .waitsForChange(failures: 1):
+      ": not tried again until the store or a plugin changes"
     case .waitsForChange(let failures):
       ", \(failures) times alike: not tried again until the store or a plugin changes"
     case .lookedAtAgain: ", trying again: something changed meanwhile"

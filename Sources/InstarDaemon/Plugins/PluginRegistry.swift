@@ -97,6 +97,16 @@ public struct PluginRegistry: Sendable {
     }
   }
 
+  /// Has the plugins described once more that were refused with that code: the reason lies in the
+  /// folders around them.
+  public mutating func doubtRefused(_ code: InstarError.Code) {
+    for (path, entry) in entries where entry.standing == .known {
+      if case .failure(let error)? = entry.verdict, error.code == code {
+        entries[path]?.standing = .waiting
+      }
+    }
+  }
+
   /// Takes in what the plugins said of themselves, or why they could not be used.
   ///
   /// - Parameters:

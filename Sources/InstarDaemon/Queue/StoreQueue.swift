@@ -284,11 +284,13 @@ public struct StoreQueue: Sendable {
 
     if report.state == .unknown, report.format == nil {
       // Nothing was found out: the keeper died over it, or could not read it. That may pass.
-      let error = InstarError(
-        .unreadableStore, "cannot probe '\(store)'", store: store,
-        cause: report.reason ?? "the keeper did not say why", state: "unchanged",
-        next: "let the store's owner read it")
-      let followUp = failed(&entry, signature: error.cause, false, now)
+      let error =
+        report.error?.about("cannot probe '\(store)'", store: store, state: "unchanged")
+        ?? InstarError(
+          .unreadableStore, "cannot probe '\(store)'", store: store,
+          cause: report.reason ?? "the keeper did not say why", state: "unchanged",
+          next: "let the store's owner read it")
+      let followUp = failed(&entry, error.code, signature: error.cause, false, now)
       entry.announced = nil
       actions.append(.reportProbeFailure(store, error, followUp))
       put(entry, store)
@@ -392,7 +394,7 @@ public struct StoreQueue: Sendable {
           .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
       }
       let mayPass = before != after || report.error?.code == .noSpace
-      followUp = failed(&entry, signature: cause ?? "", mayPass, now)
+      followUp = failed(&entry, report.error?.code, signature: cause ?? "", mayPass, now)
       entry.notBefore = now + settings.retry.first
     }
     if inDoubt {
@@ -479,12 +481,15 @@ public struct StoreQueue: Sendable {
   /// - Parameter mayPass: the same attempt may end otherwise although nothing that is known
   ///   changed.
   private func failed(
-    _ entry: inout Entry, signature: String, _ mayPass: Bool, _ now: Instant
+    _ entry: inout Entry, _ code: InstarError.Code?, signature: String, _ mayPass: Bool,
+    _ now: Instant
   ) -> FollowUp {
     entry.failures += 1
     entry.equalFailures = entry.lastFailure == signature ? entry.equalFailures + 1 : 1
     entry.lastFailure = signature
-    if entry.equalFailures >= Self.equalFailureLimit, !mayPass {
+    // A store that somebody else could have put there stays so until a person does something.
+    let limit = code == .unsafePath ? 1 : Self.equalFailureLimit
+    if entry.equalFailures >= limit, !mayPass {
       entry.state = .resting(.givenUp)
       return .waitsForChange(failures: entry.equalFailures)
     }

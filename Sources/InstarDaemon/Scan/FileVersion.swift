@@ -1,7 +1,7 @@
 import Foundation
 
-/// What tells whether a file has changed since it was last looked at: identity, size and time of
-/// the file, and of the write-ahead log beside it.
+/// What tells whether a file has changed since it was last looked at: identity, size, time, owner and
+/// mode of the file, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
@@ -9,6 +9,9 @@ public struct FileVersion: Sendable, Hashable {
   var inode: UInt64
   var sizeBytes: Int64
   var modifiedNanoseconds: Int64
+  /// Who may write the file decides whether it is used at all.
+  var owner: UInt32
+  var mode: UInt32
   /// -1 where there is no log.
   var walSizeBytes: Int64
   var walModifiedNanoseconds: Int64
@@ -26,6 +29,8 @@ public struct FileVersion: Sendable, Hashable {
     inode = UInt64(file.st_ino)
     sizeBytes = Int64(file.st_size)
     modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
+    owner = file.st_uid
+    mode = file.st_mode
     walSizeBytes = -1
     walModifiedNanoseconds = 0
     if hasLog, let log = FileVersion.status(path + "-wal") {
@@ -35,7 +40,12 @@ public struct FileVersion: Sendable, Hashable {
   }
 
   /// For tests and for plugins, which have no log.
-  init(device: UInt64, inode: UInt64, sizeBytes: Int64, modifiedNanoseconds: Int64) {
+  init(
+    device: UInt64, inode: UInt64, sizeBytes: Int64, modifiedNanoseconds: Int64, owner: UInt32 = 0,
+    mode: UInt32 = 0
+  ) {
+    self.owner = owner
+    self.mode = mode
     self.device = device
     self.inode = inode
     self.sizeBytes = sizeBytes

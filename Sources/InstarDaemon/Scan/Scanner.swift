@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 public import InstarSchema
 
 /// Reads the listing of a watched folder.
@@ -15,7 +16,9 @@ public struct Scanner: Sendable {
   /// What one pass found.
   public struct Findings: Sendable {
     public var stores: [Store] = []
-    /// What was left out: folders that cannot be read, names that are not UTF-8.
+    /// What was left out: folders that cannot be read, names that are not UTF-8, symbolic links and
+    /// other things that are named like stores and are no regular files. And that the stores cannot
+    /// be written, where that is so for all of them.
     public var problems: [InstarError] = []
   }
 
@@ -39,6 +42,7 @@ public struct Scanner: Sendable {
   ) throws(InstarError) -> Findings {
     var findings = Findings()
     let first = folder ?? watch.folder
+    if let problem = Scanner.writeProblem(of: first) { findings.problems.append(problem) }
     var folders = [first]
     while let folder = folders.popLast() {
       let problem = willEnter(folder)
@@ -83,7 +87,7 @@ public struct Scanner: Sendable {
           || (type == Int32(DT_UNKNOWN) && Scanner.isFolder(prefix + name))
       {
         folders.append(prefix + name)
-      } else if type == Int32(DT_REG) || type == Int32(DT_UNKNOWN) {
+      } else if type != Int32(DT_DIR) {
         names.insert(name)
       }
     }
@@ -91,6 +95,8 @@ public struct Scanner: Sendable {
       let path = prefix + name
       if let version = FileVersion(path: path, hasLog: names.contains(name + "-wal")) {
         findings.stores.append(Store(path: path, version: version))
+      } else if let problem = Scanner.kindProblem(of: path) {
+        findings.problems.append(problem)
       }
     }
     return folders.sorted(by: >)
@@ -102,12 +108,52 @@ public struct Scanner: Sendable {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
+  /// What speaks against a file that is named like a store: only regular files are stores, and
+  /// nothing is followed. `nil` where there is no file, or a regular one, or a folder.
+  static func kindProblem(of path: String) -> InstarError? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    let kind: String
+    switch status.st_mode & S_IFMT {
+    case S_IFREG, S_IFDIR: return nil
+    case S_IFLNK: kind = "a symbolic link"
+    case S_IFIFO: kind = "a FIFO"
+    case S_IFSOCK: kind = "a socket"
+    default: kind = "a device"
+    }
+    return InstarError(
+      .unsafePath, "cannot look at '\(path)'", store: path,
+      cause: "it is \(kind) of user \(ProcessIdentity.label(of: status.st_uid))",
+      state: "neither opened nor followed",
+      next: status.st_mode & S_IFMT == S_IFLNK
+        ? "watch the folder that the store itself is in"
+        : "remove it, or let the watch's 'pattern' leave it out")
+  }
+
+  /// Whether stores below a folder can be written at all by what this process starts: a service sees
+  /// the file system read-only but for the folders that its unit names.
+  static func writeProblem(of folder: String) -> InstarError? {
+    var status = statvfs()
+    guard statvfs(folder, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0 else {
+      return nil
+    }
+    return InstarError(
+      .watchFailed, "cannot migrate the stores in '\(folder)'",
+      cause: "the file system is read-only there, for this service at least",
+      state: "looked at, and not written", next: unitRemedy)
+  }
+
+  /// Opens the watched folders to the service, which shows them anew when it starts.
+  private static let unitRemedy = "instarctl config apply && systemctl restart instard"
+
   static func watchFailed(_ folder: String, _ number: Int32) -> InstarError {
     InstarError(
       .watchFailed, "cannot watch '\(folder)'", cause: String(cString: strerror(number)),
       state: "the stores in it are not looked at",
-      next: number == ENOENT
-        ? "make the folder, or take it out of the configuration"
-        : "let the daemon's user read the folder")
+      next: ServiceDropIn.isInHome(folder)
+        ? "make sure that the folder is there, then: \(unitRemedy)"
+        : number == ENOENT
+          ? "make the folder, or take it out of the configuration"
+          : "let the daemon's user read the folder")
   }
 }

@@ -68,6 +68,8 @@ public actor DaemonService: Service {
   private var queue: StoreQueue
   private var registry = PluginRegistry()
   private var isReleased = false
+  /// A reload was asked for before there was anything to reload.
+  private var isReloadWanted = false
   private var runningStores: Set<String> = []
 
   /// Counts reloads: a scan that began before the last one is not believed.
@@ -87,11 +89,18 @@ public actor DaemonService: Service {
   private var status = ""
   private var watchdogDue: ContinuousClock.Instant?
   private let watchdogInterval = ServiceNotification.watchdogInterval
+  private var extensionDue: ContinuousClock.Instant?
   private var timer: Task<Void, Never>?
   private var timerDue: ContinuousClock.Instant?
 
   /// Ticks are not closer together than this: under a burst of changes one tick serves many stores.
   private static let shortestTick = Duration.milliseconds(20)
+
+  /// To clear away what an earlier process left, and to end runs that write a store, may take longer
+  /// than the service manager waits for a start or a stop. It is told so in time, by the loop: one
+  /// that hangs is given up.
+  private static let extensionInterval = Duration.seconds(10)
+  private static let extendedTimeout = Duration.seconds(60)
 
   /// A plugin file that cannot be used is reported only when it was left alone for so long.
   private static let settlingTime = Duration.seconds(2)
@@ -132,7 +141,8 @@ public actor DaemonService: Service {
         cause: "another instard uses it", next: "stop that one, or give this one its own 'state'")
     }
     defer { lock.release() }
-    let supervisor = Supervisor(installation: installation, stateFolder: stateFolder)
+    let supervisor = Supervisor(
+      installation: installation, stateFolder: stateFolder, rights: .storeOwner)
     var watcher = try Watcher(mailbox: mailbox)
     defer { watcher.close() }
     log.post(.daemonStarted(version: Self.version, configuration))
@@ -150,6 +160,7 @@ public actor DaemonService: Service {
     }
     await withGracefulShutdownHandler {
       watchdogDue = watchdogInterval.map { .now + $0 / 2 }
+      extensionDue = .now + Self.extensionInterval
       updateTimer()
       for await input in inputs {
         do throws(InstarError) {
@@ -179,6 +190,7 @@ public actor DaemonService: Service {
       state = .scanning
       listPlugins(supervisor, watcher)
       beginScanning(watcher)
+      if isReloadWanted { try reload(supervisor, &watcher) }
     case .folderEvent(let event):
       folderChanged(event, watcher)
       perform(supervisor)
@@ -198,14 +210,16 @@ public actor DaemonService: Service {
     case .tick:
       tick(supervisor, watcher)
     case .reload:
-      guard state == .scanning || state == .running else { return }
-      ServiceNotification.send(.reloading)
-      defer { if state == .running { ServiceNotification.send(.ready) } }
-      try loadConfiguration(supervisor, &watcher)
+      switch state {
+      case .recovering: isReloadWanted = true
+      case .scanning, .running: try reload(supervisor, &watcher)
+      case .stopping: break
+      }
     case .shutdown:
       guard state != .stopping else { return }
       state = .stopping
       ServiceNotification.send(.stopping)
+      extensionDue = .now + Self.extensionInterval
       log.post(.daemonStopping(running: runningStores.count))
       feed(.stopping, supervisor)
       supervisor.cancel()
@@ -317,6 +331,9 @@ public actor DaemonService: Service {
       if watch.isRecursive, !StoreName.isPrivateFolder(name), Scanner.isFolder(path) {
         scan(watch, from: path, watcher)
       } else if let store = StoreName.store(of: name, patterns: watch.patterns) {
+        if store == name, let problem = Scanner.kindProblem(of: path) {
+          reportProblems([problem], of: watch, isWhole: false)
+        }
         handle(.touched(folder == "/" ? "/" + store : "\(folder)/\(store)"))
       }
     case .removed(let folder):
@@ -376,6 +393,7 @@ public actor DaemonService: Service {
     for problem in found.subtracting(known) { log.post(.watchFailed(problem)) }
     problems["plugins"] = found
     report(registry.list(files))
+    registry.doubtRefused(.untrustedPlugin)
     describePlugins(supervisor)
     perform(supervisor)
   }
@@ -545,6 +563,10 @@ public actor DaemonService: Service {
       ServiceNotification.send(.watchdog)
       watchdogDue = now + interval / 2
     }
+    if let due = extensionDue, due <= now {
+      extensionDue = state == .running ? nil : now + Self.extensionInterval
+      if state != .running { ServiceNotification.send(.extendTimeout(Self.extendedTimeout)) }
+    }
     guard state != .stopping else { return }
     if let due = pluginListDue, due <= now { listPlugins(supervisor, watcher) }
     if let due = rescanDue, due <= now {
@@ -557,7 +579,9 @@ public actor DaemonService: Service {
 
   /// Sees to it that a tick comes when the next thing is due.
   private func updateTimer() {
-    let dues = [queue.nextDeadline, rescanDue, pluginListDue, statusDue, watchdogDue]
+    let dues = [
+      queue.nextDeadline, rescanDue, pluginListDue, statusDue, watchdogDue, extensionDue,
+    ]
     guard let due = dues.compactMap({ $0 }).min() else { return }
     if let timerDue, timerDue <= due { return }
     let at = max(due, .now + Self.shortestTick)
@@ -608,6 +632,15 @@ public actor DaemonService: Service {
   }
 
   // MARK: Configuration
+
+  private func reload(_ supervisor: Supervisor, _ watcher: inout Watcher) throws(InstarError) {
+    isReloadWanted = false
+    // Before the first READY the manager is not told: for it the start goes on.
+    guard state == .running else { return try loadConfiguration(supervisor, &watcher) }
+    ServiceNotification.send(.reloading)
+    defer { ServiceNotification.send(.ready, .status(statusText)) }
+    try loadConfiguration(supervisor, &watcher)
+  }
 
   private func loadConfiguration(
     _ supervisor: Supervisor, _ watcher: inout Watcher

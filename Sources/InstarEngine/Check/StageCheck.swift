@@ -14,7 +14,8 @@ package enum StageCheck {
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     throw InstarError(
       .needsCustomStage, "cannot use plan \(plan)",
-      cause: "its stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
+      cause:
+        "its stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
       next: """
         write it as a custom stage:
         .custom(fromVersion: \(stage.stage.fromVersion).self, toVersion: \(stage.stage.toVersion).self,

@@ -21,8 +21,10 @@ package struct StageExecutor {
       let manifest = stage.manifest
       onEvent(.stageStarted(index: index, count: path.count, stage: manifest))
       let start = ContinuousClock.now
-      try StageRun(stage: stage, connection: connection, plan: plan, place: "\(index + 1) of \(path.count)")
-        .run()
+      try StageRun(
+        stage: stage, connection: connection, plan: plan, place: "\(index + 1) of \(path.count)"
+      )
+      .run()
       let duration = ContinuousClock.now - start
       onEvent(
         .stageFinished(

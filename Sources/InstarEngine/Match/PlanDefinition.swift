@@ -39,7 +39,9 @@ package struct PlanDefinition {
     var versions: [Version] = []
     for versioned in plan.schemas {
       let schema = Schema(versionedSchema: versioned)
-      if let problem = schema.modelProblems().first { throw problem.about("\(what): \(problem.what)") }
+      if let problem = schema.modelProblems().first {
+        throw problem.about("\(what): \(problem.what)")
+      }
       if let twin = versions.first(where: { $0.schema.version == schema.version }) {
         throw InstarError(
           .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
@@ -59,12 +61,14 @@ package struct PlanDefinition {
       for version in [from, to] where !known.contains(version) {
         throw InstarError(
           .invalidPlan, what,
-          cause: "its stage from \(from) to \(to) names version \(version), which is not among its schemas",
+          cause:
+            "its stage from \(from) to \(to) names version \(version), which is not among its schemas",
           next: "add the schema of \(version) to `schemas`")
       }
       guard from < to else {
         throw InstarError(
-          .invalidPlan, what, cause: "its stage from \(from) to \(to) does not lead to a later version")
+          .invalidPlan, what,
+          cause: "its stage from \(from) to \(to) does not lead to a later version")
       }
       guard starts.insert(from).inserted else {
         throw InstarError(

@@ -99,7 +99,9 @@ private struct LayoutChangePlanner {
           return (before, after)
         }
         // With other entity numbers the table may be named after the other side.
-        if comes(after.entity, after.relationship, from: before.otherEntity, before.otherRelationship) {
+        if comes(
+          after.entity, after.relationship, from: before.otherEntity, before.otherRelationship)
+        {
           return (before.turned, after)
         }
       }
@@ -191,7 +193,10 @@ private struct LayoutChangePlanner {
     for column in before.columns where !used.contains(column.name) {
       statements.append("ALTER TABLE \(after.name) DROP COLUMN \(column.name)")
     }
-    rename(zip(sources, after.columns).compactMap { source, column in source.map { ($0.name, column.name) } }, in: after.name)
+    rename(
+      zip(sources, after.columns).compactMap { source, column in
+        source.map { ($0.name, column.name) }
+      }, in: after.name)
     for (source, column) in zip(sources, after.columns) where source == nil {
       statements.append(
         "ALTER TABLE \(after.name) ADD COLUMN \(column.name) \(column.declaration)")
@@ -250,7 +255,9 @@ private struct LayoutChangePlanner {
   ) {
     var numbers: [(Int, Int)] = []
     for entity in new.entities {
-      if let before = old.entity(named: entity.name) { numbers.append((before.number, entity.number)) }
+      if let before = old.entity(named: entity.name) {
+        numbers.append((before.number, entity.number))
+      }
     }
     let moved = numbers.filter { $0.0 != $0.1 }
     for (_, table) in tables where !moved.isEmpty {
@@ -288,7 +295,8 @@ private struct LayoutChangePlanner {
       if let before = old.entity(named: entity.name) {
         if before.superNumber != entity.superNumber {
           statements.append(
-            "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)")
+            "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)"
+          )
         }
       } else {
         statements.append(
@@ -319,10 +327,11 @@ extension AttributeValue {
     case .real(let real): real.isFinite ? "\(real)" : (real < 0 ? "-9e999" : "9e999")
     case .text(let text): Self.textLiteral(text)
     case .blob(let bytes):
-      "X'" + bytes.map { byte in
-        let digits = String(byte, radix: 16)
-        return digits.count == 1 ? "0" + digits : digits
-      }.joined() + "'"
+      "X'"
+        + bytes.map { byte in
+          let digits = String(byte, radix: 16)
+          return digits.count == 1 ? "0" + digits : digits
+        }.joined() + "'"
     }
   }
 
@@ -331,7 +340,8 @@ extension AttributeValue {
     if text.utf8.contains(0) {
       return "CAST(\(AttributeValue.blob(Array(text.utf8)).literal) AS TEXT)"
     }
-    return "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
+    return "'"
+      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
       + "'"
   }
 }

@@ -48,5 +48,6 @@ extension ProbeReport {
     default: state = .unknown
     }
     self.init(store: store, state: state, reason: error.cause)
+    if state == .unknown { self.error = error }
   }
 }

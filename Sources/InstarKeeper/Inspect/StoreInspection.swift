@@ -10,17 +10,10 @@ struct StoreInspection {
   var plugin: String
   var path: MigrationPath
 
-  /// Probes the store, matches it, and works out its way. `nil` where it is at its plan's last
-  /// version already.
+  /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
+  /// last version already.
   ///
   /// - Throws: why the store cannot be migrated; it is untouched.
-  static func inspect(
-    _ store: String, plans: [PluginCatalog.Plan], adopt: Schema.Version?, busyTimeout: Double
-  ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
-    let probe = try StoreProbe.read(store, busyTimeout: busyTimeout)
-    return try inspect(probe, plans: plans, adopt: adopt)
-  }
-
   static func inspect(
     _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {

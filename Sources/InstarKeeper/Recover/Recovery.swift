@@ -10,6 +10,7 @@ internal import InstarWire
 /// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
 struct Recovery {
   let record: PhaseRecord
+  let opening: StoreOpening
 
   /// How long to wait for an app that is using the store.
   private static let busyTimeout = 5.0
@@ -28,6 +29,8 @@ struct Recovery {
     guard let place = Self.place(of: record.store) else {
       return RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
     }
+    // Without the store there is nothing that could be written; the run folder must be this user's.
+    if access(place.store, F_OK) == 0 { _ = try opening.confirm(record.store) }
     try clear(place, what)
     defer { rmdir(place.instarFolder) }
     let backup = place.backup(record.run)
@@ -53,7 +56,7 @@ struct Recovery {
   private func settle(
     _ place: StorePlace, backup: String, _ what: String
   ) throws -> RecoveryReport {
-    _ = try StoreFile.look(at: place.store)
+    _ = try opening.look(at: place.store)
     let queue = try GuardedConnection.open(
       place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
     defer { try? queue.close() }

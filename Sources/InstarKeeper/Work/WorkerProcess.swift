@@ -142,7 +142,7 @@ extension WorkerProcess {
     let output = child.capturedOutput
     if !output.isEmpty {
       // What a plugin printed explains a failure, so it is passed on also then.
-      do { try onOutput(output) } catch { failure = failure ?? error }
+      do { try onOutput(Self.excerpt(of: output)) } catch { failure = failure ?? error }
     }
     if failure == nil, child.outputExceeded { failure = Self.flood(plugin) }
     if let failure { throw failure }
@@ -241,11 +241,13 @@ extension WorkerProcess {
     let inherited = ProcessInfo.processInfo.environment
     var environment: [String: String] = [:]
     for (name, value) in inherited
-    where ["PATH", "TZ", "LANG", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE"].contains(name)
+    where ["PATH", "TZ", "LANG", "LD_LIBRARY_PATH"].contains(name)
       || name.hasPrefix("LC_")
     {
       environment[name] = value
     }
+    // A confined process can start no backtracer; without this each trap says so at length.
+    environment["SWIFT_BACKTRACE"] = inherited["SWIFT_BACKTRACE"] ?? "enable=no"
     if let cloneFolder {
       environment["TMPDIR"] = cloneFolder
       environment["SQLITE_TMPDIR"] = cloneFolder
@@ -289,6 +291,16 @@ extension WorkerProcess {
         .protocolViolation, what, cause: "the worker closed the conversation and went on\(last)")
     }
   }
+
+  /// What is passed on of a plugin's output: its beginning and its end, where it is long.
+  private static func excerpt(of output: String) -> String {
+    guard output.utf8.count > 2 * excerptBytes else { return output }
+    let start = String(decoding: output.utf8.prefix(excerptBytes), as: UTF8.self)
+    let end = String(decoding: output.utf8.suffix(excerptBytes), as: UTF8.self)
+    return "\(start)\n… \(output.utf8.count - 2 * excerptBytes) bytes left out …\n\(end)"
+  }
+
+  private static let excerptBytes = 2048
 
   private static func lastLines(of output: String) -> String {
     let lines = output.split(separator: "\n").suffix(5).map { String($0.prefix(300)) }

@@ -30,7 +30,8 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false,
     allowsSave: Bool = true
   ) {
-    let folder = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
+    let folder =
+      FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
       .first ?? URL(filePath: FileManager.default.currentDirectoryPath)
     self.init(
       name, schema,

@@ -202,7 +202,9 @@ struct ModelSave {
       let statement = try session.statement(
         "SELECT Z_PK FROM \(change.entity.layout.table) WHERE \(conditions.joined(separator: " AND "))"
       )
-      for (offset, value) in values.enumerated() { bind(value, to: statement, at: Int32(offset + 1)) }
+      for (offset, value) in values.enumerated() {
+        bind(value, to: statement, at: Int32(offset + 1))
+      }
       if try statement.step() {
         let key = statement.integer(at: 0)
         statement.reset()
@@ -243,7 +245,8 @@ struct ModelSave {
         // Both sides may write the same link.
         for member in added {
           try run(
-            "INSERT OR IGNORE INTO \(name) (\(own), \(other)) VALUES (?, ?)", [storage.key, member],
+            "INSERT OR IGNORE INTO \(name) (\(own), \(other)) VALUES (?, ?)",
+            [storage.key, member],
             session)
         }
         for member in removed {

@@ -163,7 +163,9 @@ extension Date: PersistentAttribute {
 
 extension UUID: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .uuid }
-  public static var placeholder: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
+  public static var placeholder: UUID {
+    UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+  }
   /// 16 bytes.
   public init?(slot: Slot) {
     guard case .blob(let data) = slot, data.count == 16 else { return nil }

@@ -2,7 +2,6 @@ public import Foundation
 internal import GRDBSQLite
 public import InstarSchema
 
-
 /// A prepared statement, stepped by hand.
 ///
 /// GRDB opens and guards the connection; rows are read and bound through SQLite's own functions, because a row of a stage
@@ -55,7 +54,9 @@ public final class SQLStatement {
   // MARK: Parameters, counted from 1
 
   public func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(statement, index, value) }
-  public func bind(_ value: Double, at index: Int32) { sqlite3_bind_double(statement, index, value) }
+  public func bind(_ value: Double, at index: Int32) {
+    sqlite3_bind_double(statement, index, value)
+  }
   public func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
 
   public func bind(_ value: String, at index: Int32) {

@@ -36,7 +36,9 @@ public final class StoreConnection: Sendable {
       switch durability {
       case .durable:
         // Only a new store is given the properties of Core Data's (section 1); one that exists keeps its own.
-        guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else { return }
+        guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else {
+          return
+        }
         try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
         try db.execute(

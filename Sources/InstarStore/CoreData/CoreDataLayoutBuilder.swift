@@ -108,7 +108,8 @@ struct CoreDataLayoutBuilder {
           guard group == 1 else { continue }
           for relationship in entity.relationships.sorted(by: Self.bytewise)
           where relationship.isToOneRelationship {
-            let destination = try position(of: relationship.destination, usedBy: entity, relationship)
+            let destination = try position(
+              of: relationship.destination, usedBy: entity, relationship)
             add(
               Self.column(relationship.name), "INTEGER",
               .toOne(entity: entity.name, name: relationship.name))
@@ -153,7 +154,8 @@ struct CoreDataLayoutBuilder {
           .map { CoreDataLayout.AttributeColumn(attribute: attribute, column: $0) }
       }
       for relationship in entity.relationships {
-        let destination = try self.position(of: relationship.destination, usedBy: entity, relationship)
+        let destination = try self.position(
+          of: relationship.destination, usedBy: entity, relationship)
         let place = try place(of: relationship, in: entity, at: position, to: destination)
         entities[position].relationships.append(
           CoreDataLayout.RelationshipStorage(
@@ -253,7 +255,8 @@ struct CoreDataLayoutBuilder {
               columns: columns(of: entity.name, group), isUnique: false, spellsCollation: true))
         }
       }
-      for join in joinTables where positions[join.entity].map({ entities[$0].table }) == table.name {
+      for join in joinTables where positions[join.entity].map({ entities[$0].table }) == table.name
+      {
         addIndex(
           "\(join.name)_\(join.otherColumn)_INDEX", join.name, [join.otherColumn, join.column])
       }
@@ -268,7 +271,8 @@ struct CoreDataLayoutBuilder {
 
   private func columns(of entity: String, _ properties: [String]) -> [String] {
     properties.compactMap {
-      columnNames[.attribute(entity: entity, name: $0)] ?? columnNames[.toOne(entity: entity, name: $0)]
+      columnNames[.attribute(entity: entity, name: $0)]
+        ?? columnNames[.toOne(entity: entity, name: $0)]
     }
   }
 
@@ -307,7 +311,8 @@ struct CoreDataLayoutBuilder {
     InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause)
   }
 
-  private static func missing(_ schema: Schema, _ name: String, usedBy user: String) -> InstarError {
+  private static func missing(_ schema: Schema, _ name: String, usedBy user: String) -> InstarError
+  {
     InstarError(
       .incompleteSchema, "cannot lay out schema \(schema.version)",
       cause: "\(name) is used by \(user), but is missing from the models of \(schema.version)",

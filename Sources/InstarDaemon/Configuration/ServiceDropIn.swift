@@ -1,0 +1,88 @@
+import InstarLinux
+public import InstarSchema
+
+/// The part of the service's unit that follows from the configuration: which folders it may write.
+///
+/// `instard.service` sees the file system read-only and homes not at all. The drop-in opens to it
+/// what the watches need, and nothing else: each watched folder for writing (`ReadWritePaths=`), and,
+/// where one of them is in a home, homes for reading (`ProtectHome=read-only`). Who may write what in
+/// an opened folder is still decided by its owners and modes.
+public struct ServiceDropIn: Sendable, Hashable {
+  /// Where it belongs.
+  public static let defaultPath = "/etc/systemd/system/instard.service.d/50-watches.conf"
+
+  /// The drop-in; `nil` where the unit needs none.
+  public var contents: String?
+  /// What it cannot do: watches that the service does not see nevertheless.
+  public var notes: [String]
+
+  /// - Parameter source: The file of the configuration, for the drop-in's first line.
+  /// - Throws: `invalidConfiguration` where a folder cannot be opened to the service: it belongs to
+  ///   the system, or its name cannot be written in a unit.
+  public init(_ configuration: Configuration, source: String) throws(InstarError) {
+    var writable = configuration.watches.map(\.folder)
+    // The unit has a folder for the state.
+    if configuration.stateFolder != Installation.defaultStateFolder {
+      writable.append(configuration.stateFolder)
+    }
+    for folder in writable { try Self.requireOpenable(folder, source) }
+    notes = writable.filter { Self.lies($0, in: ["/tmp", "/var/tmp"]) }.map {
+      "'\($0)' is not seen by the service, which has a /tmp of its own: use another folder"
+    }
+    // What is in an opened folder is open with it.
+    writable = Set(writable).filter { folder in
+      !writable.contains { $0 != folder && Self.lies(folder, in: [$0]) }
+    }.sorted()
+    let homes = (writable + configuration.pluginFolders).filter(Self.isInHome)
+
+    guard !writable.isEmpty || !homes.isEmpty else {
+      contents = nil
+      return
+    }
+    var lines = [
+      "# Written by 'instarctl config apply' from \(source.split(separator: "\n").joined()).",
+      "# A change made here is lost the next time.",
+      "[Service]",
+    ]
+    if let first = homes.first {
+      lines.append("# For \(first)")
+      lines.append("ProtectHome=read-only")
+    }
+    lines += writable.map { "ReadWritePaths=\"-\(Self.escaped($0))\"" }
+    contents = lines.joined(separator: "\n") + "\n"
+  }
+
+  /// Whether a unit with `ProtectHome=yes` hides the folder.
+  static func isInHome(_ folder: String) -> Bool {
+    lies(folder, in: ["/home", "/root", "/run/user"])
+  }
+
+  private static func requireOpenable(_ folder: String, _ source: String) throws(InstarError) {
+    let what = "cannot open '\(folder)' to the service"
+    let system = ["/usr", "/etc", "/boot", "/proc", "/sys", "/dev"]
+    guard folder != "/", !lies(folder, in: system) else {
+      throw InstarError(
+        .invalidConfiguration, what, cause: "it belongs to the system",
+        next: "let '\(source)' name the folder that the stores themselves are in")
+    }
+    guard !folder.contains(where: \.isNewline) else {
+      throw InstarError(
+        .invalidConfiguration, what, cause: "its name has a line break", next: "rename the folder")
+    }
+  }
+
+  private static func lies(_ folder: String, in others: [String]) -> Bool {
+    others.contains { folder == $0 || folder.hasPrefix($0 + "/") }
+  }
+
+  /// The path as systemd reads it between double quotes: `%` begins a specifier.
+  private static func escaped(_ path: String) -> String {
+    path.reduce(into: "") { text, character in
+      switch character {
+      case "\\", "\"": text += "\\\(character)"
+      case "%": text += "%%"
+      default: text.append(character)
+      }
+    }
+  }
+}

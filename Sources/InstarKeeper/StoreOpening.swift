@@ -1,0 +1,52 @@
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+
+/// Which stores a keeper opens.
+///
+/// With `.own` every store is met three times: on a way that is in the hands of this process's user
+/// and of root alone and on which the kernel follows no symbolic link (`StoreTrust`), by the look at
+/// its file (`StoreFile`), and by SQLite (`StoreLock`). Each must have met the same device and
+/// inode. With `.any` the first is left out: the caller has named the store himself.
+public enum StoreOpening: Sendable, Hashable {
+  case any
+  case own
+
+  /// - Returns: What the look at the store must find; `nil` where that does not matter.
+  /// - Throws: `unsafePath`, or why the store cannot be reached.
+  func confirm(_ store: String) throws(InstarError) -> StoreTrust.FileIdentity? {
+    switch self {
+    case .any: nil
+    case .own: try StoreTrust(owner: ProcessIdentity.ownUser).confirm(store)
+    }
+  }
+
+  /// Probes a store, between confirming the way to it and comparing what was met.
+  func probe(
+    _ store: String, _ read: (String) throws(InstarError) -> StoreProbe
+  ) throws(InstarError) -> StoreProbe {
+    let confirmed = try confirm(store)
+    let probe = try read(store)
+    try require(confirmed, probe.file)
+    return probe
+  }
+
+  /// Looks at a store's file once more, on its confirmed way.
+  func look(at store: String) throws(InstarError) -> StoreFile {
+    let confirmed = try confirm(store)
+    let file = try StoreFile.look(at: store)
+    try require(confirmed, file)
+    return file
+  }
+
+  private func require(
+    _ confirmed: StoreTrust.FileIdentity?, _ file: StoreFile
+  ) throws(InstarError) {
+    guard let confirmed else { return }
+    guard confirmed.device == file.state.device, confirmed.inode == file.state.inode else {
+      throw InstarError(
+        .storeChanged, "cannot open '\(file.path)'", store: file.path,
+        cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")
+    }
+  }
+}
