@@ -140,7 +140,7 @@ let package = Package(
     .executableTarget(
       name: "instarctl",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

@@ -32,8 +32,10 @@ struct PathTrust {
 
   /// What is wrong with a path.
   enum Fault: Error {
-    /// Another one can change what the path leads to; the command mends it, where there is one.
+    /// Others can change what the path leads to; the command mends it, where there is one.
     case unsafe(cause: String, remedy: String?)
+    /// This part of the path belongs to somebody who is none of the owners.
+    case foreign(path: String, owner: UInt32)
     /// There is no such thing, or it cannot be looked at: `errno` of the part at fault.
     case unavailable(path: String, Int32)
   }
@@ -65,10 +67,7 @@ struct PathTrust {
           throw .unsafe(cause: "it is a symbolic link", remedy: nil)
         }
         guard owners.contains(status.st_uid) else {
-          throw .unsafe(
-            cause:
-              "'\(next)' is a symbolic link of user \(ProcessIdentity.label(of: status.st_uid))",
-            remedy: nil)
+          throw .foreign(path: next, owner: status.st_uid)
         }
         links += 1
         guard links <= Self.linkLimit else { throw .unavailable(path: next, ELOOP) }
@@ -88,19 +87,11 @@ struct PathTrust {
 
   /// - Parameter isLast: The folder holds the file, as far as the way is known.
   private func requireOwn(folder: String, _ status: stat, isLast: Bool) throws(Fault) {
-    try requireOwner(of: folder, status, among: owners)
+    guard owners.contains(status.st_uid) else {
+      throw .foreign(path: folder, owner: status.st_uid)
+    }
     let isSticky = status.st_mode & S_ISVTX != 0 && (acceptsStickyFolder || !isLast)
     if !isSticky { try requireUnwritable(folder, status) }
-  }
-
-  /// - Throws: `unsafe` where it belongs to somebody else.
-  func requireOwner(of path: String, _ status: stat, among owners: Set<UInt32>) throws(Fault) {
-    guard !owners.contains(status.st_uid) else { return }
-    let wanted = owners.sorted().map { ProcessIdentity.label(of: $0) }.joined(separator: " or ")
-    throw .unsafe(
-      cause: "'\(path)' belongs to user \(ProcessIdentity.label(of: status.st_uid)), not to "
-        + wanted,
-      remedy: owners == [0] ? "chown root \(Self.quoted(path))" : nil)
   }
 
   /// - Throws: `unsafe` where others than its owner can write it.
@@ -130,7 +121,7 @@ struct PathTrust {
   }
 
   /// The path as a shell takes it.
-  private static func quoted(_ path: String) -> String {
+  static func quoted(_ path: String) -> String {
     "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
   }

@@ -30,15 +30,23 @@ public struct PluginTrust: Sendable {
       guard target.status.st_mode & S_IFMT == S_IFREG else {
         throw .unsafe(cause: "'\(target.path)' is no regular file", remedy: nil)
       }
-      try trust.requireOwner(of: target.path, target.status, among: owners)
+      guard owners.contains(target.status.st_uid) else {
+        throw .foreign(path: target.path, owner: target.status.st_uid)
+      }
       try trust.requireUnwritable(target.path, target.status)
     } catch {
       switch error {
       case .unsafe(let cause, let remedy):
         throw InstarError(
           .untrustedPlugin, what, cause: cause,
-          next: remedy.map { "if nobody else has changed the plugin: \($0)" }
+          next: remedy.map { "make sure that it is the right plugin, then: \($0)" }
             ?? "install the plugin as root, in a folder that only root can write")
+      case .foreign(let path, let owner):
+        throw InstarError(
+          .untrustedPlugin, what,
+          cause: "'\(path)' belongs to user \(ProcessIdentity.label(of: owner))",
+          next: "make sure that it is the right plugin, then: chown -h root:root "
+            + PathTrust.quoted(path))
       case .unavailable(let path, let number):
         throw .systemFailure(
           what, number, code: number == ENOENT ? .missingPlugin : .untrustedPlugin,

@@ -82,22 +82,34 @@ public struct StoreTrust: Sendable {
       guard target.status.st_mode & S_IFMT == S_IFREG else {
         throw .unsafe(cause: "it is no regular file", remedy: nil)
       }
-      try trust.requireOwner(of: target.path, target.status, among: [owner])
+      // Whose it is was asked by its name; it may be another file by now.
+      guard target.status.st_uid == owner else {
+        throw .foreign(path: target.path, owner: target.status.st_uid)
+      }
       try trust.requireUnwritable(target.path, target.status)
       return (target.path, FileIdentity(target.status))
     } catch {
-      throw Self.fault(error, store)
+      throw Self.fault(error, store, owner: owner)
     }
   }
 
-  private static func fault(_ fault: PathTrust.Fault, _ store: String) -> InstarError {
+  /// - Parameter owner: of the store, where he is known.
+  private static func fault(
+    _ fault: PathTrust.Fault, _ store: String, owner: UInt32? = nil
+  ) -> InstarError {
     let what = "cannot open '\(store)'"
     switch fault {
     case .unsafe(let cause, let remedy):
       return InstarError(
         .unsafePath, what, store: store, cause: cause, state: "unchanged",
-        next: remedy.map { "if that is the store's owner's will and nobody's else: \($0)" }
-          ?? "let the store and every folder above it belong to its owner or to root")
+        next: remedy.map { "make sure that it is its owner's store, then: \($0)" })
+    case .foreign(let path, let foreigner):
+      return InstarError(
+        .unsafePath, what, store: store,
+        cause: "user \(ProcessIdentity.label(of: foreigner)) could have put it there, who is not its "
+          + "owner\(owner.map { " \(ProcessIdentity.label(of: $0))" } ?? "") and has '\(path)'",
+        state: "unchanged",
+        next: "let the store and every folder above it belong to its owner or to root")
     case .unavailable(let path, let number):
       switch number {
       case ENOENT, ENOTDIR:

@@ -38,7 +38,7 @@ enum ExitStatus: Int32, Sendable {
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notAPlugin, .wrongABI, .untrustedPlugin,
-      .unsupported:
+      .unsupported, .invalidConfiguration:
       self = .refused
     default:
       self = .failed

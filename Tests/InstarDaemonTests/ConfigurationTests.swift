@@ -116,7 +116,62 @@ struct ConfigurationTests {
       #expect(error.cause == cause)
       #expect(error.code == .invalidConfiguration)
       #expect(error.what == "cannot use the configuration '/etc/x.yml'")
-      #expect(error.next == "correct the file, then: instard --check --config '/etc/x.yml'")
+      #expect(error.next == "correct the file, then: instarctl config check")
+    }
+  }
+
+  @Test("the files of conf.d come after the file, in the order of their names; lists add up")
+  func pieces() throws {
+    try withTemporaryFolder { folder in
+      try FileManager.default.createDirectory(
+        atPath: folder + "/conf.d", withIntermediateDirectories: false)
+      try write(
+        """
+        parallel: 3
+        rescan: 1m
+        plugins: [/p/main]
+        watches: [{folder: /srv/a}, {folder: /srv/b}]
+        """, to: folder + "/x.yml")
+      try write(
+        "parallel: 4\nwatches: [{folder: /srv/a, pattern: '*.db'}, {folder: /srv/c}]",
+        to: folder + "/conf.d/20.yml")
+      try write("parallel: 5\nplugins: [/p/more, /p/main]", to: folder + "/conf.d/10.yml")
+      for name in ["off.yml.bak", ".hidden.yml", "README"] {
+        try write("no: configuration", to: "\(folder)/conf.d/\(name)")
+      }
+      let configuration = try Configuration.read(path: folder + "/x.yml")
+      #expect(configuration.parallelRuns == 4)
+      #expect(configuration.rescanInterval == .seconds(60))
+      #expect(configuration.pluginFolders == ["/p/main", "/p/more"])
+      #expect(configuration.watches.map(\.folder) == ["/srv/a", "/srv/b", "/srv/c"])
+      #expect(configuration.watches.first?.patterns == ["*.db"])
+      #expect(
+        try Configuration.files(path: folder + "/x.yml")
+          == ["x.yml", "conf.d/10.yml", "conf.d/20.yml"].map { "\(folder)/\($0)" })
+
+      try write("parallel: many", to: folder + "/conf.d/30.yml")
+      do {
+        _ = try Configuration.read(path: folder + "/x.yml")
+        Issue.record("was taken")
+      } catch let error as InstarError {
+        #expect(error.what == "cannot use the configuration '\(folder)/conf.d/30.yml'")
+      }
+    }
+  }
+
+  @Test("a drop-in without a configuration's plugins leaves the built-in ones")
+  func builtInPlugins() throws {
+    try withTemporaryFolder { folder in
+      try FileManager.default.createDirectory(
+        atPath: folder + "/conf.d", withIntermediateDirectories: false)
+      try write("", to: folder + "/x.yml")
+      try write("parallel: 2", to: folder + "/conf.d/a.yml")
+      #expect(
+        try Configuration.read(path: folder + "/x.yml").pluginFolders
+          == Configuration().pluginFolders)
+      // The first file that names some replaces them.
+      try write("plugins: /p", to: folder + "/conf.d/b.yml")
+      #expect(try Configuration.read(path: folder + "/x.yml").pluginFolders == ["/p"])
     }
   }
 

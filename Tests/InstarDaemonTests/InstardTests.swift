@@ -120,6 +120,24 @@ struct InstardTests {
     #expect(output.split(separator: "\n").count == 3)
   }
 
+  @Test("it feeds the watchdog as often as it is told to, and reloads before it says so")
+  func watchdog() throws {
+    let instard = try Instard()
+    defer { instard.remove() }
+    let manager = try NotifySocket(in: instard.folder)
+    let child = try instard.start(
+      ["--foreground"],
+      environment: ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "100000"])
+    defer { child.terminate(grace: .seconds(10)) }
+    #expect(manager.wait(for: "READY=1") != nil)
+    for _ in 0..<3 { #expect(manager.wait(for: "WATCHDOG=1") == "WATCHDOG=1") }
+    child.kill(SIGHUP)
+    let reloading = manager.wait(for: "RELOADING=1")
+    #expect(reloading?.contains("MONOTONIC_USEC=") == true)
+    #expect(manager.wait(for: "READY=1")?.contains("STATUS=watching 0 stores") == true)
+    #expect(manager.wait(for: "WATCHDOG=1") != nil)
+  }
+
   @Test("a second daemon on the same state folder is refused")
   func onlyOne() throws {
     let instard = try Instard()

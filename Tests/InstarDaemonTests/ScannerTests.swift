@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import Testing
 
@@ -96,6 +97,57 @@ struct ScannerTests {
       let findings = try Scanner(watch: .init(folder: folder, patterns: ["*"])).scan { _ in nil }
       #expect(findings.stores.isEmpty)
       #expect(findings.problems.map(\.cause) == ["its name is not UTF-8"])
+    }
+  }
+
+  @Test("what is named like a store and is none is told, and neither opened nor followed")
+  func planted() throws {
+    try withTemporaryFolder { folder in
+      #expect(symlink("/etc/passwd", folder + "/link.store") == 0)
+      #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
+      #expect(symlink("/etc/passwd", folder + "/link.txt") == 0)
+      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
+      #expect(findings.stores.isEmpty)
+      let user = ProcessIdentity.label(of: geteuid())
+      #expect(
+        findings.problems.map(\.cause)
+          == ["it is a FIFO of user \(user)", "it is a symbolic link of user \(user)"])
+      #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
+    }
+  }
+
+  @Test(
+    "a folder whose file system is read-only is told, with the command that opens it",
+    .enabled(if: geteuid() == 0, "mounting needs root"))
+  func readOnly() throws {
+    // /proc/sys is read-only in a container, /sys nearly everywhere; a mount of our own always.
+    try withTemporaryFolder { folder in
+      #expect(Scanner.writeProblem(of: folder) == nil)
+      guard mount("none", folder, "tmpfs", UInt(MS_RDONLY.rawValue), nil) == 0 else {
+        print("NOT TESTED: a read-only watch; this root may not mount")
+        return
+      }
+      defer { umount(folder) }
+      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
+      let problem = try #require(findings.problems.first)
+      #expect(problem.code == .watchFailed)
+      #expect(problem.what == "cannot migrate the stores in '\(folder)'")
+      #expect(problem.next == "instarctl config apply && systemctl restart instard")
+      #expect(
+        DaemonEvent.watchFailed(problem).entry.message.hasSuffix(
+          "instarctl config apply && systemctl restart instard"))
+    }
+  }
+
+  @Test("a version tells who may write the file")
+  func ownership() throws {
+    try withTemporaryFolder { folder in
+      let path = folder + "/a.store"
+      try write("x", to: path)
+      #expect(chmod(path, 0o600) == 0)
+      let before = FileVersion(path: path)
+      #expect(chmod(path, 0o660) == 0)
+      #expect(FileVersion(path: path) != before)
     }
   }
 

@@ -305,6 +305,25 @@ struct StoreQueueProbeTests {
     }
   }
 
+  @Test("a store that somebody else could have put there is given up at once, until it changes")
+  func unsafe() {
+    var bench = Bench()
+    _ = bench.handle(.found(Bench.store, file(1)))
+    var report = ProbeReport(store: Bench.store, state: .unknown, reason: "planted")
+    report.error = InstarError(.unsafePath, "cannot open it", cause: "planted", next: "chmod")
+    let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
+    guard case .reportProbeFailure(_, let error, let followUp)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+    #expect(error.code == .unsafePath && error.next == "chmod")
+    #expect(followUp == .waitsForChange(failures: 1))
+    #expect(bench.state == .resting(.givenUp))
+    _ = bench.handle(.probesEnded(nil))
+    // Another owner or mode is another version.
+    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+  }
+
   @Test("a store that could not be probed at all is tried three times")
   func unreadable() {
     var bench = Bench()

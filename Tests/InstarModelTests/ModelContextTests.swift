@@ -178,6 +178,19 @@ struct ModelContextTests {
     #expect(try other.fetch(FetchDescriptor<Note>()).map(\.title) == ["new"])
   }
 
+  @Test("of two new models with one unique value the later one is what is saved")
+  func upsertWithinOneSave() throws {
+    let context = ModelContext(try Library.container())
+    let first = Note(uid: "a", title: "first")
+    let second = Note(uid: "a", title: "second")
+    context.insert(first)
+    context.insert(second)
+    try context.save()
+    #expect(try context.fetch(FetchDescriptor<Note>()).map(\.title) == ["second"])
+    #expect(first.persistentModelID == second.persistentModelID)
+    #expect(first.title == "second")
+  }
+
   @Test("deleting runs the delete rules: cascade deletes, nullify lets go")
   func deleteRules() throws {
     let container = try Library.container()

@@ -203,91 +203,116 @@ public final class ModelContext {
 
   /// The models that a descriptor asks for.
   ///
-  /// - Throws: `modelNotInSchema` for a model of another version; `sqlFailed`; an error met by a getter before.
+  /// SQL finds, sorts and limits the rows. Where models have unsaved changes, and the descriptor includes them, those are
+  /// judged and sorted in memory, by the predicate itself.
+  ///
+  /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate`, naming the part that has no
+  ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try throwDeferredError()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
-    let pending = descriptor.includePendingChanges ? pendingModels(of: entity) : nil
-    let order = orderClause(descriptor.sortBy, entity)
-    let isLimitedBySQL = pending == nil && descriptor.predicate == nil && order != nil
-    var sql = "SELECT \(entity.selectedColumns) FROM \(entity.layout.table)"
-    if let condition = entity.rowCondition { sql += " WHERE \(condition)" }
-    sql += order ?? ""
-    if isLimitedBySQL, descriptor.fetchLimit != nil || descriptor.fetchOffset != nil {
-      sql += " LIMIT \(descriptor.fetchLimit ?? -1) OFFSET \(descriptor.fetchOffset ?? 0)"
+    let statement = try FetchStatement(
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+    let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
+    let columns = FetchStatement.columns(entity)
+    if !isPending, statement.order != nil {
+      let sql = statement.sql(
+        selecting: columns, limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
+      return try rows(sql, entity, statement.parameters).compactMap { $0 as? T }
     }
-    var models = try rows(sql, entity).compactMap { $0 as? T }
-    if isLimitedBySQL { return models }
-    if let pending {
-      models.removeAll { $0._modelStorage.state == .deleted }
-      models += pending.compactMap { $0 as? T }
+    var models: [T]
+    if isPending {
+      models = try modelsWithPendingChanges(descriptor.predicate, statement)
+    } else {
+      models = try rows(statement.sql(selecting: columns), entity, statement.parameters)
+        .compactMap { $0 as? T }
     }
-    if let predicate = descriptor.predicate {
-      models = try models.filter { try predicate.evaluate($0) }
-      try throwDeferredError()
-    }
-    if pending != nil || order == nil { models.sort(using: descriptor.sortBy) }
+    models.sort(using: descriptor.sortBy)
     let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
     let count = min(descriptor.fetchLimit ?? Int.max, models.count - start)
     return Array(models[start..<(start + max(count, 0))])
   }
 
   /// How many models a descriptor asks for.
+  ///
+  /// - Throws: as `fetch(_:)` does.
   public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+    try throwDeferredError()
     let entity = try store.entity(for: T.self, action: "counted", phase: phase)
-    guard descriptor.predicate == nil, descriptor.fetchLimit == nil,
-      descriptor.fetchOffset == nil,
-      !descriptor.includePendingChanges || pendingModels(of: entity) == nil
-    else { return try fetch(descriptor).count }
-    let condition = entity.rowCondition.map { " WHERE \($0)" } ?? ""
+    let statement = try FetchStatement(descriptor.predicate, entity: entity, store: store)
+    if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
+      return try fetch(descriptor).count
+    }
+    let isLimited = descriptor.fetchLimit != nil || descriptor.fetchOffset != nil
+    let sql =
+      isLimited
+      ? "SELECT COUNT(*) FROM ("
+        + statement.sql(
+          selecting: "1", limit: descriptor.fetchLimit, offset: descriptor.fetchOffset) + ")"
+      : statement.sql(selecting: "COUNT(*)")
     return try store.connection.perform { session in
-      Int(try session.integer("SELECT COUNT(*) FROM \(entity.layout.table)\(condition)") ?? 0)
+      let counting = try session.statement(sql)
+      counting.bind(statement.parameters)
+      defer { counting.reset() }
+      return try counting.step() ? Int(counting.integer(at: 0)) : 0
     }
   }
 
-  /// The inserted models of an entity, when memory differs from the store for it; else `nil`.
-  private func pendingModels(of entity: ModelEntity) -> [any PersistentModel]? {
-    func belongs(_ model: any PersistentModel) -> Bool {
-      self.entity(of: model._modelStorage).map { entity.layout.numbers.contains($0.layout.number) }
-        ?? false
+  /// What a fetch finds when memory differs from the store: the models with changes are judged as they are in memory.
+  private func modelsWithPendingChanges<T: PersistentModel>(
+    _ predicate: Predicate<T>?, _ statement: FetchStatement
+  ) throws -> [T] {
+    let entity = statement.entity
+    // Where the predicate looks at other entities too, a change there may decide about any row.
+    let isDecidedByRow =
+      statement.entities.allSatisfy { $0 === entity }
+      || !hasPendingChanges(statement.entities.filter { $0 !== entity })
+    let source =
+      isDecidedByRow
+      ? statement
+      : try FetchStatement(
+        nil as Predicate<T>?, entity: entity, store: store)
+    let found = try rows(
+      source.sql(selecting: FetchStatement.columns(entity)), entity, source.parameters)
+    var models: [T] = []
+    for model in found where !isDecidedByRow || !model.hasChanges {
+      guard model._modelStorage.state != .deleted, let model = model as? T else { continue }
+      if isDecidedByRow || predicate == nil || matches(model, predicate) { models.append(model) }
     }
-    guard hasChanges else { return nil }
-    let new = inserted.all.filter(belongs)
-    if new.isEmpty, !changed.all.contains(where: belongs), !deleted.all.contains(where: belongs) {
-      return nil
-    }
-    return new
+    let pending = isDecidedByRow ? inserted.all + changedModelsArray : inserted.all
+    for case let model as T in pending where matches(model, predicate) { models.append(model) }
+    try throwDeferredError()
+    return models
   }
 
-  /// `ORDER BY` for descriptors that compare a stored value as SQLite does; `nil` where one does not.
-  private func orderClause<T: PersistentModel>(
-    _ sortBy: [SortDescriptor<T>], _ entity: ModelEntity
-  ) -> String? {
-    var terms: [String] = []
-    for descriptor in sortBy {
-      guard let keyPath = descriptor.keyPath,
-        let slot = entity.descriptor.slotsByKeyPath[keyPath],
-        case .attribute(let column, _) = entity.slots[slot], Self.comparesValues(descriptor)
-      else { return nil }
-      terms.append("\(column)\(descriptor.order == .reverse ? " DESC" : "")")
+  /// A predicate that unwraps a `nil` by `!` does not match, in memory as in SQL.
+  private func matches<T: PersistentModel>(_ model: T, _ predicate: Predicate<T>?) -> Bool {
+    guard let predicate else { return true }
+    do {
+      return try predicate.evaluate(model)
+    } catch let error as PredicateError where error == .forceUnwrapFailure {
+      return false
+    } catch {
+      note(error)
+      return false
     }
-    return terms.isEmpty ? "" : " ORDER BY " + terms.joined(separator: ", ")
   }
 
-  /// Whether a descriptor compares by `<`, and not as people read text (`.localizedStandard`), which SQLite cannot.
-  private static func comparesValues(_ descriptor: SortDescriptor<some Any>) -> Bool {
-    // Foundation keeps the kind of comparison to itself; its reflection names it.
-    let comparison = Mirror(reflecting: descriptor).children.first { $0.label == "comparison" }
-    return comparison.flatMap { Mirror(reflecting: $0.value).children.first?.label }
-      == "comparable"
+  /// Whether memory differs from the store for one of these entities.
+  private func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
+    guard hasChanges else { return false }
+    let numbers = Set(entities.flatMap(\.layout.numbers))
+    return (inserted.all + changed.all + deleted.all).contains { model in
+      entity(of: model._modelStorage).map { numbers.contains($0.layout.number) } ?? false
+    }
   }
 
-  private func rows(_ sql: String, _ entity: ModelEntity, key: Int64? = nil) throws
-    -> [any PersistentModel]
-  {
+  private func rows(
+    _ sql: String, _ entity: ModelEntity, _ parameters: [Slot]
+  ) throws -> [any PersistentModel] {
     try store.connection.perform { session in
       let statement = try session.statement(sql)
-      if let key { statement.bind(key, at: 1) }
+      statement.bind(parameters)
       var models: [any PersistentModel] = []
       while try statement.step() { models.append(try model(at: statement, entity)) }
       return models
@@ -320,7 +345,8 @@ public final class ModelContext {
         if case .null = value, !isOptional {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
-            cause: "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(name))",
+            cause:
+              "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(name))",
             next: "make the property optional in this version of the schema")
         }
         storage.slots[slot] = value
@@ -419,12 +445,12 @@ public final class ModelContext {
       case .foreignKey(let column):
         models = try rows(
           "SELECT t.Z_PK\(columns) FROM \(table) AS t WHERE t.\(column) = ? ORDER BY t.Z_PK",
-          target, key: storage.key)
+          target, [.key(storage.key)])
         if inverse == nil { storage.savedMembers[slot] = Self.keys(of: models) }
       case .joinTable(let name, let own, let other):
         models = try rows(
           "SELECT t.Z_PK\(columns) FROM \(name) AS j JOIN \(table) AS t ON t.Z_PK = j.\(other) "
-            + "WHERE j.\(own) = ? ORDER BY t.Z_PK", target, key: storage.key)
+            + "WHERE j.\(own) = ? ORDER BY t.Z_PK", target, [.key(storage.key)])
         storage.savedMembers[slot] = Self.keys(of: models)
       }
       if let pending = storage.pendingMembers.removeValue(forKey: slot) {
@@ -485,6 +511,10 @@ public final class ModelContext {
         storage.savedMembers[slot] = []
       default: break
       }
+    }
+    if let other = registeredStorage(entity, storage.key), other !== storage, other.state == .loaded {
+      // Two models were inserted with one unique value: the row holds what the later one says.
+      other.state = .fault
     }
     if registeredStorage(entity, storage.key) == nil { register(storage, entity) }
   }

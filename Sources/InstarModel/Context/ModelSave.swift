@@ -161,7 +161,16 @@ struct ModelSave {
   /// have a mark below their highest key, so that one counts too.
   private func assignKeys(_ session: SQLSession, replaced: inout [Bool]) throws {
     var highest: [String: Int64] = [:]
+    // Two new models with one unique value are one row too: the later one takes the earlier one's place.
+    var keysOfNewRows: [UniqueValue: Int64] = [:]
     for change in inserted {
+      let values = uniqueValues(of: change)
+      defer { for value in values { keysOfNewRows[value] = change.storage.key } }
+      if let key = values.lazy.compactMap({ keysOfNewRows[$0] }).first {
+        change.storage.key = key
+        replaced.append(true)
+        continue
+      }
       if let key = try keyOfReplacedRow(change, session) {
         context.refault(change.entity, key: key)
         change.storage.key = key
@@ -188,6 +197,21 @@ struct ModelSave {
     let mark = try session.integer("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(number)") ?? 0
     let key = try session.integer("SELECT MAX(Z_PK) FROM \(table)") ?? 0
     return max(mark, key)
+  }
+
+  private struct UniqueValue: Hashable {
+    let table: String
+    let slots: [Int]
+    let values: [AttributeValue]
+  }
+
+  /// What of an inserted model may stand in one row only. A group with a value that is missing is none.
+  private func uniqueValues(of change: Change) -> [UniqueValue] {
+    change.entity.uniqueSlots.compactMap { group in
+      let values = group.compactMap { change.storage.slots[$0].attributeValue }
+      guard values.count == group.count else { return nil }
+      return UniqueValue(table: change.entity.layout.table, slots: group, values: values)
+    }
   }
 
   /// The row that has one of an inserted model's unique values already: the model takes its place.

@@ -51,6 +51,7 @@ final class ModelStore: Sendable {
     creatingWhereEmpty: Bool
   ) throws -> String {
     try connection.perform { session in
+      try PredicateFunctions.register(session)
       if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
         return try session.transaction {
           for statement in layout.createStatements { try session.run(statement) }

@@ -198,13 +198,5 @@ extension URL: PersistentAttribute {
 
 extension PersistentAttribute {
   /// The value as a schema carries it as a default; `nil` for none.
-  var attributeValue: AttributeValue? {
-    switch slot {
-    case .integer(let integer): .integer(integer)
-    case .real(let real): .real(real)
-    case .text(let text): .text(text)
-    case .blob(let data): .blob([UInt8](data))
-    case .null, .key, .model, .unloaded, .models: nil
-    }
-  }
+  var attributeValue: AttributeValue? { slot.attributeValue }
 }

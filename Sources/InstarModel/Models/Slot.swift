@@ -1,4 +1,5 @@
 public import Foundation
+import InstarSchema
 
 /// The value of one property of one model, as it is kept in memory.
 ///
@@ -20,6 +21,17 @@ public enum Slot {
 }
 
 extension Slot {
+  /// The stored value of an attribute; `nil` for none, and for relationships.
+  var attributeValue: AttributeValue? {
+    switch self {
+    case .integer(let integer): .integer(integer)
+    case .real(let real): .real(real)
+    case .text(let text): .text(text)
+    case .blob(let data): .blob([UInt8](data))
+    case .null, .key, .model, .unloaded, .models: nil
+    }
+  }
+
   /// Whether two attribute values are stored alike. Relationships never compare equal.
   func isSameValue(as other: Slot) -> Bool {
     switch (self, other) {

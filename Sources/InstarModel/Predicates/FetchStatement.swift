@@ -1,0 +1,115 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// A descriptor as one SELECT: its condition and its order, and the parameters bound to them.
+struct FetchStatement {
+  let entity: ModelEntity
+  /// Every entity whose rows decide which rows are found.
+  let entities: [ModelEntity]
+  let parameters: [Slot]
+  /// `nil` where SQLite cannot sort as the descriptors do: the rows are then sorted in memory.
+  let order: String?
+  private let joins: String
+  private let conditions: [String]
+
+  /// - Throws: `SwiftDataError.unsupportedPredicate`, naming the part of the predicate that is none in SQL.
+  init<T: PersistentModel>(
+    _ predicate: Predicate<T>?, sortBy: [SortDescriptor<T>] = [], entity: ModelEntity,
+    store: ModelStore
+  ) throws {
+    self.entity = entity
+    let lowering = PredicateLowering(store: store)
+    let scope = QueryScope()
+    let alias = lowering.makeAlias()
+    let row = ModelTerm(
+      entity: entity, key: "\(alias).Z_PK", alias: alias, keyAlias: alias, scope: scope)
+    var conditions = entity.rowCondition.map { ["\(alias).\($0)"] } ?? []
+    if let predicate { conditions.append(try lowering.lower(predicate, row: row).matchCondition) }
+    self.conditions = conditions
+    order = Self.order(sortBy, entity, alias: alias)
+    joins = scope.joinClauses
+    entities = lowering.entities.isEmpty ? [entity] : lowering.entities
+    parameters = lowering.parameters
+  }
+
+  /// The columns that a row of the entity is read from: the key, then those of `slots`.
+  static func columns(_ entity: ModelEntity, alias: String = "t0") -> String {
+    (["Z_PK"] + entity.columnNames).map { "\(alias).\($0)" }.joined(separator: ", ")
+  }
+
+  func sql(
+    selecting columns: String, where condition: String? = nil, limit: Int? = nil, offset: Int? = nil
+  ) -> String {
+    var sql = "SELECT \(columns) FROM \(entity.layout.table) AS t0\(joins)"
+    let conditions = conditions + (condition.map { [$0] } ?? [])
+    if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
+    sql += order ?? ""
+    if limit != nil || offset != nil { sql += " LIMIT \(limit ?? -1) OFFSET \(offset ?? 0)" }
+    return sql
+  }
+
+  /// `ORDER BY` for descriptors that compare stored values in a way SQLite can be told.
+  private static func order<T: PersistentModel>(
+    _ sortBy: [SortDescriptor<T>], _ entity: ModelEntity, alias: String
+  ) -> String? {
+    var terms: [String] = []
+    for descriptor in sortBy {
+      guard let keyPath = descriptor.keyPath,
+        let slot = entity.descriptor.slotsByKeyPath[keyPath],
+        case .attribute(let column, _) = entity.slots[slot],
+        let type = entity.layout.attributes.first(where: { $0.column == column })?.attribute.type
+      else { return nil }
+      let direction = descriptor.order == .reverse ? " DESC" : ""
+      let name = "\(alias).\(column)"
+      switch (Comparison(descriptor), type) {
+      case (.values, .string):
+        terms.append("\(name) COLLATE \(PredicateFunctions.textCollation)\(direction)")
+      case (.lexical, .string):
+        terms.append("\(name) COLLATE \(PredicateFunctions.lexicalCollation)\(direction)")
+      case (.values, _):
+        if Swift.type(of: keyPath).valueType is any Unsigned64.Type {
+          terms.append("\(name) < 0\(direction)")
+        }
+        terms.append(name + direction)
+      default: return nil
+      }
+    }
+    return terms.isEmpty ? "" : " ORDER BY " + terms.joined(separator: ", ")
+  }
+
+  /// What a sort descriptor compares by. Foundation keeps it to itself; its reflection names it.
+  private enum Comparison {
+    case values, lexical, other
+
+    init(_ descriptor: SortDescriptor<some Any>) {
+      let comparison = Mirror(reflecting: descriptor).children.first { $0.label == "comparison" }
+      let kind = comparison.flatMap { Mirror(reflecting: $0.value).children.first }
+      switch kind?.label {
+      case "comparable": self = .values
+      case "comparableString":
+        let parts = kind.map { Mirror(reflecting: $0.value).children.map(\.value) } ?? []
+        var comparator = parts.first as? String.StandardComparator
+        comparator?.order = .forward
+        self = comparator == .lexical ? .lexical : .other
+      default: self = .other
+      }
+    }
+  }
+}
+
+extension SQLStatement {
+  func bind(_ slots: [Slot]) {
+    for (offset, slot) in slots.enumerated() {
+      let index = Int32(offset + 1)
+      switch slot {
+      case .integer(let integer): bind(integer, at: index)
+      case .real(let real): bind(real, at: index)
+      case .text(let text): bind(text, at: index)
+      case .blob(let data): bind(data, at: index)
+      case .key(let key): bind(key, at: index)
+      case .null, .model, .unloaded, .models: bindNull(at: index)
+      }
+    }
+  }
+}

@@ -1,0 +1,241 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+// Variables, properties, relationships and optionals.
+
+extension PredicateExpressions.Variable: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    guard let term = lowering.variable(key) else { throw lowering.unsupported(self) }
+    return term
+  }
+}
+
+extension PredicateExpressions.Value: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    // Every constant of a type that has a place in SQL was taken before.
+    throw lowering.unsupported(self, "a value of type \(Output.self) cannot be bound")
+  }
+}
+
+extension PredicateExpressions.NilLiteral: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm { .nil }
+}
+
+extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    switch try lowering.term(root) {
+    case .model(let model): return try property(of: model, lowering)
+    case .value(let value): return .value(try part(of: value, lowering))
+    case .members(let members):
+      switch kind {
+      case .collectionCount:
+        return .value(
+          SQLValue(
+            sql: try lowering.subquery(members, selecting: "COUNT(*)"), kind: .integer,
+            guards: members.guards))
+      case .collectionIsEmpty:
+        return .value(
+          .condition(
+            "NOT EXISTS \(try lowering.subquery(members, selecting: "1"))", guards: members.guards))
+      default: throw lowering.unsupported(self, "members have no order")
+      }
+    case .list, .range, .nil: throw lowering.unsupported(self)
+    }
+  }
+
+  private func property(
+    of model: ModelTerm, _ lowering: PredicateLowering
+  ) throws -> PredicateTerm {
+    guard let slot = model.entity.descriptor.slotsByKeyPath[keyPath] else {
+      // Besides the stored properties only `persistentModelID` and `id` are known, and only they have this type.
+      guard Output.self == PersistentIdentifier.self else {
+        throw lowering.unsupported(
+          self, "only stored properties of \(model.entity.layout.name) are in the store")
+      }
+      return .value(
+        SQLValue(
+          sql: model.key, kind: .identifier(root: model.entity.layout.root), guards: model.guards,
+          columnAlias: model.keyAlias))
+    }
+    func alias() -> String {
+      model.alias
+        ?? model.scope.alias(
+          of: model.entity.layout.table, key: model.key, makeAlias: lowering.makeAlias)
+    }
+    switch model.entity.slots[slot] {
+    case .attribute(let column, let isOptional):
+      guard
+        let attribute = model.entity.layout.attributes.first(where: { $0.column == column })?
+          .attribute
+      else { throw lowering.unsupported(self) }
+      let alias = alias()
+      var value = SQLValue(
+        sql: "\(alias).\(column)", kind: SQLValue.Kind(attribute.type), isOptional: isOptional,
+        guards: model.guards, columnAlias: alias)
+      if value.kind == .integer, Output.self is any Unsigned64.Type { value.kind = .unsigned }
+      if value.kind == .bool { value.sql = "(\(value.sql) <> 0)" }
+      return .value(value)
+    case .toOne(let column, let destination, let isOptional):
+      guard let entity = lowering.store.entity(named: destination) else {
+        throw lowering.unsupported(self)
+      }
+      lowering.note(entity)
+      let alias = alias()
+      return .model(
+        ModelTerm(
+          entity: entity, key: "\(alias).\(column)", isOptional: isOptional, guards: model.guards,
+          keyAlias: alias, scope: model.scope))
+    case .toMany(let relationship):
+      guard let entity = lowering.store.entity(named: relationship.relationship.destination)
+      else { throw lowering.unsupported(self) }
+      lowering.note(entity)
+      let place: MembersTerm.Place
+      switch relationship.place {
+      case .foreignKey(let column): place = MembersTerm.Place.foreignKey(column: column)
+      case .joinTable(let name, let own, let other):
+        place = MembersTerm.Place.joinTable(name: name, own: own, other: other)
+      case .column: throw lowering.unsupported(self)
+      }
+      return .members(
+        MembersTerm(entity: entity, place: place, ownerKey: model.key, guards: model.guards))
+    case .none: throw lowering.unsupported(self, "the property is not in the store")
+    }
+  }
+
+  private func part(of value: SQLValue, _ lowering: PredicateLowering) throws -> SQLValue {
+    var part = value
+    part.columnAlias = nil
+    switch (value.kind, kind) {
+    case (.text, .collectionCount):
+      part.sql = "\(PredicateFunctions.count)(\(value.sql))"
+      part.kind = .integer
+    case (.text, .collectionIsEmpty):
+      part.sql = "(\(value.sql) = '')"
+      part.kind = .bool
+    case (.blob, _) where keyPath == \Data.count:
+      part.sql = "length(\(value.sql))"
+      part.kind = .integer
+    case (.blob, _) where keyPath == \Data.isEmpty:
+      part.sql = "(length(\(value.sql)) = 0)"
+      part.kind = .bool
+    case (.date, _) where keyPath == \Date.timeIntervalSinceReferenceDate: part.kind = .real
+    case (.url, _) where keyPath == \URL.absoluteString: part.kind = .text
+    default: throw lowering.unsupported(self)
+    }
+    return part
+  }
+}
+
+/// The integers that SQLite, whose integers are signed, can only keep by their bits.
+protocol Unsigned64 {}
+extension UInt: Unsigned64 {}
+extension UInt64: Unsigned64 {}
+extension Optional: Unsigned64 where Wrapped: Unsigned64 {}
+
+extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    let isNil: String
+    let inner: PredicateTerm
+    let outerGuards: [String]
+    // NULL in, NULL out: a column of a row that is joined by the key is NULL where the key is.
+    var joined: (ModelTerm)?
+    switch try lowering.term(wrapped) {
+    case .model(var model):
+      isNil = "\(model.key) IS NULL"
+      outerGuards = model.guards
+      model.guards = []
+      model.isOptional = false
+      joined = model
+      inner = .model(model)
+    case .value(var value):
+      isNil = "\(value.sql) IS NULL"
+      outerGuards = value.guards
+      value.guards = []
+      value.isOptional = false
+      inner = .value(value)
+    // An array of models is never nil.
+    case .members(let members):
+      return try lowering.with(variable.key, .members(members)) { try lowering.term(transform) }
+    case .nil: return .nil
+    case .list, .range: throw lowering.unsupported(self)
+    }
+    func guards(_ inner: [String]) -> [String] {
+      outerGuards + inner.map { "(\(isNil) OR \($0))" }
+    }
+    func isColumnOfJoinedRow(_ alias: String?) -> Bool {
+      guard let joined, let alias else { return false }
+      return joined.scope.joins.contains {
+        $0.alias == alias && $0.key == joined.key && $0.table == joined.entity.layout.table
+      }
+    }
+    switch try lowering.with(variable.key, inner, { try lowering.term(transform) }) {
+    case .value(var value):
+      if !isColumnOfJoinedRow(value.columnAlias) {
+        value.sql = "CASE WHEN \(isNil) THEN NULL ELSE \(value.sql) END"
+        value.columnAlias = nil
+        value.isPlainText = false
+      }
+      value.isOptional = true
+      value.guards = guards(value.guards)
+      return .value(value)
+    case .model(var model):
+      if !isColumnOfJoinedRow(model.keyAlias) {
+        model.key = "CASE WHEN \(isNil) THEN NULL ELSE \(model.key) END"
+        model.keyAlias = nil
+        model.alias = nil
+      }
+      model.isOptional = true
+      model.guards = guards(model.guards)
+      return .model(model)
+    case .members(var members):
+      members.guards = guards(members.guards)
+      return .members(members)
+    case .nil: return .nil
+    case .list, .range: throw lowering.unsupported(self)
+    }
+  }
+}
+
+extension PredicateExpressions.NilCoalesce: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    let left = try lowering.term(lhs)
+    // The other side of an array, which is never nil, is never asked for.
+    if case .members = left { return left }
+    switch (left, try lowering.term(rhs)) {
+    case (.nil, let right): return right
+    case (.value(let left), .value(let right)):
+      guard left.kind == right.kind else { throw lowering.unsupported(self) }
+      return .value(
+        SQLValue(
+          sql: "IFNULL(\(left.sql), \(right.sql))", kind: left.kind, isOptional: right.isOptional,
+          guards: left.guards + right.guards.map { "(\(left.sql) IS NOT NULL OR \($0))" },
+          canBeNotANumber: left.canBeNotANumber || right.canBeNotANumber))
+    case (.model(let left), .model(let right)):
+      return .model(
+        ModelTerm(
+          entity: left.entity, key: "IFNULL(\(left.key), \(right.key))",
+          isOptional: right.isOptional,
+          guards: left.guards + right.guards.map { "(\(left.key) IS NOT NULL OR \($0))" },
+          scope: left.scope))
+    default: throw lowering.unsupported(self)
+    }
+  }
+}
+
+extension PredicateExpressions.ForcedUnwrap: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    switch try lowering.term(inner) {
+    case .value(var value):
+      value.guards.append("\(value.sql) IS NOT NULL")
+      value.isOptional = false
+      return .value(value)
+    case .model(var model):
+      model.guards.append("\(model.key) IS NOT NULL")
+      model.isOptional = false
+      return .model(model)
+    case .members(let members): return .members(members)
+    case .nil, .list, .range: throw lowering.unsupported(self)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import InstarSchema
+import InstarStore
+
+/// What SQLite cannot compute as Swift does, as functions and collations of a connection.
+///
+/// Text is passed to the very functions Foundation evaluates predicates with; texts of ASCII alone, which nearly all are,
+/// take a way by bytes that gives the same. The functions are deterministic, and cannot be called from a store's own
+/// triggers and views.
+enum PredicateFunctions {
+  static let contains = "instar_contains"
+  static let startsWith = "instar_starts_with"
+  static let localizedContains = "instar_localized_contains"
+  static let caseInsensitiveCompare = "instar_case_insensitive_compare"
+  static let localizedCompare = "instar_localized_compare"
+  static let count = "instar_count"
+  static let divide = "instar_divide"
+  static let float = "instar_float"
+
+  /// Swift's order of text: equal where canonically equivalent, else by Unicode scalars.
+  static let textCollation = "INSTAR_TEXT"
+  /// `String.StandardComparator.lexical`.
+  static let lexicalCollation = "INSTAR_LEXICAL"
+
+  /// Makes the functions known to a connection, once.
+  static func register(_ session: SQLSession) throws(InstarError) {
+    // Asked of the connection itself: several containers may share it.
+    let isRegistered = try session.integer(
+      "SELECT 1 FROM pragma_function_list WHERE name = '\(contains)'")
+    guard isRegistered == nil, let connection = session.database.sqliteConnection else { return }
+    var isDone = true
+    func add(_ name: String, _ count: Int32, _ function: @escaping SQLiteFunction) {
+      let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY
+      isDone =
+        sqlite3_create_function_v2(connection, name, count, flags, nil, function, nil, nil, nil)
+        == SQLITE_OK && isDone
+    }
+    func addCollation(_ name: String, _ comparison: @escaping SQLiteCollation) {
+      isDone =
+        sqlite3_create_collation_v2(connection, name, SQLITE_UTF8, nil, comparison, nil)
+        == SQLITE_OK && isDone
+    }
+    add(contains, 2) { context, _, values in
+      withTexts(context, values) { sqlite3_result_int(context, $0.contains($1) ? 1 : 0) }
+    }
+    add(startsWith, 2) { context, _, values in
+      withTexts(context, values) { sqlite3_result_int(context, $0.starts(with: $1) ? 1 : 0) }
+    }
+    add(localizedContains, 2) { context, _, values in
+      withTexts(context, values) {
+        sqlite3_result_int(context, $0.string.localizedStandardContains($1.string) ? 1 : 0)
+      }
+    }
+    add(caseInsensitiveCompare, 2) { context, _, values in
+      withTexts(context, values) {
+        let result = $0.string.caseInsensitiveCompare($1.string)
+        sqlite3_result_int(context, Int32(result.rawValue))
+      }
+    }
+    add(localizedCompare, 2) { context, _, values in
+      withTexts(context, values) {
+        sqlite3_result_int(context, Int32($0.string.localizedCompare($1.string).rawValue))
+      }
+    }
+    add(count, 1) { context, _, values in
+      guard let values, let text = SQLiteText(values[0]) else { return }
+      sqlite3_result_int64(context, Int64(text.count))
+    }
+    add(divide, 2) { context, _, values in
+      guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL,
+        sqlite3_value_type(values[1]) != SQLITE_NULL
+      else { return }
+      sqlite3_result_double(
+        context, sqlite3_value_double(values[0]) / sqlite3_value_double(values[1]))
+    }
+    add(float, 1) { context, _, values in
+      guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL else { return }
+      sqlite3_result_double(context, Double(Float(sqlite3_value_double(values[0]))))
+    }
+    addCollation(textCollation) { _, oneCount, one, twoCount, two in
+      SQLiteText(one, oneCount).order(SQLiteText(two, twoCount))
+    }
+    addCollation(lexicalCollation) { _, oneCount, one, twoCount, two in
+      let result = String.StandardComparator.lexical.compare(
+        SQLiteText(one, oneCount).string, SQLiteText(two, twoCount).string)
+      return Int32(result.rawValue)
+    }
+    guard isDone else {
+      throw InstarError(
+        .sqlFailed, "cannot use a store", cause: "SQLite did not take the functions of predicates")
+    }
+  }
+
+  private typealias SQLiteFunction =
+    @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
+  private typealias SQLiteCollation =
+    @convention(c) (
+      UnsafeMutableRawPointer?, Int32, UnsafeRawPointer?, Int32, UnsafeRawPointer?
+    ) -> Int32
+}
+
+/// Calls `body` with both texts; the result stays NULL where one is NULL.
+private func withTexts(
+  _ context: OpaquePointer?, _ values: UnsafeMutablePointer<OpaquePointer?>?,
+  _ body: (SQLiteText, SQLiteText) -> Void
+) {
+  guard let values, let one = SQLiteText(values[0]), let two = SQLiteText(values[1]) else {
+    return
+  }
+  body(one, two)
+}
+
+/// A text in SQLite's memory, valid during one call of a function.
+private struct SQLiteText {
+  let bytes: UnsafeBufferPointer<UInt8>
+
+  /// `nil` for NULL.
+  init?(_ value: OpaquePointer?) {
+    guard let start = sqlite3_value_text(value) else { return nil }
+    bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
+  }
+
+  init(_ start: UnsafeRawPointer?, _ count: Int32) {
+    bytes = UnsafeBufferPointer(
+      start: start?.assumingMemoryBound(to: UInt8.self), count: start == nil ? 0 : Int(count))
+  }
+
+  var string: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// Whether each byte is one character: ASCII without the carriage return, which makes one with the line feed after it.
+  private var isBytewise: Bool {
+    for byte in bytes where byte >= 0x80 || byte == 0x0D { return false }
+    return true
+  }
+
+  var count: Int { isBytewise ? bytes.count : string.count }
+
+  func contains(_ other: SQLiteText) -> Bool {
+    guard isBytewise, other.isBytewise else {
+      // The generic search by characters, which Foundation calls, not the one of StringProtocol.
+      return Self.containsElements(string, other.string)
+    }
+    guard let first = other.bytes.first else { return true }
+    var rest = bytes[...]
+    while rest.count >= other.bytes.count, let found = rest.firstIndex(of: first) {
+      rest = rest[found...]
+      if rest.starts(with: other.bytes) { return true }
+      rest = rest.dropFirst()
+    }
+    return false
+  }
+
+  private static func containsElements<Base: Collection, Other: Collection>(
+    _ base: Base, _ other: Other
+  ) -> Bool where Base.Element == Other.Element, Base.Element: Equatable {
+    base.contains(other)
+  }
+
+  func starts(with other: SQLiteText) -> Bool {
+    guard isBytewise, other.isBytewise else { return string.starts(with: other.string) }
+    return bytes.starts(with: other.bytes)
+  }
+
+  func order(_ other: SQLiteText) -> Int32 {
+    let common = min(bytes.count, other.bytes.count)
+    var order: Int32 = 0
+    if let start = bytes.baseAddress, let otherStart = other.bytes.baseAddress, common > 0 {
+      order = memcmp(start, otherStart, common)
+    }
+    if order == 0, bytes.count == other.bytes.count { return 0 }
+    guard isBytewise, other.isBytewise else {
+      let (one, two) = (string, other.string)
+      return one == two ? 0 : one < two ? -1 : 1
+    }
+    if order != 0 { return order }
+    return bytes.count < other.bytes.count ? -1 : 1
+  }
+}

@@ -1,0 +1,229 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// Lowers Foundation's predicate trees to SQL conditions that hold for the same rows.
+///
+/// Swift's meaning is kept, not SQL's: `nil == nil` is true, text is equal where it is canonically equivalent and ordered
+/// by Unicode scalars, "contains" goes by characters. Values are always bound, never spelled out. What has no such
+/// condition throws and names the part of the predicate.
+final class PredicateLowering {
+  let store: ModelStore
+  private(set) var parameters: [Slot] = []
+  /// The entities that the predicate looks at: where one has unsaved changes, SQL does not know the answer.
+  private(set) var entities: [ModelEntity] = []
+  private var variables: [PredicateExpressions.VariableID: PredicateTerm] = [:]
+  private var aliasCount = 0
+
+  init(store: ModelStore) { self.store = store }
+
+  /// The condition for the rows of `row`.
+  func lower<T: PersistentModel>(_ predicate: Predicate<T>, row: ModelTerm) throws -> SQLValue {
+    note(row.entity)
+    variables[predicate.variable.key] = .model(row)
+    return try condition(predicate.expression)
+  }
+
+  func makeAlias() -> String {
+    defer { aliasCount += 1 }
+    return "t\(aliasCount)"
+  }
+
+  func note(_ entity: ModelEntity) {
+    if !entities.contains(where: { $0 === entity }) { entities.append(entity) }
+  }
+
+  func bind(_ slot: Slot) -> String {
+    parameters.append(slot)
+    return "?\(parameters.count)"
+  }
+
+  // MARK: Parts
+
+  func term(_ expression: some PredicateExpression) throws -> PredicateTerm {
+    // A part without variables has one value, whatever it is made of.
+    if let value = try? expression.evaluate(PredicateBindings()), let term = try constant(value) {
+      return term
+    }
+    guard let lowerable = expression as? any LowerablePredicateExpression else {
+      throw unsupported(expression)
+    }
+    return try lowerable.lower(self)
+  }
+
+  func value(_ expression: some PredicateExpression) throws -> SQLValue {
+    guard case .value(let value) = try term(expression) else {
+      throw unsupported(expression, "it is no single value")
+    }
+    return value
+  }
+
+  func condition(_ expression: some PredicateExpression) throws -> SQLValue {
+    let value = try value(expression)
+    guard value.kind == .bool else { throw unsupported(expression, "it is no condition") }
+    return value
+  }
+
+  func text(_ expression: some PredicateExpression) throws -> SQLValue {
+    let value = try value(expression)
+    guard value.kind == .text else { throw unsupported(expression, "it is no text") }
+    return value
+  }
+
+  func variable(_ key: PredicateExpressions.VariableID) -> PredicateTerm? { variables[key] }
+
+  /// Lowers a part in which `variable` stands for `term`.
+  func with<Result>(
+    _ variable: PredicateExpressions.VariableID, _ term: PredicateTerm, _ body: () throws -> Result
+  ) rethrows -> Result {
+    let outer = variables.updateValue(term, forKey: variable)
+    defer { variables[variable] = outer }
+    return try body()
+  }
+
+  func unsupported(_ expression: some Any, _ reason: String? = nil) -> SwiftDataError {
+    SwiftDataError(
+      .unsupportedPredicate,
+      InstarError(
+        .unsupported, "cannot fetch by this predicate",
+        cause: "`\(expression)` cannot be expressed in SQL" + (reason.map { ": \($0)" } ?? ""),
+        next: "fetch without this part, and filter the models in Swift"))
+  }
+
+  // MARK: Constants
+
+  /// The term of a constant; `nil` for types that no attribute can have.
+  func constant(_ value: Any) throws -> PredicateTerm? {
+    if let optional = value as? any OptionalValue {
+      guard let wrapped = optional.wrappedValue else { return .nil }
+      guard case .value(var value) = try constant(wrapped) else { return try constant(wrapped) }
+      value.isOptional = true
+      return .value(value)
+    }
+    switch value {
+    case let text as String: return .value(bindText(text))
+    case let text as Substring: return .value(bindText(String(text)))
+    case let character as Character: return .value(bindText(String(character)))
+    case let bool as Bool: return .value(SQLValue(sql: bool ? "1" : "0", kind: .bool))
+    case let double as Double: return try .value(bindReal(double, .real))
+    case let float as Float: return try .value(bindReal(Double(float), .float))
+    case let result as ComparisonResult:
+      return .value(SQLValue(sql: "\(result.rawValue)", kind: .comparisonResult))
+    case let decimal as Decimal:
+      return .value(SQLValue(sql: "CAST(\(bind(decimal.slot)) AS NUMERIC)", kind: .decimal))
+    case is UInt, is UInt64:
+      guard let slot = (value as? any PersistentAttribute)?.slot else { return nil }
+      return .value(SQLValue(sql: bind(slot), kind: .unsigned))
+    case let identifier as PersistentIdentifier: return .value(key(of: identifier))
+    case let model as any PersistentModel:
+      guard let entity = store.entity(named: model._modelStorage.descriptor.name) else {
+        return nil
+      }
+      note(entity)
+      let key = key(of: model.persistentModelID)
+      return .model(ModelTerm(entity: entity, key: key.sql, scope: QueryScope()))
+    case let attribute as any PersistentAttribute:
+      return .value(
+        SQLValue(
+          sql: bind(attribute.slot), kind: SQLValue.Kind(type(of: attribute).attributeType)))
+    case let range as any ConstantRange: return try range.term(self).map { .range($0) }
+    case let raw as any RawRepresentable: return try constant(raw.rawValue)
+    case let sequence as any Collection:
+      var terms: [PredicateTerm] = []
+      for element in sequence {
+        guard let term = try constant(element) else { return nil }
+        terms.append(term)
+      }
+      return .list(terms)
+    default: return nil
+    }
+  }
+
+  private func key(of identifier: PersistentIdentifier) -> SQLValue {
+    let entity = store.entity(named: identifier.entityName)
+    // A model that was not saved, and one of another store, is no row here.
+    let isHere = identifier.storeIdentifier == store.uuid
+    return SQLValue(
+      sql: bind(.integer(isHere ? identifier.id.key : -1)),
+      kind: .identifier(root: entity?.layout.root ?? identifier.entityName))
+  }
+
+  private func bindText(_ text: String) -> SQLValue {
+    // The three ASCII characters that others decompose to (KELVIN SIGN, GREEK QUESTION MARK, VARIA).
+    let isPlain = text.utf8.allSatisfy {
+      $0 < 0x80 && $0 != UInt8(ascii: "K") && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "`")
+    }
+    return SQLValue(sql: bind(.text(text)), kind: .text, isPlainText: isPlain)
+  }
+
+  private func bindReal(_ real: Double, _ kind: SQLValue.Kind) throws -> SQLValue {
+    guard !real.isNaN else { throw unsupported(real, "SQLite has no such number") }
+    return SQLValue(sql: bind(.real(real)), kind: kind)
+  }
+}
+
+/// A part of a predicate that knows what it is in SQL.
+protocol LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm
+}
+
+/// `Optional`, whatever it holds.
+protocol OptionalValue {
+  var wrappedValue: Any? { get }
+}
+
+extension Optional: OptionalValue {
+  var wrappedValue: Any? { map { $0 } }
+}
+
+/// A range given as a constant.
+protocol ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm?
+}
+
+extension ConstantRange {
+  fileprivate func bounds(
+    _ lowering: PredicateLowering, _ lower: Any?, _ upper: Any?, includesUpper: Bool
+  ) throws -> RangeTerm? {
+    var term = RangeTerm(includesUpper: includesUpper)
+    if let lower {
+      guard case .value(let value) = try lowering.constant(lower) else { return nil }
+      term.lower = value
+    }
+    if let upper {
+      guard case .value(let value) = try lowering.constant(upper) else { return nil }
+      term.upper = value
+    }
+    return term
+  }
+}
+
+extension Range: ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
+    try bounds(lowering, lowerBound, upperBound, includesUpper: false)
+  }
+}
+
+extension ClosedRange: ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
+    try bounds(lowering, lowerBound, upperBound, includesUpper: true)
+  }
+}
+
+extension PartialRangeFrom: ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
+    try bounds(lowering, lowerBound, nil, includesUpper: true)
+  }
+}
+
+extension PartialRangeThrough: ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
+    try bounds(lowering, nil, upperBound, includesUpper: true)
+  }
+}
+
+extension PartialRangeUpTo: ConstantRange {
+  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
+    try bounds(lowering, nil, upperBound, includesUpper: false)
+  }
+}

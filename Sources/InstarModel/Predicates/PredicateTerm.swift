@@ -1,0 +1,118 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// What a part of a predicate stands for in SQL.
+enum PredicateTerm {
+  case value(SQLValue)
+  case model(ModelTerm)
+  case members(MembersTerm)
+  /// A constant array or set.
+  case list([PredicateTerm])
+  case range(RangeTerm)
+  case `nil`
+}
+
+/// A value as an SQL expression.
+///
+/// Invariant: where all `guards` are true, the expression is NULL exactly where the value of the Swift expression is
+/// `nil` (or not a number). So a value of type `Bool` is 0 or 1, never NULL, and SQL's third truth value cannot appear.
+struct SQLValue {
+  var sql: String
+  var kind: Kind
+  var isOptional = false
+  /// What must hold for the Swift expression to have a value at all: the operand of each `!` is not nil. Where one does
+  /// not hold Swift throws, and the row does not match.
+  var guards: [String] = []
+  /// Arithmetic can give NaN, which SQLite keeps as NULL.
+  var canBeNotANumber = false
+  /// The table alias, where the expression is nothing but a column of that table.
+  var columnAlias: String?
+  /// A constant text that is canonically equivalent to no other one: it can be compared byte by byte.
+  var isPlainText = false
+
+  enum Kind: Equatable {
+    case bool, integer
+    /// 64 bits without sign, stored by their bits.
+    case unsigned
+    case real, float, decimal, text, url, date, blob, comparisonResult
+    /// The key of a row, with the root entity it belongs to.
+    case identifier(root: String)
+
+    init(_ type: Schema.AttributeType) {
+      switch type {
+      case .bool: self = .bool
+      case .int16, .int32, .int64: self = .integer
+      case .decimal: self = .decimal
+      case .double: self = .real
+      case .float: self = .float
+      case .string: self = .text
+      case .date: self = .date
+      case .data, .uuid: self = .blob
+      case .url: self = .url
+      }
+    }
+  }
+
+  static func condition(_ sql: String, guards: [String] = []) -> SQLValue {
+    SQLValue(sql: sql, kind: .bool, guards: guards)
+  }
+
+  /// The condition under which a row matches, guards included.
+  var matchCondition: String { (guards + [sql]).joined(separator: " AND ") }
+}
+
+/// A row of an entity, named by its key.
+struct ModelTerm {
+  var entity: ModelEntity
+  /// The expression that gives the row's key.
+  var key: String
+  var isOptional = false
+  var guards: [String] = []
+  /// The alias of the row's table, where the key is that row's own `Z_PK`.
+  var alias: String?
+  /// The alias of the table whose column the key is.
+  var keyAlias: String?
+  /// The query that a join to the row's table belongs to.
+  var scope: QueryScope
+}
+
+/// The members of a to-many relationship, as far as filters let them through.
+struct MembersTerm {
+  var entity: ModelEntity
+  var place: Place
+  var ownerKey: String
+  var guards: [String] = []
+  var filters: [Test] = []
+
+  enum Place {
+    case foreignKey(column: String)
+    case joinTable(name: String, own: String, other: String)
+  }
+
+  /// A condition on one member.
+  typealias Test = (ModelTerm) throws -> SQLValue
+}
+
+struct RangeTerm {
+  var lower: SQLValue?
+  var upper: SQLValue?
+  var includesUpper: Bool
+}
+
+/// One SELECT, outer or inner, and the tables that paths through to-one relationships join to it.
+final class QueryScope {
+  private(set) var joins: [(alias: String, table: String, key: String)] = []
+
+  /// The alias of the table that holds the row with that key. The same path is joined once.
+  func alias(of table: String, key: String, makeAlias: () -> String) -> String {
+    if let made = joins.first(where: { $0.table == table && $0.key == key }) { return made.alias }
+    let alias = makeAlias()
+    joins.append((alias, table, key))
+    return alias
+  }
+
+  var joinClauses: String {
+    joins.map { " LEFT JOIN \($0.table) AS \($0.alias) ON \($0.alias).Z_PK = \($0.key)" }.joined()
+  }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import InstarDaemon
+import InstarSchema
+
+/// `instarctl config check`
+struct ConfigCheckCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Says whether the daemon can use its configuration.",
+    discussion: """
+      Reads the file, then the files *.yml of the folder conf.d beside it in the order of their \
+      names. Of a key with one value the last file's holds; 'plugins' and 'watches' add up; a watch \
+      of a folder that an earlier file watches replaces that one.
+
+      Exit status: 0 it can be used, maybe with notes; 3 it cannot.
+      """)
+
+  @OptionGroup var source: ConfigurationOptions
+  @OptionGroup var output: OutputOptions
+
+  /// The answer as JSON.
+  private struct Answer: Encodable {
+    struct Watch: Encodable {
+      var folder: String
+      var patterns: [String]
+      var recursive: Bool
+      var sqlDebug: Int
+    }
+
+    var files: [String]
+    var state: String
+    var plugins: [String]
+    var watches: [Watch]
+    /// What can be used and will not do what was meant.
+    var notes: [String]
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let configuration = try Configuration.read(path: source.path)
+    let files = try Configuration.files(path: source.path)
+    let dropIn = try ServiceDropIn(configuration, source: source.path)
+    var notes = dropIn.notes
+    for watch in configuration.watches where !FilePath.exists(watch.folder) {
+      notes.append("'\(watch.folder)' does not exist (yet)")
+    }
+    if ServiceUnit.isInstalled, dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
+    {
+      notes.append("the service's unit is not made for these watches: instarctl config apply")
+    }
+    if output.json {
+      JSONLine.write(
+        Answer(
+          files: files, state: configuration.stateFolder, plugins: configuration.pluginFolders,
+          watches: configuration.watches.map {
+            Answer.Watch(
+              folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
+              sqlDebug: $0.sqlDebugLevel)
+          }, notes: notes))
+    } else {
+      let names = files.map { "'\($0)'" }.joined(separator: ", ")
+      Console.write("\(names) can be used")
+      for watch in configuration.watches {
+        let patterns = watch.patterns.joined(separator: " ")
+        Console.write("  \(watch.folder)  \(patterns)\(watch.isRecursive ? "  recursive" : "")")
+      }
+      for note in notes { Console.note("note: \(note)") }
+    }
+    return .done
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import Testing
+
+@Suite("instarctl config")
+struct CommandLineConfigTests {
+  let folder: TemporaryFolder
+  let file: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    file = folder.path("instard.yml")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("conf.d"), withIntermediateDirectories: false)
+    try write("watches: [{folder: /srv/none}]", to: "instard.yml")
+    try write("watches: [{folder: /home/none/stores, recursive: true}]", to: "conf.d/a.yml")
+  }
+
+  private func write(_ text: String, to name: String) throws {
+    try Data(text.utf8).write(to: URL(filePath: folder.path(name)))
+  }
+
+  private struct Check: Decodable {
+    struct Watch: Decodable {
+      var folder: String
+      var recursive: Bool
+    }
+    var files: [String]
+    var watches: [Watch]
+    var notes: [String]
+  }
+
+  private struct Apply: Decodable {
+    var file: String
+    var contents: String?
+    var changed: Bool
+    var daemonReloaded: Bool
+  }
+
+  @Test("check says which files it read, what is watched, and what is not there")
+  func check() async throws {
+    let text = try await CommandLineTool.run("config", "check", file)
+    #expect(text.status == 0)
+    #expect(text.output.hasPrefix("'\(file)', '\(folder.path("conf.d/a.yml"))' can be used\n"))
+    #expect(text.output.contains("/home/none/stores  *.store  recursive\n"))
+    #expect(text.messages.contains("note: '/srv/none' does not exist (yet)\n"))
+
+    let answer = try await CommandLineTool.run("config", "check", "--json", file)
+    let check = try #require(try answer.objects(Check.self).first)
+    #expect(check.files == [file, folder.path("conf.d/a.yml")])
+    #expect(check.watches.map(\.folder) == ["/srv/none", "/home/none/stores"])
+    #expect(check.watches.map(\.recursive) == [false, true])
+    #expect(check.notes.contains("'/srv/none' does not exist (yet)"))
+  }
+
+  @Test("check refuses a configuration that cannot be used, and names the file and the line")
+  func refused() async throws {
+    try write("paralel: 3", to: "conf.d/b.yml")
+    let answer = try await CommandLineTool.run("config", "check", "--json", file)
+    #expect(answer.status == 3)
+    let error = try #require(try answer.errors().first)
+    #expect(error.what == "cannot use the configuration '\(folder.path("conf.d/b.yml"))'")
+    #expect(error.cause.hasPrefix("line 1: 'paralel' is no key"))
+    #expect(error.code == .invalidConfiguration)
+  }
+
+  @Test("apply writes the drop-in once, says so, and removes it when nothing is watched any more")
+  func apply() async throws {
+    let dropIn = folder.path("instard.service.d/50-watches.conf")
+    let arguments = ["config", "apply", "--json", "--drop-in", dropIn, file]
+    let printed = try await CommandLineTool.run("config", "apply", "--print", file)
+    #expect(printed.status == 0)
+    #expect(!FileManager.default.fileExists(atPath: dropIn))
+
+    for isFirst in [true, false] {
+      let answer = try await CommandLineTool.run(arguments)
+      let apply = try #require(try answer.objects(Apply.self).first)
+      #expect(apply.changed == isFirst && !apply.daemonReloaded && apply.file == dropIn)
+      #expect(apply.contents == printed.output)
+      #expect(try String(contentsOfFile: dropIn, encoding: .utf8) == printed.output)
+    }
+    #expect(printed.output.contains("\nProtectHome=read-only\n"))
+    #expect(printed.output.contains("\nReadWritePaths=\"-/srv/none\"\n"))
+
+    try write("", to: "instard.yml")
+    try write("", to: "conf.d/a.yml")
+    let answer = try await CommandLineTool.run(arguments)
+    #expect(try answer.objects(Apply.self).first?.contents == nil)
+    #expect(!FileManager.default.fileExists(atPath: folder.path("instard.service.d")))
+  }
+
+  @Test("apply opens no folder of the system")
+  func system() async throws {
+    try write("watches: [{folder: /usr/share}]", to: "conf.d/a.yml")
+    let answer = try await CommandLineTool.run("config", "apply", "--print", file)
+    #expect(answer.status == 3)
+    #expect(answer.messages.contains("cannot open '/usr/share' to the service"))
+  }
+}

@@ -1,0 +1,241 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import Testing
+
+/// Users by their numbers alone: nothing looks them up but messages.
+private let alice: UInt32 = 4001
+private let bob: UInt32 = 4002
+private let mallory: UInt32 = 4666
+
+/// How the daemon is started.
+enum DaemonUser: Sendable {
+  case root
+  /// As the unit starts it: a user of its own, with the few capabilities.
+  case service
+  /// A developer's.
+  case ordinary
+
+  var uid: UInt32 {
+    switch self {
+    case .root: 0
+    case .service: 4100
+    case .ordinary: 4001
+    }
+  }
+
+  /// What comes before the daemon on the command line.
+  var prefix: [String] {
+    let none = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
+    let few = ",+setuid,+setgid,+dac_read_search,+kill"
+    let user = [
+      "/usr/bin/setpriv", "--reuid=\(uid)", "--regid=\(uid)", "--clear-groups", "--no-new-privs",
+    ]
+    switch self {
+    case .root: return []
+    case .service: return user + none.map { $0 + few }
+    case .ordinary: return user + none
+    }
+  }
+}
+
+@Suite("Stores of several users", .enabled(if: geteuid() == 0, "becoming others needs root"))
+struct StoreOwnerTests {
+  let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    #expect(chmod(folder.path, 0o755) == 0)
+    for name in ["srv", "srv/alice", "srv/bob", "plugins", "state"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false,
+        attributes: [.posixPermissions: 0o755])
+    }
+  }
+
+  private func configure(_ user: DaemonUser, watches: [String]) throws {
+    try Data(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      debounce: 50ms
+      retry: {first: 200ms, most: 1s}
+      watches:
+      \(watches.map { "  - folder: \(folder.path("srv/\($0)"))" }.joined(separator: "\n"))
+      """.utf8
+    ).write(to: URL(filePath: folder.path("instard.yml")))
+    #expect(chmod(folder.path("instard.yml"), 0o644) == 0)
+    #expect(chmod(folder.path("state"), 0o700) == 0)
+    try give("state", to: user.uid)
+  }
+
+  private func give(_ name: String, to uid: UInt32, mode: mode_t? = nil) throws {
+    try #require(lchown(folder.path(name), uid, uid) == 0)
+    if let mode { try #require(chmod(folder.path(name), mode) == 0) }
+  }
+
+  private func store(_ name: String, of uid: UInt32, mode: mode_t) throws {
+    let made = try BoxStore("plain", in: folder, journalMode: "delete")
+    try FileManager.default.moveItem(atPath: made.path, toPath: folder.path("srv/\(name)"))
+    try give("srv/\(name)", to: uid, mode: mode)
+  }
+
+  private func plugin(_ name: String, of uid: UInt32 = 0, mode: mode_t = 0o644) async throws {
+    try FileManager.default.copyItem(
+      atPath: try await FixturePlugins.boxes.value, toPath: folder.path("plugins/\(name)"))
+    try give("plugins/\(name)", to: uid, mode: mode)
+  }
+
+  private func start(_ user: DaemonUser) throws -> ChildProcess {
+    let daemon = CommandLineTool.productsFolder.appendingPathComponent("instard").path
+    let command =
+      user.prefix + [daemon, "--config", folder.path("instard.yml"), "--foreground"]
+    return try ChildProcess.start(
+      executable: command[0], arguments: Array(command.dropFirst()),
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+  }
+
+  private func wait(_ what: Comment, until condition: () throws -> Bool) async throws {
+    for _ in 0..<1500 {
+      if try condition() { return }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    Issue.record("waited in vain: \(what)")
+  }
+
+  private func status(_ name: String) throws -> (owner: UInt32, group: UInt32, mode: mode_t) {
+    var status = stat()
+    try #require(lstat(folder.path(name), &status) == 0, "\(name)")
+    return (status.st_uid, status.st_gid, status.st_mode & 0o7777)
+  }
+
+  private func expectMigrated(_ name: String, of uid: UInt32, mode: mode_t) throws {
+    #expect(try BoxStore(path: folder.path("srv/\(name)")).version() == Schema.Version(2, 0, 0))
+    #expect(try status("srv/\(name)") == (uid, uid, mode))
+    let privateFolder = "srv/\((name as NSString).deletingLastPathComponent)/.instar"
+    #expect(try status(privateFolder).owner == uid && status(privateFolder).mode == 0o700)
+    let backups = folder.names(privateFolder)
+    #expect(backups.count == 1 && backups[0].hasSuffix(".backup"), "\(backups)")
+    for backup in backups {
+      let status = try status("\(privateFolder)/\(backup)")
+      #expect(status.owner == uid && status.mode == 0o600)
+    }
+  }
+
+  @Test(
+    "each is migrated as its owner, who keeps it; what a stranger planted is refused",
+    arguments: [DaemonUser.root, .service])
+  func owners(user: DaemonUser) async throws {
+    try configure(user, watches: ["alice", "bob"])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try store("bob/b.store", of: bob, mode: 0o640)
+    let planted = [
+      "bob/mallory.store": "user 4666", "bob/root.store": "user 4002 could have put it there",
+      "bob/group.store": "group 4002 can write", "bob/link.store": "it is a symbolic link",
+    ]
+    try store("bob/mallory.store", of: mallory, mode: 0o644)
+    try store("bob/root.store", of: 0, mode: 0o644)
+    try store("bob/group.store", of: bob, mode: 0o664)
+    try #require(symlink(folder.path("srv/alice/a.store"), folder.path("srv/bob/link.store")) == 0)
+    try give("srv/bob/link.store", to: mallory)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try give("srv/bob", to: bob)
+    let before = try planted.keys.filter { $0 != "bob/link.store" }.map {
+      ($0, try Data(contentsOf: URL(filePath: folder.path("srv/\($0)"))))
+    }
+    try await plugin("Boxes.so")
+    try await plugin("Writable.so", mode: 0o664)
+    try await plugin("Foreign.so", of: mallory)
+
+    let daemon = try start(user)
+    try await wait("both migrated, all others refused") {
+      let output = daemon.capturedOutput
+      return output.components(separatedBy: "INSTAR_EVENT=run-migrated").count == 3
+        && output.components(separatedBy: "INSTAR_CODE=I107").count == 5
+        && output.components(separatedBy: "INSTAR_CODE=I404").count == 3
+    }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    try expectMigrated("alice/a.store", of: alice, mode: 0o600)
+    try expectMigrated("bob/b.store", of: bob, mode: 0o640)
+    for (name, content) in before {
+      #expect(try Data(contentsOf: URL(filePath: folder.path("srv/\(name)"))) == content)
+    }
+    let lines = daemon.capturedOutput.split(separator: "\n")
+    for (name, cause) in planted {
+      #expect(
+        lines.contains {
+          $0.contains("srv/\(name)'") && $0.contains(cause) && $0.contains("INSTAR_CODE=I107")
+        }, "\(name): \(cause)\n\(daemon.capturedOutput)")
+    }
+    for name in ["Writable.so", "Foreign.so"] {
+      #expect(
+        lines.contains { $0.contains("plugins/\(name)'") && $0.contains("INSTAR_CODE=I404") })
+    }
+    // No keeper could have been there.
+    #expect(try status("state").mode == 0o700)
+    #expect(try status("state/ledger/ledger.jsonl").owner == user.uid)
+  }
+
+  @Test("a store and a plugin that are put right are taken at once")
+  func putRight() async throws {
+    try configure(.service, watches: ["bob"])
+    try store("bob/b.store", of: bob, mode: 0o664)
+    try give("srv/bob", to: bob)
+    try await plugin("Boxes.so", mode: 0o666)
+    let daemon = try start(.service)
+    try await wait("the plugin refused") { daemon.capturedOutput.contains("INSTAR_CODE=I404") }
+    try #require(chmod(folder.path("plugins/Boxes.so"), 0o644) == 0)
+    try await wait("the store refused") { daemon.capturedOutput.contains("INSTAR_CODE=I107") }
+    try #require(chmod(folder.path("srv/bob/b.store"), 0o644) == 0)
+    try await wait("the store migrated") { daemon.capturedOutput.contains("=run-migrated") }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    try expectMigrated("bob/b.store", of: bob, mode: 0o644)
+  }
+
+  @Test("an ordinary user's daemon serves that user only, and says so")
+  func ordinary() async throws {
+    try configure(.ordinary, watches: ["alice", "bob"])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try store("bob/b.store", of: bob, mode: 0o644)
+    try give("srv/alice", to: alice)
+    try give("srv/bob", to: bob)
+    try await plugin("Boxes.so", of: alice)
+    let daemon = try start(.ordinary)
+    try await wait("one migrated, one refused") {
+      daemon.capturedOutput.contains("=run-migrated")
+        && daemon.capturedOutput.contains("may not act for others")
+    }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    try expectMigrated("alice/a.store", of: alice, mode: 0o600)
+    #expect(
+      daemon.capturedOutput.contains(
+        "it belongs to user 4002, and this process, of user 4001, may not act for others"))
+    #expect(try BoxStore(path: folder.path("srv/bob/b.store")).version() == Schema.Version(1, 0, 0))
+  }
+
+  @Test("a run that was cut off is cleared away with its owner's rights")
+  func recovery() async throws {
+    try configure(.service, watches: ["alice"])
+    let made = try BoxStore("slow", in: folder, journalMode: "delete")
+    try FileManager.default.moveItem(
+      atPath: made.path, toPath: folder.path("srv/alice/slow.store"))
+    try give("srv/alice/slow.store", to: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so")
+    var daemon = try start(.service)
+    try await wait("a run folder") {
+      folder.names("srv/alice/.instar").contains { $0.hasPrefix("run-") }
+    }
+    daemon.kill()
+    _ = try daemon.wait()
+    daemon = try start(.service)
+    try await wait("the run recovered and done again") {
+      daemon.capturedOutput.contains("=run-recovered")
+        && daemon.capturedOutput.contains("=run-migrated")
+    }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    try expectMigrated("alice/slow.store", of: alice, mode: 0o600)
+  }
+}

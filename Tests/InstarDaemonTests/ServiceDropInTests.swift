@@ -1,0 +1,62 @@
+import InstarSchema
+import Testing
+
+@testable import InstarDaemon
+
+@Suite("The drop-in of the service's unit")
+struct ServiceDropInTests {
+  private func dropIn(
+    _ folders: [String], plugins: [String] = []
+  ) throws -> ServiceDropIn {
+    var configuration = Configuration()
+    configuration.watches = folders.map { Configuration.Watch(folder: $0) }
+    if !plugins.isEmpty { configuration.pluginFolders = plugins }
+    return try ServiceDropIn(configuration, source: "/etc/instar/instard.yml")
+  }
+
+  @Test("opens the watched folders for writing, each once, and homes not at all")
+  func folders() throws {
+    #expect(
+      try dropIn(["/srv/b", "/srv/a", "/srv/a/deeper", "/srv/ab"]).contents == """
+        # Written by 'instarctl config apply' from /etc/instar/instard.yml.
+        # A change made here is lost the next time.
+        [Service]
+        ReadWritePaths="-/srv/a"
+        ReadWritePaths="-/srv/ab"
+        ReadWritePaths="-/srv/b"
+
+        """)
+  }
+
+  @Test("shows homes where a watch or a plugin folder is in one", arguments: ["/home/a", "/root"])
+  func homes(folder: String) throws {
+    for dropIn in [try dropIn([folder]), try dropIn([], plugins: [folder])] {
+      #expect(dropIn.contents?.contains("\nProtectHome=read-only\n") == true)
+    }
+    #expect(try dropIn([folder]).contents?.contains("ReadWritePaths=\"-\(folder)\"") == true)
+    #expect(try dropIn([], plugins: [folder]).contents?.contains("ReadWritePaths") == false)
+    #expect(try dropIn(["/homes/a", "/srv/home"]).contents?.contains("ProtectHome") == false)
+  }
+
+  @Test("writes names with spaces, quotes and percent signs as systemd reads them")
+  func names() throws {
+    let contents = try dropIn([#"/srv/a b%c"d\e"#]).contents
+    #expect(contents?.contains(#"ReadWritePaths="-/srv/a b%%c\"d\\e""#) == true)
+  }
+
+  @Test("is not there where nothing is watched")
+  func none() throws {
+    #expect(try dropIn([]).contents == nil)
+  }
+
+  @Test(
+    "does not open the system", arguments: ["/", "/etc", "/usr/local/x", "/proc", "/sys/a", "/dev"])
+  func system(folder: String) throws {
+    #expect(throws: InstarError.self) { try dropIn([folder]) }
+  }
+
+  @Test("says that a service does not see /tmp")
+  func temporary() throws {
+    #expect(try dropIn(["/tmp/x", "/srv/a"]).notes.count == 1)
+  }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import Testing
+
+@Suite("A program started as another user", .enabled(if: geteuid() == 0, "that needs root"))
+struct ProcessIdentityTests {
+  /// The lines of /proc/self/status of a program started so.
+  private func status(as identity: ProcessIdentity) throws -> [String: String] {
+    let child = try ChildProcess.start(
+      executable: "/bin/cat", arguments: ["/proc/self/status"], output: .captured(limitBytes: 8192),
+      identity: identity)
+    #expect(try child.wait(deadline: soon()) == .exited(0))
+    var lines: [String: String] = [:]
+    for line in child.capturedOutput.split(separator: "\n") {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2 else { continue }
+      lines[String(parts[0])] = parts[1].split(whereSeparator: \.isWhitespace)
+        .joined(separator: " ")
+    }
+    return lines
+  }
+
+  private static let noCapability = "0000000000000000"
+
+  @Test("it has that user's numbers and groups, no capability, and no way to get one")
+  func user() throws {
+    var user = ProcessIdentity.User(uid: 4001)
+    #expect(user.groups == [65534] && user.name == "4001")
+    user.gid = 4002
+    user.groups = [4002, 4003]
+    let status = try status(as: .user(user))
+    #expect(status["Uid"] == "4001 4001 4001 4001")
+    #expect(status["Gid"] == "4002 4002 4002 4002")
+    #expect(status["Groups"] == "4002 4003")
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+      #expect(status[set] == Self.noCapability)
+    }
+    #expect(status["NoNewPrivs"] == "1")
+    #expect(status["SigBlk"] == Self.noCapability && status["SigIgn"] == Self.noCapability)
+  }
+
+  @Test("root without its capabilities is root only by name")
+  func unprivileged() throws {
+    let status = try status(as: .unprivileged)
+    #expect(status["Uid"] == "0 0 0 0")
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+      #expect(status[set] == Self.noCapability)
+    }
+    #expect(status["NoNewPrivs"] == "1")
+  }
+
+  @Test("a user of this system has the groups that the system says")
+  func knownUser() {
+    let root = ProcessIdentity.User(uid: 0)
+    #expect(root.name == "root" && root.gid == 0 && root.groups.contains(0))
+    #expect(root.home.hasPrefix("/"))
+    #expect(ProcessIdentity.label(of: 0) == "root (0)")
+    #expect(ProcessIdentity.label(of: 4001) == "4001")
+  }
+
+  @Test("it has the descriptors and the channel it is given, and no other")
+  func descriptors() throws {
+    let (channel, childEnd) = try LineChannel.pair(lineLimitBytes: 100)
+    defer { channel.close() }
+    let keep = LineChannel(descriptor: childEnd)
+    let child = try ChildProcess.start(
+      executable: "/bin/sh", arguments: ["-c", "ls /proc/$$/fd; pwd; echo $NOTIFY_SOCKET-$HOME >&3"],
+      channel: keep.descriptor, output: .captured(limitBytes: 8192),
+      identity: .user(.init(uid: 4001)))
+    keep.close()
+    #expect(try child.wait(deadline: soon()) == .exited(0))
+    #expect(child.capturedOutput == "0\n1\n2\n3\n/\n")
+    #expect(try channel.receive() == .line(Data("-/".utf8)))
+  }
+
+  @Test("what cannot be started is an error with its reason")
+  func failures() throws {
+    let user = ProcessIdentity.user(.init(uid: 4001))
+    #expect(
+      try instarError {
+        _ = try ChildProcess.start(executable: "/nonexistent", arguments: [], identity: user)
+      }.code == .incompleteInstallation)
+    let folder = try TemporaryFolder()
+    let program = try folder.write("#!/bin/sh\n", to: "program", mode: 0o755)
+    let error = try instarError {
+      _ = try ChildProcess.start(executable: program, arguments: [], identity: user)
+    }
+    #expect(error.what == "cannot start '\(program)' as user 4001")
+    #expect(error.cause == "Permission denied")
+  }
+}

@@ -1,0 +1,195 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import Testing
+
+/// Files as root, and as users that exist nowhere: what is looked at are numbers.
+private let isRoot = geteuid() == 0
+private let alice: UInt32 = 4001
+private let mallory: UInt32 = 4666
+
+@Suite("Trust in a plugin", .enabled(if: isRoot, "changing owners needs root"))
+struct PluginTrustTests {
+  let folder: TemporaryFolder
+  let plugins: String
+  let plugin: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    plugins = folder.file("plugins")
+    try FileManager.default.createDirectory(
+      atPath: plugins, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+    plugin = try folder.write("x", to: "plugins/Notes.so", mode: 0o644)
+  }
+
+  private func refusal(of plugin: String) throws -> InstarError {
+    try instarError { try PluginTrust(owners: [0]).require(plugin) }
+  }
+
+  @Test("a plugin of root, in folders of root, below a sticky /tmp, is trusted")
+  func trusted() throws {
+    try PluginTrust(owners: [0]).require(plugin)
+  }
+
+  @Test("one that others can write is refused, with the command that mends it")
+  func writable() throws {
+    #expect(chmod(plugin, 0o664) == 0)
+    var error = try refusal(of: plugin)
+    #expect(error.code == .untrustedPlugin)
+    #expect(error.cause == "group root (0) can write '\(plugin)'")
+    #expect(error.next?.hasSuffix("chmod g-w '\(plugin)'") == true)
+    #expect(chmod(plugin, 0o646) == 0)
+    error = try refusal(of: plugin)
+    #expect(error.cause == "everybody can write '\(plugin)'")
+    #expect(error.next?.hasSuffix("chmod go-w '\(plugin)'") == true)
+    #expect(chmod(plugin, 0o644) == 0)
+    #expect(chmod(plugins, 0o775) == 0)
+    #expect(try refusal(of: plugin).cause == "group root (0) can write '\(plugins)'")
+  }
+
+  @Test("one of another user, or in a folder of another user, is refused")
+  func foreign() throws {
+    #expect(chown(plugin, mallory, 0) == 0)
+    #expect(try refusal(of: plugin).cause == "'\(plugin)' belongs to user 4666")
+    // Whose own daemon this is, is another matter.
+    try PluginTrust(owners: [0, mallory]).require(plugin)
+    #expect(chown(plugin, 0, 0) == 0)
+    #expect(chown(folder.path, mallory, 0) == 0)
+    let error = try refusal(of: plugin)
+    #expect(error.cause == "'\(folder.path)' belongs to user 4666")
+    #expect(error.next?.hasSuffix("chown -h root:root '\(folder.path)'") == true)
+  }
+
+  @Test("a link is followed where it is root's, and what it leads to is looked at as well")
+  func links() throws {
+    let link = folder.file("plugins/Link.so")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "./Notes.so")
+    try PluginTrust(owners: [0]).require(link)
+    #expect(lchown(link, mallory, 0) == 0)
+    #expect(try refusal(of: link).cause == "'\(link)' belongs to user 4666")
+
+    // A link of root that leads out, to where another user can put what he likes.
+    let home = folder.file("home")
+    try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: false)
+    try folder.write("x", to: "home/Notes.so", mode: 0o644)
+    #expect(chown(home, mallory, 0) == 0)
+    let leadsOut = folder.file("plugins/Out.so")
+    try FileManager.default.createSymbolicLink(
+      atPath: leadsOut, withDestinationPath: "../home/Notes.so")
+    #expect(try refusal(of: leadsOut).cause == "'\(home)' belongs to user 4666")
+    let circle = folder.file("plugins/Circle.so")
+    try FileManager.default.createSymbolicLink(atPath: circle, withDestinationPath: circle)
+    #expect(try refusal(of: circle).code == .untrustedPlugin)
+  }
+
+  @Test("what is no file is no plugin")
+  func noFile() throws {
+    #expect(try refusal(of: plugins).cause == "'\(plugins)' is no regular file")
+    #expect(try refusal(of: plugins + "/None.so").code == .missingPlugin)
+    #expect(try refusal(of: plugin + "/None.so").code == .untrustedPlugin)
+  }
+}
+
+@Suite("Trust in a store", .enabled(if: isRoot, "changing owners needs root"))
+struct StoreTrustTests {
+  let folder: TemporaryFolder
+  /// A folder of alice.
+  let home: String
+  let store: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    #expect(chmod(folder.path, 0o755) == 0)
+    home = folder.file("home")
+    try FileManager.default.createDirectory(
+      atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    store = try folder.write("x", to: "home/a.store", mode: 0o600)
+    for path in [home, store] { #expect(chown(path, alice, alice) == 0) }
+  }
+
+  private func refusal(of store: String, owner: UInt32 = alice) throws -> InstarError {
+    try instarError { try StoreTrust(owner: owner).require(store) }
+  }
+
+  @Test("a store in its owner's hands is trusted, and met again by a way without links")
+  func trusted() throws {
+    #expect(try StoreTrust.owner(of: store) == alice)
+    let identity = try StoreTrust(owner: alice).require(store)
+    #expect(try StoreTrust(owner: alice).confirm(store) == identity)
+  }
+
+  @Test("one that another user has put into the owner's folder is refused")
+  func planted() throws {
+    #expect(chown(store, mallory, mallory) == 0)
+    let error = try refusal(of: store, owner: mallory)
+    #expect(error.code == .unsafePath)
+    #expect(error.state == "unchanged")
+    #expect(
+      error.cause
+        == "user 4001 could have put it there, who is not its owner 4666 and has '\(home)'")
+    // Also one of root: a keeper for it would run as root.
+    #expect(chown(store, 0, 0) == 0)
+    #expect(try refusal(of: store, owner: 0).code == .unsafePath)
+    // It was alice's a moment ago.
+    #expect(try refusal(of: store).code == .unsafePath)
+  }
+
+  @Test("one that its group or everybody can write is refused, and so is one in such a folder")
+  func writable() throws {
+    #expect(chmod(store, 0o660) == 0)
+    var error = try refusal(of: store)
+    #expect(error.code == .unsafePath)
+    #expect(error.cause == "group 4001 can write '\(store)'")
+    #expect(error.next?.hasSuffix("chmod g-w '\(store)'") == true)
+    #expect(chmod(store, 0o602) == 0)
+    #expect(try refusal(of: store).cause == "everybody can write '\(store)'")
+    #expect(chmod(store, 0o600) == 0)
+    // In a sticky folder nobody can take the store away, but put a journal beside it.
+    #expect(chmod(home, 0o1777) == 0)
+    error = try refusal(of: store)
+    #expect(error.cause == "everybody can write '\(home)'")
+    #expect(error.next?.hasSuffix("chmod go-w '\(home)'") == true)
+    // Further up it does no harm.
+    #expect(chmod(home, 0o700) == 0)
+    #expect(chmod(folder.path, 0o1777) == 0)
+    try StoreTrust(owner: alice).require(store)
+  }
+
+  @Test("a link is refused at the end of the way, and on it unless it is root's")
+  func links() throws {
+    let link = folder.file("home/link.store")
+    #expect(symlink(store, link) == 0)
+    #expect(try instarError { _ = try StoreTrust.owner(of: link) }.code == .unsafePath)
+    #expect(try refusal(of: link).cause == "it is a symbolic link")
+
+    let way = folder.file("way")
+    #expect(symlink("home", way) == 0)
+    try StoreTrust(owner: alice).require(way + "/a.store")
+    _ = try StoreTrust(owner: alice).confirm(way + "/a.store")
+    #expect(lchown(way, mallory, 0) == 0)
+    #expect(
+      try refusal(of: way + "/a.store").cause
+        == "user 4666 could have put it there, who is not its owner 4001 and has '\(way)'")
+  }
+
+  @Test("what is no regular file, or is not there, is no store")
+  func noFile() throws {
+    #expect(mkfifo(home + "/fifo.store", 0o600) == 0)
+    #expect(chown(home + "/fifo.store", alice, alice) == 0)
+    #expect(try refusal(of: home + "/fifo.store").cause == "it is no regular file")
+    #expect(try refusal(of: home + "/none.store").code == .missingStore)
+    #expect(try refusal(of: store + "/none.store").code == .missingStore)
+  }
+
+  @Test("of a store that is gone its folders tell whose it was")
+  func ownerOfMissing() throws {
+    #expect(try StoreTrust.owner(of: home + "/gone.store") == alice)
+    try FileManager.default.createDirectory(
+      atPath: home + "/.instar", withIntermediateDirectories: false)
+    #expect(chown(home + "/.instar", mallory, mallory) == 0)
+    #expect(try StoreTrust.owner(of: home + "/gone.store") == mallory)
+    #expect(
+      try instarError { _ = try StoreTrust.owner(of: folder.file("no/gone.store")) }.code
+        == .missingStore)
+  }
+}

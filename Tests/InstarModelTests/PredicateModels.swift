@@ -1,0 +1,79 @@
+import Instar
+
+/// Models whose properties cover every kind of value and path that a predicate can use.
+enum Catalog {
+  @Model
+  final class Item {
+    var uid: Int
+    var title: String
+    var subtitle: String?
+    var count: Int = 0
+    var rank: Int?
+    var small: Int8 = 0
+    var large: UInt64 = 0
+    var score: Double = 0
+    var weight: Float = 0
+    var isDone: Bool = false
+    var isHidden: Bool?
+    var date: Date = Date(timeIntervalSinceReferenceDate: 0)
+    var key: UUID
+    var payload: Data?
+    var link: URL?
+    var price: Decimal = 0
+    var shelf: Shelf?
+    @Relationship(inverse: \Label.items) var labels: [Label] = []
+    var shout: String { title.uppercased() }
+
+    init(uid: Int, title: String, key: UUID) {
+      self.uid = uid
+      self.title = title
+      self.key = key
+    }
+  }
+
+  @Model
+  final class Shelf {
+    var name: String
+    var level: Int?
+    var room: Room?
+    @Relationship(inverse: \Item.shelf) var items: [Item] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Room {
+    var name: String
+    @Relationship(inverse: \Shelf.room) var shelves: [Shelf] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Label {
+    var name: String
+    var weight: Int = 0
+    var items: [Item] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  static func container() throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema([Item.self, Shelf.self, Room.self, Label.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+  }
+}
+
+/// Random numbers that are the same for the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
