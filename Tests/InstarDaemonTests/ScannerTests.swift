@@ -123,7 +123,7 @@ struct ScannerTests {
     // /proc/sys is read-only in a container, /sys nearly everywhere; a mount of our own always.
     try withTemporaryFolder { folder in
       #expect(Scanner.writeProblem(of: folder) == nil)
-      guard mount("none", folder, "tmpfs", UInt(MS_RDONLY.rawValue), nil) == 0 else {
+      guard mount("none", folder, "tmpfs", UInt(MS_RDONLY), nil) == 0 else {
         print("NOT TESTED: a read-only watch; this root may not mount")
         return
       }

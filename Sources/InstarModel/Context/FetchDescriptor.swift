@@ -9,6 +9,10 @@ public struct FetchDescriptor<T: PersistentModel> {
   public var fetchOffset: Int?
   /// Whether models that were inserted, changed or deleted but not saved are taken as they are in memory.
   public var includePendingChanges = true
+  /// The properties whose values are read with the rows; all, where none are named. Another one is read when it is asked for.
+  public var propertiesToFetch: [PartialKeyPath<T>] = []
+  /// The relationships whose models are read with the rows: by one statement each, however many rows there are.
+  public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
 
   public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {
     self.predicate = predicate

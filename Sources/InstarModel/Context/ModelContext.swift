@@ -18,8 +18,8 @@ public final class ModelContext {
 
   var store: ModelStore { container.store }
   /// By the position of the root entity, then by key.
-  private var registered: [[Int64: Unmanaged<ModelStorage>]]
-  private var inserted = OrderedModels()
+  private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
+  private(set) var inserted = OrderedModels()
   private var changed = OrderedModels()
   private var deleted = OrderedModels()
   private var lastTemporaryKey: Int64 = 0
@@ -161,7 +161,7 @@ public final class ModelContext {
       ? entity.position : store.entity(named: entity.layout.root)?.position ?? entity.position
   }
 
-  private func entity(of storage: ModelStorage) -> ModelEntity? {
+  func entity(of storage: ModelStorage) -> ModelEntity? {
     store.entity(named: storage.descriptor.name)
   }
 
@@ -178,12 +178,12 @@ public final class ModelContext {
     }
   }
 
-  private func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
+  func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
     registered[root(of: entity)][key]?.takeUnretainedValue()
   }
 
   /// The model of a row: the living one, or a new one as a fault.
-  private func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
+  func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
     if let model = registeredStorage(entity, key)?.model { return model }
     let storage = ModelStorage(entity.descriptor)
     storage.key = key
@@ -214,23 +214,27 @@ public final class ModelContext {
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
-    let columns = FetchStatement.columns(entity)
+    let slots = try slots(of: descriptor, entity)
+    var models: [T]
     if !isPending, statement.order != nil {
       let sql = statement.sql(
-        selecting: columns, limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
-      return try rows(sql, entity, statement.parameters).compactMap { $0 as? T }
-    }
-    var models: [T]
-    if isPending {
-      models = try modelsWithPendingChanges(descriptor.predicate, statement)
+        selecting: FetchStatement.columns(entity, slots), limit: descriptor.fetchLimit,
+        offset: descriptor.fetchOffset)
+      models = try rows(sql, entity, statement.parameters, slots: slots).compactMap { $0 as? T }
     } else {
-      models = try rows(statement.sql(selecting: columns), entity, statement.parameters)
-        .compactMap { $0 as? T }
+      if isPending {
+        models = try modelsWithPendingChanges(descriptor.predicate, statement)
+      } else {
+        let sql = statement.sql(selecting: FetchStatement.columns(entity))
+        models = try rows(sql, entity, statement.parameters).compactMap { $0 as? T }
+      }
+      models.sort(using: descriptor.sortBy)
+      let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
+      let count = min(descriptor.fetchLimit ?? Int.max, models.count - start)
+      models = Array(models[start..<(start + max(count, 0))])
     }
-    models.sort(using: descriptor.sortBy)
-    let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
-    let count = min(descriptor.fetchLimit ?? Int.max, models.count - start)
-    return Array(models[start..<(start + max(count, 0))])
+    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
+    return models
   }
 
   /// How many models a descriptor asks for.
@@ -299,7 +303,7 @@ public final class ModelContext {
   }
 
   /// Whether memory differs from the store for one of these entities.
-  private func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
+  func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
     guard hasChanges else { return false }
     let numbers = Set(entities.flatMap(\.layout.numbers))
     return (inserted.all + changed.all + deleted.all).contains { model in
@@ -307,38 +311,52 @@ public final class ModelContext {
     }
   }
 
-  private func rows(
-    _ sql: String, _ entity: ModelEntity, _ parameters: [Slot]
+  /// The models of the rows that a statement finds. Its columns are the key, those of `slots` (all, where none are given),
+  /// then any others.
+  ///
+  /// - Parameter each: called for each row with its model, to read the other columns; the number is that of the first one.
+  func rows(
+    _ sql: String, _ entity: ModelEntity, _ parameters: [Slot], slots: [Int]? = nil,
+    each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
-    try store.connection.perform { session in
+    let slots = slots ?? entity.columnSlots
+    return try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
+      defer { statement.reset() }
       var models: [any PersistentModel] = []
-      while try statement.step() { models.append(try model(at: statement, entity)) }
+      while try statement.step() {
+        let model = try model(at: statement, entity, slots)
+        each(model, statement, Int32(slots.count + 1))
+        models.append(model)
+      }
       return models
     }
   }
 
   /// The model of the current row. What a living model holds is kept: it may have changes.
   private func model(
-    at statement: SQLStatement, _ entity: ModelEntity
+    at statement: SQLStatement, _ entity: ModelEntity, _ slots: [Int]
   ) throws -> any PersistentModel {
     let key = statement.integer(at: 0)
     if let storage = registeredStorage(entity, key), let model = storage.model {
-      if storage.state == .fault { try read(statement, into: storage, entity) }
+      if storage.state == .fault { try read(statement, into: storage, entity, slots) }
       return model
     }
     let storage = ModelStorage(entity.descriptor)
     storage.key = key
-    try read(statement, into: storage, entity)
+    try read(statement, into: storage, entity, slots)
     return makeModel(storage, entity)
   }
 
   private func read(
-    _ statement: SQLStatement, into storage: ModelStorage, _ entity: ModelEntity
+    _ statement: SQLStatement, into storage: ModelStorage, _ entity: ModelEntity, _ slots: [Int]
   ) throws {
+    if slots.count < entity.columnSlots.count {
+      for slot in entity.columnSlots { storage.slots[slot] = .unloaded }
+    }
     var column: Int32 = 1
-    for slot in entity.columnSlots {
+    for slot in slots {
       switch entity.slots[slot] {
       case .attribute(let name, let isOptional):
         let value = Self.value(of: statement, at: column)
@@ -384,7 +402,7 @@ public final class ModelContext {
           "SELECT \(entity.selectedColumns) FROM \(entity.layout.table) WHERE Z_PK = ?")
         statement.bind(storage.key, at: 1)
         guard try statement.step() else { return false }
-        try read(statement, into: storage, entity)
+        try read(statement, into: storage, entity, entity.columnSlots)
         statement.reset()
         return true
       }
@@ -400,6 +418,27 @@ public final class ModelContext {
     storage.state = .gone
   }
 
+  /// Reads the values that a fetch of some properties only left out.
+  func fillUnloadedValues(of storage: ModelStorage) {
+    guard let entity = entity(of: storage) else { return }
+    let whole = ModelStorage(entity.descriptor)
+    whole.key = storage.key
+    do {
+      try store.connection.perform { session in
+        let statement = try session.statement(
+          "SELECT \(entity.selectedColumns) FROM \(entity.layout.table) WHERE Z_PK = ?")
+        statement.bind(storage.key, at: 1)
+        defer { statement.reset() }
+        if try statement.step() { try read(statement, into: whole, entity, entity.columnSlots) }
+      }
+    } catch {
+      note(error)
+    }
+    for slot in entity.columnSlots {
+      if case .unloaded = storage.slots[slot] { storage.slots[slot] = whole.slots[slot] }
+    }
+  }
+
   func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
     guard storage.state != .gone else { return }
     let property = storage.descriptor.properties[slot].name
@@ -409,7 +448,7 @@ public final class ModelContext {
         cause: "'\(property)' holds no value of its type"))
   }
 
-  private func note(_ error: any Error) {
+  func note(_ error: any Error) {
     if deferredError == nil { deferredError = error }
   }
 
@@ -435,35 +474,44 @@ public final class ModelContext {
     guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
       let target = store.entity(named: relationship.relationship.destination)
     else { return [] }
-    let columns = target.columnNames.map { ", t.\($0)" }.joined()
+    let columns = FetchStatement.columns(target, alias: "t")
     let table = target.layout.table
-    let inverse = storage.descriptor.inverse(ofSlot: slot)
     do {
-      var models: [any PersistentModel] = []
+      let models: [any PersistentModel]
       switch relationship.place {
       case .column: return []
       case .foreignKey(let column):
         models = try rows(
-          "SELECT t.Z_PK\(columns) FROM \(table) AS t WHERE t.\(column) = ? ORDER BY t.Z_PK",
+          "SELECT \(columns) FROM \(table) AS t WHERE t.\(column) = ? ORDER BY t.Z_PK",
           target, [.key(storage.key)])
-        if inverse == nil { storage.savedMembers[slot] = Self.keys(of: models) }
       case .joinTable(let name, let own, let other):
         models = try rows(
-          "SELECT t.Z_PK\(columns) FROM \(name) AS j JOIN \(table) AS t ON t.Z_PK = j.\(other) "
+          "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON t.Z_PK = j.\(other) "
             + "WHERE j.\(own) = ? ORDER BY t.Z_PK", target, [.key(storage.key)])
-        storage.savedMembers[slot] = Self.keys(of: models)
       }
-      if let pending = storage.pendingMembers.removeValue(forKey: slot) {
-        models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
-        let present = Set(models.map { ObjectIdentifier($0) })
-        models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
-      }
-      models.removeAll { $0._modelStorage.state == .deleted }
-      return models
+      return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
     } catch {
       note(error)
       return []
     }
+  }
+
+  /// The members read from the store, as changed in memory from the other side.
+  func membersAsInMemory(
+    _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
+    _ place: CoreDataLayout.RelationshipStorage.Place
+  ) -> [any PersistentModel] {
+    var models = stored
+    let isSavedFromHere =
+      if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
+    if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
+    if let pending = storage.pendingMembers.removeValue(forKey: slot) {
+      models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
+      let present = Set(models.map { ObjectIdentifier($0) })
+      models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
+    }
+    models.removeAll { $0._modelStorage.state == .deleted }
+    return models
   }
 
   private static func keys(of models: [any PersistentModel]) -> Set<Int64> {
@@ -512,7 +560,8 @@ public final class ModelContext {
       default: break
       }
     }
-    if let other = registeredStorage(entity, storage.key), other !== storage, other.state == .loaded {
+    if let other = registeredStorage(entity, storage.key), other !== storage, other.state == .loaded
+    {
       // Two models were inserted with one unique value: the row holds what the later one says.
       other.state = .fault
     }

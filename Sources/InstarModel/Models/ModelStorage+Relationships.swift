@@ -2,6 +2,7 @@
 extension ModelStorage {
   func toOne(at slot: Int) -> (any PersistentModel)? {
     if state == .fault { fill() }
+    if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
     switch slots[slot] {
     case .model(let model): return model
     case .key(let key):

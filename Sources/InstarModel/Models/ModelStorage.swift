@@ -70,6 +70,10 @@ public final class ModelStorage {
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
     if state == .fault { fill() }
     if let value = Value(slot: slots[slot]) { return value }
+    if case .unloaded = slots[slot] {
+      context?.fillUnloadedValues(of: self)
+      if let value = Value(slot: slots[slot]) { return value }
+    }
     context?.noteUnreadableValue(of: self, slot: slot)
     return Value.placeholder
   }

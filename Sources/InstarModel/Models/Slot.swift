@@ -15,7 +15,7 @@ public enum Slot {
   /// A to-one relationship whose object was not made yet: the key of the row at the other end.
   case key(Int64)
   case model(any PersistentModel)
-  /// A to-many relationship that was not read yet.
+  /// A to-many relationship that was not read yet, or a value that a fetch of some properties only left out.
   case unloaded
   case models([any PersistentModel])
 }

@@ -33,18 +33,27 @@ struct FetchStatement {
     parameters = lowering.parameters
   }
 
-  /// The columns that a row of the entity is read from: the key, then those of `slots`.
-  static func columns(_ entity: ModelEntity, alias: String = "t0") -> String {
-    (["Z_PK"] + entity.columnNames).map { "\(alias).\($0)" }.joined(separator: ", ")
+  /// The columns that a row is read from: the key, then those of the slots; of all, where none are given.
+  static func columns(_ entity: ModelEntity, _ slots: [Int]? = nil, alias: String = "t0") -> String
+  {
+    var names = entity.columnNames
+    if let slots {
+      names = zip(entity.columnSlots, entity.columnNames).filter { slots.contains($0.0) }.map(\.1)
+    }
+    return (["Z_PK"] + names).map { "\(alias).\($0)" }.joined(separator: ", ")
   }
 
+  /// - Parameters:
+  ///   - condition: one more condition on the row `t0`.
+  ///   - ordering: takes the place of the descriptor's order.
   func sql(
-    selecting columns: String, where condition: String? = nil, limit: Int? = nil, offset: Int? = nil
+    selecting columns: String, where condition: String? = nil, ordering: String? = nil,
+    limit: Int? = nil, offset: Int? = nil
   ) -> String {
     var sql = "SELECT \(columns) FROM \(entity.layout.table) AS t0\(joins)"
     let conditions = conditions + (condition.map { [$0] } ?? [])
     if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
-    sql += order ?? ""
+    sql += ordering ?? order ?? ""
     if limit != nil || offset != nil { sql += " LIMIT \(limit ?? -1) OFFSET \(offset ?? 0)" }
     return sql
   }

@@ -1,0 +1,41 @@
+/// What a fetch in batches found. It holds the keys of the rows; their models, or identifiers, are made a batch at a time,
+/// when one of the batch is asked for.
+///
+/// An error met while a batch is read is thrown by the context's next fetch or save. Belongs to the thread of its context.
+public struct FetchResultsCollection<Element>: RandomAccessCollection {
+  private let batches: Batches
+
+  init(count: Int, batchSize: Int, load: @escaping (Range<Int>) -> [Element]) {
+    batches = Batches(count: count, batchSize: batchSize, load: load)
+  }
+
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { batches.count }
+  public subscript(position: Int) -> Element { batches.element(at: position) }
+
+  /// Keeps the batch that was asked for last, and no other.
+  private final class Batches {
+    let count: Int
+    private let batchSize: Int
+    private let load: (Range<Int>) -> [Element]
+    private var range = 0..<0
+    private var elements: [Element] = []
+
+    init(count: Int, batchSize: Int, load: @escaping (Range<Int>) -> [Element]) {
+      self.count = count
+      self.batchSize = Swift.max(batchSize, 1)
+      self.load = load
+    }
+
+    func element(at position: Int) -> Element {
+      precondition((0..<count).contains(position), "index out of range")
+      if !range.contains(position) {
+        let start = position - position % batchSize
+        elements = []
+        range = start..<Swift.min(start + batchSize, count)
+        elements = load(range)
+      }
+      return elements[position - range.lowerBound]
+    }
+  }
+}

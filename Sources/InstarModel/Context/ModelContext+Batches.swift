@@ -1,0 +1,234 @@
+public import Foundation
+import InstarSchema
+import InstarStore
+
+/// Work on more models than should be in memory at once, and on models by their identifiers.
+extension ModelContext {
+  /// The models that a descriptor asks for, made a batch at a time.
+  ///
+  /// - Throws: `includePendingChangesWithBatchSize` where the descriptor includes pending changes and there are some:
+  ///   save first, or set `includePendingChanges` to false; else as `fetch(_:)` does.
+  public func fetch<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, batchSize: Int
+  ) throws -> FetchResultsCollection<T> {
+    let (entity, keys) = try keys(descriptor)
+    let slots = try slots(of: descriptor, entity)
+    return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
+      do {
+        let models: [T] = try self.models(entity, keys[range], slots)
+        try self.prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
+        return models
+      } catch {
+        self.note(error)
+        return keys[range].compactMap { self.model(of: entity, key: $0) as? T }
+      }
+    }
+  }
+
+  /// The identifiers of the models that a descriptor asks for. No model is made for a row.
+  ///
+  /// - Throws: as `fetch(_:)` does.
+  public func fetchIdentifiers<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>
+  ) throws -> [PersistentIdentifier] {
+    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let statement = try FetchStatement(descriptor.predicate, entity: entity, store: store)
+    if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
+      return try fetch(descriptor).map(\.persistentModelID)
+    }
+    return try keys(descriptor).keys.map { identifier(entity, $0) }
+  }
+
+  /// The identifiers of the models that a descriptor asks for, made a batch at a time.
+  ///
+  /// - Throws: as `fetch(_:batchSize:)` does.
+  public func fetchIdentifiers<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, batchSize: Int
+  ) throws -> FetchResultsCollection<PersistentIdentifier> {
+    let (entity, keys) = try keys(descriptor)
+    return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
+      keys[range].map { self.identifier(entity, $0) }
+    }
+  }
+
+  /// Calls `block` with each model that a descriptor asks for, holding one batch of them at a time.
+  ///
+  /// Models that `block` changes stay in memory until they are saved. Where `block` saves, or changes nothing, memory does
+  /// not grow with the number of rows: without `sortBy` not at all, with it by eight bytes a row. The rows are those that
+  /// match when their batch is read.
+  ///
+  /// - Parameters:
+  ///   - batchSize: how many models are in memory at once.
+  ///   - allowEscapingMutations: accepted as in SwiftData; changes stay pending in the context in either case.
+  /// - Throws: what `block` throws, after which no further model is passed to it; else as `fetch(_:)` does.
+  public func enumerate<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
+    block: (T) throws -> Void
+  ) throws {
+    try throwDeferredError()
+    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let statement = try FetchStatement(
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+    let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
+    if isPending || statement.order == nil {
+      for model in try fetch(descriptor) { try block(model) }
+      return
+    }
+    let size = max(batchSize, 1)
+    let isPaged =
+      descriptor.sortBy.isEmpty && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
+    let keys = isPaged ? [] : try keys(descriptor).keys
+    var start = 0
+    var lastKey = Int64.min
+    while true {
+      let page =
+        isPaged
+        ? try keysOfPage(statement, after: lastKey, count: size)
+        : keys[start..<min(start + size, keys.count)]
+      guard let last = page.last else { return }
+      (start, lastKey) = (start + size, last)
+      try visit(page, entity, descriptor, block)
+      releaseRelationships()
+    }
+  }
+
+  private func visit<T: PersistentModel>(
+    _ keys: ArraySlice<Int64>, _ entity: ModelEntity, _ descriptor: FetchDescriptor<T>,
+    _ block: (T) throws -> Void
+  ) throws {
+    let models: [T] = try models(entity, keys, slots(of: descriptor, entity))
+    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
+    for model in models where !model.isDeleted { try block(model) }
+  }
+
+  /// Deletes each model for which `predicate` is true, all of them where there is none. Their rows go, and the delete rules
+  /// run, at the next `save()`.
+  ///
+  /// - Parameter includeSubclasses: whether models of the entities below this one are deleted too.
+  /// - Throws: as `fetch(_:)` does; nothing is then marked for deletion.
+  public func delete<T: PersistentModel>(
+    model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
+  ) throws {
+    let entity = try store.entity(for: T.self, action: "deleted", phase: phase)
+    for model in try fetch(FetchDescriptor(predicate: predicate)) {
+      let own = self.entity(of: model._modelStorage)
+      if includeSubclasses || own === entity { delete(model) }
+    }
+  }
+
+  /// The model with that identifier: the living one, or one whose values are read when they are asked for.
+  ///
+  /// Where the store has no such row, reading a value of it makes the next fetch or save throw. Where the schema has no such
+  /// entity, the next fetch or save throws, and what is returned is a model without a row.
+  public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
+    if let model = registered(persistentModelID) { return model }
+    if let entity = store.entity(named: persistentModelID.entityName) {
+      return model(of: entity, key: persistentModelID.id.key)
+    }
+    let name = persistentModelID.entityName
+    note(
+      InstarError(
+        .modelNotInSchema, "\(persistentModelID) cannot be fetched",
+        cause: "the store is at \(store.schema.version), whose models do not include \(name)"))
+    guard let descriptor = store.entities.first?.descriptor else {
+      preconditionFailure("a schema without models has no identifiers")
+    }
+    let storage = ModelStorage(descriptor)
+    storage.state = .gone
+    let model = descriptor.type.init(_modelStorage: storage)
+    storage.model = model
+    return model
+  }
+
+  /// The model with that identifier, if the context has it in memory already.
+  public func registeredModel<T: PersistentModel>(
+    for persistentModelID: PersistentIdentifier
+  ) -> T? {
+    registered(persistentModelID) as? T
+  }
+
+  private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
+    if identifier.id.key < 0 {
+      return inserted.all.first { $0.persistentModelID == identifier }
+    }
+    guard let entity = store.entity(named: identifier.entityName) else { return nil }
+    return registeredStorage(entity, identifier.id.key)?.model
+  }
+
+  // MARK: Keys
+
+  private func identifier(_ entity: ModelEntity, _ key: Int64) -> PersistentIdentifier {
+    PersistentIdentifier(entityName: entity.layout.name, key: key, storeIdentifier: store.uuid)
+  }
+
+  /// The keys of the rows that a descriptor asks for, in its order.
+  private func keys<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>
+  ) throws -> (entity: ModelEntity, keys: [Int64]) {
+    try throwDeferredError()
+    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let statement = try FetchStatement(
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+    if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
+      throw SwiftDataError(
+        .includePendingChangesWithBatchSize,
+        InstarError(
+          .unsupported, "cannot fetch \(entity.descriptor.qualifiedName) in batches",
+          cause: "the context has unsaved changes, and the descriptor includes them",
+          next: "save first, or set includePendingChanges to false"))
+    }
+    if statement.order == nil { return (entity, try fetch(descriptor).map(\._modelStorage.key)) }
+    let sql = statement.sql(
+      selecting: "t0.Z_PK", limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
+    return (entity, Array(try readKeys(sql, statement.parameters)))
+  }
+
+  private func keysOfPage(
+    _ statement: FetchStatement, after key: Int64, count: Int
+  ) throws -> ArraySlice<Int64> {
+    let sql = statement.sql(
+      selecting: "t0.Z_PK", where: "t0.Z_PK > ?\(statement.parameters.count + 1)",
+      ordering: " ORDER BY t0.Z_PK", limit: count)
+    return try readKeys(sql, statement.parameters + [.integer(key)])
+  }
+
+  private func readKeys(_ sql: String, _ parameters: [Slot]) throws -> ArraySlice<Int64> {
+    try store.connection.perform { session in
+      let statement = try session.statement(sql)
+      statement.bind(parameters)
+      defer { statement.reset() }
+      var keys: [Int64] = []
+      while try statement.step() { keys.append(statement.integer(at: 0)) }
+      return keys[...]
+    }
+  }
+
+  /// The models of these keys, in their order. Rows that are gone meanwhile are left out.
+  private func models<T: PersistentModel>(
+    _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
+  ) throws -> [T] {
+    let found = try rows(
+      "SELECT \(FetchStatement.columns(entity, slots)) FROM \(entity.layout.table) AS t0 "
+        + "WHERE t0.Z_PK IN \(Self.listed)", entity, [Self.list(keys)], slots: slots)
+    let models = Dictionary(
+      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
+    return keys.compactMap { models[$0] as? T }
+  }
+
+  /// Lets go of the models that others hold through relationships only: they are read again when they are asked for.
+  private func releaseRelationships() {
+    // With unsaved changes the two sides of a relationship may differ from the store.
+    guard !hasChanges else { return }
+    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
+    for storage in storages where storage.state == .loaded {
+      for slot in storage.slots.indices {
+        switch storage.slots[slot] {
+        case .model(let model) where model._modelStorage.key > 0:
+          storage.slots[slot] = .key(model._modelStorage.key)
+        case .models: storage.slots[slot] = .unloaded
+        default: break
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// Reading less than all of a row, and more than the rows: `propertiesToFetch` and `relationshipKeyPathsForPrefetching`.
+extension ModelContext {
+  /// The slots with a column that a descriptor wants read; `nil` for all.
+  ///
+  /// - Throws: `unsupportedKeyPath` for a property that is not stored.
+  func slots<T: PersistentModel>(
+    of descriptor: FetchDescriptor<T>, _ entity: ModelEntity
+  ) throws -> [Int]? {
+    if descriptor.propertiesToFetch.isEmpty { return nil }
+    let wanted = try Set(descriptor.propertiesToFetch.map { try slot(of: $0, entity) })
+    return entity.columnSlots.filter { wanted.contains($0) }
+  }
+
+  private func slot(of keyPath: AnyKeyPath, _ entity: ModelEntity) throws -> Int {
+    if let slot = entity.descriptor.slotsByKeyPath[keyPath] { return slot }
+    throw SwiftDataError(
+      .unsupportedKeyPath,
+      InstarError(
+        .unsupported, "cannot fetch \(entity.descriptor.qualifiedName)",
+        cause: "`\(keyPath)` is no stored property of it",
+        next: "name stored properties and relationships of the model itself"))
+  }
+
+  /// Reads the models at the other end of relationships, by one statement for each relationship.
+  func prefetch<T: PersistentModel>(
+    _ keyPaths: [PartialKeyPath<T>], of models: [T], _ entity: ModelEntity
+  ) throws {
+    for keyPath in keyPaths {
+      let slot = try slot(of: keyPath, entity)
+      let storages = models.map(\._modelStorage).filter { $0.state == .loaded }
+      switch entity.slots[slot] {
+      case .toOne(_, let destination, _):
+        if let target = store.entity(named: destination) {
+          try prefetchToOne(storages, slot, target)
+        }
+      case .toMany(let relationship):
+        if let target = store.entity(named: relationship.relationship.destination) {
+          try prefetchToMany(storages, slot, relationship.place, target)
+        }
+      case .attribute, .none:
+        throw SwiftDataError(
+          .unsupportedKeyPath,
+          InstarError(
+            .unsupported, "cannot prefetch \(entity.descriptor.qualifiedName)",
+            cause: "'\(entity.descriptor.properties[slot].name)' is no relationship"))
+      }
+    }
+  }
+
+  private func prefetchToOne(
+    _ storages: [ModelStorage], _ slot: Int, _ target: ModelEntity
+  ) throws {
+    var keys: Set<Int64> = []
+    for storage in storages {
+      if case .unloaded = storage.slots[slot] { fillUnloadedValues(of: storage) }
+      if case .key(let key) = storage.slots[slot] { keys.insert(key) }
+    }
+    guard !keys.isEmpty else { return }
+    let found = try rows(
+      "SELECT \(FetchStatement.columns(target)) FROM \(target.layout.table) AS t0 "
+        + "WHERE t0.Z_PK IN \(Self.listed)", target, [Self.list(keys)])
+    let models = Dictionary(
+      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
+    for storage in storages {
+      if case .key(let key) = storage.slots[slot], let model = models[key] {
+        storage.slots[slot] = .model(model)
+      }
+    }
+  }
+
+  private func prefetchToMany(
+    _ storages: [ModelStorage], _ slot: Int, _ place: CoreDataLayout.RelationshipStorage.Place,
+    _ target: ModelEntity
+  ) throws {
+    let unread = storages.filter { storage in
+      if case .unloaded = storage.slots[slot] { true } else { false }
+    }
+    guard !unread.isEmpty else { return }
+    let columns = FetchStatement.columns(target)
+    let table = target.layout.table
+    let sql: String
+    switch place {
+    case .column: return
+    case .foreignKey(let column):
+      sql =
+        "SELECT \(columns), t0.\(column) FROM \(table) AS t0 "
+        + "WHERE t0.\(column) IN \(Self.listed) ORDER BY t0.Z_PK"
+    case .joinTable(let name, let own, let other):
+      sql =
+        "SELECT \(columns), j.\(own) FROM \(name) AS j JOIN \(table) AS t0 ON t0.Z_PK = j.\(other) "
+        + "WHERE j.\(own) IN \(Self.listed) ORDER BY t0.Z_PK"
+    }
+    var members: [Int64: [any PersistentModel]] = [:]
+    _ = try rows(sql, target, [Self.list(unread.map(\.key))]) { model, statement, column in
+      members[statement.integer(at: column), default: []].append(model)
+    }
+    for storage in unread {
+      storage.slots[slot] = .models(
+        membersAsInMemory(members[storage.key] ?? [], of: storage, slot: slot, place))
+    }
+  }
+
+  /// Any number of keys as one parameter.
+  static let listed = "(SELECT value FROM json_each(?1))"
+
+  static func list(_ keys: some Collection<Int64>) -> Slot {
+    .text("[\(keys.map(String.init).joined(separator: ","))]")
+  }
+}
