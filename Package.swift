@@ -86,10 +86,7 @@ let package = Package(
       swiftSettings: publicModule),
     .target(
       name: "InstarEngine",
-      dependencies: [
-        "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
-        .product(name: "GRDB", package: "GRDB.swift"),
-      ],
+      dependencies: ["InstarModel", "InstarSchema", "InstarStore", "InstarWire"],
       swiftSettings: strict),
     .target(
       name: "Instar",
@@ -130,7 +127,7 @@ let package = Package(
     .executableTarget(
       name: "instard",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -146,17 +143,13 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "instar-keeper",
-      dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema", "InstarWire"],
+      dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema"],
       swiftSettings: strict),
     .executableTarget(name: "instar-worker", dependencies: ["CInstar"]),
 
     // Tests.
     .target(
       name: "InstarTestSupport",
-      dependencies: [
-        "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarWire",
-        .product(name: "GRDB", package: "GRDB.swift"),
-      ],
       path: "Tests/InstarTestSupport",
       swiftSettings: strict),
     .testTarget(

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <signal.h>
 #include <spawn.h>
@@ -152,9 +153,40 @@ int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
   return open_resolving(folder, path, flags, mode, no_symlinks | beneath);
 }
 
+/* The same way, step by step. systemd refuses openat2 to a service with RestrictSUIDSGID=: its filter
+ * cannot see the mode of a file that it might make. */
+static int open_step_by_step(const char *path)
+{
+  int current = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  while (current >= 0) {
+    path += strspn(path, "/");
+    const size_t length = strcspn(path, "/");
+    if (length == 0) return current;
+    char name[NAME_MAX + 1];
+    int next = -1;
+    if (length > NAME_MAX) {
+      errno = ENAMETOOLONG;
+    } else {
+      memcpy(name, path, length);
+      name[length] = '\0';
+      path += length;
+      /* A link on the way is no folder. One at the end is opened itself, and is another file. */
+      const int is_last = path[strspn(path, "/")] == '\0';
+      next = openat(
+        current, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY));
+    }
+    const int problem = errno;
+    close(current);
+    errno = problem;
+    current = next;
+  }
+  return -1;
+}
+
 int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode)
 {
   int descriptor = open_resolving(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, no_symlinks);
+  if (descriptor < 0 && errno == ENOSYS) descriptor = open_step_by_step(path);
   if (descriptor < 0) return -1;
   struct stat status;
   int result = fstat(descriptor, &status);

@@ -48,7 +48,7 @@ struct MigrationRun {
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
     catalog: PluginCatalog, opening: StoreOpening
   ) {
-    self.request = request
+    self.request = request.withinBounds
     self.conversation = conversation
     self.host = host
     self.catalog = catalog
@@ -139,8 +139,8 @@ struct MigrationRun {
     try work(inspection, in: folder)
     state = .verifying
     let verification = CloneVerification(
-      path: path, layout: layout, before: source.census, pageSize: source.pageSize,
-      autoVacuum: source.autoVacuum)
+      path: path, layout: layout, before: source.census, codeBefore: source.code,
+      pageSize: source.pageSize, autoVacuum: source.autoVacuum)
     let result = try verify(verification, in: folder)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
@@ -160,7 +160,12 @@ struct MigrationRun {
       state = .writingBack
       isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
     } catch {
-      if state != .writingBack { unlink(backup) }
+      // Where SQLite has undone the transaction, or none was begun, there is nothing to go back
+      // from: without this a store that stays busy would collect a backup with each attempt.
+      if state != .writingBack || isAsInspected(lock, inspection) {
+        unlink(backup)
+        report.backup = nil
+      }
       throw error
     }
     guard isPutBack else {
@@ -178,6 +183,7 @@ struct MigrationRun {
   /// What the store was when it was locked.
   private struct Source {
     var census: StoreCensus
+    var code: StoreCode
     var metadata: CoreDataMetadata?
     var pageSize: Int
     var autoVacuum: Int
@@ -186,15 +192,27 @@ struct MigrationRun {
 
   /// The store may have been written since it was inspected; its version must be the same still.
   private func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
-    let structure = try lock.read { try StoreStructure.read($0, format: .coredata) }
-    let version = try lock.read { db in (try? CoreDataMetadata.read(db))?.version }
-    guard structure == inspection.probe.identity.structure,
-      version == inspection.probe.identity.version
-    else {
+    guard try hasInspectedVersion(lock, inspection) else {
       throw InstarError(
         .storeChanged, "cannot migrate the store",
         cause: "another process changed its version since it was inspected", next: "try again")
     }
+  }
+
+  private func hasInspectedVersion(
+    _ lock: StoreLock, _ inspection: StoreInspection
+  ) throws -> Bool {
+    let identity = inspection.probe.identity
+    return try lock.read { db in
+      try StoreStructure.read(db, format: .coredata) == identity.structure
+        && CoreDataMetadata.readIfSound(db)?.version == identity.version
+    }
+  }
+
+  /// Whether the store reads back as what it was, after a write-back that failed. A store that
+  /// cannot be read is in doubt.
+  private func isAsInspected(_ lock: StoreLock, _ inspection: StoreInspection) -> Bool {
+    (try? hasInspectedVersion(lock, inspection)) ?? false
   }
 
   /// Makes the backup and, from it, the clone.
@@ -225,7 +243,8 @@ struct MigrationRun {
       }
       try CloneVerification.quickCheck(db, of: "the store")
       return Source(
-        census: try StoreCensus(db, layout: layout), metadata: try? CoreDataMetadata.read(db),
+        census: try StoreCensus(db, layout: layout), code: try StoreCode(db),
+        metadata: try CoreDataMetadata.readIfSound(db),
         pageSize: Int(pageSize),
         autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size)
     }
@@ -446,5 +465,19 @@ struct MigrationRun {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
     return known
+  }
+}
+
+extension MigrationRequest {
+  private static let longestStageSeconds = 30.0 * 24 * 3600
+  private static let longestBusyTimeoutSeconds = 3600.0
+
+  /// The same request with durations that can be counted with: at most 30 days for a stage and an
+  /// hour for a busy store.
+  fileprivate var withinBounds: MigrationRequest {
+    var request = self
+    request.stageTimeLimitSeconds = min(max(stageTimeLimitSeconds, 0), Self.longestStageSeconds)
+    request.busyTimeoutSeconds = min(max(busyTimeoutSeconds, 0), Self.longestBusyTimeoutSeconds)
+    return request
   }
 }

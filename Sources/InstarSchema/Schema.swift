@@ -110,6 +110,9 @@ extension Schema {
   }
 
   /// A property that holds a value.
+  ///
+  /// A property that is kept in several columns, a Codable struct or an enum without raw value, is one attribute for each of
+  /// them, named by property and field: "author.name".
   public struct Attribute: SchemaProperty, Codable {
     public var name: String
     public var originalName: String
@@ -142,6 +145,8 @@ extension Schema {
   @frozen
   public enum AttributeType: String, Sendable, Hashable, Codable, CaseIterable {
     case bool, int16, int32, int64, decimal, double, float, string, date, data, uuid, url
+    /// A value of a Codable type, as UTF-8 JSON.
+    case codable
   }
 
   /// A property that refers to other models.

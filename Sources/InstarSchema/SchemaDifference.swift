@@ -7,6 +7,8 @@
 public struct SchemaDifference: Sendable {
   public var entities: [EntityMapping]
   public var removedEntities: [Schema.Entity]
+  private let old: Schema
+  private let new: Schema
 
   public struct EntityMapping: Sendable {
     /// `nil` for an entity that is new.
@@ -25,6 +27,8 @@ public struct SchemaDifference: Sendable {
   }
 
   public init(from old: Schema, to new: Schema) {
+    self.old = old
+    self.new = new
     let names = Set(new.entities.map(\.name))
     removedEntities = old.entities.filter { !names.contains($0.name) }
     entities = new.entities.map { entity in
@@ -92,7 +96,7 @@ public struct SchemaDifference: Sendable {
         Self.describe(attribute, of: name).forEach { changes.append($0) }
       }
       for relationship in mapping.relationships {
-        Self.describe(relationship, of: name).forEach { changes.append($0) }
+        describe(relationship, of: name).forEach { changes.append($0) }
       }
       for group in mapping.new.uniquenessConstraints
       where !old.uniquenessConstraints.contains(Self.originalNames(of: group, in: mapping)) {
@@ -155,7 +159,7 @@ public struct SchemaDifference: Sendable {
     return changes
   }
 
-  private static func describe(
+  private func describe(
     _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
   ) -> [Change] {
     let new = mapping.new
@@ -185,6 +189,13 @@ public struct SchemaDifference: Sendable {
         Change(
           sentence: "makes \(path) lead to \(new.isToOneRelationship ? "one" : "many")",
           needsCustomStage: "links of \(path) have to be made anew"))
+    } else if !old.isToOneRelationship, old.destination == new.destination,
+      !keepsLinks(mapping, of: entity)
+    {
+      changes.append(
+        Change(
+          sentence: "pairs \(path) with \(inversePath(new) ?? "no inverse")",
+          needsCustomStage: "links of \(path) have to be made anew"))
     }
     if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
       changes.append(
@@ -200,6 +211,72 @@ public struct SchemaDifference: Sendable {
         ))
     }
     return changes
+  }
+}
+
+extension SchemaDifference {
+  /// Whether the links of a to-many relationship that both versions have are still found where they are stored: in a
+  /// join table, or in a column of the other entity's rows.
+  ///
+  /// A relationship without inverse and one whose inverse is to-one are stored alike, so that an inverse can come and go.
+  private func keepsLinks(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    guard let before = mapping.old else { return true }
+    let oldInverse = inverse(of: before, in: old)
+    let newInverse = inverse(of: mapping.new, in: new)
+    let source = newInverse.flatMap { inverse in
+      entities.first { $0.new.name == mapping.new.destination }?.relationships
+        .first { $0.new.name == inverse.name }?.old
+    }
+    switch (oldInverse, newInverse) {
+    case (nil, nil): return true
+    case (nil, let inverse?): return inverse.isToOneRelationship && source == nil
+    case (let inverse?, nil):
+      let isKept = entities.contains { mapping in
+        mapping.new.name == before.destination
+          && mapping.relationships.contains { $0.old?.name == inverse.name }
+      }
+      return inverse.isToOneRelationship && !isKept
+    case (let one?, let two?):
+      guard one.isToOneRelationship == two.isToOneRelationship else { return false }
+      // Links in a join table belong to both sides: one that is recognised is enough.
+      return source?.name == one.name || !one.isToOneRelationship
+    }
+  }
+
+  private func inverse(
+    of relationship: Schema.Relationship, in schema: Schema
+  ) -> Schema.Relationship? {
+    guard let name = relationship.inverseName else { return nil }
+    return schema.entity(named: relationship.destination)?.relationships.first { $0.name == name }
+  }
+
+  private func inversePath(_ relationship: Schema.Relationship) -> String? {
+    relationship.inverseName.map { "\(relationship.destination).\($0)" }
+  }
+
+  /// The to-one relationship that takes over the links of a to-many relationship which had no inverse before, or the other
+  /// way round: both are the key of the owner, in the rows of the destination.
+  public func inverseThatCame(
+    for mapping: PropertyMapping<Schema.Relationship>
+  ) -> Schema.Relationship? {
+    guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
+      before.destination == mapping.new.destination,
+      let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship
+    else { return nil }
+    return inverse
+  }
+
+  /// The to-one relationship whose links a to-many relationship takes over that has no inverse any more.
+  public func inverseThatWent(
+    for mapping: PropertyMapping<Schema.Relationship>
+  ) -> Schema.Relationship? {
+    guard let before = mapping.old, !before.isToOneRelationship, !mapping.new.isToOneRelationship,
+      mapping.new.inverseName == nil, before.destination == mapping.new.destination,
+      let inverse = inverse(of: before, in: old), inverse.isToOneRelationship
+    else { return nil }
+    return inverse
   }
 }
 

@@ -3,14 +3,15 @@ import Synchronization
 
 /// What one call does with its keeper, seen by those who may want to end it.
 ///
-/// States: starting → working → writing back; canceled from the first two. A canceled conversation
+/// States: starting → working ⇄ writing back; canceled from the first two. A canceled conversation
 /// never writes back, and one that writes back is never canceled: whichever comes first decides,
-/// under one lock.
+/// under one lock. A run that could not write back because others had written the store works
+/// again; if it was to be canceled meanwhile, it is then.
 final class Conversation: Sendable {
   private enum State {
     case starting
     case working(KeeperSession)
-    case writingBack
+    case writingBack(KeeperSession, isCancelWanted: Bool)
     case canceled
   }
 
@@ -36,14 +37,33 @@ final class Conversation: Sendable {
     if isCanceled { throw interrupted() }
   }
 
-  /// From here on nothing cancels the run.
+  /// The run makes a clone, for the first time or once more: it can be canceled.
   ///
-  /// - Returns: `false` where it was canceled before.
+  /// - Returns: `false` where it was, or should have been while it wrote back.
+  func beginCloning() -> Bool {
+    state.withLock { state in
+      switch state {
+      case .canceled: return false
+      case .starting, .working: return true
+      case .writingBack(let session, let isCancelWanted):
+        state = isCancelWanted ? .canceled : .working(session)
+        return !isCancelWanted
+      }
+    }
+  }
+
+  /// From here on nothing cancels the run, until it clones again.
+  ///
+  /// - Returns: `false` where it was canceled before, or has not begun.
   func beginWritingBack() -> Bool {
     state.withLock { state in
-      if case .canceled = state { return false }
-      state = .writingBack
-      return true
+      switch state {
+      case .starting, .canceled: return false
+      case .working(let session):
+        state = .writingBack(session, isCancelWanted: false)
+        return true
+      case .writingBack: return true
+      }
     }
   }
 
@@ -56,7 +76,10 @@ final class Conversation: Sendable {
       case .working(let session):
         state = .canceled
         return session
-      case .writingBack, .canceled:
+      case .writingBack(let session, _):
+        state = .writingBack(session, isCancelWanted: true)
+        return nil
+      case .canceled:
         return nil
       }
     }

@@ -38,7 +38,7 @@ struct Recovery: Sendable {
     let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
       try session.send(.recover(phase))
-      answer = try Self.answer(session)
+      answer = try Self.answer(session, about: phase)
     } catch {
       session.kill()
       throw error
@@ -48,14 +48,16 @@ struct Recovery: Sendable {
   }
 
   private static func answer(
-    _ session: KeeperSession
+    _ session: KeeperSession, about phase: PhaseRecord
   ) throws(InstarError) -> Result<RecoveryReport, InstarError> {
     while true {
       switch try Supervisor.nextEvent(session) {
-      case .recovered(let report): return .success(report)
+      case .recovered(let report) where report.run == phase.run && report.store == phase.store:
+        return .success(report)
       case .failed(let error): return .failure(error)
       case .run: continue
-      case .described, .probed, .planned, .ask, .finished, .done: throw unexpected()
+      case .described, .probed, .planned, .ask, .finished, .recovered, .done:
+        throw unexpected()
       }
     }
   }

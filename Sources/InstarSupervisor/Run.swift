@@ -53,6 +53,9 @@ struct Run: Sendable {
           error.about("cannot migrate '\(request.store)'", store: request.store, state: "unchanged")
         ), nil)
     }
+    if conversation.isCanceled {
+      return noted(report(.failed, interrupted().about(store: request.store)), nil)
+    }
     let session = try keepers.take(as: identity)
     var phase: PhaseRecord?
     do throws(InstarError) {
@@ -86,7 +89,8 @@ struct Run: Sendable {
     var refusal: InstarError?
     while true {
       switch try Supervisor.nextEvent(session) {
-      case .run(let event):
+      // A keeper that a store's owner has taken over speaks of this run only.
+      case .run(let event) where event.run == request.run && event.store == request.store:
         onEvent(event)
       case .ask(let asked):
         do throws(InstarError) {
@@ -96,13 +100,14 @@ struct Run: Sendable {
           refusal = error
         }
         try session.send(refusal == nil ? .proceed : .refrain)
-      case .finished(var report):
+      case .finished(var report)
+      where report.run == request.run && report.store == request.store:
         // The keeper only knows that it was told not to go on.
         if let refusal { report.error = refusal.about(store: request.store, state: "unchanged") }
         return report
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
-      case .described, .probed, .planned, .recovered, .done:
+      case .described, .probed, .planned, .run, .finished, .recovered, .done:
         throw unexpected()
       }
     }
@@ -110,7 +115,12 @@ struct Run: Sendable {
 
   private func enter(_ phase: PhaseRecord) throws(InstarError) {
     guard phase.run == request.run, phase.store == request.store else { throw unexpected() }
-    if phase.phase == .writingBack, !conversation.beginWritingBack() { throw interrupted() }
+    let mayEnter =
+      switch phase.phase {
+      case .cloning: conversation.beginCloning()
+      case .writingBack: conversation.beginWritingBack()
+      }
+    guard mayEnter else { throw interrupted() }
     try stateFolder.record(phase)
   }
 

@@ -15,7 +15,13 @@ public final class Supervisor: Sendable {
   public let stateFolder: StateFolder?
   let keepers: KeeperPool
   let access: KeeperAccess
-  private let conversations = Mutex<[ObjectIdentifier: Conversation]>([:])
+  private let calls = Mutex(Calls())
+
+  private struct Calls {
+    var conversations: [ObjectIdentifier: Conversation] = [:]
+    /// Once set it stays: a call whose task has not come that far yet is met too.
+    var areCanceled = false
+  }
 
   /// - Parameters:
   ///   - stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no
@@ -30,16 +36,20 @@ public final class Supervisor: Sendable {
     keepers = KeeperPool(installation: installation)
   }
 
-  /// Ends every call that goes on. A run that has not begun to write its store back ends as failed,
-  /// with code `interrupted` and the store unchanged; one that has is left to finish. May be called
-  /// from any thread; the calls return soon.
+  /// Ends every call that goes on, and every one that is begun later. A run that has not begun to
+  /// write its store back ends as failed, with code `interrupted` and the store unchanged; one that
+  /// has is left to finish. Recoveries go on. May be called from any thread; the calls return soon.
   public func cancel() {
-    for conversation in conversations.withLock({ Array($0.values) }) { conversation.cancel() }
+    let conversations = calls.withLock { calls in
+      calls.areCanceled = true
+      return Array(calls.conversations.values)
+    }
+    for conversation in conversations { conversation.cancel() }
   }
 
   /// Ends one run in the way `cancel()` does; does nothing where there is none of that name.
   public func cancel(run: String) {
-    let conversation = conversations.withLock { $0.values.first { $0.run == run } }
+    let conversation = calls.withLock { $0.conversations.values.first { $0.run == run } }
     conversation?.cancel()
   }
 
@@ -90,22 +100,33 @@ public final class Supervisor: Sendable {
       report.error = error
       onReport(report)
     }
+    // What goes wrong with the stores of one user does not keep those of others waiting.
+    var failure: InstarError?
     for batch in batches {
-      try await inBatch(
-        batch.stores, as: batch.identity,
-        request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
-        endsInDone: true
-      ) { (store, answer) throws(InstarError) in
-        switch answer {
-        case .event(.probed(let report)): onReport(report)
-        case .died(let error):
-          onReport(
-            ProbeReport(store: store, state: .unknown, reason: "\(error.what): \(error.cause)"))
-        case .event(.failed(let error)): throw error
-        case .event: throw unexpected()
+      do throws(InstarError) {
+        try await inBatch(
+          batch.stores, as: batch.identity,
+          request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
+          endsInDone: true
+        ) { (store, answer) throws(InstarError) in
+          switch answer {
+          // A keeper that a store's owner has taken over speaks of his stores only.
+          case .event(.probed(let report)) where report.store == store: onReport(report)
+          case .died(let error):
+            var report = ProbeReport(
+              store: store, state: .unknown, reason: "\(error.what): \(error.cause)")
+            report.error = error.about(store: store)
+            onReport(report)
+          case .event(.failed(let error)): throw error
+          case .event: throw unexpected()
+          }
         }
+      } catch {
+        if error.code == .interrupted { throw error }
+        failure = failure ?? error
       }
     }
+    if let failure { throw failure }
   }
 
   /// Stores by whom they are worked on as, in the order in which each of these comes first.
@@ -151,7 +172,7 @@ public final class Supervisor: Sendable {
         request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true
       ) { (store, answer) throws(InstarError) in
         switch answer {
-        case .event(.planned(let report)): onReport(report)
+        case .event(.planned(let report)) where report.store == store: onReport(report)
         case .died(let error): refuse(store, error)
         case .event(.failed(let error)): throw error
         case .event: throw unexpected()
@@ -212,8 +233,12 @@ public final class Supervisor: Sendable {
   ) async throws(InstarError) -> Value {
     let conversation = Conversation(run: run)
     let key = ObjectIdentifier(conversation)
-    conversations.withLock { $0[key] = conversation }
-    defer { conversations.withLock { $0[key] = nil } }
+    let isCanceled = calls.withLock { calls in
+      calls.conversations[key] = conversation
+      return calls.areCanceled
+    }
+    defer { calls.withLock { $0.conversations[key] = nil } }
+    if isCanceled { conversation.cancel() }
     let result: Result<Value, InstarError> = await withTaskCancellationHandler {
       do throws(InstarError) {
         return .success(
@@ -234,7 +259,8 @@ public final class Supervisor: Sendable {
   }
 
   /// Asks for something about many subjects, of which each has one answer, in order. A keeper that
-  /// dies over one of them is replaced, and the rest is asked of the next.
+  /// dies over one of them is replaced, and the rest is asked of the next, once that has shown that
+  /// it lives without a subject.
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,
@@ -244,16 +270,21 @@ public final class Supervisor: Sendable {
     guard !subjects.isEmpty else { return }
     try await inConversation { (conversation) throws(InstarError) in
       var rest = subjects[...]
-      /// Keepers that died in a row: after some the cause is not the subject.
-      var deaths = 0
+      var hasDied = false
       while !rest.isEmpty {
+        if conversation.isCanceled { throw interrupted() }
         let session = try self.keepers.take(as: identity)
         do throws(InstarError) {
           try conversation.begin(session)
+          if hasDied { try Self.requireLife(session) }
+        } catch {
+          session.kill()
+          throw conversation.isCanceled ? interrupted() : error
+        }
+        do throws(InstarError) {
           try session.send(request(Array(rest)))
           while let subject = rest.first {
             let event = try Self.nextEvent(session)
-            deaths = 0
             try onAnswer(subject, .event(event))
             rest.removeFirst()
           }
@@ -262,13 +293,19 @@ public final class Supervisor: Sendable {
         } catch {
           session.kill()
           if conversation.isCanceled { throw interrupted() }
-          deaths += 1
-          guard error.code == .keeperDied, deaths < 3, let subject = rest.first else { throw error }
+          hasDied = true
+          guard error.code == .keeperDied, let subject = rest.first else { throw error }
           rest.removeFirst()
           try onAnswer(subject, .died(error.about("the keeper has ended over '\(subject)'")))
         }
       }
     }
+  }
+
+  /// A keeper that cannot even say that there is nothing to probe is not killed by any subject.
+  private static func requireLife(_ session: KeeperSession) throws(InstarError) {
+    try session.send(.probe(stores: [], plugins: [], countsRows: false))
+    guard try nextEvent(session) == .done else { throw unexpected() }
   }
 
   /// Without a deadline there is always an event, or an error.

@@ -2,7 +2,8 @@ public import InstarSchema
 
 /// What a probe found out about one file, without changing it.
 ///
-/// As JSON this is the output of `instarctl probe --json`, one object a store.
+/// As JSON this is the output of `instarctl probe --json`, one object a store. `store`, `format`, `state`, `version` and
+/// `entities` are always there, `format` and `version` as null where they are not known; the others where they apply.
 public struct ProbeReport: Sendable, Codable, Hashable {
   public struct Entity: Sendable, Codable, Hashable {
     public var name: String
@@ -55,5 +56,35 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     self.version = version
     self.entities = entities
     self.differences = differences
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case store, format, state, reason, error, version, entities, plan, plugin, planVersion
+    case nearestVersion, differences, uuid, fingerprint, entityHashes, sizeBytes, pageSizeBytes
+    case journalMode, walBytes
+  }
+
+  /// As the compiler would write it, but for the two values that scripts find as null instead of not at all.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(store, forKey: .store)
+    try container.encode(format, forKey: .format)
+    try container.encode(state, forKey: .state)
+    try container.encodeIfPresent(reason, forKey: .reason)
+    try container.encodeIfPresent(error, forKey: .error)
+    try container.encode(version, forKey: .version)
+    try container.encode(entities, forKey: .entities)
+    try container.encodeIfPresent(plan, forKey: .plan)
+    try container.encodeIfPresent(plugin, forKey: .plugin)
+    try container.encodeIfPresent(planVersion, forKey: .planVersion)
+    try container.encodeIfPresent(nearestVersion, forKey: .nearestVersion)
+    try container.encode(differences, forKey: .differences)
+    try container.encodeIfPresent(uuid, forKey: .uuid)
+    try container.encodeIfPresent(fingerprint, forKey: .fingerprint)
+    try container.encodeIfPresent(entityHashes, forKey: .entityHashes)
+    try container.encodeIfPresent(sizeBytes, forKey: .sizeBytes)
+    try container.encodeIfPresent(pageSizeBytes, forKey: .pageSizeBytes)
+    try container.encodeIfPresent(journalMode, forKey: .journalMode)
+    try container.encodeIfPresent(walBytes, forKey: .walBytes)
   }
 }

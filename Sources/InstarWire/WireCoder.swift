@@ -3,9 +3,6 @@ public import InstarSchema
 
 /// Messages between processes are JSON, one object a line (UTF-8, no newline inside).
 public enum WireCoder {
-  /// The number that both ends of a conversation must agree on; sent first by the one that asks.
-  public static let version = 1
-
   /// The longest line that is read; a longer one ends the conversation.
   public static let lineLimitBytes = 16 << 20
 

@@ -1,29 +1,25 @@
 import ArgumentParser
+import InstarWire
 
 /// A length of time as people type it: `250ms`, `30s`, `5m`, `1h`.
-struct DurationArgument: ExpressibleByArgument {
-  var seconds: Double
-  var defaultValueDescription: String
+struct DurationArgument {
+  let duration: Duration
 
-  init(seconds: Double, written text: String) {
-    self.seconds = seconds
-    defaultValueDescription = text
+  init(_ duration: Duration) {
+    self.duration = duration
   }
 
-  private static let units: [(suffix: String, seconds: Double)] = [
-    ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600),
-  ]
-
-  /// `nil` for anything but a positive number and a unit.
-  init?(argument: String) {
-    for unit in Self.units where argument.hasSuffix(unit.suffix) {
-      let number = argument.dropLast(unit.suffix.count)
-      guard number.allSatisfy({ $0.isASCII && ($0.isNumber || $0 == ".") }),
-        let value = Double(number), value > 0, value.isFinite
-      else { continue }
-      self.init(seconds: value * unit.seconds, written: argument)
-      return
+  /// - Parameter bounds: The same as those of the setting of that name in instard.yml.
+  /// - Throws: `ValidationError`, a wrong usage, for what is no duration or out of bounds.
+  init(_ text: String, in bounds: ClosedRange<Duration>) throws {
+    guard let duration = DurationText.parse(text) else {
+      throw ValidationError("'\(text)' is not a duration such as 250ms, 30s, 5m or 1h")
     }
-    return nil
+    guard bounds.contains(duration) else {
+      throw ValidationError(
+        "'\(text)' is not between \(DurationText.format(bounds.lowerBound)) and "
+          + DurationText.format(bounds.upperBound))
+    }
+    self.init(duration)
   }
 }

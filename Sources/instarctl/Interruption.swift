@@ -4,8 +4,8 @@ import Synchronization
 
 /// Ctrl-C and `kill` while something runs that has to be ended in order.
 ///
-/// From its making on the process is no longer ended by SIGINT and SIGTERM; the first of them calls
-/// the action, once.
+/// From its making on the process is no longer ended by SIGINT and SIGTERM; each of them calls the
+/// action.
 final class Interruption: Sendable {
   private let happened = Mutex(false)
   /// Set once, in `init`, and only kept alive: a source that nobody holds stops.
@@ -19,11 +19,8 @@ final class Interruption: Sendable {
     for source in sources {
       source.setEventHandler { [weak self] in
         guard let self else { return }
-        let isFirst = self.happened.withLock { happened in
-          defer { happened = true }
-          return !happened
-        }
-        if isFirst { action() }
+        self.happened.withLock { $0 = true }
+        action()
       }
       source.resume()
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
@@ -23,14 +24,25 @@ struct PluginOptions: ParsableArguments {
     help: ArgumentHelp(
       "A plugin whose plan may know the store. Can be given several times.",
       valueName: "file.so"),
-    completion: .file(extensions: ["so"]))
+    completion: .file(extensions: ["so"]), transform: FilePath.typed)
   var files: [String] = []
 
   /// Absolute, each looked up.
+  ///
+  /// A plugin that is named is the caller's choice, wherever it lies. Root is told where others
+  /// could have changed it.
   func paths() throws(InstarError) -> [String] {
     var paths: [String] = []
     for file in files {
-      paths.append(try FilePath.ofPlugin(file))
+      let path = try FilePath.ofPlugin(file)
+      if geteuid() == 0 {
+        do throws(InstarError) {
+          try PluginTrust(owners: [0]).require(path)
+        } catch {
+          Console.note("warning: \(error.cause); using the plugin nevertheless")
+        }
+      }
+      paths.append(path)
     }
     return paths
   }
@@ -60,7 +72,7 @@ struct StateOptions: ParsableArguments {
       "The state folder: ledger, and what a later start needs to finish or clear away a run that "
         + "was cut off. (default: /var/lib/instar for root, else below ~/.local/state)",
       valueName: "folder"),
-    completion: .directory)
+    completion: .directory, transform: FilePath.typed)
   var folder: String?
 
   var path: String { FilePath.absolute(folder ?? Installation.defaultStateFolder) }
@@ -78,7 +90,7 @@ enum FilePath {
 
   static func ofPlugin(_ path: String) throws(InstarError) -> String {
     let plugin = absolute(path)
-    guard FileManager.default.fileExists(atPath: plugin) else {
+    guard exists(plugin) else {
       throw InstarError(
         .missingPlugin, "cannot read plugin '\(path)'", cause: "there is no such file",
         next: "give the path of a plugin that 'instarctl plugin build' made")
@@ -86,8 +98,19 @@ enum FilePath {
     return plugin
   }
 
-  /// Whether there is anything at that path; also true of a symbolic link that leads nowhere.
+  /// Whether there is anything at that path, or may be: also true of a symbolic link that leads
+  /// nowhere, and of what lies in a folder that may not be entered.
   static func exists(_ path: String) -> Bool {
-    (try? FileManager.default.attributesOfItem(atPath: path)) != nil
+    var status = stat()
+    return lstat(path, &status) == 0 || ![ENOENT, ENOTDIR].contains(errno)
+  }
+
+  /// A path as it was typed on the command line.
+  ///
+  /// - Throws: `ValidationError`, a wrong usage, for an empty one, which would stand for the folder
+  ///   the command is run in.
+  static func typed(_ path: String) throws -> String {
+    guard !path.isEmpty else { throw ValidationError("a path cannot be empty") }
+    return path
   }
 }

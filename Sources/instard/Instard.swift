@@ -4,6 +4,7 @@ import Glibc
 import InstarDaemon
 import InstarLinux
 import InstarSchema
+import InstarWire
 import Logging
 import ServiceLifecycle
 import UnixSignals
@@ -32,7 +33,7 @@ struct Instard: AsyncParsableCommand {
 
       Exit status: 0 stopped as told, 1 failed, 2 wrong usage or configuration.
       """,
-    version: DaemonService.version)
+    version: Release.version)
 
   @Option(help: ArgumentHelp("The configuration.", valueName: "file"))
   var config = "/etc/instar/instard.yml"

@@ -23,7 +23,12 @@ struct CommandLineStoreTests {
 
   @Test("a wrong usage exits with 2 and says how it is meant")
   func usage() async throws {
-    for arguments in [["bogus"], ["probe"], ["migrate", "a", "--stage-time-limit", "3 moons"]] {
+    for arguments in [
+      ["bogus"], ["probe"], ["probe", ""], ["migrate", "a", "--plugin", ""],
+      ["migrate", "a", "--stage-time-limit", "3 moons"],
+      ["migrate", "a", "--stage-time-limit", "99999999999999999999999h"],
+      ["migrate", "a", "--stage-time-limit", "721h"], ["migrate", "a", "--busy-timeout", "61m"],
+    ] {
       let answer = try await CommandLineTool.run(arguments)
       #expect(answer.status == 2)
       #expect(answer.messages.contains("Usage: instarctl"))
@@ -64,15 +69,37 @@ struct CommandLineStoreTests {
     #expect(folder.names() == ["a.store", "text.store"])
   }
 
-  @Test("a store that is not there is answered with 5 and an error object, the others are probed")
+  @Test("a store that is not there is answered with 5 and an error in its place, the others are probed")
   func missingStore() async throws {
-    let store = try store()
-    let answer = try await CommandLineTool.run("probe", folder.path("none"), store, "--json")
+    let stores = [try store(), folder.path("none"), try store("b.store")]
+    let answer = try await CommandLineTool.run(["probe", "--json"] + stores)
     #expect(answer.status == 5)
-    let lines = answer.output.split(separator: "\n").map(String.init)
-    #expect(lines.count == 2)
-    #expect(lines.first?.contains("\"code\":\"I106\"") == true)
-    #expect(lines.last?.contains("\"version\":\"1.0.0\"") == true)
+    let reports = try answer.objects(ProbeReport.self)
+    #expect(reports.map(\.store) == stores)
+    #expect(reports.map(\.error?.code) == [nil, .missingStore, nil])
+    // What scripts find in every object.
+    for line in answer.output.split(separator: "\n") {
+      let object = try #require(
+        try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+      #expect(Set(object.keys).isSuperset(of: ["store", "format", "state", "version", "entities"]))
+    }
+    #expect(answer.output.contains("\"entities\":[],"))
+    #expect(answer.output.contains("\"format\":null"))
+    #expect(answer.output.contains("\"version\":null"))
+  }
+
+  @Test(
+    "a store in a folder that may not be entered is not called missing",
+    .enabled(if: geteuid() != 0, "root may enter every folder"))
+  func closedFolder() async throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("closed"), withIntermediateDirectories: false)
+    try FileManager.default.moveItem(atPath: try store(), toPath: folder.path("closed/a.store"))
+    #expect(chmod(folder.path("closed"), 0) == 0)
+    defer { chmod(folder.path("closed"), 0o700) }
+    let answer = try await CommandLineTool.run("probe", folder.path("closed/a.store"), "--json")
+    #expect(answer.status == 3)
+    #expect(try answer.objects(ProbeReport.self).first?.error?.code == .unreadableStore)
   }
 
   @Test("plan shows the stages and their statements, and changes nothing")

@@ -10,58 +10,83 @@ import Testing
 struct ConcurrentWriterTests {
   @Test("never loses a write that was committed", arguments: ["wal", "delete"])
   func noWriteIsLost(journalMode: String) async throws {
+    let plugin = try await FixturePlugins.boxes.value
     let folder = try TemporaryFolder()
-    // The worker takes a second and a half, so that there is something to write into.
-    let store = try BoxStore("slow", in: folder, journalMode: journalMode)
-    let writer = Task.detached { try Writer(path: store.path).run(for: .seconds(4)) }
-    try await Task.sleep(for: .milliseconds(200))
-    let answer = try await CommandLineTool.run([
-      "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value,
-      "--state-dir", folder.path("state"), "--json",
-    ])
-    let report = try #require(try answer.objects(RunReport.self).first)
-    #expect([.migrated, .busy].contains(report.result), "\(report)")
-    let committed = try await writer.value
-    #expect(!committed.isEmpty)
+    // The app writes from before the run until after it. Where it is always quicker than the keeper the run ends as
+    // busy, and people try again; some try succeeds.
+    let store = try BoxStore("app and run", in: folder, journalMode: journalMode)
+    let app = try WritingApp(store.path)
+    var results: [RunReport.Result] = []
+    while results.last != .migrated, results.count < 30 {
+      let answer = try await CommandLineTool.run([
+        "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json",
+      ])
+      let report = try #require(try answer.objects(RunReport.self).first)
+      #expect([.migrated, .busy].contains(report.result), "\(report)")
+      results.append(report.result)
+    }
+    let committed = try app.finish()
+    #expect(results.last == .migrated, "\(results)")
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(committed.count >= WritingApp.writesBeforeRun)
     let kept = try store.read {
       try Int.fetchAll($0, sql: "SELECT ZSIZE FROM ZBOX WHERE ZNAME = 'app'")
     }
-    #expect(Set(kept.map(Writer.number)) == Set(committed))
-    _ = try store.version()
+    #expect(kept.count == committed.count)
+    #expect(Set(kept.map(WritingApp.number)) == Set(committed))
   }
 }
 
-/// A second process's worth of writing: its own connection, one row a transaction, told to give up after a short wait.
-private struct Writer {
-  let path: String
+/// Another process that inserts boxes all the time, one a transaction, and is told to give up at once where it is kept
+/// out. Another process, because SQLite's locks are the process's: one of this process would be let through.
+private final class WritingApp {
+  static let writesBeforeRun = 3
 
-  /// Numbers are spaced so that the plan's `+ 1000` can be told from them.
-  static func size(_ number: Int) -> Int { 1_000_000 + number * 10_000 }
-  static func number(_ size: Int) -> Int { (size - 1_000_000) / 10_000 }
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
 
-  /// Returns the numbers of the rows whose commit succeeded.
-  func run(for duration: Duration) throws -> [Int] {
-    var configuration = Configuration()
-    configuration.busyMode = .timeout(0.05)
-    let queue = try DatabaseQueue(path: path, configuration: configuration)
-    let end = ContinuousClock.now + duration
-    var committed: [Int] = []
-    var number = 0
-    while ContinuousClock.now < end {
-      number += 1
-      do {
-        try queue.write { db in
-          try db.execute(
-            sql: "INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT, ZNAME, ZSIZE) VALUES (?, 1, 1, 'app', ?)",
-            arguments: [10_000 + number, Self.size(number)])
-        }
-        committed.append(number)
-      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-        // Refused: the app knows, and would try again.
-      }
-      Thread.sleep(forTimeInterval: 0.005)
-    }
-    try queue.close()
-    return committed
+  /// Starts it, and waits until it has written something.
+  init(_ store: String) throws {
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "python3", "-c",
+      """
+      import sqlite3, sys, threading, time
+      stop = threading.Event()
+      threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+      c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+      number, committed = 0, []
+      while not stop.is_set():
+          number += 1
+          try:
+              c.execute(
+                  "INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT, ZNAME, ZSIZE) VALUES (?, 1, 1, 'app', ?)",
+                  (10_000 + number, 1_000_000 + number * 10_000))
+              committed.append(number)
+              if len(committed) == \(Self.writesBeforeRun): print("writing", flush=True)
+          except sqlite3.OperationalError as error:
+              if "locked" not in str(error): raise
+          time.sleep(0.02)
+      print(*committed, flush=True)
+      """, store,
+    ]
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+    _ = output.fileHandleForReading.availableData
   }
+
+  /// Ends it.
+  ///
+  /// - Returns: The numbers of the boxes whose commit succeeded.
+  func finish() throws -> [Int] {
+    try input.fileHandleForWriting.close()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+  }
+
+  /// The number of a box by its size; sizes are spaced so that the `+ 1000` of the plan does not count.
+  static func number(_ size: Int) -> Int { (size - 1_000_000) / 10_000 }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarWire
 import Testing
 
 @testable import InstarDaemon

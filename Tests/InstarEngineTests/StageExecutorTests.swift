@@ -96,6 +96,70 @@ struct StageExecutorTests {
     }
   }
 
+  @Test("an inverse can be added to a relationship, and taken away again, with every link kept")
+  func inverseComesAndGoes() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Carts1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    let cart = Carts1.Cart(name: "a")
+    cart.items = [Carts1.Item(name: "x"), Carts1.Item(name: "y")]
+    context.insert(cart)
+    try context.save()
+    try container.close()
+    _ = try migrate(CartPlan.self)
+    let migrated = try ModelContainer(
+      for: Schema(versionedSchema: Carts3.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let carts = try ModelContext(migrated).fetch(FetchDescriptor<Carts3.Cart>())
+    #expect(carts.count == 1)
+    let links = try DatabaseQueue(path: path).read {
+      try Int.fetchOne($0, sql: "SELECT COUNT(Z1ITEMS) FROM ZITEM")
+    }
+    #expect(links == 2)
+  }
+
+  @Test("a required value whose type changed gets its default, for didMigrate to replace")
+  func typeChangeWithDefault() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Sizes1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    context.insert(Sizes1.Item(size: "12"))
+    try context.save()
+    try container.close()
+    _ = try migrate(ResizePlan.self)
+    let sizes = try DatabaseQueue(path: path).read {
+      try Int.fetchAll($0, sql: "SELECT ZSIZE FROM ZITEM")
+    }
+    #expect(sizes == [8])
+  }
+
+  enum SizesWithDefault: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self] }
+    @Model
+    final class Item {
+      var size: Int = 7
+      init(size: Int) { self.size = size }
+    }
+  }
+
+  enum ResizePlan: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [Sizes1.self, SizesWithDefault.self]
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: Sizes1.self, toVersion: SizesWithDefault.self, willMigrate: nil,
+          didMigrate: { context in
+            for item in try context.fetch(FetchDescriptor<SizesWithDefault.Item>()) {
+              item.size += 1
+            }
+          })
+      ]
+    }
+  }
+
   @Test("the first error of a closure ends the run, and says in which stage")
   func closureThrows() throws {
     try makeStore()
@@ -189,5 +253,64 @@ struct StageExecutorTests {
     static var stages: [MigrationStage] {
       [.lightweight(fromVersion: ShelfV1.self, toVersion: UniqueAuthors.self)]
     }
+  }
+}
+
+enum Carts1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Cart.self, Item.self] }
+  @Model
+  final class Cart {
+    var name: String
+    var items: [Item] = []
+    init(name: String) { self.name = name }
+  }
+  @Model
+  final class Item {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+}
+
+enum Carts2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Cart.self, Item.self] }
+  @Model
+  final class Cart {
+    var name: String
+    @Relationship(inverse: \Item.cart) var items: [Item] = []
+    init(name: String) { self.name = name }
+  }
+  @Model
+  final class Item {
+    var name: String
+    var cart: Cart?
+    init(name: String) { self.name = name }
+  }
+}
+
+enum Carts3: VersionedSchema {
+  static let versionIdentifier = Schema.Version(3, 0, 0)
+  static var models: [any PersistentModel.Type] { [Cart.self, Item.self] }
+  @Model
+  final class Cart {
+    var name: String
+    var items: [Item] = []
+    init(name: String) { self.name = name }
+  }
+  @Model
+  final class Item {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+}
+
+enum CartPlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Carts1.self, Carts2.self, Carts3.self]
+  static var stages: [MigrationStage] {
+    [
+      .lightweight(fromVersion: Carts1.self, toVersion: Carts2.self),
+      .lightweight(fromVersion: Carts2.self, toVersion: Carts3.self),
+    ]
   }
 }

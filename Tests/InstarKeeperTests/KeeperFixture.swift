@@ -123,6 +123,13 @@ final class KeeperFixture {
     try StoreReader.withReadOnlyStore(path ?? store) { try T.fetchOne($0, sql: sql) }
   }
 
+  /// Changes the store, as an app would.
+  func execute(_ sql: String) throws {
+    let queue = try DatabaseQueue(path: store)
+    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
   func version(of path: String? = nil) throws -> Schema.Version? {
     try StoreProbe.read(path ?? store).identity.version
   }
@@ -232,6 +239,10 @@ final class ScriptedConversation: KeeperConversation {
 
   var reports: [RunReport] {
     events.compactMap { if case .finished(let report) = $0 { report } else { nil } }
+  }
+
+  var plans: [PlanReport] {
+    events.compactMap { if case .planned(let report) = $0 { report } else { nil } }
   }
 
   var steps: [RunEvent.Step] {

@@ -94,6 +94,70 @@ struct MigrationRunTests {
     try refused(external, .unsupported)
   }
 
+  /// SQL that makes of a store one that is refused, and what the reason names.
+  static let strangeStores: [(String, InstarError.Code, String)] = [
+    (
+      "CREATE TRIGGER Z_DA_ZNOTE_Note_total AFTER INSERT ON ZNOTE BEGIN SELECT 1; END",
+      .unsupported, "Z_DA_ZNOTE_Note_total"
+    ),
+    ("CREATE TABLE ANSCKRECORDMETADATA (Z_PK INTEGER PRIMARY KEY)", .unsupported, "CloudKit"),
+    ("UPDATE Z_PRIMARYKEY SET Z_ENT = 7 WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
+    ("DELETE FROM Z_PRIMARYKEY WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
+    ("UPDATE Z_PRIMARYKEY SET Z_SUPER = 1 WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
+    ("UPDATE Z_PRIMARYKEY SET Z_NAME = CASE Z_ENT WHEN 1 THEN 'Note' ELSE 'Folder' END",
+      .unknownVersion, "Folder"),
+    ("INSERT INTO Z_PRIMARYKEY VALUES (3, 'Tag', 0, 0)", .unknownVersion, "Tag"),
+  ]
+
+  @Test(
+    "a store with a part that no schema speaks of, or with other numbers, is refused and shown so by its plan",
+    arguments: strangeStores)
+  func strangeStore(sql: String, code: InstarError.Code, name: String) throws {
+    let fixture = try KeeperFixture()
+    try fixture.execute(sql)
+    let before = fixture.state()
+    let (report, conversation) = try fixture.migrate()
+    #expect(report.result == .refused)
+    #expect(report.error?.code == code)
+    #expect(report.error?.cause.contains(name) == true, "\(String(describing: report.error))")
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+    #expect(conversation.asked.isEmpty)
+    let planning = ScriptedConversation([
+      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+    ])
+    try Keeper(conversation: planning, host: SQLHost()).serve()
+    let finding = planning.plans.first?.findings.first
+    #expect(finding?.severity == .error)
+    #expect(finding?.code == code)
+  }
+
+  @Test("a store whose own trigger and view stay what they are is migrated with them")
+  func ownTrigger() throws {
+    let fixture = try KeeperFixture()
+    try fixture.execute(
+      """
+      CREATE TABLE ATRANSACTIONS (x);
+      CREATE TRIGGER noted AFTER INSERT ON ZNOTE BEGIN INSERT INTO ATRANSACTIONS VALUES (1); END;
+      CREATE VIEW titles AS SELECT ZTITLE FROM ZNOTE;
+      """)
+    let (report, _) = try fixture.migrate()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(
+      try fixture.query(
+        Int.self, "SELECT count(*) FROM sqlite_master WHERE name IN ('noted', 'titles')") == 2)
+    let other = try KeeperFixture()
+    try other.execute("CREATE TRIGGER noted AFTER INSERT ON ZNOTE BEGIN SELECT 1; END")
+    let (changed, _) = try other.migrate(
+      SQLHost(
+        sql: KeeperFixture.addPinned + """
+          ; DROP TRIGGER noted;
+          CREATE TRIGGER noted AFTER INSERT ON ZNOTE BEGIN SELECT 2; END
+          """))
+    #expect(changed.error?.code == .verificationFailed)
+    #expect(changed.error?.cause.contains("'noted'") == true)
+  }
+
   @Test("an unversioned store is adopted on request")
   func adoption() throws {
     let fixture = try KeeperFixture(version: Schema.Version(0, 5, 0))
@@ -116,6 +180,20 @@ struct MigrationRunTests {
     ),
     (KeeperFixture.addPinned + "; UPDATE ZNOTE SET Z_ENT = 1", .verificationFailed),
     (KeeperFixture.addPinned + "; DELETE FROM Z_PRIMARYKEY", .verificationFailed),
+    (
+      KeeperFixture.addPinned
+        + "; CREATE TRIGGER t AFTER INSERT ON ZNOTE BEGIN DELETE FROM ZFOLDER; END",
+      .verificationFailed
+    ),
+    (KeeperFixture.addPinned + "; CREATE VIEW v AS SELECT 1", .verificationFailed),
+    (
+      // A list that calls a trigger an index.
+      KeeperFixture.addPinned + """
+        ; CREATE TRIGGER t AFTER INSERT ON ZNOTE BEGIN DELETE FROM ZFOLDER; END;
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET type = 'index' WHERE name = 't'
+        """, .verificationFailed
+    ),
     (
       "PRAGMA journal_mode = DELETE; PRAGMA page_size = 8192; VACUUM; " + KeeperFixture.addPinned,
       .verificationFailed
@@ -160,6 +238,65 @@ struct MigrationRunTests {
       #expect(fixture.state().bytes == before.bytes)
       #expect(fixture.state().instar == nil)
     }
+  }
+
+  @Test("a folder that a worker made deep, dark and full of strange names is removed with its run")
+  func deepFolder() throws {
+    let fixture = try KeeperFixture()
+    let (report, _) = try fixture.migrate(
+      SQLHost(tamper: { work in
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+          "python3", "-c",
+          """
+          import os, sys
+          os.chdir(sys.argv[1])
+          os.symlink("/", "link")
+          open(b"\\xff\\xfe", "w").close()
+          os.mkdir("moved-1"); os.mkdir("moved-1/x"); open("moved-2", "w").close()
+          os.mkdir("dark"); os.mkdir("dark/within"); os.chmod("dark", 0)
+          for i in range(3000):
+              os.mkdir("d"); open("f", "w").close(); os.mkdir("e"); os.mkdir("e/e"); os.chdir("d")
+          """, work.cloneFolder,
+        ]
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+      }))
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(fixture.state().instar?.count == 1)
+  }
+
+  @Test(
+    "a write-back that fails leaves the store as it was, and no backup of what is there still",
+    arguments: ["delete", "wal"])
+  func failedWriteBack(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode, rows: 3000)
+    let clone = fixture.folder + "/.instar/run-\(fixture.request().run)/clone/Notes.store"
+    let (report, _) = try fixture.migrate(onAsk: { record in
+      if record.phase == .writingBack {
+        #expect(truncate(clone, 40960) == 0)
+      }
+      return true
+    })
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .writeBackFailed)
+    #expect(report.backup == nil)
+    #expect(fixture.state().instar == nil)
+    #expect(try fixture.version() == Schema.Version(1, 0, 0))
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 3000)
+    #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
+    let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
+    #expect(again.result == .migrated)
+  }
+
+  @Test("durations out of all bounds are cut, not trapped over", arguments: [1e300, -1e300])
+  func durations(seconds: Double) throws {
+    let fixture = try KeeperFixture()
+    var request = fixture.request(busyTimeout: seconds)
+    request.stageTimeLimitSeconds = seconds
+    #expect(try fixture.migrate(request: request).report.result == .migrated)
   }
 
   @Test("code may delete rows, which is told")

@@ -121,6 +121,60 @@ struct RecoveryTests {
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }
 
+  @Test("a store that is in use is not called damaged: nothing is decided, and its backup stays")
+  func busyStore() throws {
+    let fixture = try KeeperFixture()
+    try leaveRun(fixture, backup: true)
+    let holder = Process()
+    let input = Pipe()
+    let output = Pipe()
+    holder.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    holder.arguments = [
+      "python3", "-c",
+      """
+      import sqlite3, sys
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("BEGIN EXCLUSIVE")
+      print("holding", flush=True)
+      sys.stdin.read()
+      """, fixture.store,
+    ]
+    holder.standardInput = input
+    holder.standardOutput = output
+    try holder.run()
+    _ = output.fileHandleForReading.availableData
+    let event = try recover(record(fixture, .writingBack))
+    try input.fileHandleForWriting.close()
+    holder.waitUntilExit()
+    guard case .failed(let error) = event else {
+      Issue.record("\(String(describing: event))")
+      return
+    }
+    #expect(error.code == .busyStore)
+    #expect(error.state == nil)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .clearedAway)
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("a store that was changed after it had been written keeps its backup")
+  func changedSince() throws {
+    let fixture = try KeeperFixture()
+    let (run, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    try fixture.execute("CREATE INDEX extra ON ZNOTE (ZTITLE)")
+    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.version == Schema.Version(2, 0, 0))
+    #expect(report.backup == run.backup)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+  }
+
   @Test("a store that is gone is reported, and its backup stays")
   func missingStore() throws {
     let fixture = try KeeperFixture()

@@ -48,13 +48,16 @@ struct WorkerProcessTests {
     }
   }
 
-  private func run(_ script: String, limit: Double = 30) throws -> (RunReport, ScriptedConversation)
+  private func run(
+    _ script: String, limit: Double = 30, sqlDebugLevel: Int = 0
+  ) throws -> (RunReport, ScriptedConversation)
   {
     let fixture = try KeeperFixture()
     let before = fixture.state()
     let host = Mixed(worker: try worker(script, in: fixture))
     var request = fixture.request()
     request.stageTimeLimitSeconds = limit
+    request.sqlDebugLevel = sqlDebugLevel
     let conversation = ScriptedConversation([.migrate(request)])
     try Keeper(conversation: conversation, host: host).serve()
     let report = try #require(conversation.reports.first)
@@ -105,6 +108,7 @@ struct WorkerProcessTests {
     ("started(); time.sleep(60)", .timeLimit),
     ("started()\nwhile True: send({'sql': {'_0': 'SELECT 1'}})", .timeLimit),
     ("started()\nwhile True: os.write(1, b'x' * 65536)", .outputLimit),
+    ("started()\nwhile True: send({'sql': {'_0': 'x' * 1000000}})", .outputLimit),
     (
       "send({'failed': {'_0': {'code': 'I301', 'what': 'stage', 'cause': 'it threw'}}})",
       .stageFailed
@@ -117,6 +121,15 @@ struct WorkerProcessTests {
     #expect(report.result == .failed)
     #expect(report.error?.code == code, "\(String(describing: report.error))")
     if code == .workerDied { #expect(report.error?.cause.contains("SIGILL") == true) }
+  }
+
+  @Test("statements are passed on only where they were asked for", arguments: [0, 1])
+  func statements(level: Int) throws {
+    let (report, conversation) = try run(
+      "started(); send({'sql': {'_0': 'SELECT 1'}}); change(); finished(); send({'migrated': {}})",
+      sqlDebugLevel: level)
+    #expect(report.result == .migrated)
+    #expect(conversation.steps.filter { $0 == .sql }.count == level)
   }
 
   @Test("a worker that cannot be started is reported")

@@ -242,6 +242,58 @@ struct SupervisorTests {
     #expect(try await running == report)
   }
 
+  /// A keeper that clones a second time because others wrote the store.
+  private func startingOver() throws -> Supervisor {
+    try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
+        \(try say(.ask(phase(.writingBack)))); listen; log writing
+        until [ -e '\(folder.file("again"))' ]; do sleep 0.01; done
+        \(try say(.ask(phase(.cloning)))); listen; log "$request"
+        if [ "$request" = '{"refrain":{}}' ]; then
+          \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000))))
+        fi ;;
+      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      """)
+  }
+
+  @Test("a run that starts over after it could not write back can be canceled again")
+  func cancelSecondAttempt() async throws {
+    let supervisor = try startingOver()
+    try folder.write("", to: "again")
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: #"{"proceed":{}}"#)
+    supervisor.cancel(run: run)
+    #expect(try await running.error?.code == .interrupted)
+    #expect(try state.openPhases().records == [])
+  }
+
+  @Test("a run that was to be canceled while it wrote back does not start over")
+  func canceledWhileWriting() async throws {
+    let supervisor = try startingOver()
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: "writing")
+    supervisor.cancel(run: run)
+    try folder.write("", to: "again")
+    let report = try await running
+    #expect(report.error?.code == .interrupted)
+    #expect(report.error?.state == "unchanged")
+    #expect(try log().contains(#"{"refrain":{}}"#))
+  }
+
+  @Test("what is begun after everything was canceled ends at once, without a keeper")
+  func canceledBefore() async throws {
+    let supervisor = try supervisor("*) log working ;;")
+    supervisor.cancel()
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .interrupted)
+    #expect(report.error?.state == "unchanged")
+    let described = await Task { try await supervisor.describe(plugins: ["a.so"]) }.result
+    #expect(throws: InstarError.self) { try described.get() }
+    #expect(throws: (any Error).self) { try log() }
+  }
+
   @Test("the runs of a supervisor that lives are left alone by the recovery of another")
   func living() async throws {
     let supervisor = try supervisor(
@@ -289,6 +341,7 @@ struct SupervisorTests {
     }
     let supervisor = try supervisor(
       """
+      *'"stores":[]'*) \(try say(.done)) ;;
       *'"a","b","c"'*) \(try probed("a")); exit 9 ;;
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """)
@@ -302,6 +355,40 @@ struct SupervisorTests {
     #expect(seen[1].reason?.contains("exited with status 9") == true)
   }
 
+  @Test("a keeper that speaks of what it was not asked about is not believed")
+  func otherSubject() async throws {
+    var other = RunReport(run: run, store: "/home/other/b.store", result: .migrated, startedAt: 1)
+    other.backup = "/home/other/backup"
+    let supervisor = try supervisor(
+      """
+      *'"probe"'*) \(try say(.probed(ProbeReport(store: "b", state: .current)))) ;;
+      *'"migrate"'*) \(try say(.finished(other))) ;;
+      """)
+    let reports = Mutex<[ProbeReport]>([])
+    let result = await Task {
+      try await supervisor.probe(stores: ["a", "b"], plugins: [], countsRows: false) { report in
+        reports.withLock { $0.append(report) }
+      }
+    }.result
+    #expect((result.failure as? InstarError)?.code == .protocolViolation)
+    #expect(reports.withLock { $0.isEmpty })
+
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.store == store && report.result == .failed)
+    #expect(report.error?.code == .protocolViolation && report.backup == nil)
+  }
+
+  @Test("each of many stores that kill their keeper has a report of its own")
+  func deadlyStores() async throws {
+    let supervisor = try supervisor("*'\"stores\":[]'*) \(try say(.done)) ;; *) exit 9 ;;")
+    let reports = Mutex<[ProbeReport]>([])
+    let stores = (1...5).map { "store \($0)" }
+    try await supervisor.probe(stores: stores, plugins: [], countsRows: false) { report in
+      reports.withLock { $0.append(report) }
+    }
+    #expect(reports.withLock { $0.map(\.store) } == stores)
+  }
+
   @Test("a keeper that never works is an error, not a report for each of many stores")
   func broken() async throws {
     let supervisor = try supervisor("*) exit 9 ;;")
@@ -311,7 +398,7 @@ struct SupervisorTests {
       ) { _ in }
     }.result
     #expect(throws: InstarError.self) { try result.get() }
-    #expect(try log().count == 3)
+    #expect(try log().count == 2)
   }
 
   @Test("plugins are described in order, with an error for the one that fails")

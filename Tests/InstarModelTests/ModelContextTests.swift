@@ -178,6 +178,80 @@ struct ModelContextTests {
     #expect(try other.fetch(FetchDescriptor<Note>()).map(\.title) == ["new"])
   }
 
+  @Test("a model that moved to another owner is not deleted with its old one")
+  func moveBeforeCascade() throws {
+    let container = try Library.container()
+    let first = ModelContext(container)
+    let target = Folder(uid: "target")
+    first.insert(target)
+    for number in 0..<5 {
+      let note = Note(uid: "\(number)")
+      note.folder = Folder(uid: "f\(number)")
+      first.insert(note)
+    }
+    try first.save()
+    let context = ModelContext(container)
+    let kept = try #require(
+      try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.uid == "target" })).first)
+    for note in try context.fetch(FetchDescriptor<Note>()) {
+      let old = note.folder
+      note.folder = kept
+      if let old { context.delete(old) }
+    }
+    try context.save()
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<Note>()) == 5)
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<Folder>()) == 1)
+  }
+
+  @Test("a link moved between two owners that have no inverse is kept, in either order")
+  func moveWithoutInverse() throws {
+    let container = try ModelContainer(
+      for: Schema([Cart.self, Item.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let carts = [Cart(name: "a"), Cart(name: "b")]
+    let items = [Item(name: "x"), Item(name: "y")]
+    carts[0].items = [items[0]]
+    carts[1].items = [items[1]]
+    for cart in carts { context.insert(cart) }
+    try context.save()
+    carts[1].items.append(items[0])
+    carts[0].items = []
+    carts[0].items.append(items[1])
+    carts[1].items.removeAll { $0 === items[1] }
+    try context.save()
+    let other = ModelContext(container)
+    let fetched = try other.fetch(FetchDescriptor<Cart>(sortBy: [SortDescriptor(\.name)]))
+    #expect(fetched.map { $0.items.map(\.name) } == [["y"], ["x"]])
+  }
+
+  @Test("a unique value that a changed model gives up can be taken by a new one")
+  func uniqueValueGivenUp() throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let old = Note(uid: "a", title: "old")
+    context.insert(old)
+    try context.save()
+    old.uid = "renamed"
+    context.insert(Note(uid: "a", title: "new"))
+    try context.save()
+    let fetched = try ModelContext(container).fetch(
+      FetchDescriptor<Note>(sortBy: [SortDescriptor(\.uid)]))
+    #expect(fetched.map(\.title) == ["new", "old"])
+    #expect(old.uid == "renamed")
+  }
+
+  @Test("inserting a model of another context is an error, not a silent loss")
+  func insertForeign() throws {
+    let container = try Library.container()
+    let first = ModelContext(container)
+    let note = Note(uid: "a")
+    first.insert(note)
+    let second = ModelContext(container)
+    second.insert(note)
+    #expect(throws: InstarError.self) { try second.save() }
+  }
+
   @Test("of two new models with one unique value the later one is what is saved")
   func upsertWithinOneSave() throws {
     let context = ModelContext(try Library.container())
@@ -298,4 +372,17 @@ struct ModelContextTests {
 final class Lonely {
   var id: Int
   init(id: Int) { self.id = id }
+}
+
+@Model
+final class Cart {
+  var name: String
+  var items: [Item] = []
+  init(name: String) { self.name = name }
+}
+
+@Model
+final class Item {
+  var name: String
+  init(name: String) { self.name = name }
 }

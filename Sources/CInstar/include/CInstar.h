@@ -99,8 +99,9 @@ int instar_rename_no_replace(
 int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
 
 /* Device and inode of what an absolute path leads to, on a way on which the kernel follows no
- * symbolic link (openat2(2), RESOLVE_NO_SYMLINKS). The file is not opened: no lock on it is
- * dropped. 0; -1 and errno, ELOOP where there is a link. */
+ * symbolic link (openat2(2) with RESOLVE_NO_SYMLINKS, or O_NOFOLLOW at each step). Of a link at the
+ * end: its own. The file is not opened: no lock on it is dropped. 0; -1 and errno, ELOOP or ENOTDIR
+ * where there is a link on the way. */
 int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode);
 
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */

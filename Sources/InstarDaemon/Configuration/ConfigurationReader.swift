@@ -1,5 +1,6 @@
 import Foundation
 public import InstarSchema
+import InstarWire
 import Yams
 
 extension Configuration {

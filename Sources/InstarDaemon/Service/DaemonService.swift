@@ -31,9 +31,6 @@ public import ServiceLifecycle
 /// - No store and no plugin is opened here: only names and `lstat` are used. Keepers do the rest.
 /// - An error of one store, plugin or folder is reported, and never ends the loop.
 public actor DaemonService: Service {
-  /// The version of the daemon.
-  public static let version = "0.1.0"
-
   private enum State {
     case recovering
     case scanning
@@ -145,7 +142,7 @@ public actor DaemonService: Service {
       installation: installation, stateFolder: stateFolder, rights: .storeOwner)
     var watcher = try Watcher(mailbox: mailbox)
     defer { watcher.close() }
-    log.post(.daemonStarted(version: Self.version, configuration))
+    log.post(.daemonStarted(version: Release.version, configuration))
 
     let mailbox = mailbox
     let log = log

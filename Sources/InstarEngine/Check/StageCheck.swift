@@ -40,7 +40,10 @@ package enum StageCheck {
           }
           return nil
         }
-        guard columns.count == group.count else { continue }
+        guard columns.count == group.count else {
+          try checkNewUnique(group, mapping, layout.table, stage, session)
+          continue
+        }
         let isNew = !stage.from.layout.indexes.contains {
           $0.isUnique && $0.table == layout.table && $0.columns == columns
         }
@@ -59,5 +62,23 @@ package enum StageCheck {
           next: "remove the duplicates in willMigrate")
       }
     }
+  }
+
+  /// A unique attribute that is new and gets a default would have the same value in every row.
+  private static func checkNewUnique(
+    _ group: [String], _ mapping: SchemaDifference.EntityMapping, _ table: String,
+    _ stage: PlanDefinition.Stage, _ session: SQLSession
+  ) throws(InstarError) {
+    guard case .lightweight = stage.stage, group.count == 1,
+      let attribute = mapping.attributes.first(where: { $0.new.name == group[0] }),
+      attribute.old == nil, !attribute.new.isOptional,
+      let rows = try session.integer("SELECT COUNT(*) FROM \(table)"), rows > 1
+    else { return }
+    let path = "\(mapping.new.name).\(group[0])"
+    throw InstarError(
+      .duplicateUniqueValues,
+      "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+      cause: "\(path) is new and unique, and \(rows) rows would get the same default",
+      next: "make it a custom stage that gives each row its own value in didMigrate")
   }
 }

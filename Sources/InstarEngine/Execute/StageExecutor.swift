@@ -77,6 +77,7 @@ private struct StageRun {
     try session.transaction {
       for statement in change.statements { try session.run(statement) }
       try renumberHistory(session)
+      try renameEntities(session)
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: stage.to.layout.structure)
       guard differences.isEmpty else {
@@ -96,12 +97,33 @@ private struct StageRun {
       else { return nil }
       return (before.number, entity.number)
     }
-    guard !moved.isEmpty,
+    let removed = stage.from.layout.entities.filter {
+      stage.to.layout.entity(named: $0.name) == nil
+    }
+    guard !moved.isEmpty || !removed.isEmpty,
       try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
     else { return }
-    try session.run(
-      LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
+    if !removed.isEmpty {
+      // Their numbers belong to other entities now, or will.
+      let numbers = removed.map { "\($0.number)" }.joined(separator: ", ")
+      try session.run("DELETE FROM ACHANGE WHERE ZENTITY IN (\(numbers))")
+    }
+    if !moved.isEmpty {
+      try session.run(
+        LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
+    }
+  }
+
+  /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
+  private func renameEntities(_ session: SQLSession) throws {
+    for entity in stage.to.layout.entities {
+      let other = try session.integer(
+        "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'")
+      guard other != nil else { continue }
+      try session.run(
+        "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")
+    }
   }
 
   /// Gives an error of any kind the stage and step it happened in.

@@ -59,6 +59,14 @@ private struct LayoutChangePlanner {
           .toOneEntityNumber(entity: source.name, name: oldName)
         sourceRoles[.ownerKey(entity: mapping.new.name, name: newName)] =
           .ownerKey(entity: source.name, name: oldName)
+        if let inverse = difference.inverseThatCame(for: relationship) {
+          sourceRoles[.toOne(entity: relationship.new.destination, name: inverse.name)] =
+            .ownerKey(entity: source.name, name: oldName)
+        }
+        if let inverse = difference.inverseThatWent(for: relationship) {
+          sourceRoles[.ownerKey(entity: mapping.new.name, name: newName)] =
+            .toOne(entity: before.destination, name: inverse.name)
+        }
       }
     }
   }
@@ -92,17 +100,18 @@ private struct LayoutChangePlanner {
     }
   }
 
+  /// A join table is known by either of its two relationships: one may have been renamed without saying so.
   private func joinPairs() -> [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)] {
     new.joinTables.compactMap { after in
       for before in old.joinTables {
-        if comes(after.entity, after.relationship, from: before.entity, before.relationship) {
-          return (before, after)
-        }
         // With other entity numbers the table may be named after the other side.
-        if comes(
-          after.entity, after.relationship, from: before.otherEntity, before.otherRelationship)
-        {
-          return (before.turned, after)
+        for before in [before, before.turned] {
+          let comesAlong =
+            comes(after.entity, after.relationship, from: before.entity, before.relationship)
+            || comes(
+              after.otherEntity, after.otherRelationship, from: before.otherEntity,
+              before.otherRelationship)
+          if comesAlong { return (before, after) }
         }
       }
       return nil
@@ -204,7 +213,7 @@ private struct LayoutChangePlanner {
     for column in after.columns { fill(column, in: after) }
   }
 
-  /// A required attribute that is new, or was optional, gets its default where rows have no value.
+  /// A required attribute that is new, was optional or had another type gets its default where rows have no value.
   private mutating func fill(
     _ column: CoreDataLayout.Column, in table: CoreDataLayout.Table
   ) {
@@ -212,13 +221,20 @@ private struct LayoutChangePlanner {
       let mapping = difference.entities.first(where: { $0.new.name == entity }),
       let attribute = mapping.attributes.first(where: { $0.new.name == name }),
       !attribute.new.isOptional, let value = attribute.new.defaultValue,
-      attribute.old?.isOptional ?? true, let numbers = new.entity(named: entity)?.numbers
+      let numbers = new.entity(named: entity)?.numbers
     else { return }
+    if let before = attribute.old, !before.isOptional, before.type.isStoredLike(attribute.new.type) {
+      return
+    }
     var condition = "\(column.name) IS NULL"
     if let layout = new.entity(named: entity), layout.superNumber != 0 || numbers.count > 1 {
       // The rows still carry the old numbers here.
       let oldNumbers = old.entity(named: entity)?.numbers ?? []
       condition += " AND Z_ENT IN (\(oldNumbers.map(String.init).joined(separator: ", ")))"
+    }
+    if attribute.old == nil, mapping.new.uniquenessConstraints.contains([name]) {
+      // One default for many rows would not be unique: they wait for the plan's code.
+      condition += " AND (SELECT COUNT(*) FROM \(table.name)) = 1"
     }
     statements.append(
       "UPDATE \(table.name) SET \(column.name) = \(value.literal) WHERE \(condition)")

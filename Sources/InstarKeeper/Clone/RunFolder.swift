@@ -24,15 +24,30 @@ final class RunFolder {
     try Self.makeInstarFolder(place)
     Self.sweep(place)
     let path = place.runFolder(run)
-    guard mkdir(path, 0o700) == 0 else { throw Self.failure("cannot make '\(path)'", errno) }
+    guard mkdir(path, 0o700) == 0 else {
+      let code = errno
+      rmdir(place.instarFolder)
+      throw Self.failure("cannot make '\(path)'", code)
+    }
+    // A folder without a clone is swept away by nobody: it goes with the error.
+    do {
+      lock = try Self.fill(path, with: place.name)
+    } catch {
+      FolderRemoval.remove(path)
+      rmdir(place.instarFolder)
+      throw error
+    }
+  }
+
+  private static func fill(_ path: String, with name: String) throws -> FolderLock {
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(.busyStore, "cannot start a run", cause: "another keeper has '\(path)'")
     }
-    self.lock = lock
     guard mkdir(path + "/clone", 0o700) == 0 else {
-      throw Self.failure("cannot make '\(path)/clone'", errno)
+      throw failure("cannot make '\(path)/clone'", errno)
     }
-    try Self.makeFile(path + "/clone/" + place.name)
+    try makeFile(path + "/clone/" + name)
+    return lock
   }
 
   /// Removes the folder, and `.instar/` where nothing else is in it.
@@ -82,32 +97,5 @@ final class RunFolder {
     InstarError(
       code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore, what,
       cause: String(cString: strerror(code)))
-  }
-}
-
-/// Removes a folder that a worker could write: no link is followed, and a subfolder that was made
-/// unreadable is not an obstacle.
-enum FolderRemoval {
-  static func remove(_ path: String) {
-    removeContents(of: path, depth: 0)
-    rmdir(path)
-  }
-
-  /// A worker could nest folders more deeply than the stack is high.
-  private static let depthLimit = 200
-
-  private static func removeContents(of path: String, depth: Int) {
-    var status = stat()
-    guard depth < depthLimit, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-      return
-    }
-    if status.st_mode & 0o700 != 0o700 { chmod(path, 0o700) }
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
-      let child = path + "/" + name
-      if unlink(child) != 0 {
-        removeContents(of: child, depth: depth + 1)
-        rmdir(child)
-      }
-    }
   }
 }

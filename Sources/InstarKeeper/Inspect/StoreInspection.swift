@@ -61,6 +61,22 @@ struct StoreInspection {
           message: "the store keeps large values in '\(place.supportFolder)'",
           fix: "stores with external binary values cannot be migrated by this version of Instar"))
     }
+    if let object = probe.frameworkObjects.first {
+      let purpose =
+        object.hasPrefix("Z_DA_")
+        ? "derived attributes, which only Apple's frameworks compute (trigger \(object))"
+        : "a mirror in CloudKit, which would be told nothing of a migration (table \(object))"
+      findings.append(
+        Finding(
+          severity: .error, code: .unsupported, message: "the store has \(purpose)",
+          fix: "let the app itself migrate this store"))
+    }
+    if let difference = entityListDifference() {
+      findings.append(
+        Finding(
+          severity: .error, code: .unknownVersion, message: difference,
+          fix: "use a plugin whose plan knows this version of the store"))
+    }
     if let problem = probe.metadataProblem {
       findings.append(
         Finding(
@@ -68,6 +84,43 @@ struct StoreInspection {
           fix: "the store gets new metadata; what an app kept in it cannot be carried over"))
     }
     return findings
+  }
+
+  /// What is first met where `Z_PRIMARYKEY` numbers the entities otherwise than the version that
+  /// the store is at; `nil` where all are the same.
+  ///
+  /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`): a name
+  /// counts only where another number should have it.
+  private func entityListDifference() -> String? {
+    let layout: CoreDataLayout
+    do {
+      layout = try CoreDataLayout(schema: path.first)
+    } catch {
+      // Said by whoever needs the layout.
+      return nil
+    }
+    let list = "version \(path.from), but the store's list of entities (Z_PRIMARYKEY)"
+    let listed = Dictionary(
+      probe.entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    for entity in layout.entities {
+      guard let row = listed[entity.number] else {
+        return "\(entity.name) is entity \(entity.number) in \(list) has no such number"
+      }
+      guard row.superNumber == entity.superNumber else {
+        return "\(entity.name) is an entity below \(entity.superNumber) in \(list) has it below "
+          + "\(row.superNumber)"
+      }
+      if row.name != entity.name, let named = layout.entity(named: row.name),
+        listed[named.number]?.name != row.name
+      {
+        return "\(entity.name) is entity \(entity.number) in \(list) has \(row.name) there"
+      }
+    }
+    let numbers = Set(layout.entities.map(\.number))
+    if let row = probe.entityList.first(where: { !numbers.contains($0.number) }) {
+      return "there is no entity \(row.number) in \(list) has \(row.name) there"
+    }
+    return nil
   }
 }
 

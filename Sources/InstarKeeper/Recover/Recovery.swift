@@ -44,6 +44,7 @@ struct Recovery {
       // The store was not written; a backup that is in its place already is one too many.
       unlink(backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
+      // For people only: nothing depends on it, and the store may be in use.
       report.version = try? StoreProbe.read(place.store).identity.version
       return report
     case .writingBack:
@@ -53,40 +54,58 @@ struct Recovery {
 
   /// The store is at the old version or at the new one. Opening it for writing lets SQLite undo a
   /// transaction that was cut off.
+  ///
+  /// The backup goes only where the store was read and is at the old version.
+  ///
+  /// - Throws: `corruptStore` or `notAStore` where the store is damaged: the backup is kept. Any
+  ///   other error says that it could not be looked at, and nothing was decided.
   private func settle(
     _ place: StorePlace, backup: String, _ what: String
   ) throws -> RecoveryReport {
+    do {
+      return try lookAndSettle(place, backup: backup)
+    } catch {
+      var known = InstarError(error, what: what, store: record.store)
+      if known.code == .corruptStore || known.code == .notAStore {
+        known.state = "damaged; backup kept at \(backup)"
+        known.next = "put the backup in the store's place"
+      }
+      throw known
+    }
+  }
+
+  private func lookAndSettle(_ place: StorePlace, backup: String) throws -> RecoveryReport {
     _ = try opening.look(at: place.store)
     let queue = try GuardedConnection.open(
       place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
     defer { try? queue.close() }
     return try queue.inDatabase { db in
-      let version = try? CoreDataMetadata.read(db).version
-      if let version, version == record.to, try isStamped(db) {
+      let metadata = try CoreDataMetadata.readIfSound(db)
+      let version = metadata?.version
+      if version == record.to, try isStamped(db, metadata) {
         var report = RecoveryReport(run: record.run, store: record.store, outcome: .finished)
         report.version = version
         report.backup = access(backup, F_OK) == 0 ? backup : nil
         return report
       }
-      do {
-        try CloneVerification.quickCheck(db, of: "the store")
-      } catch {
-        var known = InstarError(error, what: what, store: record.store)
-        known.state = "damaged; backup kept at \(backup)"
-        known.next = "put the backup in the store's place"
-        throw known
-      }
-      unlink(backup)
+      try CloneVerification.quickCheck(db, of: "the store")
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
-      report.version = version ?? nil
+      report.version = version
+      if version == record.to {
+        // It was changed since it was written, or called itself so before: in doubt the backup
+        // stays.
+        report.backup = access(backup, F_OK) == 0 ? backup : nil
+      } else {
+        unlink(backup)
+      }
       return report
     }
   }
 
   /// Whether the store is built as it was stamped.
-  private func isStamped(_ db: Database) throws -> Bool {
+  private func isStamped(_ db: Database, _ metadata: CoreDataMetadata?) throws -> Bool {
     let structure = try StoreStructure.read(db, format: .coredata)
-    return try CoreDataMetadata.read(db).fingerprint == structure.fingerprint
+    return metadata?.fingerprint == structure.fingerprint
   }
 
   private func clear(_ place: StorePlace, _ what: String) throws {

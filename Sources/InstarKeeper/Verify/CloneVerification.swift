@@ -11,6 +11,7 @@ struct CloneVerification {
   let layout: CoreDataLayout
   /// What the store was before.
   let before: StoreCensus
+  let codeBefore: StoreCode
   let pageSize: Int
   let autoVacuum: Int
 
@@ -55,6 +56,11 @@ struct CloneVerification {
       try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == autoVacuum
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
+    }
+    if let name = try StoreCode(db).addition(to: codeBefore) {
+      throw Self.failed(
+        "the trigger, view or virtual table '\(name)' is new or was changed, and belongs to no version"
+      )
     }
     let structure = try StoreStructure.read(db, format: .coredata)
     let expected = layout.structure

@@ -14,6 +14,8 @@ public struct WorkerProcess: PluginHost {
 
   /// More output than this is a flood, and ends the worker.
   static let outputLimitBytes = 1 << 20
+  /// The same for its messages, of which statements are the most.
+  static let messageLimitBytes = 64 << 20
   /// `describe` and `plan` only load the plugin and read its types.
   static let inspectionTimeLimit: Duration = .seconds(30)
   /// How often a worker that says nothing is looked after.
@@ -84,7 +86,8 @@ public struct WorkerProcess: PluginHost {
         try onEvent(.stageFinished(stage))
         return .goOnWithFreshLimit
       case .sql(let text):
-        try onEvent(.sql(text))
+        // Statements that nobody asked for are a plugin's own idea.
+        if work.sqlDebugLevel > 0 { try onEvent(.sql(text)) }
         return .goOn
       case .migrated:
         return .finished
@@ -144,7 +147,7 @@ extension WorkerProcess {
       // What a plugin printed explains a failure, so it is passed on also then.
       do { try onOutput(Self.excerpt(of: output)) } catch { failure = failure ?? error }
     }
-    if failure == nil, child.outputExceeded { failure = Self.flood(plugin) }
+    if failure == nil, child.outputExceeded { failure = Self.printFlood(plugin) }
     if let failure { throw failure }
   }
 
@@ -155,8 +158,9 @@ extension WorkerProcess {
     let what = "cannot run plugin '\(plugin)'"
     var deadline = ContinuousClock.now + limit
     var isReady = false
+    var messageBytes = 0
     while true {
-      if child.outputExceeded { throw Self.flood(plugin) }
+      if child.outputExceeded { throw Self.printFlood(plugin) }
       let received: LineChannel.Received
       do {
         received = try channel.receive(deadline: .now)
@@ -165,6 +169,8 @@ extension WorkerProcess {
       }
       switch received {
       case .line(let line):
+        messageBytes += line.count
+        guard messageBytes <= Self.messageLimitBytes else { throw Self.messageFlood(plugin) }
         let event: WorkerEvent
         do {
           event = try WireCoder.message(WorkerEvent.self, from: line)
@@ -264,11 +270,18 @@ extension WorkerProcess {
     return error
   }
 
-  private static func flood(_ plugin: String) -> InstarError {
+  private static func printFlood(_ plugin: String) -> InstarError {
     InstarError(
       .outputLimit, "cannot run plugin '\(plugin)'",
-      cause: "it printed more than \(outputLimitBytes / 1024) KiB",
+      cause: "it printed more than \(outputLimitBytes >> 10) KiB",
       next: "let it print less")
+  }
+
+  private static func messageFlood(_ plugin: String) -> InstarError {
+    InstarError(
+      .outputLimit, "cannot run plugin '\(plugin)'",
+      cause: "its worker sent messages of more than \(messageLimitBytes >> 20) MiB",
+      next: "lower the level of SQL debugging")
   }
 
   /// How a worker ended that closed the conversation before it had finished.

@@ -41,7 +41,7 @@ extension ModelContext {
         if let target = store.entity(named: relationship.relationship.destination) {
           try prefetchToMany(storages, slot, relationship.place, target)
         }
-      case .attribute, .none:
+      case .attribute, .composite, .none:
         throw SwiftDataError(
           .unsupportedKeyPath,
           InstarError(

@@ -8,8 +8,8 @@ import InstarStore
 /// `save()`, which writes everything in one transaction.
 ///
 /// Invariants: `registered` holds, unretained, the storage of every living model of this context that has a row; a
-/// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed` and
-/// `deleted`, so that no change is lost with the last reference to its object.
+/// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed`,
+/// `deleted` and `held`, so that no change is lost with the last reference to its object.
 public final class ModelContext {
   public let container: ModelContainer
 
@@ -22,6 +22,8 @@ public final class ModelContext {
   private(set) var inserted = OrderedModels()
   private var changed = OrderedModels()
   private var deleted = OrderedModels()
+  /// Models that are unchanged themselves, but know of a change made from the other side of a relationship.
+  private var held = OrderedModels()
   private var lastTemporaryKey: Int64 = 0
   /// An error met where nothing could be thrown (a getter); thrown by the next fetch or save.
   private var deferredError: (any Error)?
@@ -54,7 +56,7 @@ public final class ModelContext {
         switch storage.slots[slot] {
         case .model, .key: storage.slots[slot] = .null
         case .models, .unloaded: storage.slots[slot] = .models([])
-        case .null, .integer, .real, .text, .blob: break
+        case .null, .integer, .real, .text, .blob, .composite: break
         }
       }
     }
@@ -90,7 +92,16 @@ public final class ModelContext {
         }
         continue
       }
-      guard storage.state == .detached else { continue }
+      guard storage.state == .detached else {
+        note(
+          InstarError(
+            .invalidModel, "cannot insert a \(storage.descriptor.name)",
+            cause: storage.state == .gone
+              ? "it was deleted, or the context it belonged to is gone"
+              : "it belongs to another context",
+            next: "make a new one"))
+        continue
+      }
       storage.context = self
       storage.model = model
       storage.state = .inserted
@@ -153,6 +164,8 @@ public final class ModelContext {
   }
 
   func noteChange(of model: any PersistentModel) { changed.insert(model) }
+
+  func hold(_ model: any PersistentModel) { held.insert(model) }
 
   // MARK: Registered models
 
@@ -320,6 +333,7 @@ public final class ModelContext {
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
     let slots = slots ?? entity.columnSlots
+    let next = Int32(slots.reduce(1) { $0 + entity.columnsBySlot[$1].count })
     return try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
@@ -327,7 +341,7 @@ public final class ModelContext {
       var models: [any PersistentModel] = []
       while try statement.step() {
         let model = try model(at: statement, entity, slots)
-        each(model, statement, Int32(slots.count + 1))
+        each(model, statement, next)
         models.append(model)
       }
       return models
@@ -367,19 +381,53 @@ public final class ModelContext {
               "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(name))",
             next: "make the property optional in this version of the schema")
         }
+        if !value.isNull, !entity.accepts(value, at: slot) {
+          throw Self.unreadable(storage, slot)
+        }
         storage.slots[slot] = value
+      case .composite(let columns, let isOptional):
+        let leaves = columns.indices.map { Self.value(of: statement, at: column + Int32($0)) }
+        storage.slots[slot] = try composite(leaves, isOptional, storage, slot, entity)
       case .toOne:
         storage.slots[slot] =
           statement.storageClass(at: column) == .integer
           ? .key(statement.integer(at: column)) : .null
       case .toMany, .none: break
       }
-      column += 1
+      column += Int32(entity.columnsBySlot[slot].count)
     }
     for slot in entity.slots.indices {
       if case .toMany = entity.slots[slot] { storage.slots[slot] = .unloaded }
     }
     storage.state = .loaded
+  }
+
+  /// A composite from its columns. Where all are NULL there is no value: `nil`, or the property's initial value where it
+  /// has to have one, as in the rows that were there before the property.
+  private func composite(
+    _ leaves: [Slot], _ isOptional: Bool, _ storage: ModelStorage, _ slot: Int,
+    _ entity: ModelEntity
+  ) throws -> Slot {
+    guard leaves.allSatisfy(\.isNull) else {
+      guard entity.accepts(.composite(leaves), at: slot) else {
+        throw Self.unreadable(storage, slot)
+      }
+      return .composite(leaves)
+    }
+    if isOptional { return .null }
+    if entity.accepts(.composite(leaves), at: slot) { return .composite(leaves) }
+    if case .attribute(let kind) = entity.descriptor.properties[slot].kind,
+      let initial = kind.defaultSlot()
+    {
+      return initial
+    }
+    throw Self.unreadable(storage, slot)
+  }
+
+  private static func unreadable(_ storage: ModelStorage, _ slot: Int) -> InstarError {
+    InstarError(
+      .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
+      cause: "'\(storage.descriptor.properties[slot].name)' holds no value of its type")
   }
 
   private static func value(of statement: SQLStatement, at column: Int32) -> Slot {
@@ -441,11 +489,7 @@ public final class ModelContext {
 
   func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
     guard storage.state != .gone else { return }
-    let property = storage.descriptor.properties[slot].name
-    note(
-      InstarError(
-        .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
-        cause: "'\(property)' holds no value of its type"))
+    note(Self.unreadable(storage, slot))
   }
 
   func note(_ error: any Error) {
@@ -532,7 +576,10 @@ public final class ModelContext {
     let save = try ModelSave(
       context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)
     try save.run()
-    for model in inserted.all + changedModelsArray { settle(model) }
+    // The inserted ones first: one of them may have taken the place of a changed one.
+    for model in inserted.all { settle(model) }
+    for model in changedModelsArray { settle(model) }
+    for model in held.all { model._modelStorage.pendingMembers.removeAll() }
     for model in deleted.all {
       forget(model._modelStorage)
       Self.detach(model._modelStorage)
@@ -540,6 +587,7 @@ public final class ModelContext {
     inserted.removeAll()
     changed.removeAll()
     deleted.removeAll()
+    held.removeAll()
   }
 
   /// After a save: the store holds what the model holds.
@@ -560,20 +608,13 @@ public final class ModelContext {
       default: break
       }
     }
-    if let other = registeredStorage(entity, storage.key), other !== storage, other.state == .loaded
-    {
-      // Two models were inserted with one unique value: the row holds what the later one says.
+    if let other = registeredStorage(entity, storage.key), other !== storage {
+      // The model took the place of a row by a unique value: another object of that row reads it anew.
       other.state = .fault
+      other.changedSlots.removeAll()
+      if let model = other.model { changed.remove(model) }
     }
-    if registeredStorage(entity, storage.key) == nil { register(storage, entity) }
-  }
-
-  /// An inserted model took the place of a row that a living model stands for: that one reads the row anew.
-  func refault(_ entity: ModelEntity, key: Int64) {
-    guard let storage = registeredStorage(entity, key), let model = storage.model else { return }
-    storage.state = .fault
-    storage.changedSlots.removeAll()
-    changed.remove(model)
+    register(storage, entity)
   }
 
   private func applyDeleteRules() throws {
@@ -645,5 +686,6 @@ public final class ModelContext {
     inserted.removeAll()
     changed.removeAll()
     deleted.removeAll()
+    held.removeAll()
   }
 }

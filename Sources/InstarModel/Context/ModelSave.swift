@@ -3,7 +3,8 @@ import InstarStore
 
 /// One `save()`: the rows of a context's changes, written in one transaction.
 ///
-/// Order: deletions first, so that a deleted row's unique value is free; then keys for the new rows; then the rows; then
+/// Order: deletions first, so that a deleted row's unique value is free; then keys for the new rows; then the changed rows,
+/// which may give a unique value free, or take one, that a new row has; then the new rows; then
 /// what is stored outside a model's own row (join tables, keys of relationships without inverse); then the high-water
 /// marks of the keys. When the transaction fails, the models get their temporary keys back.
 struct ModelSave {
@@ -47,18 +48,18 @@ struct ModelSave {
           for change in deleted { try delete(change, session) }
           var replaced: [Bool] = []
           try assignKeys(session, replaced: &replaced)
+          for change in changed {
+            try update(
+              change,
+              slots: change.entity.columnSlots.filter { change.storage.changedSlots.contains($0) },
+              session)
+          }
           for (change, isReplacement) in zip(inserted, replaced) {
             if isReplacement {
               try update(change, slots: change.entity.columnSlots, session)
             } else {
               try insert(change, session)
             }
-          }
-          for change in changed {
-            try update(
-              change,
-              slots: change.entity.columnSlots.filter { change.storage.changedSlots.contains($0) },
-              session)
           }
           for change in inserted + changed { try writeMembers(change, session) }
         }
@@ -109,8 +110,7 @@ struct ModelSave {
     statement.bind(change.storage.key, at: 1)
     var index: Int32 = 2
     for slot in change.entity.columnSlots {
-      bind(change.storage.slots[slot], to: statement, at: index)
-      index += 1
+      bind(slot, of: change, to: statement, at: &index)
     }
     try statement.run()
   }
@@ -119,10 +119,7 @@ struct ModelSave {
     guard !slots.isEmpty else { return }
     var assignments = ""
     for slot in slots {
-      switch change.entity.slots[slot] {
-      case .attribute(let column, _), .toOne(let column, _, _): assignments += ", \(column) = ?"
-      case .toMany, .none: break
-      }
+      for column in change.entity.columnsBySlot[slot] { assignments += ", \(column) = ?" }
     }
     // Z_OPT counts the updates of a row (section 2.3).
     let statement = try session.statement(
@@ -130,16 +127,30 @@ struct ModelSave {
     )
     var index: Int32 = 1
     for slot in slots {
-      bind(change.storage.slots[slot], to: statement, at: index)
-      index += 1
+      bind(slot, of: change, to: statement, at: &index)
     }
     statement.bind(change.storage.key, at: index)
     try statement.run()
   }
 
+  /// Binds the values of a slot's columns, and goes on to the index behind them.
+  private func bind(
+    _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32
+  ) {
+    let value = change.storage.slots[slot]
+    for column in change.entity.columnsBySlot[slot].indices {
+      if case .composite(let leaves) = value, leaves.indices.contains(column) {
+        bind(leaves[column], to: statement, at: index)
+      } else {
+        bind(value, to: statement, at: index)
+      }
+      index += 1
+    }
+  }
+
   private func bind(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
     switch slot {
-    case .null, .unloaded, .models: statement.bindNull(at: index)
+    case .null, .unloaded, .models, .composite: statement.bindNull(at: index)
     case .integer(let integer): statement.bind(integer, at: index)
     case .real(let real): statement.bind(real, at: index)
     case .text(let text): statement.bind(text, at: index)
@@ -161,18 +172,17 @@ struct ModelSave {
   /// have a mark below their highest key, so that one counts too.
   private func assignKeys(_ session: SQLSession, replaced: inout [Bool]) throws {
     var highest: [String: Int64] = [:]
-    // Two new models with one unique value are one row too: the later one takes the earlier one's place.
-    var keysOfNewRows: [UniqueValue: Int64] = [:]
+    // Models of this save that have one unique value are one row too: the later one takes the earlier one's place.
+    var keysOfValues: [UniqueValue: Int64] = [:]
+    for change in changed {
+      for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
+    }
     for change in inserted {
       let values = uniqueValues(of: change)
-      defer { for value in values { keysOfNewRows[value] = change.storage.key } }
-      if let key = values.lazy.compactMap({ keysOfNewRows[$0] }).first {
-        change.storage.key = key
-        replaced.append(true)
-        continue
-      }
-      if let key = try keyOfReplacedRow(change, session) {
-        context.refault(change.entity, key: key)
+      defer { for value in values { keysOfValues[value] = change.storage.key } }
+      if let key = try values.lazy.compactMap({ keysOfValues[$0] }).first
+        ?? keyOfReplacedRow(change, session)
+      {
         change.storage.key = key
         replaced.append(true)
         continue
@@ -229,11 +239,14 @@ struct ModelSave {
       for (offset, value) in values.enumerated() {
         bind(value, to: statement, at: Int32(offset + 1))
       }
-      if try statement.step() {
-        let key = statement.integer(at: 0)
-        statement.reset()
-        return key
+      guard try statement.step() else { continue }
+      let key = statement.integer(at: 0)
+      statement.reset()
+      // A changed model gives the value free with this save; one that keeps it is among `keysOfValues`.
+      let isGivenUp = changed.contains {
+        $0.storage.key == key && $0.entity.layout.table == change.entity.layout.table
       }
+      if !isGivenUp { return key }
     }
     return nil
   }
@@ -256,14 +269,14 @@ struct ModelSave {
       case .foreignKey(let column):
         // With an inverse the foreign key is a slot of the member, and is written with its row.
         guard relationship.relationship.inverseName == nil else { continue }
-        let sql = "UPDATE \(relationship.destinationTable) SET \(column) = ? WHERE Z_PK = ?"
+        let update = "UPDATE \(relationship.destinationTable) SET \(column)"
         for member in added {
-          try run(sql, [storage.key, member], session)
+          try run("\(update) = ? WHERE Z_PK = ?", [storage.key, member], session)
         }
         for member in removed {
-          let statement = try session.statement(sql)
-          statement.bind(member, at: 2)
-          try statement.run()
+          // It may have another owner by now, which was written before.
+          try run(
+            "\(update) = NULL WHERE Z_PK = ? AND \(column) = ?", [member, storage.key], session)
         }
       case .joinTable(let name, let own, let other):
         // Both sides may write the same link.

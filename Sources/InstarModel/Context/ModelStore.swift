@@ -107,6 +107,10 @@ final class ModelEntity: Sendable {
   let slots: [SlotPlace]
   /// The slots that have a column in the own table, in the order of the columns of every statement.
   let columnSlots: [Int]
+  /// The columns of each slot: none, one, or one for each field of a composite.
+  let columnsBySlot: [[String]]
+  /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
+  let checkedSlots: [Bool]
   let columnNames: [String]
   /// "Z_PK, ZTITLE, …": what `ModelContext` reads rows with.
   let selectedColumns: String
@@ -118,6 +122,8 @@ final class ModelEntity: Sendable {
 
   enum SlotPlace: Sendable {
     case attribute(column: String, isOptional: Bool)
+    /// A value with several columns.
+    case composite(columns: [String], isOptional: Bool)
     case toOne(column: String, destination: String, isOptional: Bool)
     case toMany(CoreDataLayout.RelationshipStorage)
     /// Kept in memory only.
@@ -138,8 +144,7 @@ final class ModelEntity: Sendable {
       layout.relationships.map { ($0.relationship.name, $0) },
       uniquingKeysWith: { first, _ in first })
     var slots: [SlotPlace] = []
-    var columnSlots: [Int] = []
-    var columnNames: [String] = []
+    var columnsBySlot: [[String]] = []
     var slotsByName: [String: Int] = [:]
     var uniqueSlots: [[Int]] = []
     for (slot, property) in descriptor.properties.enumerated() {
@@ -147,8 +152,7 @@ final class ModelEntity: Sendable {
       if let attribute = attributes[property.name] {
         slots.append(
           .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
-        columnSlots.append(slot)
-        columnNames.append(attribute.column)
+        columnsBySlot.append([attribute.column])
         if attribute.attribute.isUnique { uniqueSlots.append([slot]) }
       } else if let relationship = relationships[property.name] {
         if case .column(let column) = relationship.place {
@@ -156,17 +160,29 @@ final class ModelEntity: Sendable {
             .toOne(
               column: column, destination: relationship.relationship.destination,
               isOptional: relationship.relationship.isOptional))
-          columnSlots.append(slot)
-          columnNames.append(column)
+          columnsBySlot.append([column])
         } else {
           slots.append(.toMany(relationship))
+          columnsBySlot.append([])
         }
+      } else if case .attribute(let kind) = property.kind, let leaves = kind.leaves,
+        case let columns = leaves.compactMap({ attributes["\(property.name).\($0.name)"]?.column }),
+        columns.count == leaves.count
+      {
+        slots.append(.composite(columns: columns, isOptional: kind.isOptional))
+        columnsBySlot.append(columns)
       } else {
         slots.append(.none)
+        columnsBySlot.append([])
       }
     }
+    columnSlots = columnsBySlot.indices.filter { !columnsBySlot[$0].isEmpty }
+    let columnNames = columnsBySlot.flatMap { $0 }
+    self.columnsBySlot = columnsBySlot
+    checkedSlots = descriptor.properties.map { property in
+      if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
+    }
     self.slots = slots
-    self.columnSlots = columnSlots
     self.columnNames = columnNames
     self.uniqueSlots = uniqueSlots
     selectedColumns = (["Z_PK"] + columnNames).joined(separator: ", ")
@@ -174,6 +190,14 @@ final class ModelEntity: Sendable {
       "INSERT INTO \(layout.table) (\((["Z_PK", "Z_ENT", "Z_OPT"] + columnNames).joined(separator: ", "))) "
       + "VALUES (?, \(layout.number), 1\(String(repeating: ", ?", count: columnNames.count)))"
     deleteStatement = "DELETE FROM \(layout.table) WHERE Z_PK = ?"
+  }
+
+  /// Whether a stored value, which is not NULL, is one of the type of the slot's property.
+  func accepts(_ value: Slot, at slot: Int) -> Bool {
+    guard checkedSlots[slot], case .attribute(let kind) = descriptor.properties[slot].kind,
+      let accepts = kind.accepts
+    else { return true }
+    return accepts(value)
   }
 
   /// Restricts a table that several entities share to the rows of this one and those below it.

@@ -112,6 +112,7 @@ extension ModelStorage {
       models.append(other)
       slots[slot] = .models(models)
     case .unloaded:
+      context?.hold(model)
       pendingMembers[slot, default: PendingMembers()].added.append(other)
       pendingMembers[slot]?.removed.remove(ObjectIdentifier(other))
     case .null:
@@ -128,10 +129,12 @@ extension ModelStorage {
       if toOne(at: slot) === other { replaceToOne(nil, at: slot, of: model) }
       return
     }
+    if state == .fault { fill() }
     switch slots[slot] {
     case .models(let models):
       slots[slot] = .models(models.filter { $0 !== other })
     case .unloaded:
+      context?.hold(model)
       pendingMembers[slot, default: PendingMembers()].removed.insert(ObjectIdentifier(other))
       pendingMembers[slot]?.added.removeAll { $0 === other }
     default: break

@@ -12,8 +12,8 @@ import InstarSchema
 /// - `gone`: the row was deleted, or the context is gone.
 ///
 /// Invariants: a storage belongs to exactly one model, which alone keeps it alive, so `model` is valid as long as the
-/// storage is. `context` is not nil exactly in the states inserted, fault, loaded and deleted, and is cleared by the
-/// context before it goes away. Used by one thread at a time, as its context is.
+/// storage is. `context` is not nil exactly in the states inserted, fault, loaded and deleted, as long as the context
+/// lives. Used by one thread at a time, as its context is.
 public final class ModelStorage {
   enum State {
     case detached, inserted, fault, loaded, deleted, gone
@@ -29,7 +29,7 @@ public final class ModelStorage {
   var savedMembers: [Int: Set<Int64>] = [:]
   /// Changes made from the other side of a many-to-many relationship that was not read here yet.
   var pendingMembers: [Int: PendingMembers] = [:]
-  unowned(unsafe) var context: ModelContext?
+  weak var context: ModelContext?
   unowned(unsafe) var model: (any PersistentModel)?
 
   struct PendingMembers {
@@ -81,8 +81,11 @@ public final class ModelStorage {
   public func setValue(
     _ value: some PersistentAttribute, at slot: Int, of model: any PersistentModel
   ) {
+    set(value.slot, at: slot, of: model)
+  }
+
+  private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
     if state == .fault { fill() }
-    let new = value.slot
     guard state == .loaded else {
       slots[slot] = new
       return
@@ -102,6 +105,117 @@ public final class ModelStorage {
   /// Reads the row of a fault.
   func fill() {
     context?.fill(self)
+  }
+
+  // MARK: Attributes of types with a raw value
+
+  public func initialize<Value: RawRepresentable>(slot: Int, to value: Value)
+  where Value.RawValue: PersistentAttribute {
+    slots[slot] = value.rawValue.slot
+  }
+
+  public func initialize<Value: RawRepresentable>(slot: Int, to value: Value?)
+  where Value.RawValue: PersistentAttribute {
+    slots[slot] = value?.rawValue.slot ?? .null
+  }
+
+  public func value<Value: RawRepresentable>(at slot: Int) -> Value
+  where Value.RawValue: PersistentAttribute {
+    value(at: slot) { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) }
+  }
+
+  public func value<Value: RawRepresentable>(at slot: Int) -> Value?
+  where Value.RawValue: PersistentAttribute {
+    value(at: slot) { slot -> Value?? in
+      slot.isNull
+        ? .some(nil) : Value.RawValue(slot: slot).flatMap(Value.init(rawValue:)).map { $0 }
+    }
+  }
+
+  public func setValue<Value: RawRepresentable>(
+    _ value: Value, at slot: Int, of model: any PersistentModel
+  ) where Value.RawValue: PersistentAttribute {
+    set(value.rawValue.slot, at: slot, of: model)
+  }
+
+  public func setValue<Value: RawRepresentable>(
+    _ value: Value?, at slot: Int, of model: any PersistentModel
+  ) where Value.RawValue: PersistentAttribute {
+    set(value?.rawValue.slot ?? .null, at: slot, of: model)
+  }
+
+  // MARK: Attributes of Codable types, and optional ones of them
+
+  @_disfavoredOverload
+  public func initialize<Value: Codable>(slot: Int, to value: Value) {
+    slots[slot] = encoded(value)
+  }
+
+  @_disfavoredOverload
+  public func value<Value: Codable>(at slot: Int) -> Value {
+    value(at: slot) { CodableForm.value(of: $0, as: Value.self) }
+  }
+
+  @_disfavoredOverload
+  public func setValue<Value: Codable>(
+    _ value: Value, at slot: Int, of model: any PersistentModel
+  ) {
+    set(encoded(value), at: slot, of: model)
+  }
+
+  /// A value that its type cannot encode is kept as NULL; the context's next fetch or save throws.
+  private func encoded<Value: Codable>(_ value: Value) -> Slot {
+    do {
+      return try CodableForm.slot(of: value)
+    } catch {
+      context?.note(error)
+      return .null
+    }
+  }
+
+  private func value<Value>(at slot: Int, _ convert: (Slot) -> Value?) -> Value {
+    if state == .fault { fill() }
+    if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
+    if let value = convert(slots[slot]) { return value }
+    context?.noteUnreadableValue(of: self, slot: slot)
+    // Rows are checked when they are read, so there is none: it was deleted, or never was.
+    if case .attribute(let kind) = descriptor.properties[slot].kind,
+      let value = kind.defaultSlot().flatMap(convert)
+    {
+      return value
+    }
+    if let type = Value.self as? any CaseIterable.Type,
+      let value = Self.firstCase(of: type) as? Value
+    {
+      return value
+    }
+    preconditionFailure(
+      "\(descriptor.name).\(descriptor.properties[slot].name) was read of a model whose row is gone"
+    )
+  }
+
+  private static func firstCase<Value: CaseIterable>(of type: Value.Type) -> Any? {
+    type.allCases.first
+  }
+
+  // MARK: Types that cannot be stored
+
+  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @_disfavoredOverload
+  public func initialize<Value>(slot: Int, to value: Value) {
+    preconditionFailure("unavailable")
+  }
+
+  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @_disfavoredOverload
+  public func value<Value>(at slot: Int) -> Value {
+    preconditionFailure("unavailable")
+  }
+
+  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @_disfavoredOverload
+  public func setValue<Value>(_ value: Value, at slot: Int, of model: any PersistentModel) {
+    preconditionFailure("unavailable")
   }
 
   // MARK: To-one relationships

@@ -57,8 +57,17 @@ extension Schema {
       var type: Schema.AttributeType
       var isOptional: Bool
       var metadata: AttributeMetadata
-      /// Evaluated only when a schema is made: a default such as `UUID()` differs at each call.
-      var defaultValue: () -> AttributeValue?
+      /// Evaluated only when it is needed: a default such as `UUID()` differs at each call.
+      var defaultSlot: () -> Slot?
+      /// The columns of a value that has several.
+      var leaves: [Leaf]?
+      /// Whether a stored value, which is not NULL, is one of the property's type. `nil` where the storage class decides.
+      var accepts: ((Slot) -> Bool)?
+    }
+
+    struct Leaf {
+      var name: String
+      var type: Schema.AttributeType
     }
 
     struct RelationshipKind {
@@ -78,7 +87,91 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: Value.attributeType, isOptional: Value.isOptionalAttribute, metadata: metadata,
-          defaultValue: { defaultValue?().attributeValue }))
+          defaultSlot: { defaultValue?().slot }))
+    }
+
+    /// An attribute of a type with a raw value, which is what is stored.
+    public init<Model: PersistentModel, Value: RawRepresentable>(
+      _ name: String, _ keyPath: KeyPath<Model, Value>,
+      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
+    ) where Value.RawValue: PersistentAttribute {
+      self.init(
+        name, keyPath, Value.self, isOptional: false, metadata,
+        defaultSlot: { defaultValue?().rawValue.slot })
+    }
+
+    /// An optional attribute of a type with a raw value.
+    public init<Model: PersistentModel, Value: RawRepresentable>(
+      _ name: String, _ keyPath: KeyPath<Model, Value?>,
+      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value?)? = nil
+    ) where Value.RawValue: PersistentAttribute {
+      self.init(
+        name, keyPath, Value.self, isOptional: true, metadata,
+        defaultSlot: { defaultValue?()?.rawValue.slot })
+    }
+
+    private init<Value: RawRepresentable>(
+      _ name: String, _ keyPath: AnyKeyPath, _ type: Value.Type, isOptional: Bool,
+      _ metadata: AttributeMetadata, defaultSlot: @escaping () -> Slot?
+    ) where Value.RawValue: PersistentAttribute {
+      self.name = name
+      self.keyPath = keyPath
+      kind = .attribute(
+        AttributeKind(
+          type: Value.RawValue.attributeType, isOptional: isOptional, metadata: metadata,
+          defaultSlot: defaultSlot,
+          accepts: { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) != nil }))
+    }
+
+    /// An attribute of a Codable type: a struct or an enum is kept in a column for each field or case, anything else as
+    /// JSON.
+    @_disfavoredOverload
+    public init<Model: PersistentModel, Value: Codable>(
+      _ name: String, _ keyPath: KeyPath<Model, Value>,
+      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
+    ) {
+      self.init(
+        name, keyPath, codable: Value.self, isOptional: false, metadata,
+        defaultValue: { defaultValue?() })
+    }
+
+    /// An optional attribute of a Codable type.
+    @_disfavoredOverload
+    public init<Model: PersistentModel, Value: Codable>(
+      _ name: String, _ keyPath: KeyPath<Model, Value?>,
+      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value?)? = nil
+    ) {
+      self.init(
+        name, keyPath, codable: Value.self, isOptional: true, metadata,
+        defaultValue: { defaultValue?() ?? nil })
+    }
+
+    private init<Value: Codable>(
+      _ name: String, _ keyPath: AnyKeyPath, codable type: Value.Type, isOptional: Bool,
+      _ metadata: AttributeMetadata, defaultValue: @escaping () -> Value?
+    ) {
+      let form = CodableForm.of(type)
+      self.name = name
+      self.keyPath = keyPath
+      kind = .attribute(
+        AttributeKind(
+          type: .codable, isOptional: isOptional, metadata: metadata,
+          defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } }, leaves: form.leaves,
+          accepts: { form.value(of: $0, as: type) != nil }))
+    }
+
+    /// Chosen by the compiler where no other initializer fits, to say so.
+    @available(
+      *, unavailable,
+      message:
+        "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
+    )
+    @_disfavoredOverload
+    public init<Model, Value>(
+      _ name: String, _ keyPath: KeyPath<Model, Value>,
+      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
+    ) {
+      preconditionFailure("unavailable")
     }
 
     /// A required to-one relationship.

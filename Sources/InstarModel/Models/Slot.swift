@@ -18,6 +18,8 @@ public enum Slot {
   /// A to-many relationship that was not read yet, or a value that a fetch of some properties only left out.
   case unloaded
   case models([any PersistentModel])
+  /// A value that has a column for each of its fields, in their order.
+  case composite([Slot])
 }
 
 extension Slot {
@@ -28,8 +30,12 @@ extension Slot {
     case .real(let real): .real(real)
     case .text(let text): .text(text)
     case .blob(let data): .blob([UInt8](data))
-    case .null, .key, .model, .unloaded, .models: nil
+    case .null, .key, .model, .unloaded, .models, .composite: nil
     }
+  }
+
+  var isNull: Bool {
+    if case .null = self { true } else { false }
   }
 
   /// Whether two attribute values are stored alike. Relationships never compare equal.
@@ -40,6 +46,8 @@ extension Slot {
     case (.real(let one), .real(let two)): one == two
     case (.text(let one), .text(let two)): one == two
     case (.blob(let one), .blob(let two)): one == two
+    case (.composite(let one), .composite(let two)):
+      one.count == two.count && zip(one, two).allSatisfy { $0.isSameValue(as: $1) }
     default: false
     }
   }

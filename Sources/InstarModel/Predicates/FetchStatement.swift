@@ -36,10 +36,7 @@ struct FetchStatement {
   /// The columns that a row is read from: the key, then those of the slots; of all, where none are given.
   static func columns(_ entity: ModelEntity, _ slots: [Int]? = nil, alias: String = "t0") -> String
   {
-    var names = entity.columnNames
-    if let slots {
-      names = zip(entity.columnSlots, entity.columnNames).filter { slots.contains($0.0) }.map(\.1)
-    }
+    let names = (slots ?? entity.columnSlots).flatMap { entity.columnsBySlot[$0] }
     return (["Z_PK"] + names).map { "\(alias).\($0)" }.joined(separator: ", ")
   }
 
@@ -117,7 +114,7 @@ extension SQLStatement {
       case .text(let text): bind(text, at: index)
       case .blob(let data): bind(data, at: index)
       case .key(let key): bind(key, at: index)
-      case .null, .model, .unloaded, .models: bindNull(at: index)
+      case .null, .model, .unloaded, .models, .composite: bindNull(at: index)
       }
     }
   }

@@ -123,7 +123,7 @@ extension PredicateLowering {
       if case .identifier(let one) = left.kind, case .identifier(let two) = right.kind, one != two {
         return .condition("0", guards: guards)
       }
-      guard left.kind == right.kind else { return nil }
+      guard left.kind == right.kind, left.kind != .json else { return nil }
       let collation =
         left.kind == .text && !left.isPlainText && !right.isPlainText
         ? " COLLATE \(PredicateFunctions.textCollation)" : ""
@@ -149,7 +149,7 @@ extension PredicateLowering {
       sql = "((\(left.sql) < 0, \(left.sql)) \(sign) (\(right.sql) < 0, \(right.sql)))"
     case .integer, .real, .float, .decimal, .date, .blob, .comparisonResult:
       sql = "(\(left.sql) \(sign) \(right.sql))"
-    case .bool, .url, .identifier: return nil
+    case .bool, .url, .json, .identifier: return nil
     }
     return .condition(
       left.canBeNotANumber || right.canBeNotANumber ? "IFNULL(\(sql), 0)" : sql,

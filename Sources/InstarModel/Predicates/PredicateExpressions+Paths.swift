@@ -76,6 +76,8 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       if value.kind == .integer, Output.self is any Unsigned64.Type { value.kind = .unsigned }
       if value.kind == .bool { value.sql = "(\(value.sql) <> 0)" }
       return .value(value)
+    case .composite:
+      throw lowering.unsupported(self, "a value of several columns has no place in SQL")
     case .toOne(let column, let destination, let isOptional):
       guard let entity = lowering.store.entity(named: destination) else {
         throw lowering.unsupported(self)

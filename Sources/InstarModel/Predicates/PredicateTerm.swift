@@ -36,6 +36,8 @@ struct SQLValue {
     /// 64 bits without sign, stored by their bits.
     case unsigned
     case real, float, decimal, text, url, date, blob, comparisonResult
+    /// A value of a Codable type: only whether it is nil can be told.
+    case json
     /// The key of a row, with the root entity it belongs to.
     case identifier(root: String)
 
@@ -49,6 +51,7 @@ struct SQLValue {
       case .string: self = .text
       case .date: self = .date
       case .data, .uuid: self = .blob
+      case .codable: self = .json
       case .url: self = .url
       }
     }

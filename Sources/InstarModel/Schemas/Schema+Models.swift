@@ -40,10 +40,23 @@ extension Schema.Entity {
     for (slot, property) in descriptor.properties.enumerated() {
       switch property.kind {
       case .attribute(let kind):
+        if let leaves = kind.leaves {
+          for leaf in leaves {
+            // A column is empty where another case, or no value at all, is stored.
+            attributes.append(
+              Schema.Attribute(
+                name: "\(property.name).\(leaf.name)",
+                originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
+                type: leaf.type, isOptional: true, options: kind.metadata.options,
+                hashModifier: kind.metadata.hashModifier))
+          }
+          continue
+        }
         let attribute = Schema.Attribute(
           name: property.name, originalName: kind.metadata.originalName, type: kind.type,
           isOptional: kind.isOptional, options: kind.metadata.options,
-          defaultValue: kind.defaultValue(), hashModifier: kind.metadata.hashModifier)
+          defaultValue: kind.defaultSlot()?.attributeValue,
+          hashModifier: kind.metadata.hashModifier)
         attributes.append(attribute)
         if attribute.isUnique { uniquenessConstraints.append([property.name]) }
       case .relationship(let kind):

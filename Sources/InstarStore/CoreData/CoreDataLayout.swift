@@ -198,7 +198,7 @@ extension Schema.AttributeType {
     case .double, .float: "FLOAT"
     case .string, .url: "VARCHAR"
     case .date: "TIMESTAMP"
-    case .data, .uuid: "BLOB"
+    case .data, .uuid, .codable: "BLOB"
     }
   }
 
@@ -210,7 +210,7 @@ extension Schema.AttributeType {
     case .decimal: 3
     case .string: 4
     case .uuid, .url: 5
-    case .data: 7
+    case .data, .codable: 7
     }
   }
 }

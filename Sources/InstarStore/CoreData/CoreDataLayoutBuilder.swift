@@ -27,7 +27,9 @@ struct CoreDataLayoutBuilder {
         throw Self.invalid(schema, "the models \(other) and \(entity.name) would share one table")
       }
       for property in entity.properties {
-        try Self.requireIdentifier(property.name, in: schema, as: "a property of \(entity.name)")
+        for part in property.name.split(separator: ".", omittingEmptySubsequences: false) {
+          try Self.requireIdentifier(String(part), in: schema, as: "a property of \(entity.name)")
+        }
       }
     }
     entitiesByName = byName
@@ -56,7 +58,10 @@ struct CoreDataLayoutBuilder {
     func sorted(_ names: [String]) -> [String] {
       names.sorted { ($0.lowercased(), $0) < ($1.lowercased(), $1) }
     }
-    func visit(_ name: String, root: String, superNumber: Int) {
+    // A schema may come from another process: no tree of it may be deeper than the stack.
+    let depthLimit = 100
+    func visit(_ name: String, root: String, superNumber: Int, depth: Int) {
+      guard depth <= depthLimit else { return }
       let number = entities.count + 1
       let position = entities.count
       positions[name] = position
@@ -65,15 +70,16 @@ struct CoreDataLayoutBuilder {
           name: name, number: number, superNumber: superNumber, root: root,
           table: "Z" + root.uppercased(), numbers: [], attributes: [], relationships: []))
       for subentity in sorted(subentityNames[name] ?? []) {
-        visit(subentity, root: root, superNumber: number)
+        visit(subentity, root: root, superNumber: number, depth: depth + 1)
       }
       entities[position].numbers = Array(number...entities.count)
     }
     for root in sorted(schema.entities.filter { $0.superentityName == nil }.map(\.name)) {
-      visit(root, root: root, superNumber: 0)
+      visit(root, root: root, superNumber: 0, depth: 1)
     }
     if let lost = schema.entities.first(where: { positions[$0.name] == nil }) {
-      throw Self.invalid(schema, "\(lost.name) inherits from itself")
+      throw Self.invalid(
+        schema, "\(lost.name) inherits from itself, or through more than \(depthLimit) others")
     }
   }
 
@@ -87,19 +93,22 @@ struct CoreDataLayoutBuilder {
         CoreDataLayout.Column(name: "Z_ENT", type: "INTEGER", role: .entityNumber),
         CoreDataLayout.Column(name: "Z_OPT", type: "INTEGER", role: .optimisticLock),
       ]
-      var taken: [String: Int] = [:]
+      var taken = Set(columns.map(\.name))
       func add(_ bareName: String, _ type: String, _ role: CoreDataLayout.Column.Role) {
         // The first user of a name keeps it bare, later ones get 1, 2, 3… (section 3.3).
-        let uses = taken[bareName, default: 0]
-        taken[bareName] = uses + 1
-        let name = uses == 0 ? bareName : "\(bareName)\(uses)"
+        var name = bareName
+        var suffix = 0
+        while !taken.insert(name).inserted {
+          suffix += 1
+          name = "\(bareName)\(suffix)"
+        }
         columnNames[role] = name
         columns.append(CoreDataLayout.Column(name: name, type: type, role: role))
       }
       for group in 1...7 {
         for member in members {
           guard let entity = entitiesByName[member.name] else { continue }
-          for attribute in entity.attributes.sorted(by: Self.bytewise)
+          for attribute in Self.inColumnOrder(entity.attributes)
           where attribute.type.columnGroup == group && !attribute.options.contains(.ephemeral) {
             add(
               Self.column(attribute.name), attribute.type.columnType,
@@ -185,6 +194,11 @@ struct CoreDataLayoutBuilder {
     if inverse.relationship.isToOneRelationship {
       return .foreignKey(
         column: columnNames[.toOne(entity: inverse.entity, name: inverseName)] ?? "")
+    }
+    guard position != destination || relationship.name != inverseName else {
+      throw Self.invalid(
+        schema, "\(entity.name).\(relationship.name) is its own inverse",
+        next: "name another relationship of \(entity.name) as its inverse")
     }
     let join = joinTable(
       position, relationship.name, destination, inverseName)
@@ -287,7 +301,22 @@ struct CoreDataLayoutBuilder {
     return position
   }
 
-  private static func column(_ property: String) -> String { "Z" + property.uppercased() }
+  /// The fields of a composite are named without the property they belong to (section 3.4).
+  private static func column(_ property: String) -> String {
+    "Z" + (property.split(separator: ".").last ?? "").uppercased()
+  }
+
+  /// By name; the fields of a composite stand at its place, in the order of their declaration (section 3.2).
+  private static func inColumnOrder(_ attributes: [Schema.Attribute]) -> [Schema.Attribute] {
+    func property(_ attribute: Schema.Attribute) -> Substring.UTF8View {
+      attribute.name.prefix { $0 != "." }.utf8
+    }
+    return attributes.enumerated().sorted { one, two in
+      let (left, right) = (property(one.element), property(two.element))
+      return left.elementsEqual(right)
+        ? one.offset < two.offset : left.lexicographicallyPrecedes(right)
+    }.map(\.element)
+  }
 
   private static func bytewise(_ one: some SchemaProperty, _ two: some SchemaProperty) -> Bool {
     one.name.utf8.lexicographicallyPrecedes(two.name.utf8)
@@ -307,8 +336,10 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  private static func invalid(_ schema: Schema, _ cause: String) -> InstarError {
-    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause)
+  private static func invalid(
+    _ schema: Schema, _ cause: String, next: String? = nil
+  ) -> InstarError {
+    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause, next: next)
   }
 
   private static func missing(_ schema: Schema, _ name: String, usedBy user: String) -> InstarError

@@ -8,6 +8,11 @@ public struct StoreProbe: Sendable {
   public var identity: StoreIdentity
   /// In the order in which the store lists them.
   public var entities: [Entity]
+  /// The entities as `Z_PRIMARYKEY` numbers them, in the order of their numbers.
+  public var entityList: [ListedEntity] = []
+  /// Tables and triggers by which Apple's frameworks keep more than the model says: of CloudKit
+  /// mirroring (`ANSCK…`) and of derived attributes (`Z_DA_…`). By name.
+  public var frameworkObjects: [String] = []
   /// The store's `Z_UUID`.
   public var uuid: String?
   /// The hash of each entity, as the store declares them.
@@ -65,6 +70,8 @@ public struct StoreProbe: Sendable {
       var probe = StoreProbe(
         file: file, identity: identity,
         entities: listed.map { Entity(name: $0.name) }, entityHashes: [:])
+      probe.entityList = listed
+      probe.frameworkObjects = try frameworkObjects(db)
       do {
         let metadata = try CoreDataMetadata.read(db)
         probe.identity.version = metadata.version
@@ -98,11 +105,23 @@ public struct StoreProbe: Sendable {
   }
 
   /// A row of `Z_PRIMARYKEY`.
-  private struct ListedEntity {
-    var number: Int
-    var name: String
+  public struct ListedEntity: Sendable, Hashable {
+    public var number: Int
+    /// What the entity was called when it was listed: Core Data leaves a name that is not true any
+    /// more after some renames.
+    public var name: String
     /// The number of the entity above; 0 for a root.
-    var superNumber: Int
+    public var superNumber: Int
+  }
+
+  private static func frameworkObjects(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        SELECT name FROM sqlite_master
+        WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
+        ORDER BY name
+        """)
   }
 
   /// Numbers from 16000 on are persistent history, which is no entity of the model.

@@ -9,7 +9,8 @@ struct HistoryCommand: InstarCommand {
     commandName: "history",
     abstract: "Lists the runs in the ledger, oldest first.")
 
-  @Argument(help: "Only the runs of this store.", completion: .file())
+  @Argument(
+    help: "Only the runs of this store.", completion: .file(), transform: FilePath.typed)
   var store: String?
 
   @OptionGroup var state: StateOptions

@@ -16,7 +16,7 @@ struct MigrateCommand: InstarCommand {
       Ctrl-C, leave the store as it was.
       """)
 
-  @Argument(help: "The stores.", completion: .file())
+  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
   var stores: [String]
 
   @OptionGroup var plugins: PluginOptions
@@ -25,13 +25,16 @@ struct MigrateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How long a stage may take, for example 30s, 10m or 2h.", valueName: "duration"))
-  var stageTimeLimit = DurationArgument(seconds: 3600, written: "1h")
+      "How long a stage may take, from 1s to 720h. (default: 1h)", valueName: "duration"),
+    transform: { try DurationArgument($0, in: .seconds(1)...(.seconds(30 * 86_400))) })
+  var stageTimeLimit = DurationArgument(.seconds(3600))
 
   @Option(
     help: ArgumentHelp(
-      "How long to wait for others to let go of a store.", valueName: "duration"))
-  var busyTimeout = DurationArgument(seconds: 5, written: "5s")
+      "How long to wait for others to let go of a store, up to 1h. (default: 5s)",
+      valueName: "duration"),
+    transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
+  var busyTimeout = DurationArgument(.seconds(5))
 
   @OptionGroup var output: OutputOptions
 
@@ -53,8 +56,8 @@ struct MigrateCommand: InstarCommand {
       var request = MigrationRequest(
         run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
       request.sqlDebugLevel = LaunchArguments.ofThisProcess.sqlDebugLevel
-      request.stageTimeLimitSeconds = stageTimeLimit.seconds
-      request.busyTimeoutSeconds = busyTimeout.seconds
+      request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
+      request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
 
       let report =
         interruption.hasHappened

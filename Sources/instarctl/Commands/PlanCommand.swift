@@ -14,7 +14,7 @@ struct PlanCommand: InstarCommand {
       their changes of schema, and what the checks find.
       """)
 
-  @Argument(help: "The stores.", completion: .file())
+  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
   var stores: [String]
 
   @OptionGroup var plugins: PluginOptions

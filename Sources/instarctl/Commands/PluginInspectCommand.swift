@@ -15,7 +15,7 @@ struct PluginInspectCommand: InstarCommand {
       the exit status is 3.
       """)
 
-  @Argument(help: "The plugin.", completion: .file(extensions: ["so"]))
+  @Argument(help: "The plugin.", completion: .file(extensions: ["so"]), transform: FilePath.typed)
   var plugin: String
 
   @OptionGroup var output: OutputOptions

@@ -12,10 +12,15 @@ struct ProbeCommand: InstarCommand {
     discussion: """
       Shows format, version, entities with their rows, and, where a plugin's plan knows the store, \
       where it stands: current, behind, ahead, unversioned or unknown. Exits with 0 whatever the \
-      file turns out to be, and with 5 where there is none.
+      file turns out to be; with 5 where there is none, and with 3 or 1 where nothing could be \
+      found out about it: it may not be read, or its reader died.
+
+      With --json, each store has one object, in the order of the arguments. store, format, state, \
+      version and entities are always there; format and version are null where they are not known. \
+      An object with "error" says why nothing was found out.
       """)
 
-  @Argument(help: "The stores.", completion: .file())
+  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
   var stores: [String]
 
   @OptionGroup var plugins: PluginOptions
@@ -27,25 +32,20 @@ struct ProbeCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
-    let plugins = try plugins.paths()
-    var present: [String] = []
-    var status = ExitStatus.done
-    for store in stores.map(FilePath.absolute) {
-      if FilePath.exists(store) {
-        present.append(store)
+    let json = output.json
+    let status = StatusCollector()
+    try await supervisor.probe(
+      stores: stores.map(FilePath.absolute), plugins: try plugins.paths(), countsRows: countsRows
+    ) { report in
+      if let error = report.error { status.note(ExitStatus(for: error)) }
+      if json {
+        JSONLine.write(report)
+      } else if let error = report.error {
+        Console.note(error.description)
       } else {
-        status = .notFound
-        output.report(
-          InstarError(
-            .missingStore, "cannot probe '\(store)'", store: store,
-            cause: "there is no such file"))
+        Console.write(report.text)
       }
     }
-    guard !present.isEmpty else { return status }
-    let json = output.json
-    try await supervisor.probe(stores: present, plugins: plugins, countsRows: countsRows) {
-      json ? JSONLine.write($0) : Console.write($0.text)
-    }
-    return status
+    return status.gravest
   }
 }

@@ -1,12 +1,10 @@
 import ArgumentParser
 import InstarLinux
 import InstarSchema
+import InstarWire
 
 /// The release, and the ABI that a plugin has to have been built for.
-let versionText = "instarctl \(releaseNumber), plugin ABI \(PluginNote.supportedABI)"
-
-/// The number of the release; the newest entry of CHANGELOG.md.
-private let releaseNumber = "0.1.0"
+let versionText = "instarctl \(Release.version), plugin ABI \(PluginNote.supportedABI)"
 
 /// `instarctl version`
 struct VersionCommand: InstarCommand {
@@ -22,7 +20,7 @@ struct VersionCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     if output.json {
-      JSONLine.write(Answer(version: releaseNumber, pluginABI: PluginNote.supportedABI))
+      JSONLine.write(Answer(version: Release.version, pluginABI: PluginNote.supportedABI))
     } else {
       Console.write(versionText)
     }

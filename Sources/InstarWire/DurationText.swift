@@ -1,5 +1,5 @@
-/// Durations as people write them in the configuration, and as messages show them: one number, one
-/// unit.
+/// Durations as people write them in the configuration and on the command line, and as messages show
+/// them: one number, one unit.
 ///
 /// ```swift
 /// DurationText.parse("250ms")                 // .milliseconds(250)
@@ -41,7 +41,7 @@ public enum DurationText {
 
 extension Duration {
   /// The duration as a number of seconds.
-  var inSeconds: Double {
+  public var inSeconds: Double {
     Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }

@@ -1,0 +1,228 @@
+import Foundation
+import InstarSchema
+
+extension CodableForm {
+  /// A value, or an optional one, as it is stored.
+  static func slot<Value: Codable>(of value: Value) throws -> Slot {
+    if let optional = value as? any OptionalCodable { return try optional.codableSlot() }
+    return try of(Value.self).slot(of: value)
+  }
+
+  /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
+  static func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
+    if let optional = type as? any OptionalCodable.Type {
+      return optional.optionalValue(of: slot) as? Value
+    }
+    return of(type).value(of: slot, as: type)
+  }
+
+  /// The value as it is stored.
+  ///
+  /// - Throws: what the type's own encoding throws.
+  func slot(of value: some Codable) throws -> Slot {
+    switch self {
+    case .json: return .blob(try Self.json(value))
+    case .cases(let names):
+      let name = try Self.caseName(Self.json(value))
+      return .composite(names.map { $0 == name ? .text($0) : .null })
+    case .fields(let fields):
+      let encoder = FieldEncoder()
+      try value.encode(to: encoder)
+      return .composite(fields.map { encoder.values[$0.name] ?? .null })
+    }
+  }
+
+  /// The value that is stored so; `nil` where there is none that fits.
+  func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
+    switch (self, slot) {
+    case (.json, .blob(let data)): return try? JSONDecoder().decode(type, from: data)
+    case (.cases, .composite(let leaves)):
+      let names = leaves.compactMap { leaf in
+        if case .text(let name) = leaf { name } else { nil }
+      }
+      guard names.count == 1, let name = names.first,
+        let key = try? JSONEncoder().encode(name)
+      else { return nil }
+      return try? JSONDecoder().decode(type, from: Data("{".utf8) + key + Data(":{}}".utf8))
+    case (.fields(let fields), .composite(let leaves)):
+      guard fields.count == leaves.count else { return nil }
+      let values = Dictionary(
+        zip(fields.map(\.name), leaves).map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
+      return try? type.init(from: FieldDecoder(values: values))
+    default: return nil
+    }
+  }
+
+  /// Keys in order, so that equal values are equal bytes.
+  static func json(_ value: some Encodable) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(value)
+  }
+
+  /// `user` for `{"user":{}}`, which is how Swift encodes a case without values.
+  private static func caseName(_ json: Data) throws -> String? {
+    try JSONDecoder().decode([String: [String: String]].self, from: json).keys.first
+  }
+
+  /// One field's value; the plain ones as columns hold them, all others as JSON.
+  fileprivate static func slot(ofField value: some Encodable) throws -> Slot {
+    if let attribute = value as? any PersistentAttribute { return attribute.slot }
+    if let raw = value as? any RawRepresentable,
+      let attribute = raw.rawValue as? any PersistentAttribute
+    {
+      return attribute.slot
+    }
+    return .blob(try json(value))
+  }
+
+  fileprivate static func field<Value: Decodable>(_ type: Value.Type, of slot: Slot) throws
+    -> Value?
+  {
+    if let attribute = type as? any PersistentAttribute.Type {
+      return attribute.init(slot: slot) as? Value
+    }
+    if let raw = type as? any RawRepresentable.Type, attributeType(of: type) != .codable {
+      return rawValue(raw, of: slot) as? Value
+    }
+    guard case .blob(let data) = slot else { return nil }
+    return try JSONDecoder().decode(type, from: data)
+  }
+
+  private static func rawValue<Raw: RawRepresentable>(_ type: Raw.Type, of slot: Slot) -> Raw? {
+    guard let attribute = Raw.RawValue.self as? any PersistentAttribute.Type,
+      let value = attribute.init(slot: slot) as? Raw.RawValue
+    else { return nil }
+    return Raw(rawValue: value)
+  }
+}
+
+/// `Optional` of a Codable type.
+private protocol OptionalCodable {
+  func codableSlot() throws -> Slot
+  static func optionalValue(of slot: Slot) -> Self?
+}
+
+extension Optional: OptionalCodable where Wrapped: Codable {
+  func codableSlot() throws -> Slot {
+    guard let self else { return .null }
+    return try CodableForm.slot(of: self)
+  }
+
+  static func optionalValue(of slot: Slot) -> Self? {
+    if slot.isNull { return .some(.none) }
+    return CodableForm.value(of: slot, as: Wrapped.self).map { .some($0) }
+  }
+}
+
+/// Takes a struct apart into its fields.
+private final class FieldEncoder: Encoder {
+  var values: [String: Slot] = [:]
+  let codingPath: [any CodingKey] = []
+  let userInfo: [CodingUserInfoKey: Any] = [:]
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    KeyedEncodingContainer(Container(encoder: self))
+  }
+
+  // Only types that read themselves by keys are taken apart; one that writes itself in another way has no fields.
+  func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal() }
+  func singleValueContainer() -> any SingleValueEncodingContainer { Refusal() }
+
+  private struct Container<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let encoder: FieldEncoder
+    let codingPath: [any CodingKey] = []
+
+    func encodeNil(forKey key: Key) { encoder.values[key.stringValue] = .null }
+
+    func encode(_ value: some Encodable, forKey key: Key) throws {
+      encoder.values[key.stringValue] = try CodableForm.slot(ofField: value)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+      keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused()) }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { Refusal() }
+    func superEncoder() -> any Encoder { FieldEncoder() }
+    func superEncoder(forKey key: Key) -> any Encoder { FieldEncoder() }
+  }
+
+  /// Throws at the first value.
+  private struct Refused<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let codingPath: [any CodingKey] = []
+    func encodeNil(forKey key: Key) throws { throw Refusal.error }
+    func encode(_ value: some Encodable, forKey key: Key) throws { throw Refusal.error }
+    func nestedContainer<Nested: CodingKey>(
+      keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused<Nested>()) }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { Refusal() }
+    func superEncoder() -> any Encoder { FieldEncoder() }
+    func superEncoder(forKey key: Key) -> any Encoder { FieldEncoder() }
+  }
+
+  private struct Refusal: UnkeyedEncodingContainer, SingleValueEncodingContainer {
+    static let error = InstarError(
+      .invalidModel, "cannot store a value",
+      cause: "its type reads itself by keys, but does not write one value for each",
+      next: "let Swift make its Codable conformance")
+    let codingPath: [any CodingKey] = []
+    let count = 0
+    func encodeNil() throws { throw Self.error }
+    func encode(_ value: some Encodable) throws { throw Self.error }
+    func nestedContainer<Nested: CodingKey>(
+      keyedBy type: Nested.Type
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused<Nested>()) }
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { self }
+    func superEncoder() -> any Encoder { FieldEncoder() }
+  }
+}
+
+/// Puts a struct together from its fields.
+private struct FieldDecoder: Decoder {
+  let values: [String: Slot]
+  let codingPath: [any CodingKey] = []
+  let userInfo: [CodingUserInfoKey: Any] = [:]
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+    KeyedDecodingContainer(Container(values: values))
+  }
+
+  func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Self.mismatch }
+  func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Self.mismatch }
+
+  static var mismatch: DecodingError {
+    DecodingError.dataCorrupted(
+      DecodingError.Context(codingPath: [], debugDescription: "a composite is read by its keys"))
+  }
+
+  private struct Container<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let values: [String: Slot]
+    let codingPath: [any CodingKey] = []
+
+    var allKeys: [Key] { values.keys.compactMap { Key(stringValue: $0) }.filter(contains) }
+
+    func contains(_ key: Key) -> Bool { values[key.stringValue].map { !$0.isNull } ?? false }
+
+    func decodeNil(forKey key: Key) -> Bool { !contains(key) }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+      guard let slot = values[key.stringValue], !slot.isNull,
+        let value = try CodableForm.field(type, of: slot)
+      else {
+        throw DecodingError.valueNotFound(
+          type,
+          DecodingError.Context(codingPath: [key], debugDescription: "no value of this type"))
+      }
+      return value
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+      keyedBy type: Nested.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> { throw FieldDecoder.mismatch }
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+      throw FieldDecoder.mismatch
+    }
+    func superDecoder() throws -> any Decoder { throw FieldDecoder.mismatch }
+    func superDecoder(forKey key: Key) throws -> any Decoder { throw FieldDecoder.mismatch }
+  }
+}
