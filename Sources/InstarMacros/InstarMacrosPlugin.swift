@@ -6,6 +6,7 @@ import SwiftSyntaxMacros
 struct InstarMacrosPlugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [
     AttributeMacro.self,
+    ConstraintMacro.self,
     InstarPluginMacro.self,
     ModelMacro.self,
     PersistedPropertyMacro.self,

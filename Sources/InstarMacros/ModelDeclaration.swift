@@ -14,6 +14,12 @@ struct ModelDeclaration {
   /// The properties that are stored with the model. The index of a property is its slot.
   private(set) var properties: [ModelProperty] = []
 
+  /// The groups of paths of `#Unique`, as written.
+  private(set) var uniqueGroups: [String] = []
+
+  /// The groups of paths of `#Index`, as written.
+  private(set) var indexGroups: [String] = []
+
   /// What has to be put right. Properties that occur here have no slot.
   private(set) var diagnostics: [Diagnostic] = []
 
@@ -45,6 +51,13 @@ struct ModelDeclaration {
       for variable in condition.storedInstanceProperties {
         diagnostics.append(
           Diagnostic(node: variable.bindingSpecifier, message: Problem.conditionalProperty))
+      }
+      return
+    }
+    if let constraint = ConstraintDeclaration(member) {
+      switch constraint.kind {
+      case .unique: uniqueGroups += constraint.groups
+      case .index: indexGroups += constraint.groups
       }
       return
     }

@@ -30,6 +30,8 @@ extension ModelMacro: MemberMacro {
     let initializers = model.properties.map {
       "  \($0.backingName) = InstarModel.PersistedProperty()\n"
     }
+    let constraints = [("uniqueness", model.uniqueGroups), ("indices", model.indexGroups)]
+      .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
     let metadata = model.properties.map { "    \(propertyMetadata($0, of: model)),\n" }
 
     return [
@@ -42,7 +44,7 @@ extension ModelMacro: MemberMacro {
       """,
       """
       \(raw: access)static let _modelDescriptor: InstarModel.ModelDescriptor = \
-      InstarModel.ModelDescriptor(\(raw: model.name).self, name: \(literal: entityName))
+      InstarModel.ModelDescriptor(\(raw: model.name).self, name: \(literal: entityName)\(raw: constraints))
       """,
       """
       \(raw: required)\(raw: access)init(_modelStorage storage: InstarModel.ModelStorage) {

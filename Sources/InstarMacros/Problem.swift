@@ -5,6 +5,8 @@ import SwiftSyntax
 enum Problem {
   case conditionalProperty
   case constantProperty(property: String)
+  case constraintOfOtherModel(macro: String, named: String, model: String)
+  case constraintOutsideModel(macro: String)
   case contradictoryMarkers(property: String)
   case genericModel(name: String)
   case markerOnComputedProperty(PropertyMarker.Kind, property: String)
@@ -49,6 +51,13 @@ extension Problem: DiagnosticMessage {
       '\(property)' must be declared with 'var', because Instar fills it when the model is read \
       from a store; write 'private(set) var' to keep others from changing it.
       """
+    case .constraintOfOtherModel(let macro, let named, let model):
+      """
+      '#\(macro)<\(named)>' has no effect in model '\(model)', because its paths are those of another \
+      model; write '#\(macro)<\(model)>'.
+      """
+    case .constraintOutsideModel(let macro):
+      "'#\(macro)' has an effect only in the body of a class marked '@Model'; move it there."
     case .contradictoryMarkers(let property):
       """
       '\(property)' can have only one '@Attribute' or '@Relationship'; merge their arguments into \
@@ -148,6 +157,7 @@ enum Repair {
   case insertInitializer
   case insertType
   case makeFinalClass
+  case nameModel(String)
   case removeMarker(PropertyMarker.Kind)
   case removeModifier(String)
   case replaceLetByVar
@@ -167,6 +177,7 @@ extension Repair: FixItMessage {
     case .insertInitializer: "insert an initializer for all properties"
     case .insertType: "insert a type"
     case .makeFinalClass: "replace by 'final class'"
+    case .nameModel(let name): "name '\(name)'"
     case .removeMarker(let kind): "remove '@\(kind.rawValue)'"
     case .removeModifier(let modifier): "remove '\(modifier)'"
     case .replaceLetByVar: "replace 'let' by 'var'"

@@ -67,6 +67,60 @@ public macro Relationship(
   inverse: AnyKeyPath? = nil, hashModifier: String? = nil
 ) = #externalMacro(module: "InstarMacros", type: "RelationshipMacro")
 
+/// Lets a group of values of a model occur only once together.
+///
+/// ```swift
+/// @Model final class Person {
+///   #Unique<Person>([\.number], [\.givenName, \.familyName])
+///   …
+/// }
+/// ```
+///
+/// Written in the body of the model. An inserted model whose group of values a row has already takes that row's place when it
+/// is saved (upsert).
+///
+/// - Parameter constraints: Each a group of properties of the model, stored in one column each.
+@freestanding(declaration)
+public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
+  #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
+
+/// Keeps an index over groups of properties of a model.
+///
+/// ```swift
+/// @Model final class Person {
+///   #Index<Person>([\.familyName], [\.familyName, \.givenName])
+///   …
+/// }
+/// ```
+///
+/// Written in the body of the model.
+///
+/// - Parameter indices: Each a group of properties of the model, in the order of the index.
+@freestanding(declaration)
+public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
+  #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
+
+/// Keeps indexes of given kinds over groups of properties of a model.
+///
+/// ```swift
+/// #Index<Place>(.binary([\.name]))
+/// ```
+///
+/// - Parameter indices: Each a kind with a group of properties. `.rtree` is accepted and has no effect.
+@freestanding(declaration)
+public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>...) =
+  #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
+
+extension Schema {
+  /// What kind of index `#Index` keeps.
+  public enum Index<Model: PersistentModel> {
+    /// Ordered by value.
+    case binary([PartialKeyPath<Model>])
+    /// For ranges of coordinates. Core Data keeps such indexes on Apple's platforms only; here it is none.
+    case rtree([PartialKeyPath<Model>])
+  }
+}
+
 /// Keeps a stored property of a model out of the schema and the store.
 ///
 /// ```swift

@@ -59,7 +59,7 @@ struct RealStoreMigrationTests {
     let path = copies.path("a.store")
     // Copied while the app has it open: a store as it is after the app was killed.
     let queue = try DatabaseQueue(path: open)
-    try queue.writeWithoutTransaction { db in
+    try await queue.writeWithoutTransaction { db in
       try db.execute(
         sql: """
           PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0;

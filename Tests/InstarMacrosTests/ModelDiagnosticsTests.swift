@@ -458,4 +458,38 @@ struct MarkerDiagnosticsTests {
         }
         """)
   }
+
+  @Test("a '#Unique' with the paths of another model, and an '#Index' outside of a model")
+  func constraints() {
+    expectDiagnostics(
+      #"""
+      @Model final class Note {
+        #Unique<Folder>([\.uid])
+        var uid: String
+        init(uid: String) { self.uid = uid }
+      }
+      """#,
+      [
+        DiagnosticSpec(
+          message:
+            "'#Unique<Folder>' has no effect in model 'Note', because its paths are those of another model; write '#Unique<Note>'.",
+          line: 2, column: 11, fixIts: [FixItSpec(message: "name 'Note'")])
+      ],
+      fixed:
+        #"""
+        @Model final class Note {
+          #Unique<Note>([\.uid])
+          var uid: String
+          init(uid: String) { self.uid = uid }
+        }
+        """#)
+    expectDiagnostics(
+      #"#Index<Note>([\.uid])"#,
+      [
+        DiagnosticSpec(
+          message:
+            "'#Index' has an effect only in the body of a class marked '@Model'; move it there.",
+          line: 1, column: 1)
+      ])
+  }
 }

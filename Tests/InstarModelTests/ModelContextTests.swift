@@ -192,7 +192,8 @@ struct ModelContextTests {
     try first.save()
     let context = ModelContext(container)
     let kept = try #require(
-      try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.uid == "target" })).first)
+      try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.uid == "target" })).first
+    )
     for note in try context.fetch(FetchDescriptor<Note>()) {
       let old = note.folder
       note.folder = kept

@@ -1,4 +1,5 @@
 import Instar
+import InstarTestSupport
 import Testing
 
 @Suite("Predicates in SQL")
@@ -23,7 +24,7 @@ struct PredicateTests {
       environment["INSTAR_TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...UInt64.max)
     let count = environment["INSTAR_TEST_PREDICATES"].flatMap { Int($0) } ?? 1_000
     print("random predicates: INSTAR_TEST_SEED=\(seed)")
-    var generator = RandomPredicates(random: SeededGenerator(state: seed))
+    var generator = RandomPredicates(random: SeededGenerator(seed: seed))
     let context = ModelContext(try Catalog.container())
     generator.fill(context, count: 40)
     try context.save()
@@ -48,7 +49,7 @@ struct PredicateTests {
 
   private func sample() throws -> ModelContext {
     let context = ModelContext(try Catalog.container())
-    var generator = RandomPredicates(random: SeededGenerator(state: 7))
+    var generator = RandomPredicates(random: SeededGenerator(seed: 7))
     generator.fill(context, count: 40)
     try context.save()
     return context

@@ -1,4 +1,5 @@
 import Instar
+import InstarTestSupport
 
 /// Predicates over `Catalog.Item` put together at random, and rows to try them on. The same seed gives the same ones.
 struct RandomPredicates {

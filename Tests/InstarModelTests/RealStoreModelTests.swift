@@ -108,12 +108,14 @@ struct RealStoreModelTests {
       configurations: ModelConfiguration(url: URL(filePath: path)))
   }
 
-  /// Rows of `statement`, by a connection that knows no models, of a store that passes SQLite's check.
-  private func rows(_ statement: String, in path: String) throws -> [Row] {
+  /// The rows of `statement` as text, by a connection that knows no models, of a store that passes SQLite's check.
+  private func rows(_ statement: String, in path: String) throws -> [String] {
     let queue = try DatabaseQueue(path: path)
     let rows = try queue.read { db in
       #expect(try String.fetchOne(db, sql: "PRAGMA integrity_check") == "ok")
-      return try Row.fetchAll(db, sql: statement)
+      return try Row.fetchAll(db, sql: statement).map { row in
+        row.databaseValues.map { String.fromDatabaseValue($0) ?? "\($0)" }.joined(separator: " ")
+      }
     }
     try queue.close()
     return rows
@@ -161,7 +163,7 @@ struct RealStoreModelTests {
       JOIN Z_PRIMARYKEY AS k ON k.Z_ENT = i.Z_ENT ORDER BY i.Z_PK
       """
     let items = try rows(links, in: path)
-    #expect(items.map { Array($0.databaseValues) } == [[1, 1, 1, 2, 1, 2], [1, 2, 1, 2, 2, 2]])
+    #expect(items == ["1 1 1 2 1 2", "1 2 1 2 2 2"])
 
     again.delete(kept)
     try again.save()
@@ -183,7 +185,7 @@ struct RealStoreModelTests {
     try context.save()
     try container.close()
     let carts = try rows("SELECT Z_PK, ZSTOREID FROM ZCARTMODEL", in: path)
-    #expect(carts.map { Array($0.databaseValues) } == [[1, "store-new".databaseValue]])
+    #expect(carts == ["1 store-new"])
   }
 
   @Test("Core Data's users are read in order, changed, added to and deleted, and opened again")
@@ -215,7 +217,7 @@ struct RealStoreModelTests {
     let changed = try rows(
       "SELECT Z_PK, Z_ENT, Z_OPT FROM ZUSER WHERE ZPETNAME IN ('Cat', 'Owl') ORDER BY Z_PK",
       in: path)
-    #expect(changed.map { Array($0.databaseValues) } == [[4, 1, 2], [13, 1, 1]])
-    #expect(try rows("SELECT Z_MAX FROM Z_PRIMARYKEY", in: path).first?["Z_MAX"] == 13)
+    #expect(changed == ["4 1 2", "13 1 1"])
+    #expect(try rows("SELECT Z_MAX FROM Z_PRIMARYKEY", in: path) == ["13"])
   }
 }

@@ -230,8 +230,8 @@ struct ModelSave {
       let values = group.map { change.storage.slots[$0] }
       if values.contains(where: { if case .null = $0 { true } else { false } }) { continue }
       let conditions = group.map { slot in
-        guard case .attribute(let column, _) = change.entity.slots[slot] else { return "0" }
-        return "\(column) = ?"
+        // What can be unique has one column: a schema in which it has not is refused.
+        change.entity.columnsBySlot[slot].map { "\($0) = ?" }.joined(separator: " AND ")
       }
       let statement = try session.statement(
         "SELECT Z_PK FROM \(change.entity.layout.table) WHERE \(conditions.joined(separator: " AND "))"

@@ -146,14 +146,12 @@ final class ModelEntity: Sendable {
     var slots: [SlotPlace] = []
     var columnsBySlot: [[String]] = []
     var slotsByName: [String: Int] = [:]
-    var uniqueSlots: [[Int]] = []
     for (slot, property) in descriptor.properties.enumerated() {
       slotsByName[property.name] = slot
       if let attribute = attributes[property.name] {
         slots.append(
           .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
         columnsBySlot.append([attribute.column])
-        if attribute.attribute.isUnique { uniqueSlots.append([slot]) }
       } else if let relationship = relationships[property.name] {
         if case .column(let column) = relationship.place {
           slots.append(
@@ -184,7 +182,7 @@ final class ModelEntity: Sendable {
     }
     self.slots = slots
     self.columnNames = columnNames
-    self.uniqueSlots = uniqueSlots
+    uniqueSlots = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
     selectedColumns = (["Z_PK"] + columnNames).joined(separator: ", ")
     insertStatement =
       "INSERT INTO \(layout.table) (\((["Z_PK", "Z_ENT", "Z_OPT"] + columnNames).joined(separator: ", "))) "

@@ -12,6 +12,9 @@ public final class ModelDescriptor: @unchecked Sendable {
   let type: any PersistentModel.Type
   let properties: [Schema.PropertyMetadata]
   let slotsByKeyPath: [AnyKeyPath: Int]
+  /// The groups of `#Unique` and of `#Index`.
+  let uniqueness: [[AnyKeyPath]]
+  let indices: [[AnyKeyPath]]
 
   /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
@@ -22,7 +25,12 @@ public final class ModelDescriptor: @unchecked Sendable {
     let isToOne: Bool
   }
 
-  public init<Model: PersistentModel>(_ type: Model.Type, name: String) {
+  public init<Model: PersistentModel>(
+    _ type: Model.Type, name: String, uniqueness: [[PartialKeyPath<Model>]] = [],
+    indices: [[PartialKeyPath<Model>]] = []
+  ) {
+    self.uniqueness = uniqueness
+    self.indices = indices
     self.name = name
     self.type = type
     properties = type.schemaMetadata
@@ -34,6 +42,20 @@ public final class ModelDescriptor: @unchecked Sendable {
   var qualifiedName: String {
     let reflected = String(reflecting: type)
     return reflected.split(separator: ".", maxSplits: 1).last.map(String.init) ?? reflected
+  }
+
+  /// The slots of each group that has to be unique: those of `#Unique`, and each property that is unique by itself.
+  var uniqueSlots: [[Int]] {
+    var groups = properties.indices.filter { properties[$0].isUnique }.map { [$0] }
+    for group in slots(of: uniqueness) where !groups.contains(group) { groups.append(group) }
+    return groups
+  }
+
+  /// The slots of each group of `#Index`.
+  var indexSlots: [[Int]] { slots(of: indices) }
+
+  private func slots(of groups: [[AnyKeyPath]]) -> [[Int]] {
+    groups.map { group in group.compactMap { slotsByKeyPath[$0] } }.filter { !$0.isEmpty }
   }
 
   /// The relationship that is kept in step with the one in `slot`; `nil` where there is none.

@@ -48,6 +48,14 @@ extension Schema {
     let keyPath: AnyKeyPath
     let kind: Kind
 
+    /// Whether the property is unique by itself.
+    var isUnique: Bool {
+      switch kind {
+      case .attribute(let attribute): attribute.metadata.options.contains(.unique)
+      case .relationship(let relationship): relationship.metadata.options.contains(.unique)
+      }
+    }
+
     enum Kind {
       case attribute(AttributeKind)
       case relationship(RelationshipKind)

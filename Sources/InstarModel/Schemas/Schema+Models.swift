@@ -58,7 +58,6 @@ extension Schema.Entity {
           defaultValue: kind.defaultSlot()?.attributeValue,
           hashModifier: kind.metadata.hashModifier)
         attributes.append(attribute)
-        if attribute.isUnique { uniquenessConstraints.append([property.name]) }
       case .relationship(let kind):
         let inverse = descriptor.inverse(ofSlot: slot)
         relationships.append(
@@ -71,9 +70,13 @@ extension Schema.Entity {
             maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
             isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
             hashModifier: kind.metadata.hashModifier))
-        if kind.metadata.options.contains(.unique) { uniquenessConstraints.append([property.name]) }
       }
     }
+    func names(_ groups: [[Int]]) -> [[String]] {
+      groups.map { $0.map { descriptor.properties[$0].name } }
+    }
+    uniquenessConstraints = names(descriptor.uniqueSlots)
+    indices = names(descriptor.indexSlots)
   }
 }
 
@@ -86,6 +89,7 @@ extension Schema {
     let included = models.map { ObjectIdentifier($0) }
     for model in models {
       let descriptor = model._modelDescriptor
+      problems += descriptor.constraintProblems(version)
       for (slot, property) in descriptor.properties.enumerated() {
         guard case .relationship(let kind) = property.kind else { continue }
         let destination = kind.destination._modelDescriptor
@@ -112,5 +116,36 @@ extension Schema {
       }
     }
     return problems
+  }
+}
+
+extension ModelDescriptor {
+  /// What of `#Unique` and `#Index` cannot be kept: a path to what has no column, or several.
+  fileprivate func constraintProblems(_ version: Schema.Version) -> [InstarError] {
+    func hasColumn(_ property: Schema.PropertyMetadata) -> Bool {
+      switch property.kind {
+      case .attribute(let attribute): attribute.leaves == nil
+      case .relationship(let relationship): relationship.isToOne
+      }
+    }
+    func problem(_ cause: String) -> InstarError {
+      InstarError(
+        .invalidModel, "cannot use schema \(version)", cause: cause,
+        next: "name properties that hold one value, or a to-one relationship")
+    }
+    let wanted = [("#Unique", uniqueness), ("#Index", indices)].flatMap { macro, groups in
+      groups.joined().compactMap { keyPath -> InstarError? in
+        guard let slot = slotsByKeyPath[keyPath] else {
+          return problem("\(macro) of \(name) names `\(keyPath)`, which is no stored property")
+        }
+        return hasColumn(properties[slot])
+          ? nil
+          : problem("\(macro) of \(name) names '\(properties[slot].name)', which is not one value")
+      }
+    }
+    let marked = properties.filter { $0.isUnique && !hasColumn($0) }.map {
+      problem("'\($0.name)' of \(name) is unique, but is not one value")
+    }
+    return wanted + marked
   }
 }

@@ -1,0 +1,79 @@
+import SwiftDiagnostics
+public import SwiftSyntax
+public import SwiftSyntaxMacros
+
+/// `#Unique` and `#Index` in the body of a model.
+///
+/// They expand to nothing: `@Model` reads their paths. What they do themselves is to say so where they have no effect.
+public struct ConstraintMacro: DeclarationMacro {
+  public static func expansion(
+    of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    let name = node.macroName.text
+    guard let model = context.lexicalContext.first?.as(ClassDeclSyntax.self),
+      model.attributes.contains(named: "Model")
+    else {
+      context.diagnose(Diagnostic(node: node, message: Problem.constraintOutsideModel(macro: name)))
+      return []
+    }
+    guard let named = ConstraintDeclaration.model(of: node), named.lastName != model.name.text
+    else {
+      return []
+    }
+    context.diagnose(
+      Diagnostic(
+        node: named,
+        message: Problem.constraintOfOtherModel(
+          macro: name, named: named.trimmedDescription, model: model.name.text),
+        fixIt: .replaceText(
+          of: named, with: model.name.text, message: .nameModel(model.name.text))))
+    return []
+  }
+}
+
+/// A `#Unique` or `#Index` in the body of a model, as far as its syntax tells.
+struct ConstraintDeclaration {
+  enum Kind: String {
+    case unique = "Unique"
+    case index = "Index"
+  }
+
+  let kind: Kind
+  /// Each group of paths as written: `[\\.a, \\.b]`.
+  let groups: [String]
+
+  /// `nil` for every other member.
+  init?(_ member: MemberBlockItemSyntax) {
+    guard let node = member.decl.as(MacroExpansionDeclSyntax.self),
+      let kind = Kind(rawValue: node.macroName.text)
+    else { return nil }
+    self.kind = kind
+    groups = node.arguments.compactMap { argument in
+      if argument.expression.is(ArrayExprSyntax.self) {
+        return argument.expression.trimmedDescription
+      }
+      // `.binary([…])` is an index like any other; `.rtree([…])` has no counterpart in the format, and is left out.
+      guard let call = argument.expression.as(FunctionCallExprSyntax.self),
+        let form = call.calledExpression.as(MemberAccessExprSyntax.self),
+        form.declName.baseName.text == "binary"
+      else { return nil }
+      return call.arguments.first?.expression.trimmedDescription
+    }
+  }
+
+  /// The type in `#Unique<Note>(…)`.
+  static func model(of node: some FreestandingMacroExpansionSyntax) -> TypeSyntax? {
+    guard case .type(let type) = node.genericArgumentClause?.arguments.first?.argument else {
+      return nil
+    }
+    return type
+  }
+}
+
+extension TypeSyntax {
+  /// `Note` for `NotesSchemaV1.Note`.
+  fileprivate var lastName: String {
+    if let member = self.as(MemberTypeSyntax.self) { return member.name.text }
+    return self.as(IdentifierTypeSyntax.self)?.name.text ?? trimmedDescription
+  }
+}

@@ -1,0 +1,84 @@
+import GRDB
+import Instar
+import InstarTestSupport
+import Testing
+
+enum Registry {
+  @Model
+  final class Person {
+    #Unique<Person>([\.number], [\.givenName, \.familyName])
+    #Index<Person>([\.familyName], [\.familyName, \.number])
+    #Index<Person>(.binary([\.town]), .rtree([\.town]))
+    var number: Int
+    var givenName: String
+    var familyName: String?
+    var town: String = ""
+
+    init(number: Int, givenName: String, familyName: String?) {
+      self.number = number
+      self.givenName = givenName
+      self.familyName = familyName
+    }
+  }
+
+  @Model
+  final class Wrong {
+    #Unique<Wrong>([\.shout])
+    var name: String = ""
+    var shout: String { name.uppercased() }
+    init() {}
+  }
+}
+
+@Suite("Unique groups and indexes")
+struct ConstraintTests {
+  typealias Person = Registry.Person
+
+  @Test("they are indexes of the store, under Core Data's names")
+  func indexes() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("a.store")
+    try ModelContainer(
+      for: Person.self, configurations: ModelConfiguration(url: URL(filePath: path))
+    ).close()
+    let statements = try DatabaseQueue(path: path).read { db in
+      try String.fetchAll(
+        db, sql: "SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    }
+    #expect(
+      statements == [
+        "CREATE UNIQUE INDEX Z_Person_UNIQUE_number ON ZPERSON (ZNUMBER COLLATE BINARY ASC)",
+        "CREATE UNIQUE INDEX Z_Person_UNIQUE_givenName_familyName ON ZPERSON (ZGIVENNAME COLLATE BINARY ASC, ZFAMILYNAME COLLATE BINARY ASC)",
+        "CREATE INDEX Z_Person_SwiftDataIndexOnBinaryfamilyName ON ZPERSON (ZFAMILYNAME COLLATE BINARY ASC)",
+        "CREATE INDEX Z_Person_SwiftDataIndexOnBinaryfamilyNamenumber ON ZPERSON (ZFAMILYNAME COLLATE BINARY ASC, ZNUMBER COLLATE BINARY ASC)",
+        "CREATE INDEX Z_Person_SwiftDataIndexOnBinarytown ON ZPERSON (ZTOWN COLLATE BINARY ASC)",
+      ])
+  }
+
+  @Test(
+    "inserting a group of values that exists updates that row; a missing value is equal to none")
+  func upsert() throws {
+    let container = try ModelContainer(
+      for: Person.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    context.insert(Person(number: 1, givenName: "Ada", familyName: "Lovelace"))
+    context.insert(Person(number: 2, givenName: "Ada", familyName: nil))
+    context.insert(Person(number: 3, givenName: "Ada", familyName: nil))
+    try context.save()
+    let other = ModelContext(container)
+    other.insert(Person(number: 4, givenName: "Ada", familyName: "Lovelace"))
+    try other.save()
+    #expect(
+      try ModelContext(container).fetch(FetchDescriptor<Person>(sortBy: [SortDescriptor(\.number)]))
+        .map(\.number) == [2, 3, 4])
+  }
+
+  @Test("a path to what is not stored is refused by name")
+  func wrongPath() throws {
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Registry.Wrong.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    }
+    #expect(error?.cause?.cause.contains("#Unique of Wrong names") == true)
+  }
+}
