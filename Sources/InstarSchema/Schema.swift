@@ -12,6 +12,7 @@ public struct Schema: Sendable, Hashable, Codable {
   /// The Swift types the entities were made from, by entity name; empty in a schema that came from another process.
   public var modelTypes: ModelTypes
 
+  /// A schema of entities in any order; they are kept ordered by name.
   public init(entities: [Entity], version: Version, modelTypes: ModelTypes = ModelTypes([:])) {
     self.entities = entities.sorted { $0.name < $1.name }
     self.version = version
@@ -22,6 +23,9 @@ public struct Schema: Sendable, Hashable, Codable {
     case version, entities
   }
 
+  /// Reads a schema of another process. Its `modelTypes` are empty.
+  ///
+  /// - Throws: `DecodingError`.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -29,6 +33,9 @@ public struct Schema: Sendable, Hashable, Codable {
       version: try container.decode(Version.self, forKey: .version))
   }
 
+  /// Writes everything but `modelTypes`.
+  ///
+  /// - Throws: `EncodingError`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(version, forKey: .version)
@@ -51,28 +58,37 @@ extension Schema {
   /// the same schema in a process that does not have the types.
   public struct ModelTypes: @unchecked Sendable, Hashable {
     // Metatypes are immutable; they are only not marked Sendable.
+    /// The model class of each entity, by the entity's name.
     public let byEntityName: [String: any Any.Type]
 
+    /// The types of a schema, by the names of their entities.
     public init(_ byEntityName: [String: any Any.Type]) { self.byEntityName = byEntityName }
 
+    /// Always true.
     public static func == (left: ModelTypes, right: ModelTypes) -> Bool { true }
+    /// Adds nothing, as all are equal.
     public func hash(into hasher: inout Hasher) {}
   }
 }
 
 /// What attributes and relationships have in common.
 public protocol SchemaProperty: Sendable, Hashable {
+  /// The name of the Swift property.
   var name: String { get }
   /// The name the property had in the version before, equal to `name` where it was not renamed.
   var originalName: String { get }
+  /// Whether a model may have no value for it.
   var isOptional: Bool { get }
 }
 
 extension Schema {
   /// One model of a schema: its attributes, relationships and constraints.
   public struct Entity: Sendable, Hashable, Codable {
+    /// The name of the model class, without what it is nested in.
     public var name: String
+    /// The properties that hold values, in no fixed order.
     public var attributes: [Attribute]
+    /// The properties that refer to other models, in no fixed order.
     public var relationships: [Relationship]
 
     /// Each element is a group of properties whose values may occur only once together.
@@ -82,8 +98,10 @@ extension Schema {
     /// Each element is a group of properties that an index covers, in that order.
     public var indices: [[String]]
 
+    /// The entity this one inherits from; `nil` where there is none.
     public var superentityName: String?
 
+    /// An entity as it is declared. Names in the constraints and indices are those of its properties.
     public init(
       name: String, attributes: [Attribute] = [], relationships: [Relationship] = [],
       uniquenessConstraints: [[String]] = [], indices: [[String]] = [],
@@ -97,10 +115,12 @@ extension Schema {
       self.superentityName = superentityName
     }
 
+    /// The attributes by their names.
     public var attributesByName: [String: Attribute] {
       Dictionary(attributes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
+    /// The relationships by their names.
     public var relationshipsByName: [String: Relationship] {
       Dictionary(relationships.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
@@ -114,17 +134,24 @@ extension Schema {
   /// A property that is kept in several columns, a Codable struct or an enum without raw value, is one attribute for each of
   /// them, named by property and field: "author.name".
   public struct Attribute: SchemaProperty, Codable {
+    /// The name of the Swift property.
     public var name: String
+    /// The name in the version before, equal to `name` where the attribute was not renamed.
     public var originalName: String
+    /// What it holds.
     public var type: AttributeType
+    /// Whether a model may have no value for it.
     public var isOptional: Bool
+    /// What `@Attribute` was given.
     public var options: [Option]
 
     /// The value that existing rows get when the attribute is new and required. `nil` where none is declared.
     public var defaultValue: AttributeValue?
 
+    /// Tells two versions of an attribute apart that differ in nothing else.
     public var hashModifier: String?
 
+    /// An attribute; without an original name, one that was not renamed.
     public init(
       name: String, originalName: String? = nil, type: AttributeType, isOptional: Bool = false,
       options: [Option] = [], defaultValue: AttributeValue? = nil, hashModifier: String? = nil
@@ -138,6 +165,7 @@ extension Schema {
       self.hashModifier = hashModifier
     }
 
+    /// Whether two models cannot have the same value.
     public var isUnique: Bool { options.contains(.unique) }
   }
 
@@ -151,20 +179,28 @@ extension Schema {
 
   /// A property that refers to other models.
   public struct Relationship: SchemaProperty, Codable {
+    /// The name of the Swift property.
     public var name: String
+    /// The name in the version before, equal to `name` where the relationship was not renamed.
     public var originalName: String
     /// The name of the entity at the other end.
     public var destination: String
     /// The relationship of `destination` that is kept in step with this one; `nil` where there is none.
     public var inverseName: String?
+    /// What happens at the other end when a model is deleted.
     public var deleteRule: DeleteRule
+    /// 0 where a model may refer to none.
     public var minimumModelCount: Int
     /// 1 for a to-one relationship; 0 for a to-many relationship without a limit.
     public var maximumModelCount: Int
+    /// Whether a model may refer to none.
     public var isOptional: Bool
+    /// Whether a model refers to one model at most.
     public var isToOneRelationship: Bool
+    /// Tells two versions of a relationship apart that differ in nothing else.
     public var hashModifier: String?
 
+    /// A relationship; without an original name, one that was not renamed.
     public init(
       name: String, originalName: String? = nil, destination: String, inverseName: String? = nil,
       deleteRule: DeleteRule = .nullify, minimumModelCount: Int = 0, maximumModelCount: Int = 0,
@@ -198,6 +234,7 @@ extension Schema {
     /// An option of `@Relationship`.
     public struct Option: Sendable, Hashable, Codable {
       let name: String
+      /// A model at the other end is referred to once.
       public static let unique = Option(name: "unique")
     }
   }
@@ -206,6 +243,7 @@ extension Schema {
 extension Schema.Attribute {
   /// An option of `@Attribute`.
   public struct Option: Sendable, Hashable, Codable {
+    /// The option's name in Swift.
     public let name: String
     /// What `.transformable(by:)` names.
     public let argument: String?
@@ -233,8 +271,12 @@ extension Schema.Attribute {
 /// The default of an attribute, as it is stored.
 @frozen
 public enum AttributeValue: Sendable, Hashable, Codable {
+  /// Also of booleans.
   case integer(Int64)
+  /// Also of dates: seconds since 2001-01-01 UTC.
   case real(Double)
+  /// UTF-8.
   case text(String)
+  /// Bytes; a UUID is 16 of them.
   case blob([UInt8])
 }

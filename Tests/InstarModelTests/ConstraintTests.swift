@@ -22,6 +22,21 @@ enum Registry {
   }
 
   @Model
+  final class Team {
+    var name: String
+    @Relationship(minimumModelCount: 1, maximumModelCount: 2, inverse: \Member.team)
+    var members: [Member] = []
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Member {
+    var name: String = ""
+    var team: Team?
+    init() {}
+  }
+
+  @Model
   final class Wrong {
     #Unique<Wrong>([\.shout])
     var name: String = ""
@@ -80,5 +95,42 @@ struct ConstraintTests {
         for: Registry.Wrong.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
     }
     #expect(error?.cause?.cause.contains("#Unique of Wrong names") == true)
+  }
+
+  @Test("a save with too few or too many members is refused, from whichever side they were changed")
+  func counts() throws {
+    let container = try ModelContainer(
+      for: Registry.Team.self, Registry.Member.self,
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    func expectRefused(_ part: String, in context: ModelContext) {
+      let error = #expect(throws: SwiftDataError.self) { try context.save() }
+      #expect(SwiftDataError.modelValidationFailure ~= (error ?? SwiftDataError.unknownSchema))
+      #expect(error?.cause?.cause == "its relationship 'members' has \(part), and must have 1 to 2")
+    }
+    let team = Registry.Team(name: "a")
+    context.insert(team)
+    expectRefused("0 models", in: context)
+    team.members = [Registry.Member()]
+    try context.save()
+
+    // From the other side, in a context that has not read the members.
+    let other = ModelContext(container)
+    let member = try #require(try other.fetch(FetchDescriptor<Registry.Member>()).first)
+    member.team = nil
+    expectRefused("0 models", in: other)
+    other.rollback()
+    other.delete(member)
+    expectRefused("0 models", in: other)
+    other.rollback()
+    for _ in 0..<2 {
+      let new = Registry.Member()
+      new.team = member.team
+      other.insert(new)
+    }
+    expectRefused("3 models", in: other)
+    other.delete(member)
+    try other.save()
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<Registry.Member>()) == 2)
   }
 }

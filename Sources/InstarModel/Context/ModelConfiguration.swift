@@ -8,14 +8,21 @@ import Synchronization
 /// A configuration of a store in memory and its copies share that store; it lives as long as one of them or a container
 /// of it.
 public struct ModelConfiguration: Identifiable, Hashable, Sendable {
+  /// Equal in copies, and in nothing else.
   public let id: ID
+  /// "default" where none was given.
   public let name: String
+  /// The schema it was made for; a container takes its own.
   public let schema: Schema?
+  /// The store's file; `/dev/null` for a store in memory.
   public let url: URL
+  /// Whether the store is in memory and in no file.
   public let isStoredInMemoryOnly: Bool
+  /// Whether contexts may save; where not, the file is opened for reading only.
   public let allowsSave: Bool
   private let identity: Identity
 
+  /// Which configuration it is.
   public struct ID: Hashable, Sendable {
     fileprivate let identity: ObjectIdentifier
   }
@@ -53,10 +60,12 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     self.allowsSave = allowsSave
   }
 
+  /// Whether one is a copy of the other.
   public static func == (left: ModelConfiguration, right: ModelConfiguration) -> Bool {
     left.identity === right.identity
   }
 
+  /// By identity, as `==` compares.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 
   /// The one connection of a store in memory.

@@ -6,7 +6,9 @@ import InstarStore
 ///
 /// A container can be handed between threads; each of its contexts belongs to one thread.
 public final class ModelContainer: Sendable {
+  /// What the store is read by.
   public let schema: Schema
+  /// The one configuration it was opened with.
   public let configurations: Set<ModelConfiguration>
   let store: ModelStore
 
@@ -41,12 +43,18 @@ public final class ModelContainer: Sendable {
     self.configurations = [configuration]
   }
 
+  /// The same, with the configuration written without brackets.
+  ///
+  /// - Throws: as `init(for:configurations:)`.
   public convenience init(
     for schema: Schema, configurations: ModelConfiguration...
   ) throws {
     try self.init(for: schema, configurations: configurations)
   }
 
+  /// The same, with a schema of these models at version 1.0.0. A model that a relationship leads to must be among them.
+  ///
+  /// - Throws: as `init(for:configurations:)`.
   public convenience init(
     for types: any PersistentModel.Type..., configurations: ModelConfiguration...
   ) throws {
@@ -71,6 +79,8 @@ public final class ModelContainer: Sendable {
   }
 
   /// Closes the store's file. Contexts of this container can no longer fetch or save.
+  ///
+  /// - Throws: `InstarError` where SQLite cannot close it; what was saved is saved.
   public func close() throws {
     try store.connection.close()
   }

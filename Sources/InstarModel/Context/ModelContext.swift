@@ -572,6 +572,7 @@ public final class ModelContext {
     try throwDeferredError()
     guard hasChanges else { return }
     try applyDeleteRules()
+    try validateCounts()
     try throwDeferredError()
     let save = try ModelSave(
       context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)

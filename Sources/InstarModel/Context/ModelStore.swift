@@ -120,6 +120,16 @@ final class ModelEntity: Sendable {
   let uniqueSlots: [[Int]]
   let schemaEntityName: String
 
+  /// The to-many relationships that must have a certain number of members.
+  let countLimits: [CountLimit]
+
+  struct CountLimit: Sendable {
+    let slot: Int
+    let minimum: Int
+    /// `nil` for no limit.
+    let maximum: Int?
+  }
+
   enum SlotPlace: Sendable {
     case attribute(column: String, isOptional: Bool)
     /// A value with several columns.
@@ -173,6 +183,12 @@ final class ModelEntity: Sendable {
         slots.append(.none)
         columnsBySlot.append([])
       }
+    }
+    countLimits = descriptor.properties.enumerated().compactMap { slot, property in
+      guard case .relationship(let kind) = property.kind, !kind.isToOne else { return nil }
+      let (minimum, maximum) = (kind.metadata.minimumModelCount, kind.metadata.maximumModelCount)
+      return minimum > 0 || maximum > 0
+        ? CountLimit(slot: slot, minimum: minimum, maximum: maximum > 0 ? maximum : nil) : nil
     }
     columnSlots = columnsBySlot.indices.filter { !columnsBySlot[$0].isEmpty }
     let columnNames = columnsBySlot.flatMap { $0 }

@@ -63,10 +63,13 @@ public final class ModelStorage {
 
   // MARK: Attributes
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize(slot: Int, to value: some PersistentAttribute) {
     slots[slot] = value.slot
   }
 
+  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
+  /// context's next save or fetch throws.
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
     if state == .fault { fill() }
     if let value = Value(slot: slots[slot]) { return value }
@@ -78,6 +81,7 @@ public final class ModelStorage {
     return Value.placeholder
   }
 
+  /// Sets a slot, and notes the change in the context; an equal value is none.
   public func setValue(
     _ value: some PersistentAttribute, at slot: Int, of model: any PersistentModel
   ) {
@@ -109,21 +113,27 @@ public final class ModelStorage {
 
   // MARK: Attributes of types with a raw value
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value)
   where Value.RawValue: PersistentAttribute {
     slots[slot] = value.rawValue.slot
   }
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value?)
   where Value.RawValue: PersistentAttribute {
     slots[slot] = value?.rawValue.slot ?? .null
   }
 
+  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
+  /// context's next save or fetch throws.
   public func value<Value: RawRepresentable>(at slot: Int) -> Value
   where Value.RawValue: PersistentAttribute {
     value(at: slot) { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) }
   }
 
+  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
+  /// context's next save or fetch throws.
   public func value<Value: RawRepresentable>(at slot: Int) -> Value?
   where Value.RawValue: PersistentAttribute {
     value(at: slot) { slot -> Value?? in
@@ -132,12 +142,14 @@ public final class ModelStorage {
     }
   }
 
+  /// Sets a slot, and notes the change in the context; an equal value is none.
   public func setValue<Value: RawRepresentable>(
     _ value: Value, at slot: Int, of model: any PersistentModel
   ) where Value.RawValue: PersistentAttribute {
     set(value.rawValue.slot, at: slot, of: model)
   }
 
+  /// Sets a slot, and notes the change in the context; an equal value is none.
   public func setValue<Value: RawRepresentable>(
     _ value: Value?, at slot: Int, of model: any PersistentModel
   ) where Value.RawValue: PersistentAttribute {
@@ -220,30 +232,37 @@ public final class ModelStorage {
 
   // MARK: To-one relationships
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination) {
     slots[slot] = .model(value)
   }
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination?) {
     slots[slot] = value.map { .model($0) } ?? .null
   }
 
+  /// The model of a to-one relationship; `nil` where there is none.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination? {
     toOne(at: slot) as? Destination
   }
 
+  /// The model of a required to-one relationship. Where the row has none, an empty one, and the context's next
+  /// save or fetch throws.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination {
     if let model = toOne(at: slot) as? Destination { return model }
     context?.noteUnreadableValue(of: self, slot: slot)
     return Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
   }
 
+  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: Destination?, at slot: Int, of model: any PersistentModel
   ) {
     setToOne(value, at: slot, of: model)
   }
 
+  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: Destination, at slot: Int, of model: any PersistentModel
   ) {
@@ -252,28 +271,34 @@ public final class ModelStorage {
 
   // MARK: To-many relationships
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]) {
     slots[slot] = .models(value)
   }
 
+  /// Sets a slot in a model's initializer: no change is noted.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]?) {
     slots[slot] = .models(value ?? [])
   }
 
+  /// The models of a to-many relationship, read from the store when first asked for.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination] {
     toMany(at: slot).compactMap { $0 as? Destination }
   }
 
+  /// The models of a to-many relationship, read from the store when first asked for.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination]? {
     toMany(at: slot).compactMap { $0 as? Destination }
   }
 
+  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: [Destination], at slot: Int, of model: any PersistentModel
   ) {
     setToMany(value, at: slot, of: model)
   }
 
+  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: [Destination]?, at slot: Int, of model: any PersistentModel
   ) {
@@ -284,6 +309,7 @@ public final class ModelStorage {
 /// The backing property that `@Model` puts beside each persisted one; the value itself is in the model's storage.
 @frozen
 public struct PersistedProperty: Sendable {
+  /// Holds nothing.
   public init() {}
 }
 

@@ -13,6 +13,7 @@ extension Schema {
           uniquingKeysWith: { first, _ in first })))
   }
 
+  /// The same, with the models written without brackets.
   public init(_ types: any PersistentModel.Type..., version: Version = Version(1, 0, 0)) {
     self.init(types, version: version)
   }
