@@ -214,7 +214,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Instar", "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor", "InstarTestSupport",
+        "Instar", "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor",
+        "InstarTestSupport",
         "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],

@@ -30,7 +30,8 @@ public final class FolderWatch: Sendable {
   }
 
   private static let mask = UInt32(
-    IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF
+    IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
+      | IN_DELETE_SELF
       | IN_MOVE_SELF | IN_ONLYDIR)
 
   private let descriptor: Int32

@@ -106,7 +106,8 @@ public struct StoreTrust: Sendable {
     case .foreign(let path, let foreigner):
       return InstarError(
         .unsafePath, what, store: store,
-        cause: "user \(ProcessIdentity.label(of: foreigner)) could have put it there, who is not its "
+        cause:
+          "user \(ProcessIdentity.label(of: foreigner)) could have put it there, who is not its "
           + "owner\(owner.map { " \(ProcessIdentity.label(of: $0))" } ?? "") and has '\(path)'",
         state: "unchanged",
         next: "let the store and every folder above it belong to its owner or to root")

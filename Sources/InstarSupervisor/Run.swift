@@ -24,7 +24,8 @@ struct Run: Sendable {
 
   init(
     request: MigrationRequest, stateFolder: StateFolder, keepers: KeeperPool,
-    access: KeeperAccess, conversation: Conversation, onEvent: @escaping @Sendable (RunEvent) -> Void
+    access: KeeperAccess, conversation: Conversation,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
   ) {
     self.request = request
     self.stateFolder = stateFolder

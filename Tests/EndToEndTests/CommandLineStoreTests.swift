@@ -69,7 +69,8 @@ struct CommandLineStoreTests {
     #expect(folder.names() == ["a.store", "text.store"])
   }
 
-  @Test("a store that is not there is answered with 5 and an error in its place, the others are probed")
+  @Test(
+    "a store that is not there is answered with 5 and an error in its place, the others are probed")
   func missingStore() async throws {
     let stores = [try store(), folder.path("none"), try store("b.store")]
     let answer = try await CommandLineTool.run(["probe", "--json"] + stores)

@@ -132,7 +132,8 @@ struct StoreOwnerTests {
     try store("alice/a.store", of: alice, mode: 0o600)
     try store("bob/b.store", of: bob, mode: 0o640)
     let planted = [
-      "bob/mallory.store": "not its owner 4666", "bob/root.store": "user 4002 could have put it there",
+      "bob/mallory.store": "not its owner 4666",
+      "bob/root.store": "user 4002 could have put it there",
       "bob/group.store": "group 4002 can write", "bob/link.store": "it is a symbolic link",
     ]
     try store("bob/mallory.store", of: mallory, mode: 0o644)

@@ -104,8 +104,10 @@ struct MigrationRunTests {
     ("UPDATE Z_PRIMARYKEY SET Z_ENT = 7 WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
     ("DELETE FROM Z_PRIMARYKEY WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
     ("UPDATE Z_PRIMARYKEY SET Z_SUPER = 1 WHERE Z_NAME = 'Note'", .unknownVersion, "Note"),
-    ("UPDATE Z_PRIMARYKEY SET Z_NAME = CASE Z_ENT WHEN 1 THEN 'Note' ELSE 'Folder' END",
-      .unknownVersion, "Folder"),
+    (
+      "UPDATE Z_PRIMARYKEY SET Z_NAME = CASE Z_ENT WHEN 1 THEN 'Note' ELSE 'Folder' END",
+      .unknownVersion, "Folder"
+    ),
     ("INSERT INTO Z_PRIMARYKEY VALUES (3, 'Tag', 0, 0)", .unknownVersion, "Tag"),
   ]
 
@@ -256,7 +258,7 @@ struct MigrationRunTests {
           open(b"\\xff\\xfe", "w").close()
           os.mkdir("moved-1"); os.mkdir("moved-1/x"); open("moved-2", "w").close()
           os.mkdir("dark"); os.mkdir("dark/within"); os.chmod("dark", 0)
-          for i in range(3000):
+          for i in range(300):
               os.mkdir("d"); open("f", "w").close(); os.mkdir("e"); os.mkdir("e/e"); os.chdir("d")
           """, work.cloneFolder,
         ]

@@ -50,8 +50,7 @@ struct WorkerProcessTests {
 
   private func run(
     _ script: String, limit: Double = 30, sqlDebugLevel: Int = 0
-  ) throws -> (RunReport, ScriptedConversation)
-  {
+  ) throws -> (RunReport, ScriptedConversation) {
     let fixture = try KeeperFixture()
     let before = fixture.state()
     let host = Mixed(worker: try worker(script, in: fixture))

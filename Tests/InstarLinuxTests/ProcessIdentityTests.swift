@@ -69,7 +69,8 @@ struct ProcessIdentityTests {
     let keep = LineChannel(descriptor: childEnd)
     defer { keep.close() }
     let child = try ChildProcess.start(
-      executable: "/bin/sh", arguments: ["-c", "ls /proc/$$/fd; pwd; echo $NOTIFY_SOCKET-$HOME >&3"],
+      executable: "/bin/sh",
+      arguments: ["-c", "ls /proc/$$/fd; pwd; echo $NOTIFY_SOCKET-$HOME >&3"],
       channel: keep.descriptor, output: .captured(limitBytes: 8192),
       identity: .user(.init(uid: 4001)))
     #expect(try child.wait(deadline: soon()) == .exited(0))

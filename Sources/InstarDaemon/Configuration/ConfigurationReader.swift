@@ -42,7 +42,8 @@ extension Configuration {
     }
     let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
     // By bytes, so that the order does not depend on a language.
-    return [path] + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    return [path]
+      + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
       .map { "\(folder)/\($0)" }
   }
 

@@ -119,7 +119,8 @@ private struct StageRun {
   private func renameEntities(_ session: SQLSession) throws {
     for entity in stage.to.layout.entities {
       let other = try session.integer(
-        "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'")
+        "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'"
+      )
       guard other != nil else { continue }
       try session.run(
         "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")

@@ -223,7 +223,8 @@ private struct LayoutChangePlanner {
       !attribute.new.isOptional, let value = attribute.new.defaultValue,
       let numbers = new.entity(named: entity)?.numbers
     else { return }
-    if let before = attribute.old, !before.isOptional, before.type.isStoredLike(attribute.new.type) {
+    if let before = attribute.old, !before.isOptional, before.type.isStoredLike(attribute.new.type)
+    {
       return
     }
     var condition = "\(column.name) IS NULL"

@@ -44,7 +44,8 @@ struct ConfigCheckCommand: InstarCommand {
     for watch in configuration.watches where !FilePath.exists(watch.folder) {
       notes.append("'\(watch.folder)' does not exist (yet)")
     }
-    if ServiceUnit.isInstalled, dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
+    if ServiceUnit.isInstalled,
+      dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
       notes.append("the service's unit is not made for these watches: instarctl config apply")
     }
