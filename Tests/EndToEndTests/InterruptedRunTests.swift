@@ -36,8 +36,8 @@ struct InterruptedRunTests {
   }
 
   private func makeStore() throws -> BoxStore {
-    let store = try BoxStore("slow", in: folder)
-    let path = folder.path("srv/slow.store")
+    let store = try BoxStore("waiting", in: folder)
+    let path = folder.path("srv/waiting.store")
     try FileManager.default.moveItem(atPath: store.path, toPath: path)
     return BoxStore(path: path)
   }
@@ -76,6 +76,12 @@ struct InterruptedRunTests {
     return found
   }
 
+  /// The files by which the plan says that it is at work; it goes on when its file is gone.
+  private func markers() -> [String] {
+    folder.names("srv/.instar").map { folder.path("srv/.instar/\($0)/clone/at-work") }
+      .filter { FileManager.default.fileExists(atPath: $0) }
+  }
+
   /// `.instar/` holds the backups of one run, and nothing else.
   private func expectOneBackup() throws {
     let names = folder.names("srv/.instar")
@@ -90,12 +96,7 @@ struct InterruptedRunTests {
     var daemon = try startDaemon()
     try FileManager.default.copyItem(
       atPath: try await FixturePlugins.boxes.value, toPath: folder.path("plugins/Boxes.so"))
-    // The clone is there and a worker is at it.
-    try await wait("a worker at work") {
-      folder.names("srv/.instar").contains { $0.hasPrefix("run-") }
-        && !pids(of: "instar-worker", below: daemon.pid).isEmpty
-    }
-    try await Task.sleep(for: .milliseconds(300))
+    try await wait("the plan's code at work on the clone") { !markers().isEmpty }
     let victims = pids(of: program, below: daemon.pid)
     #expect(!victims.isEmpty)
     for victim in victims { Glibc.kill(victim, SIGKILL) }
@@ -105,7 +106,8 @@ struct InterruptedRunTests {
       daemon = try startDaemon()
     }
     try await wait("the second attempt") {
-      folder.names("srv/.instar").allSatisfy { !$0.hasPrefix("run-") }
+      for marker in markers() { unlink(marker) }
+      return folder.names("srv/.instar").allSatisfy { !$0.hasPrefix("run-") }
         && FileManager.default.fileExists(atPath: folder.path("srv/.instar"))
         && (try? store.version()) == Schema.Version(2, 0, 0)
     }

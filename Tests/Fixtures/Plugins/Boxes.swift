@@ -1,7 +1,7 @@
 import Glibc
 import Instar
 
-// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow" and "threads" are
+// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow", "waiting" and "threads" are
 // runs that a store may come out of changed.
 
 enum BoxSchemaV1: VersionedSchema {
@@ -73,6 +73,11 @@ enum BoxPlan: SchemaMigrationPlan {
     case "exit": exit(0)
     case "hang": while true { sleep(60) }
     case "slow": usleep(1_500_000)
+    case "waiting":
+      // Says that it is at work by a file beside the clone, and goes on when that is taken away.
+      let marker = (ProcessInfo.processInfo.environment["TMPDIR"] ?? "") + "/at-work"
+      FileManager.default.createFile(atPath: marker, contents: Data())
+      while FileManager.default.fileExists(atPath: marker) { usleep(10_000) }
     case "flood":
       let line = String(repeating: "flood ", count: 1000)
       while true { print(line) }
