@@ -13,11 +13,11 @@ struct ConcurrentWriterTests {
     let plugin = try await FixturePlugins.boxes.value
     let folder = try TemporaryFolder()
     // The app writes from before the run until after it. Where it is always quicker than the keeper the run ends as
-    // busy, and people try again; some try succeeds.
+    // busy, and people try again.
     let store = try BoxStore("app and run", in: folder, journalMode: journalMode)
     let app = try WritingApp(store.path)
     var results: [RunReport.Result] = []
-    while results.last != .migrated, results.count < 30 {
+    func migrate() async throws {
       let answer = try await CommandLineTool.run([
         "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json",
       ])
@@ -25,7 +25,10 @@ struct ConcurrentWriterTests {
       #expect([.migrated, .busy].contains(report.result), "\(report)")
       results.append(report.result)
     }
+    while results.last != .migrated, results.count < 10 { try await migrate() }
     let committed = try app.finish()
+    // The app may have been quicker every time; it is gone now.
+    if results.last != .migrated { try await migrate() }
     #expect(results.last == .migrated, "\(results)")
     #expect(try store.version() == Schema.Version(2, 0, 0))
     #expect(committed.count >= WritingApp.writesBeforeRun)
