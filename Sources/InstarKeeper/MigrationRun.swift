@@ -148,6 +148,12 @@ struct MigrationRun {
       fingerprint: result.structure.fingerprint)
     try write(stamp, to: folder.clone)
     fill(before: source.census, result: result, path: path)
+    if let metadata = source.metadata, metadata.fingerprint == nil {
+      // Written by Apple's frameworks, which go by hashes that cannot be computed here.
+      report.notes.append(
+        "Apple's frameworks may not recognise version \(path.to) of this store:"
+          + " the hashes of entities that changed are Instar's own")
+    }
 
     let backup = inspection.place.backup(request.run)
     try keep(folder.backup, as: backup, in: inspection.place)
