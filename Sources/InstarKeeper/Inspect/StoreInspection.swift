@@ -53,8 +53,10 @@ struct StoreInspection {
           message: "user \(geteuid()) cannot write the store",
           fix: "run as the store's owner, or make the file writable"))
     }
-    let support = (try? FileManager.default.contentsOfDirectory(atPath: place.supportFolder)) ?? []
-    if !support.isEmpty {
+    // One that cannot be listed may hold values as well.
+    let isSupportEmpty =
+      (try? FileManager.default.contentsOfDirectory(atPath: place.supportFolder))?.isEmpty ?? false
+    if FileManager.default.fileExists(atPath: place.supportFolder), !isSupportEmpty {
       findings.append(
         Finding(
           severity: .error, code: .unsupported,
