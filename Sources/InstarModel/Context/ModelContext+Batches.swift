@@ -77,6 +77,7 @@ extension ModelContext {
     let size = max(batchSize, 1)
     let isPaged =
       descriptor.sortBy.isEmpty && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
+      && entity.layout.key.isRowID
     let keys = isPaged ? [] : try keys(descriptor).keys
     var start = 0
     var lastKey = Int64.min
@@ -179,16 +180,18 @@ extension ModelContext {
     }
     if statement.order == nil { return (entity, try fetch(descriptor).map(\._modelStorage.key)) }
     let sql = statement.sql(
-      selecting: "t0.Z_PK", limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
+      selecting: entity.layout.key.reading.sql("t0"), limit: descriptor.fetchLimit,
+      offset: descriptor.fetchOffset)
     return (entity, Array(try readKeys(sql, statement.parameters)))
   }
 
   private func keysOfPage(
     _ statement: FetchStatement, after key: Int64, count: Int
   ) throws -> ArraySlice<Int64> {
+    let name = statement.entity.layout.key.reading.sql("t0")
     let sql = statement.sql(
-      selecting: "t0.Z_PK", where: "t0.Z_PK > ?\(statement.parameters.count + 1)",
-      ordering: " ORDER BY t0.Z_PK", limit: count)
+      selecting: name, where: "\(name) > ?\(statement.parameters.count + 1)",
+      ordering: " ORDER BY \(name)", limit: count)
     return try readKeys(sql, statement.parameters + [.integer(key)])
   }
 
@@ -209,7 +212,9 @@ extension ModelContext {
   ) throws -> [T] {
     let found = try rows(
       "SELECT \(FetchStatement.columns(entity, slots)) FROM \(entity.layout.table) AS t0 "
-        + "WHERE t0.Z_PK IN \(Self.listed)", entity, [Self.list(keys)], slots: slots)
+        + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", entity,
+      [Self.list(keys)],
+      slots: slots)
     let models = Dictionary(
       found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
     return keys.compactMap { models[$0] as? T }

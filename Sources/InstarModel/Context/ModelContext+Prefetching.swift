@@ -62,7 +62,8 @@ extension ModelContext {
     guard !keys.isEmpty else { return }
     let found = try rows(
       "SELECT \(FetchStatement.columns(target)) FROM \(target.layout.table) AS t0 "
-        + "WHERE t0.Z_PK IN \(Self.listed)", target, [Self.list(keys)])
+        + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)", target,
+      [Self.list(keys)])
     let models = Dictionary(
       found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
     for storage in storages {
@@ -73,7 +74,7 @@ extension ModelContext {
   }
 
   private func prefetchToMany(
-    _ storages: [ModelStorage], _ slot: Int, _ place: CoreDataLayout.RelationshipStorage.Place,
+    _ storages: [ModelStorage], _ slot: Int, _ place: EntityLayout.RelationshipStorage.Place,
     _ target: ModelEntity
   ) throws {
     let unread = storages.filter { storage in
@@ -82,17 +83,20 @@ extension ModelContext {
     guard !unread.isEmpty else { return }
     let columns = FetchStatement.columns(target)
     let table = target.layout.table
+    let order = "ORDER BY \(target.layout.key.reading.sql("t0"))"
     let sql: String
     switch place {
     case .column: return
-    case .foreignKey(let column):
+    case .foreignKey(let reference):
+      let owner = reference.reading.sql("t0")
       sql =
-        "SELECT \(columns), t0.\(column) FROM \(table) AS t0 "
-        + "WHERE t0.\(column) IN \(Self.listed) ORDER BY t0.Z_PK"
+        "SELECT \(columns), \(owner) FROM \(table) AS t0 WHERE \(owner) IN \(Self.listed) \(order)"
     case .joinTable(let name, let own, let other):
+      let owner = own.reading.sql("j")
       sql =
-        "SELECT \(columns), j.\(own) FROM \(name) AS j JOIN \(table) AS t0 ON t0.Z_PK = j.\(other) "
-        + "WHERE j.\(own) IN \(Self.listed) ORDER BY t0.Z_PK"
+        "SELECT \(columns), \(owner) FROM \(name) AS j "
+        + "JOIN \(table) AS t0 ON \(other.condition("j", refersTo: "t0")) "
+        + "WHERE \(owner) IN \(Self.listed) \(order)"
     }
     var members: [Int64: [any PersistentModel]] = [:]
     _ = try rows(sql, target, [Self.list(unread.map(\.key))]) { model, statement, column in

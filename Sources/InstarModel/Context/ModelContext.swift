@@ -333,7 +333,7 @@ public final class ModelContext {
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
     let slots = slots ?? entity.columnSlots
-    let next = Int32(slots.reduce(1) { $0 + entity.columnsBySlot[$1].count })
+    let next = Int32(slots.reduce(1) { $0 + entity.readingsBySlot[$1].count })
     return try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
@@ -372,13 +372,13 @@ public final class ModelContext {
     var column: Int32 = 1
     for slot in slots {
       switch entity.slots[slot] {
-      case .attribute(let name, let isOptional):
+      case .attribute(let stored, let isOptional):
         let value = Self.value(of: statement, at: column)
         if case .null = value, !isOptional {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
             cause:
-              "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(name))",
+              "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(stored.name))",
             next: "make the property optional in this version of the schema")
         }
         if !value.isNull, !entity.accepts(value, at: slot) {
@@ -394,7 +394,7 @@ public final class ModelContext {
           ? .key(statement.integer(at: column)) : .null
       case .toMany, .none: break
       }
-      column += Int32(entity.columnsBySlot[slot].count)
+      column += Int32(entity.readingsBySlot[slot].count)
     }
     for slot in entity.slots.indices {
       if case .toMany = entity.slots[slot] { storage.slots[slot] = .unloaded }
@@ -446,8 +446,7 @@ public final class ModelContext {
     guard storage.state == .fault, let entity = entity(of: storage) else { return }
     do {
       let found = try store.connection.perform { session in
-        let statement = try session.statement(
-          "SELECT \(entity.selectedColumns) FROM \(entity.layout.table) WHERE Z_PK = ?")
+        let statement = try session.statement(entity.selectStatement)
         statement.bind(storage.key, at: 1)
         guard try statement.step() else { return false }
         try read(statement, into: storage, entity, entity.columnSlots)
@@ -473,8 +472,7 @@ public final class ModelContext {
     whole.key = storage.key
     do {
       try store.connection.perform { session in
-        let statement = try session.statement(
-          "SELECT \(entity.selectedColumns) FROM \(entity.layout.table) WHERE Z_PK = ?")
+        let statement = try session.statement(entity.selectStatement)
         statement.bind(storage.key, at: 1)
         defer { statement.reset() }
         if try statement.step() { try read(statement, into: whole, entity, entity.columnSlots) }
@@ -520,18 +518,19 @@ public final class ModelContext {
     else { return [] }
     let columns = FetchStatement.columns(target, alias: "t")
     let table = target.layout.table
+    let order = "ORDER BY \(target.layout.key.reading.sql("t"))"
     do {
       let models: [any PersistentModel]
       switch relationship.place {
       case .column: return []
-      case .foreignKey(let column):
+      case .foreignKey(let reference):
         models = try rows(
-          "SELECT \(columns) FROM \(table) AS t WHERE t.\(column) = ? ORDER BY t.Z_PK",
+          "SELECT \(columns) FROM \(table) AS t WHERE \(reference.condition("t", equals: "?1")) \(order)",
           target, [.key(storage.key)])
       case .joinTable(let name, let own, let other):
         models = try rows(
-          "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON t.Z_PK = j.\(other) "
-            + "WHERE j.\(own) = ? ORDER BY t.Z_PK", target, [.key(storage.key)])
+          "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON \(other.condition("j", refersTo: "t")) "
+            + "WHERE \(own.condition("j", equals: "?1")) \(order)", target, [.key(storage.key)])
       }
       return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
     } catch {
@@ -543,7 +542,7 @@ public final class ModelContext {
   /// The members read from the store, as changed in memory from the other side.
   func membersAsInMemory(
     _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
-    _ place: CoreDataLayout.RelationshipStorage.Place
+    _ place: EntityLayout.RelationshipStorage.Place
   ) -> [any PersistentModel] {
     var models = stored
     let isSavedFromHere =

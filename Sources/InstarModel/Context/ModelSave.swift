@@ -92,12 +92,14 @@ struct ModelSave {
     for case .toMany(let relationship) in change.entity.slots {
       switch relationship.place {
       case .joinTable(let name, let own, _):
-        let statement = try session.statement("DELETE FROM \(name) WHERE \(own) = ?")
+        let statement = try session.statement(
+          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))")
         statement.bind(change.storage.key, at: 1)
         try statement.run()
-      case .foreignKey(let column) where relationship.relationship.inverseName == nil:
+      case .foreignKey(let reference) where relationship.relationship.inverseName == nil:
         let statement = try session.statement(
-          "UPDATE \(relationship.destinationTable) SET \(column) = NULL WHERE \(column) = ?")
+          "UPDATE \(relationship.destinationTable) AS t0 SET \(cleared(reference)) "
+            + "WHERE \(reference.condition("t0", equals: "?1"))")
         statement.bind(change.storage.key, at: 1)
         try statement.run()
       case .foreignKey, .column: break
@@ -117,19 +119,23 @@ struct ModelSave {
 
   private func update(_ change: Change, slots: [Int], _ session: SQLSession) throws {
     guard !slots.isEmpty else { return }
-    var assignments = ""
+    let layout = change.entity.layout
+    // Z_OPT counts the updates of a row (Core Data layout, section 2.3).
+    var assignments = layout.lockColumn.map { ["\($0) = IFNULL(\($0), 0) + 1"] } ?? []
     for slot in slots {
-      for column in change.entity.columnsBySlot[slot] { assignments += ", \(column) = ?" }
+      for column in change.entity.columnsBySlot[slot] {
+        assignments.append("\(column.name) = \(column.parameter)")
+      }
     }
-    // Z_OPT counts the updates of a row (section 2.3).
+    let count = slots.reduce(1) { $0 + change.entity.columnsBySlot[$1].count }
     let statement = try session.statement(
-      "UPDATE \(change.entity.layout.table) SET Z_OPT = IFNULL(Z_OPT, 0) + 1\(assignments) WHERE Z_PK = ?"
-    )
+      "UPDATE \(layout.table) AS t0 SET \(assignments.joined(separator: ", ")) "
+        + "WHERE \(layout.key.condition("t0", equals: "?\(count)"))")
     var index: Int32 = 1
     for slot in slots {
       bind(slot, of: change, to: statement, at: &index)
     }
-    statement.bind(change.storage.key, at: index)
+    statement.bind(change.storage.key, at: Int32(count))
     try statement.run()
   }
 
@@ -166,10 +172,9 @@ struct ModelSave {
     }
   }
 
-  // MARK: Keys (section 2.1)
+  // MARK: Keys
 
-  /// New keys follow the highest one ever handed out, which is kept in the root entity's row of Z_PRIMARYKEY. Some stores
-  /// have a mark below their highest key, so that one counts too.
+  /// New keys follow the highest one ever handed out.
   private func assignKeys(_ session: SQLSession, replaced: inout [Bool]) throws {
     var highest: [String: Int64] = [:]
     // Models of this save that have one unique value are one row too: the later one takes the earlier one's place.
@@ -187,26 +192,18 @@ struct ModelSave {
         replaced.append(true)
         continue
       }
-      let root = change.entity.layout.root
-      let last = try highest[root] ?? highestKey(root, change.entity.layout.table, session)
+      let layout = change.entity.layout
+      let last = try highest[layout.root] ?? session.integer(layout.highestKeyStatement) ?? 0
       change.storage.key = last + 1
-      highest[root] = last + 1
+      highest[layout.root] = last + 1
       replaced.append(false)
     }
     for (root, key) in highest {
-      guard let number = store.layout.entity(named: root)?.number else { continue }
-      let statement = try session.statement("UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ?")
+      guard let recording = store.entity(named: root)?.layout.recordKeyStatement else { continue }
+      let statement = try session.statement(recording)
       statement.bind(key, at: 1)
-      statement.bind(Int64(number), at: 2)
       try statement.run()
     }
-  }
-
-  private func highestKey(_ root: String, _ table: String, _ session: SQLSession) throws -> Int64 {
-    let number = store.layout.entity(named: root)?.number ?? 0
-    let mark = try session.integer("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(number)") ?? 0
-    let key = try session.integer("SELECT MAX(Z_PK) FROM \(table)") ?? 0
-    return max(mark, key)
   }
 
   private struct UniqueValue: Hashable {
@@ -231,11 +228,13 @@ struct ModelSave {
       if values.contains(where: { if case .null = $0 { true } else { false } }) { continue }
       let conditions = group.map { slot in
         // What can be unique has one column: a schema in which it has not is refused.
-        change.entity.columnsBySlot[slot].map { "\($0) = ?" }.joined(separator: " AND ")
+        change.entity.columnsBySlot[slot].map { "t0.\($0.name) = \($0.parameter)" }
+          .joined(separator: " AND ")
       }
+      let layout = change.entity.layout
       let statement = try session.statement(
-        "SELECT Z_PK FROM \(change.entity.layout.table) WHERE \(conditions.joined(separator: " AND "))"
-      )
+        "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 "
+          + "WHERE \(conditions.joined(separator: " AND "))")
       for (offset, value) in values.enumerated() {
         bind(value, to: statement, at: Int32(offset + 1))
       }
@@ -266,32 +265,44 @@ struct ModelSave {
       let removed = saved.subtracting(current).sorted()
       switch relationship.place {
       case .column: continue
-      case .foreignKey(let column):
+      case .foreignKey(let reference):
         // With an inverse the foreign key is a slot of the member, and is written with its row.
-        guard relationship.relationship.inverseName == nil else { continue }
-        let update = "UPDATE \(relationship.destinationTable) SET \(column)"
+        guard relationship.relationship.inverseName == nil,
+          let target = store.entity(named: relationship.relationship.destination)?.layout
+        else { continue }
+        let update = "UPDATE \(relationship.destinationTable) AS t0 SET"
+        let isMember = target.key.condition("t0", equals: "?2")
         for member in added {
-          try run("\(update) = ? WHERE Z_PK = ?", [storage.key, member], session)
+          try run(
+            "\(update) \(reference.assignment(of: "?1")) WHERE \(isMember)",
+            [storage.key, member], session)
         }
         for member in removed {
           // It may have another owner by now, which was written before.
           try run(
-            "\(update) = NULL WHERE Z_PK = ? AND \(column) = ?", [member, storage.key], session)
+            "\(update) \(cleared(reference)) WHERE \(isMember) "
+              + "AND \(reference.condition("t0", equals: "?1"))", [storage.key, member], session)
         }
       case .joinTable(let name, let own, let other):
         // Both sides may write the same link.
         for member in added {
+          let columns = (own.columns + other.columns).joined(separator: ", ")
+          let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
           try run(
-            "INSERT OR IGNORE INTO \(name) (\(own), \(other)) VALUES (?, ?)",
-            [storage.key, member],
+            "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))", [storage.key, member],
             session)
         }
         for member in removed {
           try run(
-            "DELETE FROM \(name) WHERE \(own) = ? AND \(other) = ?", [storage.key, member], session)
+            "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
+              + "AND \(other.condition("j", equals: "?2"))", [storage.key, member], session)
         }
       }
     }
+  }
+
+  private func cleared(_ reference: ForeignKey) -> String {
+    reference.columns.map { "\($0) = NULL" }.joined(separator: ", ")
   }
 
   private func run(_ sql: String, _ keys: [Int64], _ session: SQLSession) throws {

@@ -6,8 +6,8 @@ import InstarStore
 final class ModelStore: Sendable {
   let connection: StoreConnection
   let schema: Schema
-  let layout: CoreDataLayout
-  /// The store's `Z_UUID`.
+  let layout: StoreLayout
+  /// What tells the store's rows from those of others: its `Z_UUID`, where it has one.
   let uuid: String
   let entities: [ModelEntity]
   private let positionsByType: [ObjectIdentifier: Int]
@@ -22,12 +22,12 @@ final class ModelStore: Sendable {
     if let problem = schema.modelProblems().first { throw problem }
     self.schema = schema
     self.connection = connection
-    layout = try CoreDataLayout(schema: schema)
+    layout = try StoreLayout(schema: schema)
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
     var entities: [ModelEntity] = []
     var types: [ObjectIdentifier: Int] = [:]
-    for entity in layout.entities {
+    for entity in layout.entityLayouts {
       guard let type = schema.modelTypes.byEntityName[entity.name] as? any PersistentModel.Type
       else {
         throw InstarError(
@@ -37,8 +37,7 @@ final class ModelStore: Sendable {
       types[ObjectIdentifier(type)] = entities.count
       entities.append(
         ModelEntity(
-          descriptor: type._modelDescriptor, layout: entity, position: entities.count,
-          allEntities: layout.entities))
+          descriptor: type._modelDescriptor, layout: entity, position: entities.count))
     }
     self.entities = entities
     positionsByType = types
@@ -47,7 +46,7 @@ final class ModelStore: Sendable {
   }
 
   private static func open(
-    _ schema: Schema, _ layout: CoreDataLayout, _ connection: StoreConnection,
+    _ schema: Schema, _ layout: StoreLayout, _ connection: StoreConnection,
     creatingWhereEmpty: Bool
   ) throws -> String {
     try connection.perform { session in
@@ -100,20 +99,21 @@ final class ModelStore: Sendable {
 /// One model class mapped to its table: which slot is which column, and the statements that read and write rows.
 final class ModelEntity: Sendable {
   let descriptor: ModelDescriptor
-  let layout: CoreDataLayout.Entity
+  let layout: EntityLayout
   /// Index among the store's entities.
   let position: Int
   /// What each slot is in the store.
   let slots: [SlotPlace]
   /// The slots that have a column in the own table, in the order of the columns of every statement.
   let columnSlots: [Int]
-  /// The columns of each slot: none, one, or one for each field of a composite.
-  let columnsBySlot: [[String]]
+  /// What each slot is written to: nothing, a column, one for each field of a composite, or those of a foreign key.
+  let columnsBySlot: [[StoredColumn]]
+  /// What each slot is read from: nothing, one expression, or one for each field of a composite.
+  let readingsBySlot: [[RowExpression]]
   /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
   let checkedSlots: [Bool]
-  let columnNames: [String]
-  /// "Z_PK, ZTITLE, …": what `ModelContext` reads rows with.
-  let selectedColumns: String
+  /// Reads the row with a key.
+  let selectStatement: String
   let insertStatement: String
   let deleteStatement: String
   /// Groups of slots whose values may occur only once together.
@@ -131,18 +131,17 @@ final class ModelEntity: Sendable {
   }
 
   enum SlotPlace: Sendable {
-    case attribute(column: String, isOptional: Bool)
+    case attribute(column: StoredColumn, isOptional: Bool)
     /// A value with several columns.
-    case composite(columns: [String], isOptional: Bool)
-    case toOne(column: String, destination: String, isOptional: Bool)
-    case toMany(CoreDataLayout.RelationshipStorage)
+    case composite(columns: [StoredColumn], isOptional: Bool)
+    case toOne(ForeignKey, destination: String, isOptional: Bool)
+    case toMany(EntityLayout.RelationshipStorage)
     /// Kept in memory only.
     case none
   }
 
   init(
-    descriptor: ModelDescriptor, layout: CoreDataLayout.Entity, position: Int,
-    allEntities: [CoreDataLayout.Entity]
+    descriptor: ModelDescriptor, layout: EntityLayout, position: Int
   ) {
     self.descriptor = descriptor
     self.layout = layout
@@ -154,24 +153,26 @@ final class ModelEntity: Sendable {
       layout.relationships.map { ($0.relationship.name, $0) },
       uniquingKeysWith: { first, _ in first })
     var slots: [SlotPlace] = []
-    var columnsBySlot: [[String]] = []
-    var slotsByName: [String: Int] = [:]
-    for (slot, property) in descriptor.properties.enumerated() {
-      slotsByName[property.name] = slot
+    var columnsBySlot: [[StoredColumn]] = []
+    var readingsBySlot: [[RowExpression]] = []
+    for property in descriptor.properties {
       if let attribute = attributes[property.name] {
         slots.append(
           .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
         columnsBySlot.append([attribute.column])
+        readingsBySlot.append([attribute.column.reading])
       } else if let relationship = relationships[property.name] {
-        if case .column(let column) = relationship.place {
+        if case .column(let reference) = relationship.place {
           slots.append(
             .toOne(
-              column: column, destination: relationship.relationship.destination,
+              reference, destination: relationship.relationship.destination,
               isOptional: relationship.relationship.isOptional))
-          columnsBySlot.append([column])
+          columnsBySlot.append(reference.columns.map { StoredColumn(name: $0) })
+          readingsBySlot.append([reference.reading])
         } else {
           slots.append(.toMany(relationship))
           columnsBySlot.append([])
+          readingsBySlot.append([])
         }
       } else if case .attribute(let kind) = property.kind, let leaves = kind.leaves,
         case let columns = leaves.compactMap({ attributes["\(property.name).\($0.name)"]?.column }),
@@ -179,9 +180,11 @@ final class ModelEntity: Sendable {
       {
         slots.append(.composite(columns: columns, isOptional: kind.isOptional))
         columnsBySlot.append(columns)
+        readingsBySlot.append(columns.map(\.reading))
       } else {
         slots.append(.none)
         columnsBySlot.append([])
+        readingsBySlot.append([])
       }
     }
     countLimits = descriptor.properties.enumerated().compactMap { slot, property in
@@ -191,19 +194,27 @@ final class ModelEntity: Sendable {
         ? CountLimit(slot: slot, minimum: minimum, maximum: maximum > 0 ? maximum : nil) : nil
     }
     columnSlots = columnsBySlot.indices.filter { !columnsBySlot[$0].isEmpty }
-    let columnNames = columnsBySlot.flatMap { $0 }
     self.columnsBySlot = columnsBySlot
+    self.readingsBySlot = readingsBySlot
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }
     self.slots = slots
-    self.columnNames = columnNames
     uniqueSlots = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
-    selectedColumns = (["Z_PK"] + columnNames).joined(separator: ", ")
+    let readings = [layout.key.reading] + readingsBySlot.flatMap { $0 }
+    selectStatement =
+      "SELECT \(readings.map { $0.sql("t0") }.joined(separator: ", ")) FROM \(layout.table) AS t0 "
+      + "WHERE \(layout.key.condition("t0", equals: "?1"))"
+    // The system columns first, then those of the slots.
+    var columns = layout.key.columns.map { ($0, "?") }
+    if let column = layout.entityColumn { columns.append((column, "\(layout.number)")) }
+    if let column = layout.lockColumn { columns.append((column, "1")) }
+    columns += columnsBySlot.flatMap { $0 }.map { ($0.name, $0.parameter) }
     insertStatement =
-      "INSERT INTO \(layout.table) (\((["Z_PK", "Z_ENT", "Z_OPT"] + columnNames).joined(separator: ", "))) "
-      + "VALUES (?, \(layout.number), 1\(String(repeating: ", ?", count: columnNames.count)))"
-    deleteStatement = "DELETE FROM \(layout.table) WHERE Z_PK = ?"
+      "INSERT INTO \(layout.table) (\(columns.map(\.0).joined(separator: ", "))) "
+      + "VALUES (\(columns.map(\.1).joined(separator: ", ")))"
+    deleteStatement =
+      "DELETE FROM \(layout.table) AS t0 WHERE \(layout.key.condition("t0", equals: "?1"))"
   }
 
   /// Whether a stored value, which is not NULL, is one of the type of the slot's property.
@@ -212,11 +223,5 @@ final class ModelEntity: Sendable {
       let accepts = kind.accepts
     else { return true }
     return accepts(value)
-  }
-
-  /// Restricts a table that several entities share to the rows of this one and those below it.
-  var rowCondition: String? {
-    layout.numbers.count == 1 && layout.superNumber == 0
-      ? nil : "Z_ENT IN (\(layout.numbers.map(String.init).joined(separator: ", ")))"
   }
 }

@@ -23,8 +23,9 @@ struct FetchStatement {
     let scope = QueryScope()
     let alias = lowering.makeAlias()
     let row = ModelTerm(
-      entity: entity, key: "\(alias).Z_PK", alias: alias, keyAlias: alias, scope: scope)
-    var conditions = entity.rowCondition.map { ["\(alias).\($0)"] } ?? []
+      entity: entity, key: entity.layout.key.reading.sql(alias), alias: alias, keyAlias: alias,
+      scope: scope)
+    var conditions = entity.layout.rowCondition.map { ["\(alias).\($0)"] } ?? []
     if let predicate { conditions.append(try lowering.lower(predicate, row: row).matchCondition) }
     self.conditions = conditions
     order = Self.order(sortBy, entity, alias: alias)
@@ -36,8 +37,8 @@ struct FetchStatement {
   /// The columns that a row is read from: the key, then those of the slots; of all, where none are given.
   static func columns(_ entity: ModelEntity, _ slots: [Int]? = nil, alias: String = "t0") -> String
   {
-    let names = (slots ?? entity.columnSlots).flatMap { entity.columnsBySlot[$0] }
-    return (["Z_PK"] + names).map { "\(alias).\($0)" }.joined(separator: ", ")
+    let readings = (slots ?? entity.columnSlots).flatMap { entity.readingsBySlot[$0] }
+    return ([entity.layout.key.reading] + readings).map { $0.sql(alias) }.joined(separator: ", ")
   }
 
   /// - Parameters:
@@ -67,7 +68,7 @@ struct FetchStatement {
         let type = entity.layout.attributes.first(where: { $0.column == column })?.attribute.type
       else { return nil }
       let direction = descriptor.order == .reverse ? " DESC" : ""
-      let name = "\(alias).\(column)"
+      let name = column.reading.sql(alias)
       switch (Comparison(descriptor), type) {
       case (.values, .string):
         terms.append("\(name) COLLATE \(PredicateFunctions.textCollation)\(direction)")

@@ -107,16 +107,19 @@ extension PredicateLowering {
     let source: String
     let link: String
     switch members.place {
-    case .foreignKey(let column):
+    case .foreignKey(let reference):
       source = "\(table) AS \(alias)"
-      link = "\(alias).\(column) = \(members.ownerKey)"
+      link = reference.condition(alias, equals: members.ownerKey)
     case .joinTable(let name, let own, let other):
       let links = makeAlias()
-      source = "\(name) AS \(links) JOIN \(table) AS \(alias) ON \(alias).Z_PK = \(links).\(other)"
-      link = "\(links).\(own) = \(members.ownerKey)"
+      source =
+        "\(name) AS \(links) JOIN \(table) AS \(alias) ON \(other.condition(links, refersTo: alias))"
+      link = own.condition(links, equals: members.ownerKey)
+    case .column: throw unsupported(members.ownerKey, "it is no to-many relationship")
     }
     let member = ModelTerm(
-      entity: members.entity, key: "\(alias).Z_PK", alias: alias, keyAlias: alias, scope: scope)
+      entity: members.entity, key: members.entity.layout.key.reading.sql(alias), alias: alias,
+      keyAlias: alias, scope: scope)
     var conditions = [link]
     for test in members.filters + (test.map { [$0] } ?? []) {
       conditions.append(try test(member).matchCondition)

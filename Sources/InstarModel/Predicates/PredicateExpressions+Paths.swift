@@ -61,7 +61,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
     func alias() -> String {
       model.alias
         ?? model.scope.alias(
-          of: model.entity.layout.table, key: model.key, makeAlias: lowering.makeAlias)
+          of: model.entity, key: model.key, makeAlias: lowering.makeAlias)
     }
     switch model.entity.slots[slot] {
     case .attribute(let column, let isOptional):
@@ -71,14 +71,14 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       else { throw lowering.unsupported(self) }
       let alias = alias()
       var value = SQLValue(
-        sql: "\(alias).\(column)", kind: SQLValue.Kind(attribute.type), isOptional: isOptional,
+        sql: column.reading.sql(alias), kind: SQLValue.Kind(attribute.type), isOptional: isOptional,
         guards: model.guards, columnAlias: alias)
       if value.kind == .integer, Output.self is any Unsigned64.Type { value.kind = .unsigned }
       if value.kind == .bool { value.sql = "(\(value.sql) <> 0)" }
       return .value(value)
     case .composite:
       throw lowering.unsupported(self, "a value of several columns has no place in SQL")
-    case .toOne(let column, let destination, let isOptional):
+    case .toOne(let reference, let destination, let isOptional):
       guard let entity = lowering.store.entity(named: destination) else {
         throw lowering.unsupported(self)
       }
@@ -86,21 +86,16 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       let alias = alias()
       return .model(
         ModelTerm(
-          entity: entity, key: "\(alias).\(column)", isOptional: isOptional, guards: model.guards,
+          entity: entity, key: reference.reading.sql(alias), isOptional: isOptional,
+          guards: model.guards,
           keyAlias: alias, scope: model.scope))
     case .toMany(let relationship):
       guard let entity = lowering.store.entity(named: relationship.relationship.destination)
       else { throw lowering.unsupported(self) }
       lowering.note(entity)
-      let place: MembersTerm.Place
-      switch relationship.place {
-      case .foreignKey(let column): place = MembersTerm.Place.foreignKey(column: column)
-      case .joinTable(let name, let own, let other):
-        place = MembersTerm.Place.joinTable(name: name, own: own, other: other)
-      case .column: throw lowering.unsupported(self)
-      }
       return .members(
-        MembersTerm(entity: entity, place: place, ownerKey: model.key, guards: model.guards))
+        MembersTerm(
+          entity: entity, place: relationship.place, ownerKey: model.key, guards: model.guards))
     case .none: throw lowering.unsupported(self, "the property is not in the store")
     }
   }
@@ -168,7 +163,8 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
     func isColumnOfJoinedRow(_ alias: String?) -> Bool {
       guard let joined, let alias else { return false }
       return joined.scope.joins.contains {
-        $0.alias == alias && $0.key == joined.key && $0.table == joined.entity.layout.table
+        $0.alias == alias && $0.key == joined.key
+          && $0.entity.layout.table == joined.entity.layout.table
       }
     }
     switch try lowering.with(variable.key, inner, { try lowering.term(transform) }) {

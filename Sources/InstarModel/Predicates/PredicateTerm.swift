@@ -72,7 +72,7 @@ struct ModelTerm {
   var key: String
   var isOptional = false
   var guards: [String] = []
-  /// The alias of the row's table, where the key is that row's own `Z_PK`.
+  /// The alias of the row's table, where the key is that row's own.
   var alias: String?
   /// The alias of the table whose column the key is.
   var keyAlias: String?
@@ -83,15 +83,10 @@ struct ModelTerm {
 /// The members of a to-many relationship, as far as filters let them through.
 struct MembersTerm {
   var entity: ModelEntity
-  var place: Place
+  var place: EntityLayout.RelationshipStorage.Place
   var ownerKey: String
   var guards: [String] = []
   var filters: [Test] = []
-
-  enum Place {
-    case foreignKey(column: String)
-    case joinTable(name: String, own: String, other: String)
-  }
 
   /// A condition on one member.
   typealias Test = (ModelTerm) throws -> SQLValue
@@ -105,17 +100,24 @@ struct RangeTerm {
 
 /// One SELECT, outer or inner, and the tables that paths through to-one relationships join to it.
 final class QueryScope {
-  private(set) var joins: [(alias: String, table: String, key: String)] = []
+  private(set) var joins: [(alias: String, entity: ModelEntity, key: String)] = []
 
   /// The alias of the table that holds the row with that key. The same path is joined once.
-  func alias(of table: String, key: String, makeAlias: () -> String) -> String {
-    if let made = joins.first(where: { $0.table == table && $0.key == key }) { return made.alias }
+  func alias(of entity: ModelEntity, key: String, makeAlias: () -> String) -> String {
+    if let made = joins.first(where: {
+      $0.entity.layout.table == entity.layout.table && $0.key == key
+    }) {
+      return made.alias
+    }
     let alias = makeAlias()
-    joins.append((alias, table, key))
+    joins.append((alias, entity, key))
     return alias
   }
 
   var joinClauses: String {
-    joins.map { " LEFT JOIN \($0.table) AS \($0.alias) ON \($0.alias).Z_PK = \($0.key)" }.joined()
+    joins.map { alias, entity, key in
+      " LEFT JOIN \(entity.layout.table) AS \(alias) "
+        + "ON \(entity.layout.key.condition(alias, equals: key))"
+    }.joined()
   }
 }

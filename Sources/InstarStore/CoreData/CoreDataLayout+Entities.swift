@@ -1,0 +1,50 @@
+import InstarSchema
+
+extension CoreDataLayout {
+  /// What models have to know of the tables.
+  public var entityLayouts: [EntityLayout] {
+    entities.map { entity in
+      EntityLayout(
+        name: entity.name, root: entity.root, table: entity.table, number: entity.number,
+        superNumber: entity.superNumber, numbers: entity.numbers, key: Self.key,
+        entityColumn: "Z_ENT", lockColumn: "Z_OPT",
+        attributes: entity.attributes.map {
+          EntityLayout.AttributeColumn(
+            attribute: $0.attribute, column: StoredColumn(name: $0.column))
+        },
+        relationships: entity.relationships.map {
+          EntityLayout.RelationshipStorage(
+            relationship: $0.relationship, destinationTable: $0.destinationTable,
+            place: Self.place($0.place))
+        },
+        highestKeyStatement: highestKeyStatement(of: entity),
+        recordKeyStatement:
+          "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = \(rootNumber(of: entity))")
+    }
+  }
+
+  private static let key = RowKey(rowID: "Z_PK")
+
+  private static func place(
+    _ place: RelationshipStorage.Place
+  ) -> EntityLayout.RelationshipStorage.Place {
+    func reference(_ column: String) -> ForeignKey { ForeignKey(columns: [column], key: key) }
+    return switch place {
+    case .column(let column): .column(reference(column))
+    case .foreignKey(let column): .foreignKey(reference(column))
+    case .joinTable(let name, let own, let other):
+      .joinTable(name: name, own: reference(own), other: reference(other))
+    }
+  }
+
+  /// New keys follow the highest one ever handed out, which is kept in the root entity's row of Z_PRIMARYKEY. Some stores
+  /// have a mark below their highest key, so that one counts too (section 2.1).
+  private func highestKeyStatement(of entity: Entity) -> String {
+    "SELECT max(ifnull((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(rootNumber(of: entity))), 0), "
+      + "ifnull((SELECT max(Z_PK) FROM \(entity.table)), 0))"
+  }
+
+  private func rootNumber(of entity: Entity) -> Int {
+    self.entity(named: entity.root)?.number ?? entity.number
+  }
+}

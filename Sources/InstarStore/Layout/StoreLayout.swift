@@ -1,0 +1,40 @@
+public import InstarSchema
+
+/// How a schema is laid out in the tables of a store, in the schema's format.
+public enum StoreLayout: Sendable {
+  case coreData(CoreDataLayout)
+
+  /// Lays a schema out.
+  ///
+  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property.
+  public init(schema: Schema) throws(InstarError) {
+    self = .coreData(try CoreDataLayout(schema: schema))
+  }
+
+  public var format: StoreFormat {
+    switch self {
+    case .coreData: .coredata
+    }
+  }
+
+  /// What models have to know of the tables.
+  public var entityLayouts: [EntityLayout] {
+    switch self {
+    case .coreData(let layout): layout.entityLayouts
+    }
+  }
+
+  /// What a store of this layout is made of, as a probe of it reads.
+  public var structure: StoreStructure {
+    switch self {
+    case .coreData(let layout): layout.structure
+    }
+  }
+
+  /// The statements that make the tables and indexes of an empty store.
+  public var createStatements: [String] {
+    switch self {
+    case .coreData(let layout): layout.createStatements
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import GRDB
+internal import Synchronization
+
+/// Keys for the rows of tables that have no rowid.
+///
+/// Models are known by one 64-bit key. A row of a table `WITHOUT ROWID` is known by the values of its primary key instead,
+/// so each of these that is met gets a number, which stands for it as long as the connection is open. Nothing of it is
+/// stored. The two functions are called from the statements of the SDK:
+///
+/// - `instar_key(table, value…)` gives the number of a primary key, NULL where one of the values is;
+/// - `instar_key_part(table, index, key)` gives back one of the values.
+///
+/// Takes some hundred bytes for each row that was read.
+final class RowKeys: Sendable {
+  static let part = "instar_key_part"
+
+  /// Gives the key of columns of one row.
+  static func key(_ table: String, _ columns: [String]) -> RowExpression {
+    var parts = ["instar_key(\(table), "] + columns.map { "\($0), " }
+    parts[parts.count - 1] = "\(columns.last ?? ""))"
+    return RowExpression(parts: parts)
+  }
+
+  private struct Table {
+    var keys: [[DatabaseValue]: Int64] = [:]
+    var values: [[DatabaseValue]] = []
+  }
+
+  private let tables = Mutex<[String: Table]>([:])
+
+  func register(_ db: Database) {
+    db.add(
+      function: DatabaseFunction("instar_key") { [self] arguments in
+        guard let name = arguments.first.flatMap(String.fromDatabaseValue) else { return nil }
+        let values = Array(arguments.dropFirst())
+        if values.contains(where: \.isNull) { return nil }
+        return key(name, values)
+      })
+    db.add(
+      function: DatabaseFunction(Self.part, argumentCount: 3) { [self] arguments in
+        guard let name = String.fromDatabaseValue(arguments[0]),
+          let index = Int.fromDatabaseValue(arguments[1]),
+          let key = Int.fromDatabaseValue(arguments[2])
+        else { return nil }
+        return value(name, index, key)
+      })
+  }
+
+  private func key(_ name: String, _ values: [DatabaseValue]) -> Int64 {
+    tables.withLock { tables in
+      if let known = tables[name]?.keys[values] { return known }
+      var table = tables.removeValue(forKey: name) ?? Table()
+      table.values.append(values)
+      let key = Int64(table.values.count)
+      table.keys[values] = key
+      tables[name] = table
+      return key
+    }
+  }
+
+  private func value(_ name: String, _ index: Int, _ key: Int) -> DatabaseValue? {
+    tables.withLock { tables in
+      guard let values = tables[name]?.values, values.indices.contains(key - 1),
+        values[key - 1].indices.contains(index)
+      else { return nil }
+      return values[key - 1][index]
+    }
+  }
+}
