@@ -98,16 +98,29 @@ extension Schema {
     /// Each element is a group of properties that an index covers, in that order.
     public var indices: [[String]]
 
+    /// Indexes that have a name of their own, besides those of `indices`.
+    public var fetchIndexes: [FetchIndex] = []
+
     /// The entity this one inherits from; `nil` where there is none.
     public var superentityName: String?
 
+    /// The name in the version before, equal to `name` where the entity was not renamed.
+    public var originalName: String
+
+    /// Whether only entities below this one have models of their own.
+    public var isAbstract = false
+
+    /// Tells two versions of an entity apart that differ in nothing else.
+    public var hashModifier: String?
+
     /// An entity as it is declared. Names in the constraints and indices are those of its properties.
     public init(
-      name: String, attributes: [Attribute] = [], relationships: [Relationship] = [],
-      uniquenessConstraints: [[String]] = [], indices: [[String]] = [],
-      superentityName: String? = nil
+      name: String, originalName: String? = nil, attributes: [Attribute] = [],
+      relationships: [Relationship] = [], uniquenessConstraints: [[String]] = [],
+      indices: [[String]] = [], superentityName: String? = nil
     ) {
       self.name = name
+      self.originalName = originalName ?? name
       self.attributes = attributes
       self.relationships = relationships
       self.uniquenessConstraints = uniquenessConstraints
@@ -127,6 +140,37 @@ extension Schema {
 
     /// All properties, attributes first.
     public var properties: [any SchemaProperty] { attributes + relationships }
+  }
+
+  /// An index with a name of its own, as the model of an app's store declares it.
+  public struct FetchIndex: Sendable, Hashable, Codable {
+    /// The index's name in the model.
+    public var name: String
+    /// What it covers, in this order.
+    public var elements: [Element]
+    /// The condition of rows that it covers, as an `NSPredicate` is written; `nil` where it covers all.
+    public var partialPredicate: String?
+
+    /// An index over some properties.
+    public init(name: String, elements: [Element], partialPredicate: String? = nil) {
+      self.name = name
+      self.elements = elements
+      self.partialPredicate = partialPredicate
+    }
+
+    /// A property that an index covers.
+    public struct Element: Sendable, Hashable, Codable {
+      /// The name of the property.
+      public var property: String
+      /// Whether smaller values come first.
+      public var isAscending: Bool
+
+      /// A property, smaller values first.
+      public init(_ property: String, isAscending: Bool = true) {
+        self.property = property
+        self.isAscending = isAscending
+      }
+    }
   }
 
   /// A property that holds a value.
@@ -167,6 +211,15 @@ extension Schema {
 
     /// Whether two models cannot have the same value.
     public var isUnique: Bool { options.contains(.unique) }
+
+    /// Whether the value is kept in memory only.
+    public var isEphemeral: Bool { options.contains(.ephemeral) }
+
+    /// Whether a value transformer of the app makes the value that is stored.
+    public var isTransformable: Bool { options.contains { $0.name == "transformable" } }
+
+    /// What a derived value is computed from; `nil` for a value that is not derived.
+    public var derivation: String? { options.first { $0.name == "derived" }?.argument }
   }
 
   /// What an attribute holds, and so how it is stored (Core Data layout, section 3.1).
@@ -197,6 +250,8 @@ extension Schema {
     public var isOptional: Bool
     /// Whether a model refers to one model at most.
     public var isToOneRelationship: Bool
+    /// What `@Relationship` was given.
+    public var options: [Option]
     /// Tells two versions of a relationship apart that differ in nothing else.
     public var hashModifier: String?
 
@@ -204,7 +259,8 @@ extension Schema {
     public init(
       name: String, originalName: String? = nil, destination: String, inverseName: String? = nil,
       deleteRule: DeleteRule = .nullify, minimumModelCount: Int = 0, maximumModelCount: Int = 0,
-      isOptional: Bool = true, isToOneRelationship: Bool, hashModifier: String? = nil
+      isOptional: Bool = true, isToOneRelationship: Bool, options: [Option] = [],
+      hashModifier: String? = nil
     ) {
       self.name = name
       self.originalName = originalName ?? name
@@ -215,6 +271,7 @@ extension Schema {
       self.maximumModelCount = maximumModelCount
       self.isOptional = isOptional
       self.isToOneRelationship = isToOneRelationship
+      self.options = options
       self.hashModifier = hashModifier
     }
 
@@ -236,7 +293,12 @@ extension Schema {
       let name: String
       /// A model at the other end is referred to once.
       public static let unique = Option(name: "unique")
+      /// The models at the other end of a to-many relationship have an order, which is kept.
+      public static let ordered = Option(name: "ordered")
     }
+
+    /// Whether the models at the other end have an order.
+    public var isOrdered: Bool { !isToOneRelationship && options.contains(.ordered) }
   }
 }
 
@@ -265,6 +327,13 @@ extension Schema.Attribute {
     public static let ephemeral = Option("ephemeral")
     /// Accepted; there is no CloudKit on Linux.
     public static let allowsCloudEncryption = Option("allowsCloudEncryption")
+    /// The value is what a value transformer of the app made of it. Instar keeps the bytes as they are.
+    public static func transformable(by transformerName: String) -> Option {
+      Option("transformable", transformerName)
+    }
+    /// The value is computed by Apple's frameworks, as an `NSExpression` says: `count:(pages)`. Instar keeps the column and
+    /// what computes it.
+    public static func derived(_ expression: String) -> Option { Option("derived", expression) }
   }
 }
 

@@ -1,0 +1,183 @@
+/// A binary property list (`bplist00`), object by object.
+///
+/// Foundation's own reader does not show the references (UID) that keyed archives are made of. Nothing is read ahead and
+/// nothing is nested: containers hold the numbers of their elements. Offsets may overlap or lead in circles; each read is
+/// charged against a budget in proportion to the size of the list, so that time and memory stay bounded.
+struct BinaryPropertyList {
+  enum Problem: Error {
+    case malformed
+    /// The list was made to take more work than its size is worth.
+    case exhausting
+  }
+
+  enum Object {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case real(Double)
+    /// Seconds since 2001-01-01 UTC.
+    case date(Double)
+    case data([UInt8])
+    case text(String)
+    /// The number of an object in the archive's list of objects.
+    case reference(Int)
+    /// Also sets.
+    case array([Int])
+    case dictionary(keys: [Int], values: [Int])
+  }
+
+  private let bytes: [UInt8]
+  private let offsets: Range<Int>
+  private let offsetSize: Int
+  private let referenceSize: Int
+  private var budget: Int
+
+  /// The number of the object that holds everything.
+  let root: Int
+  let count: Int
+
+  init(_ bytes: [UInt8]) throws(Problem) {
+    let trailerSize = 32
+    guard bytes.count >= 8 + trailerSize, bytes.starts(with: Array("bplist00".utf8)) else {
+      throw .malformed
+    }
+    self.bytes = bytes
+    let trailer = bytes.count - trailerSize
+    offsetSize = Int(bytes[trailer + 6])
+    referenceSize = Int(bytes[trailer + 7])
+    guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
+      let count = Self.integer(bytes, at: trailer + 8, size: 8),
+      let root = Self.integer(bytes, at: trailer + 16, size: 8),
+      let start = Self.integer(bytes, at: trailer + 24, size: 8),
+      start <= trailer, count <= (trailer - start) / offsetSize, root < count
+    else { throw .malformed }
+    self.count = count
+    self.root = root
+    offsets = start..<start + count * offsetSize
+    budget = 6 * bytes.count + (1 << 16)
+  }
+
+  /// Charges work that a reader of the list does in proportion to something it found there.
+  mutating func spend(_ amount: Int) throws(Problem) {
+    budget -= amount
+    guard budget >= 0 else { throw .exhausting }
+  }
+
+  mutating func object(at number: Int) throws(Problem) -> Object {
+    guard number >= 0, number < count,
+      let offset = Self.integer(
+        bytes, at: offsets.lowerBound + number * offsetSize, size: offsetSize),
+      offset < offsets.lowerBound
+    else { throw .malformed }
+    try spend(1)
+    let marker = bytes[offset]
+    let low = Int(marker & 0x0F)
+    switch marker >> 4 {
+    case 0x0:
+      switch marker {
+      case 0x00: return .null
+      case 0x08: return .boolean(false)
+      case 0x09: return .boolean(true)
+      default: throw .malformed
+      }
+    case 0x1:
+      return .integer(try wideInteger(at: offset + 1, size: low <= 4 ? 1 << low : 0))
+    case 0x2:
+      switch low {
+      case 2:
+        return .real(Double(Float(bitPattern: UInt32(try unsigned(at: offset + 1, size: 4)))))
+      case 3: return .real(Double(bitPattern: try unsigned(at: offset + 1, size: 8)))
+      default: throw .malformed
+      }
+    case 0x3 where low == 3:
+      return .date(Double(bitPattern: try unsigned(at: offset + 1, size: 8)))
+    case 0x4:
+      return .data(Array(bytes[try range(at: offset, low, size: 1)]))
+    case 0x5, 0x7:
+      return .text(String(decoding: bytes[try range(at: offset, low, size: 1)], as: UTF8.self))
+    case 0x6:
+      let range = try range(at: offset, low, size: 2)
+      let units = stride(from: range.lowerBound, to: range.upperBound, by: 2).map {
+        UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1])
+      }
+      return .text(String(decoding: units, as: UTF16.self))
+    case 0x8:
+      guard let number = Self.integer(bytes, at: offset + 1, size: low + 1) else {
+        throw .malformed
+      }
+      return .reference(number)
+    case 0xA, 0xB, 0xC:
+      return .array(try references(in: try range(at: offset, low, size: referenceSize)))
+    case 0xD:
+      let all = try references(in: try range(at: offset, low, size: 2 * referenceSize))
+      return .dictionary(
+        keys: Array(all[..<(all.count / 2)]), values: Array(all[(all.count / 2)...]))
+    default:
+      throw .malformed
+    }
+  }
+
+  // MARK: Parts
+
+  /// Where the contents of an object are whose marker is at `offset`: as many elements of `size` as the low half of the
+  /// marker says, or as the integer behind it does.
+  private mutating func range(
+    at offset: Int, _ low: Int, size: Int
+  ) throws(Problem) -> Range<Int> {
+    var count = low
+    var start = offset + 1
+    if low == 0x0F {
+      guard start < offsets.lowerBound, bytes[start] >> 4 == 1 else { throw .malformed }
+      let width = 1 << Int(bytes[start] & 0x0F)
+      guard width <= 8, let value = Self.integer(bytes, at: start + 1, size: width) else {
+        throw .malformed
+      }
+      count = value
+      start += 1 + width
+    }
+    guard start <= offsets.lowerBound, count <= (offsets.lowerBound - start) / size else {
+      throw .malformed
+    }
+    try spend(count * size)
+    return start..<start + count * size
+  }
+
+  private func references(in range: Range<Int>) throws(Problem) -> [Int] {
+    var numbers: [Int] = []
+    numbers.reserveCapacity(range.count / referenceSize)
+    for offset in stride(from: range.lowerBound, to: range.upperBound, by: referenceSize) {
+      guard let number = Self.integer(bytes, at: offset, size: referenceSize) else {
+        throw .malformed
+      }
+      numbers.append(number)
+    }
+    return numbers
+  }
+
+  /// Integers of up to 8 bytes; of those of 16, which hold unsigned ones, the lower half.
+  private func wideInteger(at offset: Int, size: Int) throws(Problem) -> Int64 {
+    switch size {
+    case 1, 2, 4: return Int64(try unsigned(at: offset, size: size))
+    case 8: return Int64(bitPattern: try unsigned(at: offset, size: 8))
+    case 16: return Int64(bitPattern: try unsigned(at: offset + 8, size: 8))
+    default: throw .malformed
+    }
+  }
+
+  private func unsigned(at offset: Int, size: Int) throws(Problem) -> UInt64 {
+    guard offset >= 0, offset + size <= bytes.count else { throw .malformed }
+    return bytes[offset..<offset + size].reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// A big-endian number that fits an `Int`; `nil` where there is none.
+  private static func integer(_ bytes: [UInt8], at offset: Int, size: Int) -> Int? {
+    guard offset >= 0, offset <= bytes.count - size else { return nil }
+    var value: UInt64 = 0
+    for byte in bytes[offset..<offset + size] {
+      guard value >> 56 == 0 else { return nil }
+      value = value << 8 | UInt64(byte)
+    }
+    // Far below what sums and products of sizes could overflow.
+    return value < 1 << 40 ? Int(value) : nil
+  }
+}

@@ -1,0 +1,324 @@
+import Foundation
+import InstarSchema
+
+/// Makes a `CoreDataModel` of the archive of an `NSManagedObjectModel` (Core Data layout, section 2.5).
+struct ModelArchiveReader {
+  typealias Problem = KeyedArchive.Problem
+  private typealias Value = KeyedArchive.Value
+  private typealias Record = KeyedArchive.Record
+
+  let archive: KeyedArchive
+  private var details: [String: CoreDataModel.EntityDetails] = [:]
+
+  init(_ bytes: [UInt8]) throws(Problem) {
+    archive = try KeyedArchive(bytes)
+  }
+
+  mutating func model() throws(Problem) -> CoreDataModel {
+    guard let root = try archive.record(archive.root) else { throw .malformed }
+    var entities: [Schema.Entity] = []
+    for (name, value) in try archive.entries(root["NSEntities"]) {
+      guard let record = try archive.record(value) else { continue }
+      entities.append(try entity(name, record))
+    }
+    guard !entities.isEmpty else { throw .malformed }
+    let identifiers = try archive.texts(root["NSVersionIdentifiers"]).sorted()
+    var configurations: [String: [String]] = [:]
+    for (name, value) in try archive.entries(root["NSConfigurations"]) {
+      var names: [String] = []
+      for entity in try archive.elements(value) {
+        if let record = try archive.record(entity),
+          let name = try archive.text(record["NSEntityName"])
+        {
+          names.append(name)
+        }
+      }
+      configurations[name] = names.sorted()
+    }
+    let version = identifiers.count == 1 ? Schema.Version(identifiers[0]) : nil
+    return CoreDataModel(
+      schema: Schema(entities: entities, version: version ?? Schema.Version(1, 0, 0)),
+      versionIdentifiers: identifiers, configurations: configurations, details: details)
+  }
+
+  // MARK: Entities
+
+  private mutating func entity(_ name: String, _ record: Record) throws(Problem) -> Schema.Entity {
+    var details = CoreDataModel.EntityDetails()
+    details.className = try archive.text(record["NSClassNameForEntity"])
+    var entity = Schema.Entity(
+      name: name, originalName: try archive.text(record["NSRenamingIdentifier"]))
+    entity.isAbstract = try archive.boolean(record["NSIsAbstract"]) ?? false
+    entity.hashModifier = try archive.text(record["NSVersionHashModifier"])
+    // An entity repeats what it inherits.
+    var inherited: Set<String> = []
+    if let superentity = try archive.record(record["NSSuperentity"]) {
+      entity.superentityName = try archive.text(superentity["NSEntityName"])
+      for (name, _) in try archive.entries(superentity["NSProperties"]) { inherited.insert(name) }
+    }
+    var indexed: [String] = []
+    for (name, value) in try archive.entries(record["NSProperties"]) where !inherited.contains(name)
+    {
+      guard let property = try archive.record(value) else { continue }
+      switch property.className {
+      case "NSRelationshipDescription":
+        entity.relationships.append(try relationship(name, property))
+      case "NSFetchedPropertyDescription":
+        details.fetchedProperties.append(name)
+      case "NSCompositeAttributeDescription":
+        entity.attributes += try composite(name, property, &details)
+      default:
+        entity.attributes.append(try attribute(name, property, &details))
+        if try archive.boolean(property["NSIsIndexed"]) == true { indexed.append(name) }
+      }
+    }
+    for group in try archive.elements(record["NSUniqueTuples"]) {
+      let names = try archive.texts(group)
+      if !names.isEmpty { entity.uniquenessConstraints.append(names) }
+    }
+    try readIndexes(of: &entity, record, indexed: indexed, &details)
+    self.details[name] = details
+    return entity
+  }
+
+  /// Frameworks since 2017 have fetch indexes, and repeat them as compound ones; earlier ones have indexed attributes and
+  /// compound indexes.
+  private func readIndexes(
+    of entity: inout Schema.Entity, _ record: Record, indexed: [String],
+    _ details: inout CoreDataModel.EntityDetails
+  ) throws(Problem) {
+    guard record.fields["NSFetchIndexDescriptions"] != nil else {
+      entity.indices = indexed.map { [$0] }
+      for group in try archive.elements(record["NSCompoundIndexes"]) {
+        let names = try archive.texts(group)
+        if !names.isEmpty { entity.indices.append(names) }
+      }
+      return
+    }
+    for value in try archive.elements(record["NSFetchIndexDescriptions"]) {
+      guard let index = try archive.record(value),
+        let name = try archive.text(index["NSIndexName"])
+      else { continue }
+      var elements: [Schema.FetchIndex.Element] = []
+      var isBinary = true
+      for value in try archive.elements(index["NSIndexElements"]) {
+        guard let element = try archive.record(value) else { continue }
+        let kind = try archive.integer(element["NSFetchIndexElementType"]) ?? 0
+        if kind != 0 { isBinary = false }
+        if let property = try archive.text(element["NSPropertyName"]) {
+          elements.append(
+            Schema.FetchIndex.Element(
+              property, isAscending: try archive.boolean(element["NSAscending"]) ?? true))
+        }
+      }
+      guard isBinary else {
+        details.notes.append("index '\(name)' is a spatial one")
+        continue
+      }
+      let predicate = try predicateText(index["NSPartialIndexPredicate"], depth: 0)
+      let names = elements.map(\.property)
+      if name == "SwiftDataIndexOnBinary" + names.joined(), predicate == nil,
+        elements.allSatisfy(\.isAscending)
+      {
+        entity.indices.append(names)
+      } else {
+        entity.fetchIndexes.append(
+          Schema.FetchIndex(name: name, elements: elements, partialPredicate: predicate))
+      }
+    }
+  }
+
+  // MARK: Properties
+
+  private func relationship(
+    _ name: String, _ record: Record
+  ) throws(Problem) -> Schema.Relationship {
+    let maximum = try archive.integer(record["NSMaxCount"]) ?? 0
+    let minimum = max(0, try archive.integer(record["NSMinCount"]) ?? 0)
+    let isToOne = maximum == 1
+    let rule: Schema.Relationship.DeleteRule =
+      switch try archive.integer(record["NSDeleteRule"]) {
+      case 0: .noAction
+      case 2: .cascade
+      case 3: .deny
+      default: .nullify
+      }
+    let isOptional = try isOptional(record)
+    let isOrdered = try flag("NSIsOrdered", Flag.ordered, of: record)
+    var destination = try archive.text(record["_NSDestinationEntityName"])
+    if destination == nil, let entity = try archive.record(record["NSDestinationEntity"]) {
+      destination = try archive.text(entity["NSEntityName"])
+    }
+    var inverse = try archive.text(record["_NSInverseRelationshipName"])
+    if inverse == nil, let other = try archive.record(record["NSInverseRelationship"]) {
+      inverse = try archive.text(other["NSPropertyName"])
+    }
+    return Schema.Relationship(
+      name: name, originalName: try archive.text(record["NSRenamingIdentifier"]),
+      destination: destination ?? "", inverseName: inverse, deleteRule: rule,
+      minimumModelCount: Int(clamping: minimum),
+      maximumModelCount: Int(clamping: max(0, maximum)),
+      isOptional: isOptional || (!isToOne && minimum == 0),
+      isToOneRelationship: isToOne, options: !isToOne && isOrdered ? [.ordered] : [],
+      hashModifier: try archive.text(record["NSVersionHashModifier"]))
+  }
+
+  private func attribute(
+    _ name: String, _ record: Record, _ details: inout CoreDataModel.EntityDetails
+  ) throws(Problem) -> Schema.Attribute {
+    let number = try archive.integer(record["NSAttributeType"]) ?? 0
+    var options: [Schema.Attribute.Option] = []
+    let isTransient = try flag("NSIsTransient", Flag.transient, of: record)
+    if isTransient { options.append(.ephemeral) }
+    if number == 1800 {
+      options.append(
+        .transformable(by: try archive.text(record["NSValueTransformerName"]) ?? ""))
+    }
+    if record.className == "NSDerivedAttributeDescription" {
+      let expression = try expressionText(record["NSDerivationExpression"], depth: 0)
+      options.append(.derived(expression ?? ""))
+      if try archive.record(record["NSFilteringPredicate"]) != nil {
+        details.notes.append("'\(name)' is derived from a part of what it names")
+      }
+    }
+    let storage = try archive.integer(record["NSFlagsKey"]) ?? 0
+    if storage & 0x04 != 0 { options.append(.externalStorage) }
+    if storage & 0x10 != 0 { options.append(.preserveValueOnDeletion) }
+    let type = Self.type(number)
+    if type == nil, !isTransient {
+      details.notes.append("'\(name)' is of type \(number), which is not known")
+    }
+    return Schema.Attribute(
+      name: name, originalName: try archive.text(record["NSRenamingIdentifier"]),
+      type: type ?? .data, isOptional: try isOptional(record), options: options,
+      defaultValue: try defaultValue(record["NSDefaultValue"]),
+      hashModifier: try archive.text(record["NSVersionHashModifier"]))
+  }
+
+  /// One attribute for each column (section 3.4). An enum with raw value is one attribute, of the type of its raw value.
+  private func composite(
+    _ name: String, _ record: Record, _ details: inout CoreDataModel.EntityDetails
+  ) throws(Problem) -> [Schema.Attribute] {
+    let originalName = try archive.text(record["NSRenamingIdentifier"]) ?? name
+    var isEnumeration = false
+    for (key, value) in try archive.entries(record["NSUserInfo"]) where key == "EnumType" {
+      isEnumeration = try archive.boolean(value) ?? true
+    }
+    let isOptional = try isOptional(record)
+    var composite = CoreDataModel.Composite(
+      property: name, isOptional: isOptional, elements: [], isEnumeration: isEnumeration,
+      originalName: originalName)
+    var attributes: [Schema.Attribute] = []
+    for value in try archive.elements(record["NSCompositeElements"]) {
+      guard let element = try archive.record(value),
+        let field = try archive.text(element["NSPropertyName"])
+      else { continue }
+      guard element.className != "NSCompositeAttributeDescription" else {
+        details.notes.append("'\(name).\(field)' is a composite inside another")
+        continue
+      }
+      composite.elements.append(field)
+      var attribute = try attribute(field, element, &details)
+      attribute.originalName = "\(originalName).\(attribute.originalName)"
+      attribute.name = "\(name).\(field)"
+      attributes.append(attribute)
+    }
+    details.composites.append(composite)
+    if isEnumeration, composite.elements == [name], var attribute = attributes.first {
+      attribute.name = name
+      attribute.originalName = originalName
+      attribute.isOptional = isOptional
+      return [attribute]
+    }
+    return attributes
+  }
+
+  /// Bits of the field `_P`, which repeats what older frameworks have a field each for.
+  private enum Flag {
+    static let optional: Int64 = 0x2
+    static let transient: Int64 = 0x8
+    static let ordered: Int64 = 0x400
+  }
+
+  private func flag(_ key: String, _ bit: Int64, of record: Record) throws(Problem) -> Bool {
+    if let isSet = try archive.boolean(record[key]) { return isSet }
+    let bits = try archive.integer(record["_P"]) ?? 0
+    return bits & bit != 0
+  }
+
+  private func isOptional(_ record: Record) throws(Problem) -> Bool {
+    try flag("NSIsOptional", Flag.optional, of: record)
+  }
+
+  /// `NSAttributeType` (section 3.1); `nil` for an undefined one, which is never stored.
+  private static func type(_ number: Int64) -> Schema.AttributeType? {
+    switch number {
+    case 100: .int16
+    case 200: .int32
+    case 300, 2000: .int64
+    case 400: .decimal
+    case 500: .double
+    case 600: .float
+    case 700: .string
+    case 800: .bool
+    case 900: .date
+    case 1000, 1800: .data
+    case 1100: .uuid
+    case 1200: .url
+    default: nil
+    }
+  }
+
+  private func defaultValue(_ value: Value) throws(Problem) -> AttributeValue? {
+    switch try archive.resolve(value) {
+    case .boolean(let boolean): return .integer(boolean ? 1 : 0)
+    case .integer(let integer): return .integer(integer)
+    case .real(let real): return .real(real)
+    case .date(let date): return .real(date)
+    case .text(let text): return .text(text)
+    case .data(let data): return .blob(data)
+    case .record(let record):
+      switch record.className {
+      case "NSDate":
+        if case .real(let seconds) = try archive.resolve(record["NS.time"]) {
+          return .real(seconds)
+        }
+        return nil
+      case "NSUUID":
+        if case .data(let bytes) = try archive.resolve(record["NS.uuidbytes"]) {
+          return .blob(bytes)
+        }
+        return nil
+      case "NSURL":
+        return try archive.text(record["NS.relative"]).map { .text($0) }
+      case "NSDecimalNumber", "NSDecimalNumberPlaceholder":
+        return try decimal(record)
+      case "NSString", "NSMutableString":
+        return try archive.text(value).map { .text($0) }
+      case "NSData", "NSMutableData":
+        if case .data(let bytes) = try archive.resolve(record["NS.data"]) { return .blob(bytes) }
+        return nil
+      default: return nil
+      }
+    default: return nil
+    }
+  }
+
+  /// An `NSDecimal`: a mantissa in 16-bit units, of which `NS.length` count, and a power of ten.
+  private func decimal(_ record: Record) throws(Problem) -> AttributeValue? {
+    guard case .data(let mantissa) = try archive.resolve(record["NS.mantissa"]),
+      let length = try archive.integer(record["NS.length"]),
+      let exponent = try archive.integer(record["NS.exponent"]), (-128...127).contains(exponent)
+    else { return nil }
+    let isLittleEndian = try archive.integer(record["NS.mantissa.bo"]) ?? 1 == 1
+    var value = 0.0
+    for unit in 0..<max(0, min(Int(clamping: length), mantissa.count / 2)) {
+      let (low, high) = isLittleEndian ? (2 * unit, 2 * unit + 1) : (2 * unit + 1, 2 * unit)
+      value += Double(Int(mantissa[low]) | Int(mantissa[high]) << 8) * pow(65536, Double(unit))
+    }
+    // Dividing by a power of ten is exact where multiplying by its inverse is not.
+    value = exponent < 0 ? value / pow(10, Double(-exponent)) : value * pow(10, Double(exponent))
+    if try archive.boolean(record["NS.negative"]) ?? false { value = -value }
+    return value.rounded() == value && abs(value) < 1e15 ? .integer(Int64(value)) : .real(value)
+  }
+}
