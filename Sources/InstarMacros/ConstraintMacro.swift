@@ -72,7 +72,7 @@ struct ConstraintDeclaration {
 
 extension TypeSyntax {
   /// `Note` for `NotesSchemaV1.Note`.
-  fileprivate var lastName: String {
+  var lastName: String {
     if let member = self.as(MemberTypeSyntax.self) { return member.name.text }
     return self.as(IdentifierTypeSyntax.self)?.name.text ?? trimmedDescription
   }

@@ -23,41 +23,24 @@ extension ModelMacro: MemberMacro {
       context.diagnose(diagnostic)
     }
 
-    let access = memberAccess(of: classDeclaration, in: context)
-    // A subclass of a class that is not final must be able to be made from a row as well.
-    let required = classDeclaration.modifiers.contains(.final) ? "" : "required "
-    let entityName = classDeclaration.name.identifier?.name ?? model.name
-    let initializers = model.properties.map {
-      "  \($0.backingName) = InstarModel.PersistedProperty()\n"
-    }
-    let constraints = [("uniqueness", model.uniqueGroups), ("indices", model.indexGroups)]
-      .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
-    let metadata = model.properties.map { "    \(propertyMetadata($0, of: model)),\n" }
+    let superclass = superclass(of: classDeclaration, conformingTo: protocols)
+    let expansion = ModelExpansion(
+      model: model, classDeclaration: classDeclaration, superclass: superclass,
+      access: memberAccess(of: classDeclaration, in: context))
+    return expansion.members
+  }
 
-    return [
-      """
-      private var _$storage: InstarModel.ModelStorage = \
-      InstarModel.ModelStorage(\(raw: model.name)._modelDescriptor)
-      """,
-      """
-      \(raw: access)var _modelStorage: InstarModel.ModelStorage { _$storage }
-      """,
-      """
-      \(raw: access)static let _modelDescriptor: InstarModel.ModelDescriptor = \
-      InstarModel.ModelDescriptor(\(raw: model.name).self, name: \(literal: entityName)\(raw: constraints))
-      """,
-      """
-      \(raw: required)\(raw: access)init(_modelStorage storage: InstarModel.ModelStorage) {
-      \(raw: initializers.joined())  self._$storage = storage
-      }
-      """,
-      """
-      \(raw: access)static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
-        [
-      \(raw: metadata.joined())  ]
-      }
-      """,
-    ]
+  /// The model that the class inherits from, as it is written; `nil` where it inherits from none.
+  ///
+  /// Macros see no types, but the compiler says which conformances are still missing: a class that conforms to
+  /// `PersistentModel` before `@Model` makes it so has that from its superclass, unless it says so itself.
+  private static func superclass(
+    of declaration: ClassDeclSyntax, conformingTo protocols: [TypeSyntax]
+  ) -> String? {
+    guard protocols.isEmpty, let inherited = declaration.inheritanceClause?.inheritedTypes,
+      !inherited.contains(where: { $0.type.lastName == "PersistentModel" })
+    else { return nil }
+    return inherited.first?.type.trimmedDescription
   }
 
   /// What the requirements of `PersistentModel` need in front of them: the access of the class,
@@ -71,32 +54,6 @@ extension ModelMacro: MemberMacro {
       return outer.modifiers.memberAccess
     }
     return declaration.modifiers.memberAccess
-  }
-
-  /// The element of `schemaMetadata` for `property`.
-  private static func propertyMetadata(
-    _ property: ModelProperty, of model: ModelDeclaration
-  ) -> String {
-    var arguments = [
-      "\(StringLiteralExprSyntax(content: property.name))",
-      "\\\(model.name).\(property.codeName)",
-    ]
-    switch property.marker?.kind {
-    case .attribute:
-      arguments.append("InstarModel.AttributeMetadata(\(property.marker?.arguments ?? ""))")
-    case .relationship:
-      arguments.append("InstarModel.RelationshipMetadata(\(property.marker?.arguments ?? ""))")
-    case .transient, nil:
-      break
-    }
-    if let defaultValue = property.defaultValue {
-      let type = property.type.map { ": \($0)" } ?? ""
-      // The constant gives the expression the type it has as an initial value: `.now`, `[]`. Its
-      // name is one that no such expression can mention.
-      arguments.append(
-        "defaultValue: {\nlet _$value\(type) = \(defaultValue)\nreturn _$value\n}")
-    }
-    return "InstarSchema.Schema.PropertyMetadata(\(arguments.joined(separator: ", ")))"
   }
 }
 
@@ -112,6 +69,11 @@ extension ModelMacro: MemberAttributeMacro {
       let variable = member.as(VariableDeclSyntax.self),
       let slot = ModelDeclaration(classDeclaration).slot(of: variable)
     else { return [] }
+    // Where the class may inherit from a model, its slots follow those of that model, and `_modelStorage` knows which storage
+    // holds them.
+    if classDeclaration.mayTakePartInInheritance {
+      return ["@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"]
+    }
     return ["@InstarModel._PersistedProperty(\(literal: slot))"]
   }
 }

@@ -2,13 +2,16 @@ public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `@_PersistedProperty(slot)`: makes a property of a model read and write a slot of the model's
+/// `@_PersistedProperty(slot)`, `@_PersistedProperty(slot, of: "Model")`: makes a property of a model read and write a slot of the model's
 /// storage.
 ///
 /// `@Model` attaches it. The init accessor lets the initializers of the class assign the property
 /// like any stored one, and before `self` is complete; the stored `_name` beside it takes no memory
 /// and is what Swift's check for definite initialization looks at. The storage is found through
 /// overloads, so the type of the property alone decides how its values are kept.
+///
+/// In a class that may inherit, or be inherited from, the slot counts from the class's first own one, and `_modelStorage`
+/// says which storage holds the values: that of the object's own class, not of the class the property stands in.
 public struct PersistedPropertyMacro {}
 
 extension PersistedPropertyMacro: AccessorMacro {
@@ -19,21 +22,26 @@ extension PersistedPropertyMacro: AccessorMacro {
   ) throws -> [AccessorDeclSyntax] {
     guard
       let name = propertyName(declaration),
-      let slot = node.arguments?.as(LabeledExprListSyntax.self)?.first?.expression.trimmed
+      let arguments = node.arguments?.as(LabeledExprListSyntax.self),
+      let number = arguments.first?.expression.trimmedDescription
     else { return [] }
+    let model = arguments.dropFirst().first?.expression.as(StringLiteralExprSyntax.self)?
+      .segments.trimmedDescription
+    let slot = model.map { "\($0)._$firstSlot + \(number)" } ?? number
+    let storage = model == nil ? "_$storage" : "_modelStorage"
     return [
       """
       @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
       init(initialValue) {
-        _$storage.initialize(slot: \(slot), to: initialValue)
+        _$storage.initialize(slot: \(raw: slot), to: initialValue)
         _\(raw: name) = InstarModel.PersistedProperty()
       }
       """,
       """
-      get { _$storage.value(at: \(slot)) }
+      get { \(raw: storage).value(at: \(raw: slot)) }
       """,
       """
-      set { _$storage.setValue(newValue, at: \(slot), of: self) }
+      set { \(raw: storage).setValue(newValue, at: \(raw: slot), of: self) }
       """,
     ]
   }

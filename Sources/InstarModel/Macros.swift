@@ -18,9 +18,18 @@ public import InstarSchema
 /// property without `Attribute` or `Relationship` is what its type says: a model, an optional model
 /// or an array of models is a relationship, everything else an attribute. An initial value is also
 /// the default that existing rows get when a version adds the property.
+///
+/// A model may inherit from another one. Both are entities; their rows share one table, and a fetch of the superclass
+/// finds those of its subclasses too. Only the class that others inherit from is not `final`.
+///
+/// ```swift
+/// @Model class Region { var name: String; … }
+/// @Model final class Country: Region { var capital: String?; … }
+/// ```
 @attached(
-  member, names: named(_$storage), named(_modelStorage), named(_modelDescriptor),
-  named(schemaMetadata), named(init(_modelStorage:)))
+  member, conformances: PersistentModel,
+  names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
+  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(init(_modelStorage:)))
 @attached(memberAttribute)
 @attached(extension, conformances: PersistentModel)
 public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
@@ -135,10 +144,12 @@ public macro Transient() = #externalMacro(module: "InstarMacros", type: "Transie
 /// Makes a property read and write a slot of its model's storage. ``Model()`` attaches it; it is
 /// not meant to be written by hand.
 ///
-/// - Parameter slot: The place of the property among the persisted ones of its class, from 0.
+/// - Parameters:
+///   - slot: The place of the property among the persisted ones of its class, from 0.
+///   - model: The class, where it may inherit from a model or be inherited from.
 @attached(accessor, names: named(init), named(get), named(set))
 @attached(peer, names: prefixed(_))
-public macro _PersistedProperty(_ slot: Int) =
+public macro _PersistedProperty(_ slot: Int, of model: StaticString? = nil) =
   #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
 
 /// Makes the shared library this file is compiled into an Instar plugin that offers `plans`.

@@ -86,6 +86,12 @@ public struct SchemaDifference: Sendable {
         add("adds entity \(name)")
         continue
       }
+      if old.superentityName != mapping.new.superentityName {
+        let place = mapping.new.superentityName.map { "below \($0)" } ?? "out of inheritance"
+        add(
+          "moves \(name) \(place)",
+          needs: "rows of \(name) have to be made anew in another table, or with other properties")
+      }
       for attribute in mapping.removedAttributes {
         add("removes \(name).\(attribute.name) with its values")
       }

@@ -36,7 +36,7 @@ extension ModelContext {
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).map(\.persistentModelID)
     }
-    return try keys(descriptor).keys.map { identifier(entity, $0) }
+    return try identifiers(entity, keys(descriptor).keys[...])
   }
 
   /// The identifiers of the models that a descriptor asks for, made a batch at a time.
@@ -47,7 +47,12 @@ extension ModelContext {
   ) throws -> FetchResultsCollection<PersistentIdentifier> {
     let (entity, keys) = try keys(descriptor)
     return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
-      keys[range].map { self.identifier(entity, $0) }
+      do {
+        return try self.identifiers(entity, keys[range])
+      } catch {
+        self.note(error)
+        return keys[range].map { self.identifier(entity, $0) }
+      }
     }
   }
 
@@ -162,6 +167,31 @@ extension ModelContext {
     PersistentIdentifier(entityName: entity.layout.name, key: key, storeIdentifier: store.uuid)
   }
 
+  /// The identifiers of rows that exist. Where entities share a table, only the row tells of which it is.
+  private func identifiers(
+    _ entity: ModelEntity, _ keys: ArraySlice<Int64>
+  ) throws -> [PersistentIdentifier] {
+    let below = store.entities.filter { entity.layout.numbers.contains($0.layout.number) }
+    guard below.count > 1, let entityColumn = entity.layout.entityColumn else {
+      return keys.map { identifier(entity, $0) }
+    }
+    let entities = Dictionary(
+      below.map { (Int64($0.layout.number), $0) }, uniquingKeysWith: { first, _ in first })
+    var found: [Int64: ModelEntity] = [:]
+    let key = entity.layout.key.reading.sql("t0")
+    try store.connection.perform { session in
+      let statement = try session.statement(
+        "SELECT \(key), t0.\(entityColumn) FROM \(entity.layout.table) AS t0 WHERE \(key) IN \(Self.listed)"
+      )
+      statement.bind([Self.list(keys)])
+      defer { statement.reset() }
+      while try statement.step() {
+        found[statement.integer(at: 0)] = entities[statement.integer(at: 1)]
+      }
+    }
+    return keys.map { identifier(found[$0] ?? entity, $0) }
+  }
+
   /// The keys of the rows that a descriptor asks for, in its order.
   private func keys<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
@@ -210,11 +240,11 @@ extension ModelContext {
   private func models<T: PersistentModel>(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
   ) throws -> [T] {
+    let reader = store.reader(of: entity, slots: slots)
     let found = try rows(
-      "SELECT \(FetchStatement.columns(entity, slots)) FROM \(entity.layout.table) AS t0 "
-        + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", entity,
-      [Self.list(keys)],
-      slots: slots)
+      "SELECT \(reader.columns()) FROM \(entity.layout.table) AS t0 "
+        + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
+      [Self.list(keys)])
     let models = Dictionary(
       found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
     return keys.compactMap { models[$0] as? T }

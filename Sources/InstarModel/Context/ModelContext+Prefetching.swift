@@ -60,9 +60,10 @@ extension ModelContext {
       if case .key(let key) = storage.slots[slot] { keys.insert(key) }
     }
     guard !keys.isEmpty else { return }
+    let reader = store.reader(of: target)
     let found = try rows(
-      "SELECT \(FetchStatement.columns(target)) FROM \(target.layout.table) AS t0 "
-        + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)", target,
+      "SELECT \(reader.columns()) FROM \(target.layout.table) AS t0 "
+        + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
       [Self.list(keys)])
     let models = Dictionary(
       found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
@@ -81,7 +82,8 @@ extension ModelContext {
       if case .unloaded = storage.slots[slot] { true } else { false }
     }
     guard !unread.isEmpty else { return }
-    let columns = FetchStatement.columns(target)
+    let reader = store.reader(of: target)
+    let columns = reader.columns()
     let table = target.layout.table
     let order = "ORDER BY \(target.layout.key.reading.sql("t0"))"
     let sql: String
@@ -99,7 +101,7 @@ extension ModelContext {
         + "WHERE \(owner) IN \(Self.listed) \(order)"
     }
     var members: [Int64: [any PersistentModel]] = [:]
-    _ = try rows(sql, target, [Self.list(unread.map(\.key))]) { model, statement, column in
+    _ = try rows(sql, reader, [Self.list(unread.map(\.key))]) { model, statement, column in
       members[statement.integer(at: column), default: []].append(model)
     }
     for storage in unread {

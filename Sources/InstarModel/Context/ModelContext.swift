@@ -198,6 +198,15 @@ public final class ModelContext {
   /// The model of a row: the living one, or a new one as a fault.
   func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
     if let model = registeredStorage(entity, key)?.model { return model }
+    let reader = store.reader(of: entity)
+    // Only the row says of which class its model is.
+    if reader.isPolymorphic {
+      do {
+        if let model = try rows(reader.rowStatement, reader, [.key(key)]).first { return model }
+      } catch {
+        note(error)
+      }
+    }
     let storage = ModelStorage(entity.descriptor)
     storage.key = key
     storage.state = .fault
@@ -227,19 +236,19 @@ public final class ModelContext {
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
-    let slots = try slots(of: descriptor, entity)
+    let reader = store.reader(of: entity, slots: try slots(of: descriptor, entity))
     var models: [T]
     if !isPending, statement.order != nil {
       let sql = statement.sql(
-        selecting: FetchStatement.columns(entity, slots), limit: descriptor.fetchLimit,
-        offset: descriptor.fetchOffset)
-      models = try rows(sql, entity, statement.parameters, slots: slots).compactMap { $0 as? T }
+        selecting: reader.columns(), limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
+      models = try rows(sql, reader, statement.parameters).compactMap { $0 as? T }
     } else {
       if isPending {
         models = try modelsWithPendingChanges(descriptor.predicate, statement)
       } else {
-        let sql = statement.sql(selecting: FetchStatement.columns(entity))
-        models = try rows(sql, entity, statement.parameters).compactMap { $0 as? T }
+        let reader = store.reader(of: entity)
+        let sql = statement.sql(selecting: reader.columns())
+        models = try rows(sql, reader, statement.parameters).compactMap { $0 as? T }
       }
       models.sort(using: descriptor.sortBy)
       let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
@@ -289,8 +298,8 @@ public final class ModelContext {
       ? statement
       : try FetchStatement(
         nil as Predicate<T>?, entity: entity, store: store)
-    let found = try rows(
-      source.sql(selecting: FetchStatement.columns(entity)), entity, source.parameters)
+    let reader = store.reader(of: entity)
+    let found = try rows(source.sql(selecting: reader.columns()), reader, source.parameters)
     var models: [T] = []
     for model in found where !isDecidedByRow || !model.hasChanges {
       guard model._modelStorage.state != .deleted, let model = model as? T else { continue }
@@ -324,24 +333,21 @@ public final class ModelContext {
     }
   }
 
-  /// The models of the rows that a statement finds. Its columns are the key, those of `slots` (all, where none are given),
-  /// then any others.
+  /// The models of the rows that a statement finds. Its columns are those of the reader, then any others.
   ///
   /// - Parameter each: called for each row with its model, to read the other columns; the number is that of the first one.
   func rows(
-    _ sql: String, _ entity: ModelEntity, _ parameters: [Slot], slots: [Int]? = nil,
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot],
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
-    let slots = slots ?? entity.columnSlots
-    let next = Int32(slots.reduce(1) { $0 + entity.readingsBySlot[$1].count })
-    return try store.connection.perform { session in
+    try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
       var models: [any PersistentModel] = []
       while try statement.step() {
-        let model = try model(at: statement, entity, slots)
-        each(model, statement, next)
+        let model = try model(at: statement, reader.part(of: statement))
+        each(model, statement, reader.endColumn)
         models.append(model)
       }
       return models
@@ -350,27 +356,27 @@ public final class ModelContext {
 
   /// The model of the current row. What a living model holds is kept: it may have changes.
   private func model(
-    at statement: SQLStatement, _ entity: ModelEntity, _ slots: [Int]
+    at statement: SQLStatement, _ part: RowReader.Part
   ) throws -> any PersistentModel {
     let key = statement.integer(at: 0)
-    if let storage = registeredStorage(entity, key), let model = storage.model {
-      if storage.state == .fault { try read(statement, into: storage, entity, slots) }
+    if let storage = registeredStorage(part.entity, key), let model = storage.model {
+      if storage.state == .fault { try read(statement, into: storage, part) }
       return model
     }
-    let storage = ModelStorage(entity.descriptor)
+    let storage = ModelStorage(part.entity.descriptor)
     storage.key = key
-    try read(statement, into: storage, entity, slots)
-    return makeModel(storage, entity)
+    try read(statement, into: storage, part)
+    return makeModel(storage, part.entity)
   }
 
   private func read(
-    _ statement: SQLStatement, into storage: ModelStorage, _ entity: ModelEntity, _ slots: [Int]
+    _ statement: SQLStatement, into storage: ModelStorage, _ part: RowReader.Part
   ) throws {
-    if slots.count < entity.columnSlots.count {
+    let entity = part.entity
+    if part.slots.count < entity.columnSlots.count {
       for slot in entity.columnSlots { storage.slots[slot] = .unloaded }
     }
-    var column: Int32 = 1
-    for slot in slots {
+    for (slot, column) in zip(part.slots, part.firstColumns) {
       switch entity.slots[slot] {
       case .attribute(let stored, let isOptional):
         let value = Self.value(of: statement, at: column)
@@ -394,7 +400,6 @@ public final class ModelContext {
           ? .key(statement.integer(at: column)) : .null
       case .toMany, .none: break
       }
-      column += Int32(entity.readingsBySlot[slot].count)
     }
     for slot in entity.slots.indices {
       if case .toMany = entity.slots[slot] { storage.slots[slot] = .unloaded }
@@ -445,15 +450,7 @@ public final class ModelContext {
   func fill(_ storage: ModelStorage) {
     guard storage.state == .fault, let entity = entity(of: storage) else { return }
     do {
-      let found = try store.connection.perform { session in
-        let statement = try session.statement(entity.selectStatement)
-        statement.bind(storage.key, at: 1)
-        guard try statement.step() else { return false }
-        try read(statement, into: storage, entity, entity.columnSlots)
-        statement.reset()
-        return true
-      }
-      guard !found else { return }
+      if try readRow(of: storage, entity, into: storage) { return }
       note(
         InstarError(
           .brokenReferences, "cannot read \(entity.layout.name) \(storage.key)",
@@ -465,18 +462,28 @@ public final class ModelContext {
     storage.state = .gone
   }
 
+  /// Returns whether there is such a row.
+  private func readRow(
+    of storage: ModelStorage, _ entity: ModelEntity, into target: ModelStorage
+  ) throws -> Bool {
+    let reader = store.reader(of: entity)
+    return try store.connection.perform { session in
+      let statement = try session.statement(reader.rowStatement)
+      statement.bind(storage.key, at: 1)
+      defer { statement.reset() }
+      guard try statement.step() else { return false }
+      try read(statement, into: target, reader.part(of: statement))
+      return true
+    }
+  }
+
   /// Reads the values that a fetch of some properties only left out.
   func fillUnloadedValues(of storage: ModelStorage) {
     guard let entity = entity(of: storage) else { return }
     let whole = ModelStorage(entity.descriptor)
     whole.key = storage.key
     do {
-      try store.connection.perform { session in
-        let statement = try session.statement(entity.selectStatement)
-        statement.bind(storage.key, at: 1)
-        defer { statement.reset() }
-        if try statement.step() { try read(statement, into: whole, entity, entity.columnSlots) }
-      }
+      _ = try readRow(of: storage, entity, into: whole)
     } catch {
       note(error)
     }
@@ -516,7 +523,8 @@ public final class ModelContext {
     guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
       let target = store.entity(named: relationship.relationship.destination)
     else { return [] }
-    let columns = FetchStatement.columns(target, alias: "t")
+    let reader = store.reader(of: target)
+    let columns = reader.columns(alias: "t")
     let table = target.layout.table
     let order = "ORDER BY \(target.layout.key.reading.sql("t"))"
     do {
@@ -526,11 +534,11 @@ public final class ModelContext {
       case .foreignKey(let reference):
         models = try rows(
           "SELECT \(columns) FROM \(table) AS t WHERE \(reference.condition("t", equals: "?1")) \(order)",
-          target, [.key(storage.key)])
+          reader, [.key(storage.key)])
       case .joinTable(let name, let own, let other):
         models = try rows(
           "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON \(other.condition("j", refersTo: "t")) "
-            + "WHERE \(own.condition("j", equals: "?1")) \(order)", target, [.key(storage.key)])
+            + "WHERE \(own.condition("j", equals: "?1")) \(order)", reader, [.key(storage.key)])
       }
       return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
     } catch {

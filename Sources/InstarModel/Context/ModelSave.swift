@@ -56,7 +56,8 @@ struct ModelSave {
           }
           for (change, isReplacement) in zip(inserted, replaced) {
             if isReplacement {
-              try update(change, slots: change.entity.columnSlots, session)
+              try update(
+                change, slots: change.entity.columnSlots, takesRow: true, session)
             } else {
               try insert(change, session)
             }
@@ -117,11 +118,17 @@ struct ModelSave {
     try statement.run()
   }
 
-  private func update(_ change: Change, slots: [Int], _ session: SQLSession) throws {
+  /// - Parameter takesRow: whether the row was another model's, which may have been of another class.
+  private func update(
+    _ change: Change, slots: [Int], takesRow: Bool = false, _ session: SQLSession
+  ) throws {
     guard !slots.isEmpty else { return }
     let layout = change.entity.layout
     // Z_OPT counts the updates of a row (Core Data layout, section 2.3).
     var assignments = layout.lockColumn.map { ["\($0) = IFNULL(\($0), 0) + 1"] } ?? []
+    if takesRow, change.entity.sharesTable, let column = layout.entityColumn {
+      assignments.append("\(column) = \(layout.number)")
+    }
     for slot in slots {
       for column in change.entity.columnsBySlot[slot] {
         assignments.append("\(column.name) = \(column.parameter)")
@@ -147,10 +154,25 @@ struct ModelSave {
     for column in change.entity.columnsBySlot[slot].indices {
       if case .composite(let leaves) = value, leaves.indices.contains(column) {
         bind(leaves[column], to: statement, at: index)
+      } else if change.entity.numberedSlots.contains(slot),
+        column == change.entity.columnsBySlot[slot].count - 1
+      {
+        bindEntityNumber(value, to: statement, at: index)
       } else {
         bind(value, to: statement, at: index)
       }
       index += 1
+    }
+  }
+
+  /// The number of the concrete entity beside the key of a row (section 4.2).
+  private func bindEntityNumber(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
+    if case .model(let model) = slot, !model._modelStorage.isDeleted, model._modelStorage.key > 0,
+      let entity = store.entity(named: model._modelStorage.descriptor.name)
+    {
+      statement.bind(Int64(entity.layout.number), at: index)
+    } else {
+      statement.bindNull(at: index)
     }
   }
 
@@ -208,7 +230,7 @@ struct ModelSave {
 
   private struct UniqueValue: Hashable {
     let table: String
-    let slots: [Int]
+    let columns: [String]
     let values: [AttributeValue]
   }
 
@@ -217,7 +239,9 @@ struct ModelSave {
     change.entity.uniqueSlots.compactMap { group in
       let values = group.compactMap { change.storage.slots[$0].attributeValue }
       guard values.count == group.count else { return nil }
-      return UniqueValue(table: change.entity.layout.table, slots: group, values: values)
+      return UniqueValue(
+        table: change.entity.layout.table, columns: change.entity.columns(ofGroup: group).map(\.name),
+        values: values)
     }
   }
 
@@ -226,10 +250,8 @@ struct ModelSave {
     for group in change.entity.uniqueSlots {
       let values = group.map { change.storage.slots[$0] }
       if values.contains(where: { if case .null = $0 { true } else { false } }) { continue }
-      let conditions = group.map { slot in
-        // What can be unique has one column: a schema in which it has not is refused.
-        change.entity.columnsBySlot[slot].map { "t0.\($0.name) = \($0.parameter)" }
-          .joined(separator: " AND ")
+      let conditions = change.entity.columns(ofGroup: group).map {
+        "t0.\($0.name) = \($0.parameter)"
       }
       let layout = change.entity.layout
       let statement = try session.statement(

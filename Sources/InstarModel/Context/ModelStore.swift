@@ -10,6 +10,8 @@ final class ModelStore: Sendable {
   /// What tells the store's rows from those of others: its `Z_UUID`, where it has one.
   let uuid: String
   let entities: [ModelEntity]
+  /// How whole rows of each entity are read, by its position.
+  private let readers: [RowReader]
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -40,6 +42,7 @@ final class ModelStore: Sendable {
           descriptor: type._modelDescriptor, layout: entity, position: entities.count))
     }
     self.entities = entities
+    readers = entities.map { RowReader($0, entities: entities) }
     positionsByType = types
     positionsByName = Dictionary(
       entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
@@ -94,11 +97,20 @@ final class ModelStore: Sendable {
   func entity(named name: String) -> ModelEntity? {
     positionsByName[name].map { entities[$0] }
   }
+
+  /// How rows of an entity, and of those below it, are read.
+  ///
+  /// - Parameter slots: those to be read; all, where none are given.
+  func reader(of entity: ModelEntity, slots: [Int]? = nil) -> RowReader {
+    guard let slots else { return readers[entity.position] }
+    return RowReader(entity, slots: slots, entities: entities)
+  }
 }
 
 /// One model class mapped to its table: which slot is which column, and the statements that read and write rows.
 final class ModelEntity: Sendable {
   let descriptor: ModelDescriptor
+  /// With the properties that the entity inherits.
   let layout: EntityLayout
   /// Index among the store's entities.
   let position: Int
@@ -106,14 +118,15 @@ final class ModelEntity: Sendable {
   let slots: [SlotPlace]
   /// The slots that have a column in the own table, in the order of the columns of every statement.
   let columnSlots: [Int]
-  /// What each slot is written to: nothing, a column, one for each field of a composite, or those of a foreign key.
+  /// What each slot is written to: nothing, a column, one for each field of a composite, or those of a foreign key; behind the
+  /// latter the number of the concrete entity, where there is a column for it.
   let columnsBySlot: [[StoredColumn]]
   /// What each slot is read from: nothing, one expression, or one for each field of a composite.
   let readingsBySlot: [[RowExpression]]
+  /// The relationships whose last column is the number of the concrete entity at the other end.
+  let numberedSlots: Set<Int>
   /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
   let checkedSlots: [Bool]
-  /// Reads the row with a key.
-  let selectStatement: String
   let insertStatement: String
   let deleteStatement: String
   /// Groups of slots whose values may occur only once together.
@@ -155,6 +168,7 @@ final class ModelEntity: Sendable {
     var slots: [SlotPlace] = []
     var columnsBySlot: [[StoredColumn]] = []
     var readingsBySlot: [[RowExpression]] = []
+    var numberedSlots: Set<Int> = []
     for property in descriptor.properties {
       if let attribute = attributes[property.name] {
         slots.append(
@@ -167,7 +181,10 @@ final class ModelEntity: Sendable {
             .toOne(
               reference, destination: relationship.relationship.destination,
               isOptional: relationship.relationship.isOptional))
-          columnsBySlot.append(reference.columns.map { StoredColumn(name: $0) })
+          if relationship.entityColumn != nil { numberedSlots.insert(columnsBySlot.count) }
+          columnsBySlot.append(
+            (reference.columns + [relationship.entityColumn].compactMap { $0 })
+              .map { StoredColumn(name: $0) })
           readingsBySlot.append([reference.reading])
         } else {
           slots.append(.toMany(relationship))
@@ -196,15 +213,12 @@ final class ModelEntity: Sendable {
     columnSlots = columnsBySlot.indices.filter { !columnsBySlot[$0].isEmpty }
     self.columnsBySlot = columnsBySlot
     self.readingsBySlot = readingsBySlot
+    self.numberedSlots = numberedSlots
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }
     self.slots = slots
     uniqueSlots = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
-    let readings = [layout.key.reading] + readingsBySlot.flatMap { $0 }
-    selectStatement =
-      "SELECT \(readings.map { $0.sql("t0") }.joined(separator: ", ")) FROM \(layout.table) AS t0 "
-      + "WHERE \(layout.key.condition("t0", equals: "?1"))"
     // The system columns first, then those of the slots.
     var columns = layout.key.columns.map { ($0, "?") }
     if let column = layout.entityColumn { columns.append((column, "\(layout.number)")) }
@@ -216,6 +230,15 @@ final class ModelEntity: Sendable {
     deleteStatement =
       "DELETE FROM \(layout.table) AS t0 WHERE \(layout.key.condition("t0", equals: "?1"))"
   }
+
+  /// The column of each slot of a group that has to be unique. Each holds one value: a schema in which one does not is
+  /// refused.
+  func columns(ofGroup group: [Int]) -> [StoredColumn] {
+    group.compactMap { columnsBySlot[$0].first }
+  }
+
+  /// Whether other entities have their rows in the same table.
+  var sharesTable: Bool { layout.numbers.count > 1 || layout.superNumber != 0 }
 
   /// Whether a stored value, which is not NULL, is one of the type of the slot's property.
   func accepts(_ value: Slot, at slot: Int) -> Bool {

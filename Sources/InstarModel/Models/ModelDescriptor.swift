@@ -10,9 +10,12 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The name of the entity: the class's own name, without the types around it.
   public let name: String
   let type: any PersistentModel.Type
+  /// The model the class inherits from.
+  let superclass: ModelDescriptor?
+  /// Those of the superclass first, in the same slots as there.
   let properties: [Schema.PropertyMetadata]
   let slotsByKeyPath: [AnyKeyPath: Int]
-  /// The groups of `#Unique` and of `#Index`.
+  /// The groups of `#Unique` and of `#Index` of the class itself.
   let uniqueness: [[AnyKeyPath]]
   let indices: [[AnyKeyPath]]
 
@@ -26,17 +29,28 @@ public final class ModelDescriptor: @unchecked Sendable {
   }
 
   public init<Model: PersistentModel>(
-    _ type: Model.Type, name: String, uniqueness: [[PartialKeyPath<Model>]] = [],
-    indices: [[PartialKeyPath<Model>]] = []
+    _ type: Model.Type, name: String, superclass: (any PersistentModel.Type)? = nil,
+    uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = []
   ) {
+    self.superclass = superclass?._modelDescriptor
     self.uniqueness = uniqueness
     self.indices = indices
     self.name = name
     self.type = type
     properties = type.schemaMetadata
+    // An inherited property is named by a path from either class.
     slotsByKeyPath = Dictionary(
-      properties.enumerated().map { ($1.keyPath, $0) }, uniquingKeysWith: { first, _ in first })
+      properties.enumerated().map { ($1.keyPath, $0) }, uniquingKeysWith: { first, _ in first }
+    ).merging(self.superclass?.slotsByKeyPath ?? [:]) { own, _ in own }
   }
+
+  /// How many slots the models of a class have: the number of the first own one of a class that inherits from it.
+  public static func slotCount(of type: any PersistentModel.Type) -> Int {
+    type._modelDescriptor.properties.count
+  }
+
+  /// The slots of the properties that the class does not inherit.
+  var ownSlots: Range<Int> { (superclass?.properties.count ?? 0)..<properties.count }
 
   /// The type's name with the types around it: "NotesSchemaV1.Note".
   var qualifiedName: String {
@@ -44,9 +58,13 @@ public final class ModelDescriptor: @unchecked Sendable {
     return reflected.split(separator: ".", maxSplits: 1).last.map(String.init) ?? reflected
   }
 
-  /// The slots of each group that has to be unique: those of `#Unique`, and each property that is unique by itself.
-  var uniqueSlots: [[Int]] {
-    var groups = properties.indices.filter { properties[$0].isUnique }.map { [$0] }
+  /// The slots of each group that has to be unique, the inherited ones included.
+  var uniqueSlots: [[Int]] { (superclass?.uniqueSlots ?? []) + ownUniqueSlots }
+
+  /// The slots of each group that the class itself says is unique: those of `#Unique`, and each property that is unique by
+  /// itself.
+  var ownUniqueSlots: [[Int]] {
+    var groups = ownSlots.filter { properties[$0].isUnique }.map { [$0] }
     for group in slots(of: uniqueness) where !groups.contains(group) { groups.append(group) }
     return groups
   }
@@ -72,6 +90,8 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// here, if this is also the only one that leads there and at least one of them is to-one. Two arrays without a named
   /// inverse stay unpaired: see `unpairedManyToMany`.
   private func inverseUncached(ofSlot slot: Int) -> Inverse? {
+    // An inherited relationship has the inverse it has in the superclass.
+    if let superclass, slot < ownSlots.lowerBound { return superclass.inverse(ofSlot: slot) }
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
     let other = relationship.destination._modelDescriptor
     if let named = relationship.metadata.inverse {
@@ -107,7 +127,7 @@ public final class ModelDescriptor: @unchecked Sendable {
   }
 
   private func slotsWithoutNamedInverse(leadingTo destination: ModelDescriptor) -> [Int] {
-    properties.indices.filter { slot in
+    ownSlots.filter { slot in
       guard case .relationship(let relationship) = properties[slot].kind,
         relationship.metadata.inverse == nil,
         relationship.destination._modelDescriptor === destination

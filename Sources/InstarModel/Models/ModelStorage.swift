@@ -43,6 +43,17 @@ public final class ModelStorage {
     slots = ContiguousArray(repeating: .null, count: descriptor.properties.count)
   }
 
+  /// Called by a model that inherits from another one, with the storage that the initializer of the superclass filled.
+  /// Its values, once it is done, are taken over into this storage, which alone is used from then on.
+  public func joined(with inherited: ModelStorage) -> ModelStorage {
+    if inherited === self || inherited.slots.isEmpty { return self }
+    for slot in inherited.slots.indices where slots.indices.contains(slot) {
+      slots[slot] = inherited.slots[slot]
+    }
+    inherited.slots = []
+    return self
+  }
+
   deinit { context?.forget(self) }
 
   var hasChanges: Bool {

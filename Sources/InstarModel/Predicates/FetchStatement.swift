@@ -34,13 +34,6 @@ struct FetchStatement {
     parameters = lowering.parameters
   }
 
-  /// The columns that a row is read from: the key, then those of the slots; of all, where none are given.
-  static func columns(_ entity: ModelEntity, _ slots: [Int]? = nil, alias: String = "t0") -> String
-  {
-    let readings = (slots ?? entity.columnSlots).flatMap { entity.readingsBySlot[$0] }
-    return ([entity.layout.key.reading] + readings).map { $0.sql(alias) }.joined(separator: ", ")
-  }
-
   /// - Parameters:
   ///   - condition: one more condition on the row `t0`.
   ///   - ordering: takes the place of the descriptor's order.

@@ -58,11 +58,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
           sql: model.key, kind: .identifier(root: model.entity.layout.root), guards: model.guards,
           columnAlias: model.keyAlias))
     }
-    func alias() -> String {
-      model.alias
-        ?? model.scope.alias(
-          of: model.entity, key: model.key, makeAlias: lowering.makeAlias)
-    }
+    func alias() -> String { model.rowAlias(lowering) }
     switch model.entity.slots[slot] {
     case .attribute(let column, let isOptional):
       guard

@@ -78,6 +78,11 @@ struct ModelTerm {
   var keyAlias: String?
   /// The query that a join to the row's table belongs to.
   var scope: QueryScope
+
+  /// The alias of the row's table, which is joined where it is not there yet.
+  func rowAlias(_ lowering: PredicateLowering) -> String {
+    alias ?? scope.alias(of: entity, key: key, makeAlias: lowering.makeAlias)
+  }
 }
 
 /// The members of a to-many relationship, as far as filters let them through.

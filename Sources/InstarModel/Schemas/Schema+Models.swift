@@ -37,8 +37,9 @@ extension Schema {
 
 extension Schema.Entity {
   init(_ descriptor: ModelDescriptor) {
-    self.init(name: descriptor.name)
-    for (slot, property) in descriptor.properties.enumerated() {
+    self.init(name: descriptor.name, superentityName: descriptor.superclass?.name)
+    for slot in descriptor.ownSlots {
+      let property = descriptor.properties[slot]
       switch property.kind {
       case .attribute(let kind):
         if let leaves = kind.leaves {
@@ -76,7 +77,7 @@ extension Schema.Entity {
     func names(_ groups: [[Int]]) -> [[String]] {
       groups.map { $0.map { descriptor.properties[$0].name } }
     }
-    uniquenessConstraints = names(descriptor.uniqueSlots)
+    uniquenessConstraints = names(descriptor.ownUniqueSlots)
     indices = names(descriptor.indexSlots)
   }
 }
@@ -91,7 +92,16 @@ extension Schema {
     for model in models {
       let descriptor = model._modelDescriptor
       problems += descriptor.constraintProblems(version)
-      for (slot, property) in descriptor.properties.enumerated() {
+      if let superclass = descriptor.superclass, !included.contains(ObjectIdentifier(superclass.type)) {
+        problems.append(
+          InstarError(
+            .incompleteSchema, "cannot use schema \(version)",
+            cause:
+              "\(descriptor.name) inherits from \(superclass.qualifiedName), which is missing from the models of \(version)",
+            next: "add \(superclass.name).self to the models of version \(version)"))
+      }
+      for slot in descriptor.ownSlots {
+        let property = descriptor.properties[slot]
         guard case .relationship(let kind) = property.kind else { continue }
         let destination = kind.destination._modelDescriptor
         let path = "\(descriptor.name).\(property.name)"
@@ -144,7 +154,7 @@ extension ModelDescriptor {
           : problem("\(macro) of \(name) names '\(properties[slot].name)', which is not one value")
       }
     }
-    let marked = properties.filter { $0.isUnique && !hasColumn($0) }.map {
+    let marked = properties[ownSlots].filter { $0.isUnique && !hasColumn($0) }.map {
       problem("'\($0.name)' of \(name) is unique, but is not one value")
     }
     return wanted + marked

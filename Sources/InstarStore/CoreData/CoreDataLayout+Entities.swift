@@ -3,7 +3,7 @@ import InstarSchema
 extension CoreDataLayout {
   /// What models have to know of the tables.
   public var entityLayouts: [EntityLayout] {
-    entities.map { entity in
+    entities.map(entityWithInheritedProperties).map { entity in
       EntityLayout(
         name: entity.name, root: entity.root, table: entity.table, number: entity.number,
         superNumber: entity.superNumber, numbers: entity.numbers, key: Self.key,
@@ -15,7 +15,7 @@ extension CoreDataLayout {
         relationships: entity.relationships.map {
           EntityLayout.RelationshipStorage(
             relationship: $0.relationship, destinationTable: $0.destinationTable,
-            place: Self.place($0.place))
+            place: Self.place($0.place), entityColumn: $0.entityNumberColumn)
         },
         highestKeyStatement: highestKeyStatement(of: entity),
         recordKeyStatement:

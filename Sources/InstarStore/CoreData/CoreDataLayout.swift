@@ -113,6 +113,9 @@ public struct CoreDataLayout: Sendable {
     public var relationship: Schema.Relationship
     public var destinationTable: String
     public var place: Place
+    /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
+    /// telling, because no entity is below the destination (section 4.2).
+    public var entityNumberColumn: String?
 
     @frozen
     public enum Place: Sendable, Hashable {
@@ -128,6 +131,18 @@ public struct CoreDataLayout: Sendable {
   /// The entity of that name, or `nil`.
   public func entity(named name: String) -> Entity? {
     entityIndexesByName[name].map { entities[$0] }
+  }
+
+  /// The entity with the properties of those above it too, as its rows have them; theirs come first.
+  public func entityWithInheritedProperties(_ entity: Entity) -> Entity {
+    guard entity.superNumber != 0,
+      let above = entities.first(where: { $0.number == entity.superNumber })
+    else { return entity }
+    let inherited = entityWithInheritedProperties(above)
+    var entity = entity
+    entity.attributes = inherited.attributes + entity.attributes
+    entity.relationships = inherited.relationships + entity.relationships
+    return entity
   }
 
   /// Lays a schema out.

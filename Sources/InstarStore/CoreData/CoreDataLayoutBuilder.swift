@@ -169,7 +169,9 @@ struct CoreDataLayoutBuilder {
         entities[position].relationships.append(
           CoreDataLayout.RelationshipStorage(
             relationship: relationship, destinationTable: entities[destination].table,
-            place: place))
+            place: place,
+            entityNumberColumn: columnNames[
+              .toOneEntityNumber(entity: entity.name, name: relationship.name)]))
       }
     }
   }
@@ -283,10 +285,19 @@ struct CoreDataLayoutBuilder {
         name: name, table: table, columns: columns, isUnique: false, spellsCollation: false))
   }
 
+  /// The columns of properties of an entity, which it may inherit.
   private func columns(of entity: String, _ properties: [String]) -> [String] {
-    properties.compactMap {
-      columnNames[.attribute(entity: entity, name: $0)]
-        ?? columnNames[.toOne(entity: entity, name: $0)]
+    properties.compactMap { property in
+      var next: String? = entity
+      while let current = next {
+        if let column = columnNames[.attribute(entity: current, name: property)]
+          ?? columnNames[.toOne(entity: current, name: property)]
+        {
+          return column
+        }
+        next = entitiesByName[current]?.superentityName
+      }
+      return nil
     }
   }
 

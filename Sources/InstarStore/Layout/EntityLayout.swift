@@ -22,7 +22,7 @@ public struct EntityLayout: Sendable {
   public var entityColumn: String?
   /// The column that counts the updates of a row; `nil` for none.
   public var lockColumn: String?
-  /// In the order of the schema.
+  /// In the order of the schema; those that the entity inherits stand first.
   public var attributes: [AttributeColumn]
   public var relationships: [RelationshipStorage]
   /// Gives the highest key that was ever handed out, or NULL; a new row gets the next one.
@@ -44,6 +44,9 @@ public struct EntityLayout: Sendable {
     public var relationship: Schema.Relationship
     public var destinationTable: String
     public var place: Place
+    /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
+    /// telling, because no entity is below the destination.
+    public var entityColumn: String?
 
     @frozen
     public enum Place: Sendable, Hashable {

@@ -1,0 +1,165 @@
+import SwiftSyntax
+import SwiftSyntaxBuilder
+
+/// The members that `@Model` adds to a class.
+///
+/// Three shapes, by the place of the class in a tree of models:
+/// - A final class that inherits from no model has its storage and description to itself.
+/// - One that is not final may have subclasses: what they replace is declared with `class` and `required`, and its
+///   properties are described for any subclass, because the key path `\\Country.name` is another than `\\Region.name`.
+/// - A subclass has a storage of its own for all its slots, the inherited ones first. Its initializers fill both, each its
+///   own properties: Swift has no other way before `super.init`. The first access after that joins them.
+struct ModelExpansion {
+  let model: ModelDeclaration
+  let classDeclaration: ClassDeclSyntax
+  /// The model that the class inherits from, as it is written.
+  let superclass: String?
+  /// `"public "` where members have to be public.
+  let access: String
+
+  private var name: String { model.name }
+  private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
+
+  var members: [DeclSyntax] {
+    var members: [DeclSyntax] = [
+      """
+      private var _$storage: InstarModel.ModelStorage = \
+      InstarModel.ModelStorage(\(raw: name)._modelDescriptor)
+      """,
+      storageProperty,
+    ]
+    members += descriptor
+    members.append(initializer)
+    members += metadata
+    if classDeclaration.mayTakePartInInheritance { members.append(firstSlot) }
+    return members
+  }
+
+  // MARK: Storage
+
+  private var storageProperty: DeclSyntax {
+    superclass == nil
+      ? "\(raw: access)var _modelStorage: InstarModel.ModelStorage { _$storage }"
+      : """
+      \(raw: access)override var _modelStorage: InstarModel.ModelStorage {
+        _$storage.joined(with: super._modelStorage)
+      }
+      """
+  }
+
+  private var initializer: DeclSyntax {
+    let properties = model.properties.map {
+      "  \($0.backingName) = InstarModel.PersistedProperty()\n"
+    }
+    // A subclass of a class that is not final must be able to be made from a row as well.
+    let required = isInheritable || superclass != nil ? "required " : ""
+    let call = superclass == nil ? "" : "  super.init(_modelStorage: storage)\n"
+    return """
+      \(raw: required)\(raw: access)init(_modelStorage storage: InstarModel.ModelStorage) {
+      \(raw: properties.joined())  self._$storage = storage
+      \(raw: call)}
+      """
+  }
+
+  private var firstSlot: DeclSyntax {
+    superclass.map {
+      """
+      private static let _$firstSlot: Int = InstarModel.ModelDescriptor.slotCount(of: \(raw: $0).self)
+      """
+    } ?? "private static var _$firstSlot: Int { 0 }"
+  }
+
+  // MARK: Description
+
+  private var descriptor: [DeclSyntax] {
+    let entityName = classDeclaration.name.identifier?.name ?? name
+    let inherited = superclass.map { ", superclass: \($0).self" } ?? ""
+    let constraints = [("uniqueness", model.uniqueGroups), ("indices", model.indexGroups)]
+      .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
+    let call =
+      "InstarModel.ModelDescriptor(\(name).self, name: "
+      + "\(StringLiteralExprSyntax(content: entityName))\(inherited)\(constraints))"
+    guard isInheritable || superclass != nil else {
+      return [
+        """
+        \(raw: access)static let _modelDescriptor: InstarModel.ModelDescriptor = \(raw: call)
+        """
+      ]
+    }
+    // A stored static property cannot be overridden.
+    return [
+      """
+      \(raw: access)\(raw: overridable)var _modelDescriptor: InstarModel.ModelDescriptor { _$descriptor }
+      """,
+      """
+      private static let _$descriptor: InstarModel.ModelDescriptor = \(raw: call)
+      """,
+    ]
+  }
+
+  private var overridable: String { superclass == nil ? "class " : "override class " }
+
+  private var metadata: [DeclSyntax] {
+    func elements(_ type: String) -> String {
+      model.properties.map { "    \(propertyMetadata($0, of: type)),\n" }.joined()
+    }
+    guard isInheritable || superclass != nil else {
+      return [
+        """
+        \(raw: access)static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+        \(raw: elements(name))  ]
+        }
+        """
+      ]
+    }
+    let inherited = superclass.map { "\($0)._$properties(\($0).self, of: type) + " } ?? ""
+    return [
+      """
+      \(raw: access)\(raw: overridable)var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        _$properties(\(raw: name).self, of: \(raw: name).self)
+      }
+      """,
+      """
+      \(raw: access)static func _$properties<_$Model: \(raw: name)>(
+        _: \(raw: name).Type, of type: _$Model.Type
+      ) -> [InstarSchema.Schema.PropertyMetadata] {
+        \(raw: inherited)[
+      \(raw: elements("_$Model"))  ]
+      }
+      """,
+    ]
+  }
+
+  /// The element of `schemaMetadata` for `property`, with a key path from `type`.
+  private func propertyMetadata(_ property: ModelProperty, of type: String) -> String {
+    var arguments = [
+      "\(StringLiteralExprSyntax(content: property.name))",
+      "\\\(type).\(property.codeName)",
+    ]
+    switch property.marker?.kind {
+    case .attribute:
+      arguments.append("InstarModel.AttributeMetadata(\(property.marker?.arguments ?? ""))")
+    case .relationship:
+      arguments.append("InstarModel.RelationshipMetadata(\(property.marker?.arguments ?? ""))")
+    case .transient, nil:
+      break
+    }
+    if let defaultValue = property.defaultValue {
+      let type = property.type.map { ": \($0)" } ?? ""
+      // The constant gives the expression the type it has as an initial value: `.now`, `[]`. Its
+      // name is one that no such expression can mention.
+      arguments.append(
+        "defaultValue: {\nlet _$value\(type) = \(defaultValue)\nreturn _$value\n}")
+    }
+    return "InstarSchema.Schema.PropertyMetadata(\(arguments.joined(separator: ", ")))"
+  }
+}
+
+extension ClassDeclSyntax {
+  /// Whether the class may inherit from a model, or others from it. Of a class with an inheritance clause nothing more can
+  /// be told by its syntax: what stands first in it may be a class or a protocol.
+  var mayTakePartInInheritance: Bool {
+    inheritanceClause != nil || !modifiers.contains(.final)
+  }
+}
