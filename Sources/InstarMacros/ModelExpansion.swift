@@ -19,6 +19,10 @@ struct ModelExpansion {
 
   private var name: String { model.name }
   private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
+  /// That of members which subclasses in other modules override.
+  private var overridableAccess: String {
+    classDeclaration.modifiers.contains(.open) ? "open " : access
+  }
 
   var members: [DeclSyntax] {
     var members: [DeclSyntax] = [
@@ -39,9 +43,9 @@ struct ModelExpansion {
 
   private var storageProperty: DeclSyntax {
     superclass == nil
-      ? "\(raw: access)var _modelStorage: InstarModel.ModelStorage { _$storage }"
+      ? "\(raw: overridableAccess)var _modelStorage: InstarModel.ModelStorage { _$storage }"
       : """
-      \(raw: access)override var _modelStorage: InstarModel.ModelStorage {
+      \(raw: overridableAccess)override var _modelStorage: InstarModel.ModelStorage {
         _$storage.joined(with: super._modelStorage)
       }
       """
@@ -89,7 +93,7 @@ struct ModelExpansion {
     // A stored static property cannot be overridden.
     return [
       """
-      \(raw: access)\(raw: overridable)var _modelDescriptor: InstarModel.ModelDescriptor { _$descriptor }
+      \(raw: overridableAccess)\(raw: overridable)var _modelDescriptor: InstarModel.ModelDescriptor { _$descriptor }
       """,
       """
       private static let _$descriptor: InstarModel.ModelDescriptor = \(raw: call)
@@ -116,7 +120,7 @@ struct ModelExpansion {
     let inherited = superclass.map { "\($0)._$properties(\($0).self, of: type) + " } ?? ""
     return [
       """
-      \(raw: access)\(raw: overridable)var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+      \(raw: overridableAccess)\(raw: overridable)var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
         _$properties(\(raw: name).self, of: \(raw: name).self)
       }
       """,

@@ -22,9 +22,14 @@ private let macros: [String: MacroSpec] = [
 ///
 /// `@_PersistedProperty` is expanded only where the source has it: what `@Model` attaches is
 /// qualified by its module, and stays visible in the expansion.
+///
+/// - Parameter isSubclass: whether the compiler would find that the model has its conformance from a superclass.
 func expectExpansion(
-  _ source: String, _ expanded: String, sourceLocation: Testing.SourceLocation = #_sourceLocation
+  _ source: String, _ expanded: String, isSubclass: Bool = false,
+  sourceLocation: Testing.SourceLocation = #_sourceLocation
 ) {
+  var macros = macros
+  if isSubclass { macros["Model"] = MacroSpec(type: ModelMacro.self) }
   assertMacroExpansion(
     source, expandedSource: expanded, macroSpecs: macros, indentationWidth: .spaces(2),
     failureHandler: { Issue.record(Comment(rawValue: $0.message), sourceLocation: sourceLocation) })

@@ -149,42 +149,152 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a class that is not final to one whose subclasses can be read as well")
+  @Test("a class that is not final to one that other models can inherit from")
   func notFinal() {
     expectExpansion(
       """
-      @Model class Note {
-        var title: String
-        init(title: String) { self.title = title }
+      @Model open class Region {
+        var name: String
+        init(name: String) { self.name = name }
       }
       """,
       #"""
-      class Note {
-        @InstarModel._PersistedProperty(0)
-        var title: String
-        init(title: String) { self.title = title }
+      open class Region {
+        @InstarModel._PersistedProperty(0, of: "Region")
+        var name: String
+        init(name: String) { self.name = name }
 
-        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Region._modelDescriptor)
+
+        open var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        open class var _modelDescriptor: InstarModel.ModelDescriptor {
+          _$descriptor
+        }
+
+        private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Region.self, name: "Region")
+
+        required public init(_modelStorage storage: InstarModel.ModelStorage) {
+          _name = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        open class var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          _$properties(Region.self, of: Region.self)
+        }
+
+        public static func _$properties<_$Model: Region>(
+          _: Region.Type, of type: _$Model.Type
+        ) -> [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("name", \_$Model.name),
+          ]
+        }
+
+        private static var _$firstSlot: Int {
+          0
+        }
+      }
+
+      extension Region: InstarModel.PersistentModel {
+      }
+      """#)
+  }
+
+  @Test("a model that inherits from another one to slots that follow the inherited ones")
+  func subclass() {
+    expectExpansion(
+      """
+      @Model final class Country: SchemaV1.Region, Comparable {
+        var capital: String?
+        init() { super.init(name: "") }
+      }
+      """,
+      #"""
+      final class Country: SchemaV1.Region, Comparable {
+        @InstarModel._PersistedProperty(0, of: "Country")
+        var capital: String?
+        init() { super.init(name: "") }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Country._modelDescriptor)
+
+        override var _modelStorage: InstarModel.ModelStorage {
+          _$storage.joined(with: super._modelStorage)
+        }
+
+        override class var _modelDescriptor: InstarModel.ModelDescriptor {
+          _$descriptor
+        }
+
+        private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Country.self, name: "Country", superclass: SchemaV1.Region.self)
+
+        required init(_modelStorage storage: InstarModel.ModelStorage) {
+          _capital = InstarModel.PersistedProperty()
+          self._$storage = storage
+          super.init(_modelStorage: storage)
+        }
+
+        override class var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          _$properties(Country.self, of: Country.self)
+        }
+
+        static func _$properties<_$Model: Country>(
+          _: Country.Type, of type: _$Model.Type
+        ) -> [InstarSchema.Schema.PropertyMetadata] {
+          SchemaV1.Region._$properties(SchemaV1.Region.self, of: type) + [
+            InstarSchema.Schema.PropertyMetadata("capital", \_$Model.capital),
+          ]
+        }
+
+        private static let _$firstSlot: Int = InstarModel.ModelDescriptor.slotCount(of: SchemaV1.Region.self)
+      }
+      """#, isSubclass: true)
+  }
+
+  @Test("a class with protocols only to one that inherits from no model")
+  func protocols() {
+    expectExpansion(
+      """
+      @Model final class Tag: CustomStringConvertible {
+        var name: String
+        init(name: String) { self.name = name }
+        var description: String { name }
+      }
+      """,
+      #"""
+      final class Tag: CustomStringConvertible {
+        @InstarModel._PersistedProperty(0, of: "Tag")
+        var name: String
+        init(name: String) { self.name = name }
+        var description: String { name }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Tag._modelDescriptor)
 
         var _modelStorage: InstarModel.ModelStorage {
           _$storage
         }
 
-        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Tag.self, name: "Tag")
 
-        required init(_modelStorage storage: InstarModel.ModelStorage) {
-          _title = InstarModel.PersistedProperty()
+        init(_modelStorage storage: InstarModel.ModelStorage) {
+          _name = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
         static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
-            InstarSchema.Schema.PropertyMetadata("title", \Note.title),
+            InstarSchema.Schema.PropertyMetadata("name", \Tag.name),
           ]
+        }
+
+        private static var _$firstSlot: Int {
+          0
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      extension Tag: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -338,6 +448,35 @@ struct ModelExpansionTests {
         }
 
         private var _default: InstarModel.PersistedProperty
+      }
+      """)
+  }
+
+  @Test("a property of a class in a tree of models to accessors of the object's own storage")
+  func inheritableProperty() {
+    expectExpansion(
+      """
+      class Region {
+        @_PersistedProperty(1, of: "Region") var name: String
+      }
+      """,
+      """
+      class Region {
+        var name: String {
+          @storageRestrictions(accesses: _$storage, initializes: _name)
+          init(initialValue) {
+            _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
+            _name = InstarModel.PersistedProperty()
+          }
+          get {
+            _modelStorage.value(at: Region._$firstSlot + 1)
+          }
+          set {
+            _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self)
+          }
+        }
+
+        private var _name: InstarModel.PersistedProperty
       }
       """)
   }

@@ -10,7 +10,8 @@ package import InstarStore
 /// 3. tables, then columns, take their new names: dropped columns first, which frees theirs; a name that is still taken
 ///    by another one on its way is reached through a name of our own;
 /// 4. columns and tables that are new are added, and required values filled in;
-/// 5. entity numbers are rewritten everywhere a row carries one (Core Data layout, section 5);
+/// 5. entity numbers are rewritten everywhere a row carries one (Core Data layout, section 5), and written where a
+///    destination got its first sub-entity;
 /// 6. indexes that are new are made, last, over the final values.
 package struct LayoutChange {
   package let statements: [String]
@@ -87,6 +88,7 @@ private struct LayoutChangePlanner {
     }
     createTables(tables, joins)
     renumber(tables)
+    for (before, after) in tables { fillEntityNumbers(before, after) }
     for index in new.indexes where !kept.contains(index.name) {
       statements.append(index.createStatement)
     }
@@ -293,6 +295,23 @@ private struct LayoutChangePlanner {
       }
     }
     renumberPrimaryKeys(numbers)
+  }
+
+  /// A relationship whose destination got its first sub-entity has a new column, for the number of the row it refers to.
+  private mutating func fillEntityNumbers(
+    _ before: CoreDataLayout.Table, _ after: CoreDataLayout.Table
+  ) {
+    for column in after.columns where source(of: column, in: before) == nil {
+      guard case .toOneEntityNumber(let entity, let name) = column.role,
+        let key = after.columns.first(where: { $0.role == .toOne(entity: entity, name: name) }),
+        source(of: key, in: before) != nil,
+        let destination = new.entity(named: entity)?.relationships
+          .first(where: { $0.relationship.name == name })?.destinationTable
+      else { continue }
+      statements.append(
+        "UPDATE \(after.name) SET \(column.name) = (SELECT d.Z_ENT FROM \(destination) AS d "
+          + "WHERE d.Z_PK = \(after.name).\(key.name)) WHERE \(key.name) IS NOT NULL")
+    }
   }
 
   /// Z_ENT is the key of Z_PRIMARYKEY, so a number that another entity still has cannot be taken at once: all move to
