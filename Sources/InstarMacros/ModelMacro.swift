@@ -72,7 +72,9 @@ extension ModelMacro: MemberAttributeMacro {
     // Where the class may inherit from a model, its slots follow those of that model, and `_modelStorage` knows which storage
     // holds them.
     if classDeclaration.mayTakePartInInheritance {
-      return ["@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"]
+      return [
+        "@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"
+      ]
     }
     return ["@InstarModel._PersistedProperty(\(literal: slot))"]
   }

@@ -47,7 +47,10 @@ struct InheritanceMigrationTests {
     let container = try open(MapV3.self)
     let context = ModelContext(container)
     let regions = try context.fetch(FetchDescriptor<MapV3.Region>(sortBy: [SortDescriptor(\.name)]))
-    #expect(regions.map { "\(type(of: $0)) \($0.name)" } == ["Country Eastland", "Region North", "Region South"])
+    #expect(
+      regions.map { "\(type(of: $0)) \($0.name)" } == [
+        "Country Eastland", "Region North", "Region South",
+      ])
     let eastland = try #require(regions[0] as? MapV3.Country)
     #expect(eastland.capitalCity == "East")
     #expect(eastland.population == 1_000)
@@ -55,7 +58,8 @@ struct InheritanceMigrationTests {
     #expect(pins.map { $0.region?.name } == ["North", nil, "Eastland"])
     let numbers = try container.connection.perform { session in
       try session.integer(
-        "SELECT count(*) FROM ZPIN JOIN ZREGION AS r ON r.Z_PK = ZPIN.ZREGION WHERE Z3_REGION = r.Z_ENT")
+        "SELECT count(*) FROM ZPIN JOIN ZREGION AS r ON r.Z_PK = ZPIN.ZREGION WHERE Z3_REGION = r.Z_ENT"
+      )
     }
     #expect(numbers == 2)
   }

@@ -240,7 +240,8 @@ struct ModelSave {
       let values = group.compactMap { change.storage.slots[$0].attributeValue }
       guard values.count == group.count else { return nil }
       return UniqueValue(
-        table: change.entity.layout.table, columns: change.entity.columns(ofGroup: group).map(\.name),
+        table: change.entity.layout.table,
+        columns: change.entity.columns(ofGroup: group).map(\.name),
         values: values)
     }
   }

@@ -25,8 +25,10 @@ struct RowReader: Sendable {
   ///   - slots: those to be read; all, where none are given.
   ///   - entities: all entities of the store.
   init(_ entity: ModelEntity, slots: [Int]? = nil, entities: [ModelEntity]) {
-    let below = entities.filter { $0 !== entity && entity.layout.numbers.contains($0.layout.number) }
-      .sorted { $0.layout.number < $1.layout.number }
+    let below = entities.filter {
+      $0 !== entity && entity.layout.numbers.contains($0.layout.number)
+    }
+    .sorted { $0.layout.number < $1.layout.number }
     var columns = [entity.layout.key.reading]
     var positions: [[RowExpression]: Int32] = [:]
     parts = ([entity] + below).map { entity in

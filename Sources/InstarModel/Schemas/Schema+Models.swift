@@ -92,7 +92,9 @@ extension Schema {
     for model in models {
       let descriptor = model._modelDescriptor
       problems += descriptor.constraintProblems(version)
-      if let superclass = descriptor.superclass, !included.contains(ObjectIdentifier(superclass.type)) {
+      if let superclass = descriptor.superclass,
+        !included.contains(ObjectIdentifier(superclass.type))
+      {
         problems.append(
           InstarError(
             .incompleteSchema, "cannot use schema \(version)",
