@@ -150,6 +150,7 @@ let package = Package(
     // Tests.
     .target(
       name: "InstarTestSupport",
+      dependencies: [.product(name: "GRDB", package: "GRDB.swift")],
       path: "Tests/InstarTestSupport",
       swiftSettings: strict),
     .testTarget(

@@ -26,6 +26,12 @@ public final class Keeper {
     catalog = PluginCatalog(host: host)
   }
 
+  /// Bounds what SQLite may use of this process's memory. For a process that is a keeper and nothing
+  /// else.
+  public static func limitMemory() {
+    GuardedConnection.limitProcessMemory()
+  }
+
   /// Answers requests until the supervisor closes the conversation.
   ///
   /// - Throws: `protocolViolation`, or `interrupted` when an answer could not be delivered.
@@ -34,8 +40,8 @@ public final class Keeper {
       switch request {
       case .describe(let plugins):
         try describe(plugins)
-      case .probe(let stores, let plugins, let countsRows):
-        try probe(stores, plugins: plugins, countsRows: countsRows)
+      case .probe(let stores, let plugins, let rows):
+        try probe(stores, plugins: plugins, rows: rows)
       case .plan(let stores, let plugins, let adopt):
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
@@ -65,19 +71,21 @@ public final class Keeper {
   }
 
   private func probe(
-    _ stores: [String], plugins: [String], countsRows: Bool
+    _ stores: [String], plugins: [String], rows: RowCounting
   ) throws(InstarError) {
     guard let plans = try plans(of: plugins) else { return }
+    var holders = StoreHolders()
     for store in stores {
-      let report: ProbeReport
+      var report: ProbeReport
       do {
         let probe = try opening.probe(store) { path throws(InstarError) in
-          try StoreProbe.read(path, countsRows: countsRows)
+          try StoreProbe.read(path, rows: rows)
         }
         report = ProbeReport(probe, store: store, plans: plans)
       } catch {
         report = ProbeReport(error, store: store)
       }
+      report.holders = holders.ofFile(store)
       try conversation.send(.probed(report))
     }
     try conversation.send(.done)

@@ -462,8 +462,9 @@ struct MigrationRun {
     known.what = what
     known.store = request.store
     if known.code == .busyStore {
-      let holders = StoreHolders.describe(request.store)
-      if !holders.isEmpty { known.cause += "; it is open in \(holders)" }
+      var holders = StoreHolders()
+      let text = holders.ofFile(request.store).map { "\($0.pid) (\($0.command))" }
+      if !text.isEmpty { known.cause += "; it is open in \(text.joined(separator: ", "))" }
     }
     let isThere = known.code != .missingStore
     known.state = known.state ?? (isThere ? "unchanged" : nil)

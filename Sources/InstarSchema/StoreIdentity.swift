@@ -30,6 +30,15 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   }
 }
 
+/// How far a probe goes to count rows, which reads whole tables.
+@frozen
+public enum RowCounting: String, Sendable, Codable, Hashable {
+  case none
+  /// Table after table, until some tenths of a second are used up; the others are not counted.
+  case quick
+  case all
+}
+
 /// Where a store stands, seen from a plan.
 @frozen
 public enum StoreState: String, Sendable, Codable, Hashable {

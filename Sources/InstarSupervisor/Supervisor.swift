@@ -89,9 +89,9 @@ public final class Supervisor: Sendable {
   ///
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
-  ///   - countsRows: Counting takes time that grows with the store.
+  ///   - rows: Counting all takes time that grows with the store.
   public func probe(
-    stores: [String], plugins: [String], countsRows: Bool,
+    stores: [String], plugins: [String], rows: RowCounting,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
     try access.requireTrusted(plugins: plugins)
@@ -106,7 +106,7 @@ public final class Supervisor: Sendable {
       do throws(InstarError) {
         try await inBatch(
           batch.stores, as: batch.identity,
-          request: { .probe(stores: $0, plugins: plugins, countsRows: countsRows) },
+          request: { .probe(stores: $0, plugins: plugins, rows: rows) },
           endsInDone: true
         ) { (store, answer) throws(InstarError) in
           switch answer {
@@ -304,7 +304,7 @@ public final class Supervisor: Sendable {
 
   /// A keeper that cannot even say that there is nothing to probe is not killed by any subject.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
-    try session.send(.probe(stores: [], plugins: [], countsRows: false))
+    try session.send(.probe(stores: [], plugins: [], rows: .none))
     guard try nextEvent(session) == .done else { throw unexpected() }
   }
 

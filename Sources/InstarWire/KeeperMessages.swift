@@ -6,7 +6,7 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   /// The manifests of plugins. Answered by one `.described` or `.failed` each.
   case describe(plugins: [String])
   /// Answered by one `.probed` a store, each as soon as it is known, then `.done`.
-  case probe(stores: [String], plugins: [String], countsRows: Bool)
+  case probe(stores: [String], plugins: [String], rows: RowCounting)
   /// Answered by one `.planned` a store, then `.done`.
   case plan(stores: [String], plugins: [String], adopt: Schema.Version?)
   /// One run. Answered by `.run` events and questions (`.ask`), ends in `.finished`.

@@ -16,6 +16,18 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     }
   }
 
+  /// A process that has the store open.
+  public struct Holder: Sendable, Codable, Hashable {
+    public var pid: Int32
+    /// What the kernel calls it: at most 15 characters.
+    public var command: String
+
+    public init(pid: Int32, command: String) {
+      self.pid = pid
+      self.command = command
+    }
+  }
+
   public var store: String
   /// `nil` where the file is no store.
   public var format: StoreFormat?
@@ -44,6 +56,11 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var journalMode: String?
   /// Bytes in the write-ahead log that are not in the main file yet.
   public var walBytes: Int64?
+  /// Bytes in a rollback journal beside the store: a transaction is going on, or was cut off.
+  public var journalBytes: Int64?
+  /// Who has the store open, as far as this user may see; others than root see their own processes
+  /// only.
+  public var holders: [Holder] = []
 
   public init(
     store: String, format: StoreFormat? = nil, state: StoreState, reason: String? = nil,
@@ -61,7 +78,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   private enum CodingKeys: String, CodingKey {
     case store, format, state, reason, error, version, entities, plan, plugin, planVersion
     case nearestVersion, differences, uuid, fingerprint, entityHashes, sizeBytes, pageSizeBytes
-    case journalMode, walBytes
+    case journalMode, walBytes, journalBytes, holders
   }
 
   /// As the compiler would write it, but for the two values that scripts find as null instead of not at all.
@@ -86,5 +103,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     try container.encodeIfPresent(pageSizeBytes, forKey: .pageSizeBytes)
     try container.encodeIfPresent(journalMode, forKey: .journalMode)
     try container.encodeIfPresent(walBytes, forKey: .walBytes)
+    try container.encodeIfPresent(journalBytes, forKey: .journalBytes)
+    try container.encode(holders, forKey: .holders)
   }
 }

@@ -72,6 +72,8 @@ guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 el
     "instar-keeper: descriptor 3 is no socket; it is started by instard and instarctl", status: 2)
 }
 
+// However a store is made, it cannot make this process use up the machine's memory.
+Keeper.limitMemory()
 // Clones and backups are for their owner alone.
 umask(0o077)
 // Workers get only the channel that is meant for them.

@@ -346,7 +346,7 @@ struct SupervisorTests {
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """)
     let reports = Mutex<[ProbeReport]>([])
-    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], countsRows: false) { report in
+    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], rows: .none) { report in
       reports.withLock { $0.append(report) }
     }
     let seen = reports.withLock { $0 }
@@ -366,7 +366,7 @@ struct SupervisorTests {
       """)
     let reports = Mutex<[ProbeReport]>([])
     do {
-      try await supervisor.probe(stores: ["a", "b"], plugins: [], countsRows: false) { report in
+      try await supervisor.probe(stores: ["a", "b"], plugins: [], rows: .none) { report in
         reports.withLock { $0.append(report) }
       }
       Issue.record("it was believed")
@@ -385,7 +385,7 @@ struct SupervisorTests {
     let supervisor = try supervisor("*'\"stores\":[]'*) \(try say(.done)) ;; *) exit 9 ;;")
     let reports = Mutex<[ProbeReport]>([])
     let stores = (1...5).map { "store \($0)" }
-    try await supervisor.probe(stores: stores, plugins: [], countsRows: false) { report in
+    try await supervisor.probe(stores: stores, plugins: [], rows: .none) { report in
       reports.withLock { $0.append(report) }
     }
     #expect(reports.withLock { $0.map(\.store) } == stores)
@@ -396,7 +396,7 @@ struct SupervisorTests {
     let supervisor = try supervisor("*) exit 9 ;;")
     let result = await Task {
       try await supervisor.probe(
-        stores: (0..<1000).map(String.init), plugins: [], countsRows: false
+        stores: (0..<1000).map(String.init), plugins: [], rows: .none
       ) { _ in }
     }.result
     #expect(throws: InstarError.self) { try result.get() }

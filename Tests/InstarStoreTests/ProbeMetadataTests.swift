@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import InstarSchema
 import InstarStore
+import InstarTestSupport
 import Testing
 
 @Suite("Metadata of a Core Data store")
@@ -53,9 +54,9 @@ struct ProbeMetadataTests {
     }
   }
 
-  @Test("digest and checksum come out as Apple's frameworks wrote them", arguments: realStores)
+  @Test("digest and checksum come out as Apple's frameworks wrote them", arguments: RealStores.all)
   func derivedValues(path: String) throws {
-    let folder = try ProbeFolder()
+    let folder = try TemporaryFolder()
     let copy = folder.path + "/copy"
     try FileManager.default.copyItem(atPath: path, toPath: copy)
     try StoreReader.withReadOnlyStore(copy) { db in

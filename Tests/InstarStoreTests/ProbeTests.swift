@@ -2,32 +2,25 @@ import Foundation
 import GRDB
 import InstarSchema
 import InstarStore
+import InstarTestSupport
 import Testing
-
-/// The stores that Apple's frameworks wrote, in the folder that INSTAR_REAL_STORES names.
-let realStores: [String] = {
-  guard let folder = ProcessInfo.processInfo.environment["INSTAR_REAL_STORES"],
-    let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
-  else { return [] }
-  return names.filter { $0.contains("__") }.sorted().map { "\(folder)/\($0)" }
-}()
 
 @Suite("Probing a store")
 struct ProbeTests {
-  let folder: ProbeFolder
+  let folder: TemporaryFolder
 
   init() throws {
-    folder = try ProbeFolder()
+    folder = try TemporaryFolder()
   }
 
   @Test(
     "a real store is read without changing a byte of it or leaving a side file",
-    arguments: realStores)
+    arguments: RealStores.all)
   func realStore(path: String) throws {
     let copy = "\(folder.path)/\(URL(fileURLWithPath: path).lastPathComponent)"
     try FileManager.default.copyItem(atPath: path, toPath: copy)
     let before = try folder.contents()
-    let probe = try StoreProbe.read(copy, countsRows: true)
+    let probe = try StoreProbe.read(copy, rows: .all)
     #expect(try folder.contents() == before)
     #expect(probe.identity.format == .coredata)
     #expect(!probe.entities.isEmpty)
@@ -40,13 +33,15 @@ struct ProbeTests {
     #expect(probe.entityHashes.values.allSatisfy { $0.count == 32 })
   }
 
-  @Test("a real store's version, rows and fingerprint are read", .enabled(if: !realStores.isEmpty))
+  @Test(
+    "a real store's version, rows and fingerprint are read",
+    .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"))
   func knownStores() throws {
     func probe(_ name: String) throws -> StoreProbe {
-      let path = try #require(realStores.first { $0.hasSuffix(name) })
+      let path = try #require(RealStores.all.first { $0.hasSuffix(name) })
       let copy = "\(folder.path)/\(name)"
       try FileManager.default.copyItem(atPath: path, toPath: copy)
-      return try StoreProbe.read(copy, countsRows: true)
+      return try StoreProbe.read(copy, rows: .all)
     }
     let first = try probe("249d147-1.0.0-App.sqlite")
     let second = try probe("249d147-2.0.0-App.sqlite")
@@ -87,7 +82,7 @@ struct ProbeTests {
   @Test("a store whose property list is NULL is known by its entities")
   func nullPlist() throws {
     let path = try makeStore("UPDATE Z_METADATA SET Z_PLIST = NULL")
-    let probe = try StoreProbe.read(path, countsRows: true)
+    let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: 2)])
     #expect(probe.metadataProblem == "Z_METADATA holds no property list")
     #expect(probe.identity.version == nil)
@@ -101,7 +96,7 @@ struct ProbeTests {
       try $0.execute(sql: "CREATE TABLE note (id INTEGER PRIMARY KEY); INSERT INTO note VALUES (1)")
     }
     try queue.close()
-    let probe = try StoreProbe.read(path, countsRows: true)
+    let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.identity.format == .plain)
     #expect(probe.entities == [StoreProbe.Entity(name: "note", rows: 1)])
   }
@@ -133,7 +128,7 @@ struct ProbeTests {
     let before = try folder.contents()
     for (name, _, code) in cases {
       let error = #expect(throws: InstarError.self, "\(name)") {
-        try StoreProbe.read("\(folder.path)/\(name)", countsRows: true)
+        try StoreProbe.read("\(folder.path)/\(name)", rows: .all)
       }
       #expect(error?.code == code, "\(name): \(String(describing: error))")
       #expect(error?.store != nil)
@@ -181,7 +176,7 @@ struct ProbeTests {
         WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS Z_PK FROM n;
       CREATE VIRTUAL TABLE words USING fts5(word);
       """)
-    let probe = try StoreProbe.read(path, countsRows: true)
+    let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: nil)])
     #expect(probe.identity.structure.tables.first { $0.name == "words" }?.columns == [])
   }
@@ -199,19 +194,19 @@ struct ProbeTests {
       print("ready", flush=True)
       sys.stdin.read()
       """, path: path)
-    let beside = try StoreProbe.read(path, countsRows: true)
+    let beside = try StoreProbe.read(path, rows: .all)
     #expect(beside.file.logIsInUse)
     #expect(beside.entities.first?.rows == 3, "beside the living process")
     writer.kill()
     let before = try folder.contents()
     #expect(before.count == 3)
-    let probe = try StoreProbe.read(path, countsRows: true)
+    let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.entities.first?.rows == 3, "with shared memory left behind")
     #expect(try folder.contents() == before)
 
     try FileManager.default.removeItem(atPath: path + "-shm")
     let without = try folder.contents()
-    #expect(try StoreProbe.read(path, countsRows: true).entities.first?.rows == 3)
+    #expect(try StoreProbe.read(path, rows: .all).entities.first?.rows == 3)
     #expect(try folder.contents() == without)
   }
 
@@ -220,7 +215,7 @@ struct ProbeTests {
     let path = try makeStore("PRAGMA journal_mode = WAL")
     let before = try folder.contents()
     #expect(Array(before.keys) == ["Notes.store"])
-    let probe = try StoreProbe.read(path, countsRows: true)
+    let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.file.usesWriteAheadLog)
     #expect(probe.entities.first?.rows == 2)
     #expect(try folder.contents() == before)
@@ -248,7 +243,7 @@ struct ProbeTests {
     writer.kill()
     let before = try folder.contents()
     #expect(before["Notes.store-journal"] != nil)
-    #expect(try StoreProbe.read(path, countsRows: true).entities.first?.rows == 2)
+    #expect(try StoreProbe.read(path, rows: .all).entities.first?.rows == 2)
     #expect(try folder.contents() == before)
   }
 

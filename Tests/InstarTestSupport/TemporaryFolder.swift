@@ -16,6 +16,41 @@ public final class TemporaryFolder: Sendable {
   /// The path of a file in the folder, whether it is there or not.
   public func path(_ name: String) -> String { url.appending(path: name).path }
 
+  /// Writes a file into the folder.
+  ///
+  /// - Returns: Its path.
+  @discardableResult
+  public func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+    try Data(bytes).write(to: URL(fileURLWithPath: path(name)))
+    return path(name)
+  }
+
+  /// What a look at a file shows of it, so that two looks can be compared.
+  public struct FileState: Sendable, Hashable {
+    public var inode: UInt64
+    public var mode: UInt32
+    public var size: Int64
+    public var modified: [Int]
+    /// Of what is not a regular file, and of larger files than tests write, none.
+    public var bytes: Data?
+  }
+
+  /// Everything in the folder, and in folders below it, by name, as it is now.
+  public func contents() throws -> [String: FileState] {
+    var result: [String: FileState] = [:]
+    for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
+      let file = "\(path)/\(name)"
+      var status = stat()
+      guard lstat(file, &status) == 0 else { continue }
+      let isSmall = status.st_mode & S_IFMT == S_IFREG && status.st_size <= 64 << 20
+      result[name] = FileState(
+        inode: UInt64(status.st_ino), mode: status.st_mode, size: Int64(status.st_size),
+        modified: [status.st_mtim.tv_sec, status.st_mtim.tv_nsec],
+        bytes: isSmall ? FileManager.default.contents(atPath: file) : nil)
+    }
+    return result
+  }
+
   /// The names of what is in the folder, or in a folder below it, sorted.
   public func names(_ subfolder: String = "") -> [String] {
     let path = subfolder.isEmpty ? self.path : self.path(subfolder)

@@ -1,4 +1,4 @@
-/* The one function of SQLite that Swift cannot import, because it takes a variable argument list. */
+/* What Swift cannot import of SQLite, or cannot do for it. */
 #ifndef CDATABASE_H
 #define CDATABASE_H
 
@@ -7,5 +7,23 @@ struct sqlite3;
 /* sqlite3_db_config() for the settings that are on or off (SQLITE_DBCONFIG_DEFENSIVE and the like).
  * Returns SQLite's result code. */
 int instar_database_setting(struct sqlite3 *database, int setting, int on);
+
+/* From the first call on, SQLite opens regular files and folders only in this process (and the
+ * kernel's source of random bytes), never follows a symbolic link in the last part of a path, and
+ * never waits in open(2), as it would for the other end of a FIFO. Returns SQLite's result code. */
+int instar_guard_install(void);
+
+/* From here to the matching instar_guard_leave(), SQLite on the calling thread
+ *  - opens nothing but the file `path` and its side files (`path` with "-wal", "-shm" or "-journal"
+ *    behind it), for reading: of these only the shared memory that processes have between
+ *    themselves may be opened for writing, since readers note there what they read;
+ *  - makes, empties and removes no file;
+ *  - opens the file `path` only where it has that device and inode.
+ * What is refused fails in SQLite with an error of opening or input/output. Not nested. The text
+ * has to stay where it is until the guard is left. */
+void instar_guard_enter(const char *path, unsigned long long device, unsigned long long inode);
+
+/* Returns whether another file was met at `path`. */
+int instar_guard_leave(void);
 
 #endif

@@ -512,7 +512,7 @@ public actor DaemonService: Service {
     }
     Task {
       do throws(InstarError) {
-        try await supervisor.probe(stores: present, plugins: plugins, countsRows: false) { report in
+        try await supervisor.probe(stores: present, plugins: plugins, rows: .none) { report in
           mailbox.yield(
             .probed(
               report, before: versions[report.store], after: FileVersion(path: report.store)))

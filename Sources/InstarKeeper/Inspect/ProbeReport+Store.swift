@@ -19,6 +19,7 @@ extension ProbeReport {
     pageSizeBytes = probe.file.pageSizeBytes
     journalMode = probe.file.usesWriteAheadLog ? "wal" : "delete"
     walBytes = probe.file.logHasContent ? probe.file.log?.size : nil
+    journalBytes = probe.file.journalSizeBytes
     reason = probe.metadataProblem
     do {
       guard let match = try StoreMatch(of: probe.identity, among: plans) else { return }

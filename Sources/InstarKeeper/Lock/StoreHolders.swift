@@ -1,29 +1,53 @@
 internal import Foundation
-internal import InstarStore
+internal import InstarWire
 
-/// Who has a store open, for the message that it is busy.
-enum StoreHolders {
-  /// "1234 (notesd), 77 (sqlite3)": the other processes with a descriptor of the file. Best effort:
-  /// those of other users can only be seen by root. Empty where none is seen.
-  static func describe(_ path: String) -> String {
-    var store = stat()
-    guard lstat(path, &store) == 0 else { return "" }
-    let own = getpid()
-    var holders: [String] = []
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
-      guard let pid = Int32(name), pid != own else { continue }
-      let folder = "/proc/\(name)/fd"
-      let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-      let holdsStore = descriptors.contains { descriptor in
-        var status = stat()
-        return stat(folder + "/" + descriptor, &status) == 0 && status.st_dev == store.st_dev
-          && status.st_ino == store.st_ino
-      }
-      guard holdsStore else { continue }
-      let command = FileManager.default.contents(atPath: "/proc/\(name)/comm") ?? Data()
-      let text = String(decoding: command, as: UTF8.self).filter { !$0.isNewline }
-      holders.append("\(pid) (\(text))")
+/// Which processes have a store open. Best effort: those of other users can only be seen by root.
+///
+/// All processes are looked through at once, and what was found holds for a moment: for a batch of
+/// stores that is once a second, not once a store. No file is opened but those of `/proc`.
+struct StoreHolders {
+  private struct File: Hashable {
+    var device: UInt64
+    var inode: UInt64
+  }
+
+  private var holders: [File: [ProbeReport.Holder]] = [:]
+  private var lookedAt: ContinuousClock.Instant?
+  private static let validity = Duration.seconds(1)
+
+  /// The processes that have the file of that name open, by their ids; not this one. Empty where
+  /// there is no such file.
+  mutating func ofFile(_ path: String) -> [ProbeReport.Holder] {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return [] }
+    let now = ContinuousClock.now
+    if lookedAt.map({ now - $0 > Self.validity }) ?? true {
+      holders = Self.lookThroughProcesses()
+      lookedAt = now
     }
-    return holders.sorted().joined(separator: ", ")
+    return holders[File(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))] ?? []
+  }
+
+  private static func lookThroughProcesses() -> [File: [ProbeReport.Holder]] {
+    let own = getpid()
+    var holders: [File: [ProbeReport.Holder]] = [:]
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    for pid in names.compactMap({ Int32($0) }).sorted() where pid != own {
+      let folder = "/proc/\(pid)/fd"
+      let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+      var files = Set<File>()
+      for descriptor in descriptors {
+        var status = stat()
+        guard stat(folder + "/" + descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
+        else { continue }
+        files.insert(File(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
+      }
+      guard !files.isEmpty else { continue }
+      let command = FileManager.default.contents(atPath: "/proc/\(pid)/comm") ?? Data()
+      let holder = ProbeReport.Holder(
+        pid: pid, command: String(decoding: command, as: UTF8.self).filter { !$0.isNewline })
+      for file in files { holders[file, default: []].append(holder) }
+    }
+    return holders
   }
 }

@@ -108,7 +108,7 @@ extension CoreDataMetadata {
         let row = try Row.fetchOne(
           db,
           sql: """
-            SELECT Z_UUID, length(Z_PLIST),
+            SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
                    CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
             FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
             """)
@@ -131,6 +131,11 @@ extension CoreDataMetadata {
       blob = data
     } catch {
       throw InstarError(error, what: what)
+    }
+    guard PropertyListShape.isBounded(blob) else {
+      throw InstarError(
+        .corruptStore, what,
+        cause: "the property list in Z_METADATA is no binary one, or has no end")
     }
     let value: Any
     do {

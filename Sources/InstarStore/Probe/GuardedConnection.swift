@@ -2,11 +2,14 @@ internal import CDatabase
 public import Foundation
 public import GRDB
 internal import GRDBSQLite
+internal import InstarSchema
+internal import Synchronization
 
 /// Opens SQLite connections to stores, which are input: they may be damaged or made to do harm.
 ///
 /// Every connection distrusts the schema (`trusted_schema=OFF`), is in defensive mode, checks cell
-/// sizes, cannot load extensions, and never makes a file.
+/// sizes, cannot load extensions, opens regular files only, through no symbolic link, and never
+/// makes a file. What opening may cost is bounded (`WorkLimit`).
 public enum GuardedConnection {
   /// What a connection may do, and how it stands to other processes.
   public enum Access: Sendable, Hashable {
@@ -26,9 +29,16 @@ public enum GuardedConnection {
   ///   - path: An absolute path. Whether it is a symbolic link has to be known before.
   ///   - busyTimeout: Seconds to wait for a lock of another process.
   ///   - firesTriggers: Whether statements of this connection fire the store's triggers.
+  ///   - openingSeconds: The processor time that opening, which reads the schema, may take.
   public static func open(
-    _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true
+    _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
+    openingSeconds: Double = 5
   ) throws -> DatabaseQueue {
+    guard guardCode == SQLITE_OK else {
+      throw DatabaseError(resultCode: ResultCode(rawValue: guardCode))
+    }
+    let opening = Opening()
+    defer { opening.end() }
     var configuration = Configuration()
     configuration.readonly = access != .readWrite
     configuration.foreignKeysEnabled = false
@@ -36,10 +46,13 @@ public enum GuardedConnection {
     configuration.busyMode =
       busyTimeout > 0 ? .callback { Self.waitForLock(attempt: $0, busyTimeout) } : .immediateError
     configuration.prepareDatabase { db in
+      // The first statement reads the schema.
+      opening.begin(db, seconds: openingSeconds)
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
       try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: false, on: db)
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)
       try db.execute(sql: "PRAGMA cell_size_check = ON")
+      if access != .readWrite { try limitReading(db) }
       if access == .withoutSharedMemory {
         // In this mode the index of the log is kept in memory. Said before the first read: later is
         // too late.
@@ -50,6 +63,85 @@ public enum GuardedConnection {
     }
     return try DatabaseQueue(
       path: uniformResourceIdentifier(of: path, access: access), configuration: configuration)
+  }
+
+  /// Opens a store for reading, calls `body`, and closes it again.
+  ///
+  /// Nothing but the file that was looked at and its side files is opened, and none of them is
+  /// made, changed or removed (see `instar_guard_enter`).
+  ///
+  /// - Throws: `storeChanged` when another file has the store's name by now; else the database's
+  ///   error, or what `body` throws.
+  static func read<T>(
+    _ file: StoreFile, access: Access, busyTimeout: TimeInterval = 0,
+    body: (Database) throws -> T
+  ) throws -> T {
+    let queue = try guarded(file) {
+      try open(
+        file.path, access: access, busyTimeout: busyTimeout, firesTriggers: false,
+        openingSeconds: WorkLimit.seconds(for: file))
+    }
+    defer { try? guarded(file) { try queue.close() } }
+    return try queue.inDatabase { db in
+      try guarded(file) {
+        // One transaction, so that all statements see one state of the store.
+        try db.execute(sql: "BEGIN")
+        defer { try? db.execute(sql: "ROLLBACK") }
+        return try body(db)
+      }
+    }
+  }
+
+  /// Guards what SQLite opens on this thread while `body` runs.
+  private static func guarded<T>(_ file: StoreFile, _ body: () throws -> T) throws -> T {
+    let result = file.path.withCString { path in
+      instar_guard_enter(path, file.state.device, file.state.inode)
+      let result = Result { try body() }
+      return instar_guard_leave() == 0 ? result : nil
+    }
+    guard let result else {
+      throw InstarError(
+        .storeChanged, "cannot open '\(file.path)'", store: file.path,
+        cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")
+    }
+    return try result.get()
+  }
+
+  /// For the whole process, once: SQLite's system calls are the process's.
+  private static let guardCode = instar_guard_install()
+
+  /// The work limit while a connection is being opened.
+  private final class Opening: Sendable {
+    private let limit = Mutex<WorkLimit?>(nil)
+
+    func begin(_ db: Database, seconds: Double) {
+      let begun = WorkLimit(of: db.sqliteConnection, processorSeconds: seconds)
+      limit.withLock { $0 = begun }
+    }
+
+    func end() { limit.withLock { $0?.end() } }
+  }
+
+  /// The longest text or blob of a store that is read, and the longest that SQLite may make while
+  /// it reads.
+  static let valueLimitBytes: Int32 = 64 << 20
+
+  /// Keeps what a hostile schema could make SQLite do small; what real ones need is far below.
+  private static func limitReading(_ db: Database) throws {
+    let limits: [(Int32, Int32)] = [
+      (SQLITE_LIMIT_LENGTH, valueLimitBytes), (SQLITE_LIMIT_SQL_LENGTH, valueLimitBytes),
+      (SQLITE_LIMIT_VDBE_OP, 1_000_000), (SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+      (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_WORKER_THREADS, 0),
+    ]
+    for (limit, value) in limits { sqlite3_limit(db.sqliteConnection, limit, value) }
+    // No file is made for what does not fit into memory.
+    try db.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
+  }
+
+  /// Bounds the memory that SQLite uses in this process, whatever a store makes it do. For
+  /// processes that do nothing but work on stores.
+  public static func limitProcessMemory() {
+    sqlite3_hard_heap_limit64(512 << 20)
   }
 
   /// Sleeps a moment before a lock is tried again. `false` when the time is over.

@@ -10,6 +10,8 @@ public struct StoreFile: Sendable, Hashable {
   /// Absolute, with every symbolic link of the folders resolved.
   public var path: String
   public var state: State
+  /// What the file takes on disk: less than its size where it has holes.
+  public var allocatedBytes: Int64
   public var pageSizeBytes: Int
   /// Whether the header names the write-ahead log as the journal mode.
   public var usesWriteAheadLog: Bool
@@ -20,6 +22,8 @@ public struct StoreFile: Sendable, Hashable {
   /// Whether a rollback journal with content lies beside the file: a transaction is going on, or
   /// was cut off.
   public var hasJournal: Bool
+  /// Its size; `nil` where there is none with content.
+  public var journalSizeBytes: Int64?
 
   /// Frames begin behind the header of 32 bytes.
   public var logHasContent: Bool { (log?.size ?? 0) > 32 }
@@ -69,10 +73,19 @@ public struct StoreFile: Sendable, Hashable {
     var file = StoreFile(
       path: resolved,
       state: State(status, changeCounter: integer(start, at: 24)),
+      allocatedBytes: Int64(status.st_blocks) * 512,
       pageSizeBytes: pageSize, usesWriteAheadLog: start[18] == 2 || start[19] == 2,
       log: sideFile(resolved + "-wal"), logIsInUse: false,
       hasJournal: journalHasContent(resolved + "-journal"))
+    if file.hasJournal { file.journalSizeBytes = sideFile(resolved + "-journal")?.size }
     file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
+    if file.hasJournal, let name = superJournal(resolved + "-journal") {
+      // Undoing it, SQLite would read the file of that name, and remove it in the end.
+      throw InstarError(
+        .busyStore, what, store: path,
+        cause: "a transaction over several databases was cut off; its journal names '\(name)'",
+        next: "open the store with its app once, which undoes the transaction")
+    }
 
     // The count in the header holds only where it was written by the last transaction, and only
     // where no log or journal has the missing pages.
@@ -209,11 +222,20 @@ extension StoreFile {
   }
 
   private static func readStart(of descriptor: Int32, count: Int) -> [UInt8] {
+    readBytes(of: descriptor, at: 0, count: count)
+  }
+
+  /// Fewer where the file ends before.
+  private static func readBytes(
+    of descriptor: Int32, at offset: Int64, count: Int
+  ) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var filled = 0
     while filled < count {
       let read = bytes.withUnsafeMutableBytes {
-        pread(descriptor, $0.baseAddress.map { $0 + filled }, count - filled, off_t(filled))
+        pread(
+          descriptor, $0.baseAddress.map { $0 + filled }, count - filled,
+          off_t(offset) + off_t(filled))
       }
       if read < 0, errno == EINTR { continue }
       guard read > 0 else { break }
@@ -227,7 +249,8 @@ extension StoreFile {
     bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  private static func sideFile(_ path: String) -> State? {
+  /// The state of a file by its name; `nil` where there is none.
+  static func sideFile(_ path: String) -> State? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
     return State(status, changeCounter: 0)
@@ -241,12 +264,41 @@ extension StoreFile {
     return (readStart(of: descriptor, count: 1).first ?? 0) != 0
   }
 
+  /// The file that a journal names at its end as the one that decides whether the transaction was
+  /// committed; `nil` where it names none.
+  ///
+  /// There are, from the end: the magic number of 8 bytes, a checksum of 4, the length of the name in
+  /// 4, the name (pager.c, `readSuperJournal`).
+  private static func superJournal(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size >= 16 else { return nil }
+    let size = Int64(status.st_size)
+    let end = readBytes(of: descriptor, at: size - 16, count: 16)
+    let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+    guard end.count == 16, Array(end[8...]) == magic else { return nil }
+    let length = Int64(integer(end, at: 0))
+    guard length > 0, length <= 4096, length <= size - 16 else { return nil }
+    return String(
+      decoding: readBytes(of: descriptor, at: size - 16 - length, count: Int(length)),
+      as: UTF8.self)
+  }
+
+  /// More shared memory than a log of 30 GB with usual pages has: nobody's who only writes a store.
+  private static let sharedMemoryLimitBytes = 64 << 20
+
   /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file,
   /// which tells live ones from a file that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
   private static func sharedMemoryIsLocked(_ path: String) -> Bool {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size <= sharedMemoryLimitBytes else {
+      return false
+    }
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)

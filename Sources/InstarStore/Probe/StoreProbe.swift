@@ -1,5 +1,5 @@
 public import Foundation
-public import GRDB
+internal import GRDB
 public import InstarSchema
 
 /// What a store is, read without changing it.
@@ -34,22 +34,40 @@ public struct StoreProbe: Sendable {
   /// Probes the store at a path.
   ///
   /// - Parameters:
-  ///   - countsRows: Counting reads whole tables.
+  ///   - rows: Whether rows are counted. A table whose rows cannot be counted has none in the
+  ///     result.
   ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
-  /// - Throws: what `StoreReader.withReadOnlyStore` throws; the store is as it was in any case.
+  /// - Throws: what `StoreReader.withReadOnlyStore` throws; `corruptStore` where what the store is
+  ///   made of leads in circles; `unsupported` where it is larger than is read. The store is as it
+  ///   was in any case.
   public static func read(
-    _ path: String, countsRows: Bool = false, busyTimeout: Double = 1
+    _ path: String, rows: RowCounting = .none, busyTimeout: Double = 1
   ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.look(at: path)
     return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout) { db in
-      try read(db, file: file, countsRows: countsRows)
+      let seconds = WorkLimit.seconds(for: file)
+      let tables = try WorkLimit.within(seconds, db) {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+      }
+      guard tables <= tableLimit else {
+        throw InstarError(
+          .unsupported, "cannot read '\(path)'", store: path,
+          cause: "it has \(tables) tables, indexes, views and triggers; Instar reads \(tableLimit)")
+      }
+      var probe = try WorkLimit.within(seconds + Double(tables) * secondsPerTable, db) {
+        try read(db, file: file)
+      }
+      try probe.count(rows, db)
+      return probe
     }
   }
 
+  private static let tableLimit = 50_000
+  /// Several times what SQLite takes to say what a table is made of.
+  private static let secondsPerTable = 0.0001
+
   /// Probes a store that is open already.
-  public static func read(
-    _ db: Database, file: StoreFile, countsRows: Bool = false
-  ) throws -> StoreProbe {
+  static func read(_ db: Database, file: StoreFile) throws -> StoreProbe {
     let format = try format(of: db)
     let structure = try StoreStructure.read(db, format: format)
     var identity = StoreIdentity(
@@ -58,12 +76,9 @@ public struct StoreProbe: Sendable {
     switch format {
     case .plain:
       identity.entityNames = structure.tables.map(\.name)
-      let entities = try structure.tables.map { table in
-        Entity(
-          name: table.name,
-          rows: countsRows && !table.columns.isEmpty ? try countRows(db, of: table.name) : nil)
-      }
-      return StoreProbe(file: file, identity: identity, entities: entities, entityHashes: [:])
+      return StoreProbe(
+        file: file, identity: identity, entities: structure.tables.map { Entity(name: $0.name) },
+        entityHashes: [:])
     case .coredata:
       let listed = try listedEntities(db)
       identity.entityNames = listed.map(\.name)
@@ -79,15 +94,10 @@ public struct StoreProbe: Sendable {
         probe.uuid = metadata.uuid
       } catch {
         // A store is recognised by its tables too.
-        guard error.code == .corruptStore else { throw error }
+        guard [.corruptStore, .sqlFailed].contains(error.code) else { throw error }
         probe.metadataProblem = error.cause
-        probe.uuid = try String.fetchOne(db, sql: "SELECT Z_UUID FROM Z_METADATA LIMIT 1")
-      }
-      if countsRows {
-        let counts = try countRows(db, of: listed, in: structure)
-        for index in probe.entities.indices {
-          probe.entities[index].rows = counts[index]
-        }
+        probe.uuid = try? String.fetchOne(
+          db, sql: "SELECT Z_UUID FROM Z_METADATA WHERE length(Z_UUID) < 1000 LIMIT 1")
       }
       return probe
     }
@@ -120,7 +130,7 @@ public struct StoreProbe: Sendable {
       sql: """
         SELECT name FROM sqlite_master
         WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
-        ORDER BY name
+        ORDER BY name LIMIT 100
         """)
   }
 
@@ -129,15 +139,18 @@ public struct StoreProbe: Sendable {
     let rows = try Row.fetchCursor(
       db,
       sql: """
-        SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY
-        WHERE Z_ENT > 0 AND Z_ENT < 16000 ORDER BY Z_ENT
+        SELECT Z_ENT, CASE WHEN length(Z_NAME) <= \(nameLimit) THEN Z_NAME END, Z_SUPER
+        FROM Z_PRIMARYKEY
+        WHERE Z_ENT > 0 AND Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
         """)
+    var size = NameSize()
     var entities: [ListedEntity] = []
     while let row = try rows.next() {
       let columns = Array(row.databaseValues)
       guard let number = Int.fromDatabaseValue(columns[0]),
         let name = String.fromDatabaseValue(columns[1])
       else { continue }
+      try size.add(name)
       entities.append(
         ListedEntity(
           number: number, name: name, superNumber: Int.fromDatabaseValue(columns[2]) ?? 0))
@@ -145,48 +158,6 @@ public struct StoreProbe: Sendable {
     return entities
   }
 
-  /// Rows per entity, in the order of `entities`; `nil` where its table is missing.
-  ///
-  /// All entities below one root share the root's table and are told apart by `Z_ENT`.
-  private static func countRows(
-    _ db: Database, of entities: [ListedEntity], in structure: StoreStructure
-  ) throws -> [Int?] {
-    let byNumber = Dictionary(
-      entities.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
-    let tables = Set(structure.tables.lazy.filter { !$0.columns.isEmpty }.map(\.name))
-    func root(of entity: ListedEntity) -> ListedEntity {
-      var current = entity
-      // At most as many steps as there are entities: the list may hold a circle.
-      for _ in entities {
-        guard let above = byNumber[current.superNumber] else { break }
-        current = above
-      }
-      return current
-    }
-    let roots = entities.map { root(of: $0) }
-    var sharing: [Int: Int] = [:]
-    for root in roots { sharing[root.number, default: 0] += 1 }
-    var counts: [Int: [Int: Int]] = [:]
-    return try zip(entities, roots).map { entity, root -> Int? in
-      let table = "Z" + root.name.uppercased()
-      guard tables.contains(table) else { return nil }
-      if sharing[root.number] == 1 { return try countRows(db, of: table) }
-      if counts[root.number] == nil {
-        let rows = try Row.fetchAll(
-          db, sql: "SELECT Z_ENT, count(*) FROM \(table.quotedDatabaseIdentifier) GROUP BY Z_ENT")
-        var ofTable: [Int: Int] = [:]
-        for row in rows {
-          let columns = Array(row.databaseValues)
-          guard let number = Int.fromDatabaseValue(columns[0]) else { continue }
-          ofTable[number] = Int.fromDatabaseValue(columns[1])
-        }
-        counts[root.number] = ofTable
-      }
-      return counts[root.number]?[entity.number] ?? 0
-    }
-  }
-
-  private static func countRows(_ db: Database, of table: String) throws -> Int? {
-    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.quotedDatabaseIdentifier)")
-  }
+  /// The longest name of an entity that is read.
+  private static let nameLimit = 1 << 20
 }

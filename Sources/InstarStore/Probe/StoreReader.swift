@@ -30,6 +30,10 @@ public enum StoreReader {
     _ path: String, busyTimeout: Double = 1, body: (Database) throws -> T
   ) throws(InstarError) -> T {
     let what = "cannot read '\(path)'"
+    // Set when the shared memory beside a log cannot be used after all: its last user has gone
+    // meanwhile, or it may not be written by this user.
+    var avoidsSharedMemory = false
+    var lastError: (any Error)?
     for _ in 0..<attempts {
       let file = try StoreFile.look(at: path)
       do {
@@ -37,40 +41,41 @@ public enum StoreReader {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
             return value
           }
-        } else if file.logIsInUse && file.logHasContent
-          || !file.usesWriteAheadLog && file.log == nil
-        {
-          return try read(file.path, access: .readOnly, busyTimeout: busyTimeout, body: body)
-        } else {
-          let access: GuardedConnection.Access =
-            file.logHasContent ? .withoutSharedMemory : .immutable
-          let result = Result { try read(file.path, access: access, body: body) }
-          if let now = file.currentState(), now.file == file.state, now.log == file.log {
-            return try result.get()
-          }
+          continue
         }
+        if !file.usesWriteAheadLog && file.log == nil
+          || file.logIsInUse && file.logHasContent && !avoidsSharedMemory
+        {
+          return try GuardedConnection.read(
+            file, access: .readOnly, busyTimeout: busyTimeout, body: body)
+        }
+        let access: GuardedConnection.Access =
+          file.logHasContent ? .withoutSharedMemory : .immutable
+        let result = Result { try GuardedConnection.read(file, access: access, body: body) }
+        if let now = file.currentState(), now.file == file.state, now.log == file.log {
+          return try result.get()
+        }
+        lastError = nil
+      } catch let error as DatabaseError
+        where [.SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_IOERR].contains(error.resultCode)
+      {
+        // A side file may have come or gone since the look.
+        avoidsSharedMemory = file.logIsInUse
+        lastError = error
+      } catch let error as InstarError where error.code == .storeChanged {
+        lastError = nil
       } catch {
         throw describe(error, what: what, store: path)
       }
     }
+    if let lastError { throw describe(lastError, what: what, store: path) }
     throw InstarError(
       .busyStore, what, store: path, cause: "another process keeps writing it",
       next: "try again when it has finished")
   }
 
-  private static func read<T>(
-    _ path: String, access: GuardedConnection.Access, busyTimeout: Double = 0,
-    body: (Database) throws -> T
-  ) throws -> T {
-    let queue = try GuardedConnection.open(path, access: access, busyTimeout: busyTimeout)
-    defer { try? queue.close() }
-    return try queue.inDatabase { db in
-      // One transaction, so that all statements see one state of the store.
-      try db.execute(sql: "BEGIN")
-      defer { try? db.execute(sql: "ROLLBACK") }
-      return try body(db)
-    }
-  }
+  /// What a store and its journal may have together to be copied.
+  private static let copyLimitBytes: Int64 = 256 << 20
 
   /// A journal beside a store in rollback mode: either its writer lives, then SQLite reads as it
   /// always does; or it is gone, then SQLite would have to write, which it says with an error.
@@ -80,17 +85,29 @@ public enum StoreReader {
     _ file: StoreFile, busyTimeout: Double, body: (Database) throws -> T
   ) throws -> T? {
     do {
-      return try read(file.path, access: .readOnly, busyTimeout: busyTimeout, body: body)
+      return try GuardedConnection.read(
+        file, access: .readOnly, busyTimeout: busyTimeout, body: body)
     } catch let error as DatabaseError
       where [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
     {
+      guard let journal = StoreFile.sideFile(file.path + "-journal") else { return nil }
+      guard file.state.size <= copyLimitBytes, journal.size <= copyLimitBytes else {
+        throw InstarError(
+          .busyStore, "cannot read '\(file.path)'", store: file.path,
+          cause: "a transaction was cut off, and the store is too large to undo it in a copy",
+          next: "open the store with its app once, which undoes the transaction")
+      }
       let folder = try PrivateFolder()
       defer { folder.remove() }
       let copy = folder.path + "/store"
       try FileManager.default.copyItem(atPath: file.path, toPath: copy)
       try FileManager.default.copyItem(atPath: file.path + "-journal", toPath: copy + "-journal")
-      guard let now = file.currentState(), now.file == file.state else { return nil }
-      return try read(copy, access: .readWrite, body: body)
+      guard let now = file.currentState(), now.file == file.state,
+        StoreFile.sideFile(file.path + "-journal") == journal
+      else { return nil }
+      let queue = try GuardedConnection.open(copy, access: .readWrite, firesTriggers: false)
+      defer { try? queue.close() }
+      return try queue.inDatabase(body)
     }
   }
 
@@ -101,6 +118,22 @@ public enum StoreReader {
       known.code = .corruptStore
       known.cause = "its first page is damaged, or encrypted"
       known.next = "restore the store from a backup"
+    }
+    guard let error = error as? DatabaseError else { return known }
+    switch error.resultCode {
+    case .SQLITE_INTERRUPT:
+      known.code = .corruptStore
+      known.cause = "reading it does not come to an end: what it is made of leads in circles"
+      known.next = "restore the store from a backup"
+    case .SQLITE_NOMEM, .SQLITE_TOOBIG:
+      known.code = .unsupported
+      known.cause = "its schema, or a value in it, is larger than Instar reads"
+    // Nothing that is asked of a store is wrong in itself: its list of tables is.
+    case .SQLITE_ERROR, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_FORMAT:
+      known.code = .corruptStore
+      known.cause = "its list of tables contradicts itself (\(known.cause))"
+      known.next = "restore the store from a backup"
+    default: break
     }
     return known
   }

@@ -8,7 +8,8 @@ extension StoreStructure {
   /// Two statements, whatever the number of tables. Views and triggers are not read. A virtual
   /// table is listed without columns: asking for them would load its module.
   ///
-  /// - Throws: the database's error; nothing is written in any case.
+  /// - Throws: the database's error; `unsupported` for a schema that is too large. Nothing is
+  ///   written in any case.
   public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
     StoreStructure(
       tables: try readTables(db, format: format), indexes: try readIndexes(db, format: format))
@@ -45,13 +46,17 @@ extension StoreStructure {
         LEFT JOIN pragma_table_xinfo(CASE WHEN m.rootpage > 0 THEN m.name END) AS c
         WHERE m.type = 'table' AND m.name IS NOT NULL
         """)
+    var size = NameSize()
     var columns: [String: [Column]] = [:]
     while let row = try rows.next() {
       guard let table = String.fromDatabaseValue(row[0] as DatabaseValue) else { continue }
       if isSystemTable(table, format: format) { continue }
+      if columns[table] == nil { try size.add(table) }
       var ofTable = columns.removeValue(forKey: table) ?? []
       if let name = String.fromDatabaseValue(row[1] as DatabaseValue) {
         let type = String.fromDatabaseValue(row[2] as DatabaseValue) ?? ""
+        try size.add(name)
+        try size.add(type)
         ofTable.append(Column(name: name, type: type))
       }
       columns[table] = ofTable
@@ -66,12 +71,16 @@ extension StoreStructure {
       db,
       sql: """
         SELECT m.name, l.name, l."unique", l.partial, x.name, x."desc", x.coll
-        FROM sqlite_master AS m
+        FROM (
+          SELECT DISTINCT tbl_name AS name FROM sqlite_master
+          WHERE type = 'index' AND sql IS NOT NULL
+        ) AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
-        WHERE m.type = 'table' AND m.rootpage > 0 AND l.origin = 'c' AND x.key = 1
+        WHERE l.origin = 'c' AND x.key = 1
         ORDER BY l.name, x.seqno
         """)
+    var size = NameSize()
     var indexes: [Index] = []
     while let row = try rows.next() {
       guard let table = String.fromDatabaseValue(row[0] as DatabaseValue),
@@ -80,6 +89,8 @@ extension StoreStructure {
       if isSystemTable(table, format: format) { continue }
       let isFirstColumn = indexes.last?.name != name
       if isFirstColumn {
+        try size.add(name)
+        try size.add(table)
         let isUnique = Int.fromDatabaseValue(row[2] as DatabaseValue) == 1
         indexes.append(Index(name: name, table: table, isUnique: isUnique, columns: []))
       }
@@ -93,6 +104,7 @@ extension StoreStructure {
       if isFirstColumn, Int.fromDatabaseValue(row[3] as DatabaseValue) == 1 {
         column = "(partial) \(column)"
       }
+      try size.add(column)
       indexes[indexes.count - 1].columns.append(column)
     }
     return indexes

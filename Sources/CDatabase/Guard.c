@@ -1,0 +1,105 @@
+/* SQLite opens files by their names, some time after somebody has looked at them. Its system calls
+ * can be replaced (sqlite3_vfs.xSetSystemCall); here those by which a file is opened, made, cut or
+ * removed are. */
+#define _GNU_SOURCE
+#include "CDatabase.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct guard {
+  const char *path;
+  unsigned long long device, inode;
+  int met_other_file;
+};
+
+static __thread struct guard guard;
+
+/* What follows the guarded path in a name; NULL where the name does not begin with it. */
+static const char *after_guarded_path(const char *name) {
+  size_t length = strlen(guard.path);
+  return strncmp(name, guard.path, length) == 0 ? name + length : NULL;
+}
+
+static int may_open(const char *name, int *flags) {
+  if (strcmp(name, "/dev/urandom") == 0) return 1;
+  const char *rest = after_guarded_path(name);
+  if (!rest) return 0;
+  int is_store = rest[0] == 0;
+  int is_shared_memory = strcmp(rest, "-shm") == 0;
+  if (!is_store && !is_shared_memory && strcmp(rest, "-wal") != 0 && strcmp(rest, "-journal") != 0)
+    return 0;
+  *flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
+  if (!is_shared_memory) *flags = (*flags & ~O_ACCMODE) | O_RDONLY;
+  return 1;
+}
+
+static int guarded_open(const char *name, int flags, int mode) {
+  if (guard.path && !may_open(name, &flags)) {
+    errno = EACCES;
+    return -1;
+  }
+  int descriptor = open(name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+  if (descriptor < 0) return descriptor;
+  struct stat status;
+  int is_allowed = fstat(descriptor, &status) == 0 &&
+                   (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) ||
+                    (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 9)));
+  if (is_allowed && guard.path && strcmp(name, guard.path) == 0 &&
+      (status.st_dev != guard.device || status.st_ino != guard.inode)) {
+    guard.met_other_file = 1;
+    is_allowed = 0;
+  }
+  if (!is_allowed) {
+    close(descriptor);
+    errno = EACCES;
+    return -1;
+  }
+  return descriptor;
+}
+
+static int guarded_unlink(const char *name) {
+  if (guard.path) {
+    errno = EROFS;
+    return -1;
+  }
+  return unlink(name);
+}
+
+static int guarded_ftruncate(int descriptor, off_t size) {
+  if (guard.path) {
+    errno = EROFS;
+    return -1;
+  }
+  return ftruncate(descriptor, size);
+}
+
+int instar_guard_install(void) {
+  sqlite3_vfs *unix_vfs = sqlite3_vfs_find("unix");
+  if (!unix_vfs || unix_vfs->iVersion < 3 || !unix_vfs->xSetSystemCall) return SQLITE_ERROR;
+  int code = unix_vfs->xSetSystemCall(unix_vfs, "open", (sqlite3_syscall_ptr)guarded_open);
+  if (code == SQLITE_OK)
+    code = unix_vfs->xSetSystemCall(unix_vfs, "unlink", (sqlite3_syscall_ptr)guarded_unlink);
+  if (code == SQLITE_OK)
+    code = unix_vfs->xSetSystemCall(unix_vfs, "ftruncate", (sqlite3_syscall_ptr)guarded_ftruncate);
+  return code;
+}
+
+void instar_guard_enter(const char *path, unsigned long long device, unsigned long long inode) {
+  guard.path = path;
+  guard.device = device;
+  guard.inode = inode;
+  guard.met_other_file = 0;
+}
+
+int instar_guard_leave(void) {
+  guard.path = NULL;
+  return guard.met_other_file;
+}

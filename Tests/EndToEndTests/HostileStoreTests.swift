@@ -1,0 +1,53 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// What `instarctl probe` and the keeper behind it make of hostile files. `InstarStoreTests` has the
+/// same files read in one process.
+@Suite("Hostile stores, probed by a keeper")
+struct HostileStoreTests {
+  @Test(
+    "one keeper answers for a batch of hostile files, and leaves each as it was",
+    .timeLimit(.minutes(3)))
+  func batch() async throws {
+    let folder = try TemporaryFolder()
+    let seed = UInt64.random(in: 0...UInt64.max)
+    let hostile = try HostileStores(in: folder, flips: 1500, seed: seed)
+    let before = try folder.contents()
+    let paths = hostile.files.map(\.path)
+    let answer = try await CommandLineTool.run(["probe", "--json"] + paths)
+    #expect(try folder.contents() == before, "seed \(seed)")
+    let reports = try answer.objects(ProbeReport.self)
+    #expect(reports.map(\.store) == paths)
+    for (file, report) in zip(hostile.files, reports) {
+      let name: Comment = "\(file.path), seed \(seed): \(report)"
+      #expect(report.error?.code != .keeperDied, name)
+      switch file.expected {
+      case .understood(let entity):
+        #expect(report.state == .unknown && report.format == .coredata, name)
+        #expect(entity == nil || report.entities.first?.name == entity, name)
+      case .state(let state):
+        #expect(report.state.rawValue == state, name)
+        #expect(report.reason?.isEmpty == false, name)
+      case .anything:
+        #expect(report.format != nil || report.reason?.isEmpty == false, name)
+      }
+    }
+  }
+
+  @Test("what a hostile file is called cannot write to the terminal")
+  func terminal() async throws {
+    let folder = try TemporaryFolder()
+    try HostileStores.makeStore(
+      folder.path("a"),
+      sql: """
+        UPDATE Z_PRIMARYKEY SET Z_NAME = 'a' || char(27) || '[2J' || char(10) || 'state  current'
+          WHERE Z_ENT = 1
+        """)
+    let answer = try await CommandLineTool.run("probe", folder.path("a"))
+    #expect(answer.output.contains(#"a\u{1B}[2J\nstate  current"#))
+    #expect(!answer.output.contains("\u{1B}"))
+  }
+}
