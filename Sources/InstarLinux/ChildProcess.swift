@@ -68,8 +68,8 @@ public final class ChildProcess: Sendable {
   ///   - environment: `nil` passes this process's on; to another user, what he needs of it.
   ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
   ///   - identity: As whom it runs. One that is not `.inherited` starts in `/`.
-  /// - Throws: `incompleteInstallation` where there is no such program, `internalError` where it
-  ///   cannot be started.
+  /// - Throws: `incompleteInstallation` where there is no such program, or the other user may not
+  ///   run it; `internalError` where it cannot be started.
   public static func start(
     executable: String, arguments: [String], environment: [String: String]? = nil,
     channel: Int32? = nil, output: Output = .inherit, identity: ProcessIdentity = .inherited
@@ -123,9 +123,16 @@ public final class ChildProcess: Sendable {
     if let pipe { Glibc.close(pipe.write) }
     guard spawned.failure == 0 else {
       if let pipe { Glibc.close(pipe.read) }
-      throw .systemFailure(
-        what, spawned.failure,
-        code: spawned.failure == ENOENT ? .incompleteInstallation : .internalError)
+      switch (spawned.failure, identity) {
+      case (ENOENT, _):
+        throw .systemFailure(what, spawned.failure, code: .incompleteInstallation)
+      case (EACCES, .user):
+        throw .systemFailure(
+          what, spawned.failure, code: .incompleteInstallation,
+          next: "install Instar where that user may run it")
+      default:
+        throw .systemFailure(what, spawned.failure)
+      }
     }
     let pid = spawned.pid
 

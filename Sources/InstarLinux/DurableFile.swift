@@ -4,13 +4,26 @@ public import InstarSchema
 
 /// Files that survive a loss of power: when a call returns, what it did is on disk.
 public enum DurableFile {
+  /// To whom a file that is made is given, where that is not the user of this process.
+  public struct Owner: Sendable, Hashable {
+    public var uid: UInt32
+    public var gid: UInt32
+
+    public init(uid: UInt32, gid: UInt32) {
+      self.uid = uid
+      self.gid = gid
+    }
+  }
+
   /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds
   /// the old content or the new, whole.
   ///
   /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the
   ///   last step, the fsync of the folder: the new one may be in place then, but may be gone after
   ///   a crash.
-  public static func write(_ data: Data, to path: String, mode: mode_t) throws(InstarError) {
+  public static func write(
+    _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil
+  ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
     let temporary = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
@@ -20,6 +33,7 @@ public enum DurableFile {
     var reason = writeAll(data, to: descriptor)
     // The process's umask does not decide who may read it.
     if reason == 0, fchmod(descriptor, mode) != 0 { reason = errno }
+    if reason == 0, let owner, fchown(descriptor, owner.uid, owner.gid) != 0 { reason = errno }
     if reason == 0, fsync(descriptor) != 0 { reason = errno }
     close(descriptor)
     if reason == 0, rename(temporary, path) != 0 { reason = errno }
@@ -34,7 +48,9 @@ public enum DurableFile {
   /// last line, that rest is ended first, so that the new line stands alone.
   ///
   /// One process at a time may append to a file.
-  public static func append(line: Data, to path: String, mode: mode_t) throws(InstarError) {
+  public static func append(
+    line: Data, to path: String, mode: mode_t, owner: Owner? = nil
+  ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     let descriptor = open(
       path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
@@ -53,7 +69,9 @@ public enum DurableFile {
       guard pread(descriptor, &last, 1, status.st_size - 1) == 1 else { throw failure(what, errno) }
       if last != 0x0A { text.insert(0x0A, at: text.startIndex) }
     }
-    var reason = writeAll(text, to: descriptor)
+    var reason: Int32 = 0
+    if isNew, let owner, fchown(descriptor, owner.uid, owner.gid) != 0 { reason = errno }
+    if reason == 0 { reason = writeAll(text, to: descriptor) }
     if reason == 0, fsync(descriptor) != 0 { reason = errno }
     guard reason == 0 else {
       // Not half a line: what was there before stays as it was.

@@ -25,7 +25,11 @@ public struct PluginNote: Sendable, Hashable {
     // O_NONBLOCK: a FIFO of that name must not hold us up.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else {
-      throw ELFFile.failure(path, String(cString: strerror(errno)))
+      let reason = errno
+      let user = ProcessIdentity.label(of: ProcessIdentity.ownUser)
+      throw ELFFile.failure(
+        path, reason == EACCES ? "user \(user) may not read it" : String(cString: strerror(reason)),
+        next: reason == EACCES ? "name a copy that this user can read" : nil)
     }
     defer { close(descriptor) }
     let file = try ELFFile(path: path, descriptor: descriptor)

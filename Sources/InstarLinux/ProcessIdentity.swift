@@ -40,6 +40,40 @@ public enum ProcessIdentity: Sendable, Hashable {
       }
     }
 
+    /// Whether he could make files in the folder that holds the file, as far as owners and modes
+    /// tell; what access control lists allow beyond them is left out.
+    ///
+    /// - Parameter file: Absolute; it need not exist.
+    public func mayMakeFiles(beside file: String) -> Bool {
+      let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? ""
+      guard let resolved = realpath(folder.isEmpty ? "/" : folder, nil) else { return false }
+      defer { free(resolved) }
+      var path = String(cString: resolved)
+      var wanted: mode_t = 0o3
+      while may(wanted, path) {
+        guard path != "/", let slash = path.lastIndex(of: "/") else { return true }
+        path = slash == path.startIndex ? "/" : String(path[..<slash])
+        wanted = 0o1
+      }
+      return false
+    }
+
+    /// - Parameter wanted: Bits as of the class of all others.
+    private func may(_ wanted: mode_t, _ path: String) -> Bool {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return false }
+      // The first class that he is in counts (path_resolution(7)).
+      let granted =
+        if status.st_uid == uid {
+          status.st_mode >> 6
+        } else if groups.contains(status.st_gid) {
+          status.st_mode >> 3
+        } else {
+          status.st_mode
+        }
+      return granted & wanted == wanted
+    }
+
     private static func groups(of name: UnsafePointer<CChar>, and gid: UInt32) -> [UInt32] {
       var count: Int32 = 64
       while true {

@@ -21,18 +21,22 @@ final class KeeperPool: Sendable {
   private static let idleTime: Duration = .seconds(10)
 
   private let installation: Installation
+  private let opensOwnStoresOnly: Bool
   /// Oldest first.
   private let idle = Mutex<[Idle]>([])
 
-  init(installation: Installation) {
+  /// - Parameter opensOwnStoresOnly: as of `KeeperSession.start`.
+  init(installation: Installation, opensOwnStoresOnly: Bool) {
     self.installation = installation
+    self.opensOwnStoresOnly = opensOwnStoresOnly
   }
 
   func take(as identity: ProcessIdentity) throws(InstarError) -> KeeperSession {
     while let session = takeIdle(identity) {
       if !session.hasEnded { return session }
     }
-    return try KeeperSession.start(installation, as: identity)
+    return try KeeperSession.start(
+      installation, as: identity, opensOwnStoresOnly: opensOwnStoresOnly)
   }
 
   private func takeIdle(_ identity: ProcessIdentity) -> KeeperSession? {

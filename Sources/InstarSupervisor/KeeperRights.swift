@@ -11,6 +11,15 @@ public enum KeeperRights: Sendable, Hashable {
   /// and `PluginTrust`. A process that may not become another user serves its own user's stores
   /// only.
   case storeOwner
+  /// Root's, who has named each store and plugin. A store that its owner could work on himself is
+  /// worked on as if he did, with his rights alone: the store is opened by nobody mightier, and its
+  /// backup is his. Elsewhere, as in root's own folders, with those of this process.
+  case administrator
+
+  /// Those of a program that its user calls with stores and plugins of his choice.
+  public static var ofCommandLine: KeeperRights {
+    ProcessIdentity.ownUser == 0 ? .administrator : .caller
+  }
 }
 
 /// Decides as whom the keeper for a store is started, and whether it may be started at all.
@@ -29,7 +38,7 @@ struct KeeperAccess: Sendable {
   /// As whom plugins are described: they are run, but see no store.
   var identityForPlugins: ProcessIdentity {
     switch rights {
-    case .caller: .inherited
+    case .caller, .administrator: .inherited
     case .storeOwner: .unprivileged
     }
   }
@@ -45,18 +54,33 @@ struct KeeperAccess: Sendable {
   /// - Throws: what `StoreTrust.require` throws; `unreadableStore` where this process may not act
   ///   for the store's owner.
   func identity(forStore store: String) throws(InstarError) -> ProcessIdentity {
-    guard rights == .storeOwner else { return .inherited }
-    let owner = try StoreTrust.owner(of: store)
-    let identity = try identity(ofOwner: owner, store)
-    try StoreTrust(owner: owner).require(store)
-    return identity
+    switch rights {
+    case .caller: return .inherited
+    case .administrator: return try identity(ofNamedStore: store)
+    case .storeOwner:
+      let owner = try StoreTrust.owner(of: store)
+      let identity = try identity(ofOwner: owner, store)
+      try StoreTrust(owner: owner).require(store)
+      return identity
+    }
   }
 
   /// As whom a run that was cut off is finished or cleared away. The store may be gone, and then
   /// there are only folders to tell whose it was; the keeper looks at the way itself.
   func identity(forRecoveryOf store: String) throws(InstarError) -> ProcessIdentity {
-    guard rights == .storeOwner else { return .inherited }
-    return try identity(ofOwner: try StoreTrust.owner(of: store), store)
+    switch rights {
+    case .caller: .inherited
+    case .administrator: try identity(ofNamedStore: store)
+    case .storeOwner: try identity(ofOwner: try StoreTrust.owner(of: store), store)
+    }
+  }
+
+  private func identity(ofNamedStore store: String) throws(InstarError) -> ProcessIdentity {
+    // What is wrong with a store of which even the owner is not known, the keeper says.
+    guard let owner = try? StoreTrust.owner(of: store), owner != ownUser,
+      ProcessIdentity.User(uid: owner).mayMakeFiles(beside: store)
+    else { return .inherited }
+    return try identity(ofOwner: owner, store)
   }
 
   private func identity(

@@ -21,17 +21,20 @@ public final class KeeperSession: Sendable {
     self.process = process
   }
 
-  /// Starts a keeper. One that is not started with this process's rights opens only stores that
-  /// nobody but its user and root could have put where they are.
+  /// Starts a keeper.
+  ///
+  /// - Parameter opensOwnStoresOnly: It opens only stores that nobody but its user and root could
+  ///   have put where they are.
   public static func start(
-    _ installation: Installation, as identity: ProcessIdentity = .inherited
+    _ installation: Installation, as identity: ProcessIdentity = .inherited,
+    opensOwnStoresOnly: Bool = false
   ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
       lineLimitBytes: WireCoder.lineLimitBytes)
     // The keeper's own end: here it would hide that the keeper has ended.
     let keepersEnd = LineChannel(descriptor: childDescriptor)
     var arguments = ["--worker", installation.worker, "--library", installation.library]
-    if identity != .inherited { arguments.append("--own-stores-only") }
+    if opensOwnStoresOnly { arguments.append("--own-stores-only") }
     let process = try ChildProcess.start(
       executable: installation.keeper, arguments: arguments, channel: keepersEnd.descriptor,
       output: .captured(limitBytes: 64 << 10), identity: identity)

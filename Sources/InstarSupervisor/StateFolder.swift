@@ -17,9 +17,14 @@ public import InstarWire
 ///   more, and that finds nothing to do;
 /// - a phase record whose lock can be taken belongs to nobody: its supervisor is dead.
 ///
+/// - what is in the folder belongs to the folder's owner, also what root has written: the daemon,
+///   whose folder it is, could not go on with it otherwise.
+///
 /// Several processes may use one state folder at the same time.
 public final class StateFolder: Sendable {
   public let path: String
+  /// `nil` where that is this process's user.
+  private let owner: DurableFile.Owner?
 
   private var phases: String { path + "/phases" }
   private var ledger: String { path + "/ledger" }
@@ -31,16 +36,7 @@ public final class StateFolder: Sendable {
   ///   it.
   public init(path: String) throws(InstarError) {
     self.path = path
-    for folder in [path, path + "/phases", path + "/ledger"] {
-      do {
-        try FileManager.default.createDirectory(
-          atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-      } catch {
-        throw InstarError(
-          .stateFolderFailed, "cannot make the state folder '\(folder)'",
-          cause: error.localizedDescription, next: "name another one with --state-dir")
-      }
-    }
+    try Self.make(path)
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
       throw InstarError(
@@ -48,11 +44,29 @@ public final class StateFolder: Sendable {
         cause: "everybody can write it",
         next: "chmod o-w '\(path)'")
     }
+    owner =
+      geteuid() == 0 && status.st_uid != 0
+      ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
+    for folder in [path + "/phases", path + "/ledger"] where access(folder, F_OK) != 0 {
+      try Self.make(folder)
+      if let owner { lchown(folder, owner.uid, owner.gid) }
+    }
     guard access(path + "/phases", W_OK | X_OK) == 0, access(path + "/ledger", W_OK | X_OK) == 0
     else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
         cause: "this user cannot write it", next: "name another one with --state-dir")
+    }
+  }
+
+  private static func make(_ folder: String) throws(InstarError) {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw InstarError(
+        .stateFolderFailed, "cannot make the state folder '\(folder)'",
+        cause: error.localizedDescription, next: "name another one with --state-dir")
     }
   }
 
@@ -68,7 +82,7 @@ public final class StateFolder: Sendable {
   /// Brings a phase to disk. When this returns, a crash at any later instant finds it.
   public func record(_ phase: PhaseRecord) throws(InstarError) {
     let file = try file(of: phase.run, "json")
-    try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600)
+    try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600, owner: owner)
   }
 
   /// Removes the phase of a run that is over, and in the ledger.
@@ -146,7 +160,7 @@ public final class StateFolder: Sendable {
     let line = try WireCoder.line(report)
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
-    try DurableFile.append(line: line, to: ledgerFile, mode: 0o600)
+    try DurableFile.append(line: line, to: ledgerFile, mode: 0o600, owner: owner)
   }
 
   /// The runs of one store, or of all, oldest first.

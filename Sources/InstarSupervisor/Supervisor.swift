@@ -33,7 +33,8 @@ public final class Supervisor: Sendable {
     self.installation = installation
     self.stateFolder = stateFolder
     access = KeeperAccess(rights)
-    keepers = KeeperPool(installation: installation)
+    keepers = KeeperPool(
+      installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
 
   /// Ends every call that goes on, and every one that is begun later. A run that has not begun to

@@ -216,6 +216,59 @@ struct StoreOwnerTests {
     #expect(try BoxStore(path: folder.path("srv/bob/b.store")).version() == Schema.Version(1, 0, 0))
   }
 
+  private func migrate(_ store: String, plugin: String) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(
+      "migrate", "--plugin", folder.path("plugins/\(plugin)"), "--state-dir", folder.path("state"),
+      folder.path("srv/\(store)"))
+  }
+
+  @Test("root's command line leaves nothing of root's with a store or in the daemon's state")
+  func administrator() async throws {
+    try configure(.service, watches: ["alice"])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so")
+    let answer = try await migrate("alice/a.store", plugin: "Boxes.so")
+    #expect(answer.status == 0, "\(answer.messages)")
+    try expectMigrated("alice/a.store", of: alice, mode: 0o600)
+    for name in ["state/phases", "state/ledger", "state/ledger/ledger.jsonl"] {
+      #expect(try status(name).owner == DaemonUser.service.uid, "\(name)")
+    }
+
+    // The daemon goes on with both.
+    try store("alice/b.store", of: alice, mode: 0o600)
+    let daemon = try start(.service)
+    try await wait("the second store migrated") { daemon.capturedOutput.contains("=run-migrated") }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    let history = try await CommandLineTool.run("history", "--state-dir", folder.path("state"))
+    #expect(history.output.contains("a.store") && history.output.contains("b.store"))
+  }
+
+  @Test("root's command line works where a store's owner could not, and leaves the store his")
+  func administratorsCopy() async throws {
+    try configure(.root, watches: [])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: 0, mode: 0o755)
+    try await plugin("Boxes.so", mode: 0o600)
+    let answer = try await migrate("alice/a.store", plugin: "Boxes.so")
+    #expect(answer.status == 0, "\(answer.messages)")
+    #expect(try status("srv/alice/a.store") == (alice, alice, 0o600))
+    #expect(try status("srv/alice/.instar") == (0, 0, 0o700))
+  }
+
+  @Test("a plugin that a store's owner may not read is refused with what to do")
+  func unreadablePlugin() async throws {
+    try configure(.root, watches: [])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so", mode: 0o600)
+    let answer = try await migrate("alice/a.store", plugin: "Boxes.so")
+    #expect(answer.status == 3)
+    #expect(answer.messages.contains("user 4001 may not read it"), "\(answer.messages)")
+    #expect(answer.messages.contains("name a copy that this user can read"))
+    #expect(folder.names("srv/alice") == ["a.store"])
+  }
+
   @Test("a run that was cut off is cleared away with its owner's rights")
   func recovery() async throws {
     try configure(.service, watches: ["alice"])

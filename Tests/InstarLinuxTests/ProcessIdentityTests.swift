@@ -92,5 +92,34 @@ struct ProcessIdentityTests {
     }
     #expect(error.what == "cannot start '\(program)' as user 4001")
     #expect(error.cause == "Permission denied")
+    #expect(error.code == .incompleteInstallation)
+  }
+
+  @Test("where a user may make files is told by owners and modes, all the way up")
+  func files() throws {
+    let folder = try TemporaryFolder()
+    let file = folder.path + "/a/b/file"
+    try FileManager.default.createDirectory(
+      atPath: folder.path + "/a/b", withIntermediateDirectories: true)
+    try #require(symlink("a/b", folder.path + "/link") == 0)
+    var user = ProcessIdentity.User(uid: 4001)
+    user.groups = [4002]
+
+    func mayWork(_ top: mode_t, _ last: mode_t, owner: UInt32, group: UInt32) -> Bool {
+      #expect(chmod(folder.path, 0o755) == 0 && chmod(folder.path + "/a", top) == 0)
+      #expect(lchown(folder.path + "/a/b", owner, group) == 0)
+      #expect(chmod(folder.path + "/a/b", last) == 0)
+      #expect(
+        user.mayMakeFiles(beside: file) == user.mayMakeFiles(beside: folder.path + "/link/file"))
+      return user.mayMakeFiles(beside: file)
+    }
+    #expect(mayWork(0o755, 0o700, owner: 4001, group: 0))
+    #expect(mayWork(0o711, 0o770, owner: 0, group: 4002))
+    #expect(mayWork(0o755, 0o777, owner: 0, group: 0))
+    #expect(!mayWork(0o755, 0o755, owner: 0, group: 0))
+    #expect(!mayWork(0o700, 0o700, owner: 4001, group: 0))
+    // An owner without a right does not get it from a group.
+    #expect(!mayWork(0o755, 0o077, owner: 4001, group: 4002))
+    #expect(!user.mayMakeFiles(beside: folder.path + "/missing/file"))
   }
 }

@@ -29,12 +29,12 @@ final class PluginCatalog {
   /// - Throws: `notAPlugin`, `wrongABI` (before anything of the file is loaded), or why a worker
   ///   could not load it.
   func manifest(of plugin: String) throws(InstarError) -> PluginManifest {
-    guard plugin.hasPrefix("/"), let version = Self.version(of: plugin) else {
+    guard plugin.hasPrefix("/") else {
       throw InstarError(
-        .notAPlugin, "cannot read plugin '\(plugin)'",
-        cause: plugin.hasPrefix("/") ? "there is no such file" : "its path is not absolute")
+        .notAPlugin, "cannot read plugin '\(plugin)'", cause: "its path is not absolute")
     }
-    if let entry = known[plugin], entry.version == version { return entry.manifest }
+    let version = Self.version(of: plugin)
+    if let version, let entry = known[plugin], entry.version == version { return entry.manifest }
     let note = try PluginNote.read(path: plugin)
     try note.requireSupportedABI(path: plugin)
     let manifest = try host.describe(plugin: plugin)
@@ -43,7 +43,7 @@ final class PluginCatalog {
         .invalidPlan, "cannot use plan '\(plan.name)' of plugin '\(plugin)'",
         cause: "it has no schemas")
     }
-    known[plugin] = (version, manifest)
+    if let version { known[plugin] = (version, manifest) }
     return manifest
   }
 

@@ -40,7 +40,8 @@ struct MigrateCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = Supervisor(
-      installation: try .locate(), stateFolder: try StateFolder(path: state.path))
+      installation: try .locate(), stateFolder: try StateFolder(path: state.path),
+      rights: .ofCommandLine)
     let plugins = try plugins.paths()
     let progress = RunProgress(isQuiet: output.json)
     let interruption = Interruption {

@@ -22,7 +22,8 @@ struct PlanCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
+    let supervisor = Supervisor(
+      installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
     let json = output.json
     let status = StatusCollector()
     try await supervisor.plan(

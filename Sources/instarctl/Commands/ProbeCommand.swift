@@ -42,7 +42,8 @@ struct ProbeCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
+    let supervisor = Supervisor(
+      installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
     let json = output.json
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
