@@ -2,8 +2,10 @@
  *
  * The order is the point: arguments, confinement, library, plugin. A plugin's constructors run
  * while it is loaded, so nothing of it may be loaded before the confinement is in force; and the
- * confinement must be in force before there is a second thread, so nothing of Swift may be
- * loaded before it either.
+ * confinement must be in force before there is a second thread, so libInstar.so, with Foundation
+ * and Dispatch, may not be loaded before it either. libswiftCore.so is: SwiftPM links every
+ * program with it, also one without a line of Swift. Being loaded, it registers this program's
+ * (empty) metadata and starts no thread; `instar_confine` refuses to go on where there is one.
  *
  * The conversation with the keeper is on descriptor 3. Until the engine takes over, this program
  * says one thing on it at most: why it cannot go on, as the JSON line that the engine would send
