@@ -7,7 +7,9 @@ public struct Schema: Sendable, Hashable, Codable {
   public var version: Version
 
   /// All entities, ordered by name.
-  public var entities: [Entity]
+  public var entities: [Entity] {
+    didSet { connectEntities() }
+  }
 
   /// The Swift types the entities were made from, by entity name; empty in a schema that came from another process.
   public var modelTypes: ModelTypes
@@ -17,6 +19,7 @@ public struct Schema: Sendable, Hashable, Codable {
     self.entities = entities.sorted { $0.name < $1.name }
     self.version = version
     self.modelTypes = modelTypes
+    connectEntities()
   }
 
   private enum CodingKeys: String, CodingKey {
@@ -50,6 +53,13 @@ public struct Schema: Sendable, Hashable, Codable {
   /// The entity of that name, or `nil`.
   public func entity(named name: String) -> Entity? {
     entities.first { $0.name == name }
+  }
+
+  /// Lets entities that inherit lead to each other.
+  private mutating func connectEntities() {
+    guard entities.contains(where: { $0.superentityName != nil }) else { return }
+    let family = EntityFamily(entities)
+    for position in entities.indices { entities[position].family = family }
   }
 }
 
@@ -101,7 +111,7 @@ extension Schema {
     /// Indexes that have a name of their own, besides those of `indices`.
     public var fetchIndexes: [FetchIndex] = []
 
-    /// The entity this one inherits from; `nil` where there is none.
+    /// The name of the entity this one inherits from; `nil` where there is none.
     public var superentityName: String?
 
     /// The name in the version before, equal to `name` where the entity was not renamed.
@@ -112,6 +122,14 @@ extension Schema {
 
     /// Tells two versions of an entity apart that differ in nothing else.
     public var hashModifier: String?
+
+    /// The other entities of the schema, where some of them inherit; set by the schema.
+    var family = EntityFamily([])
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, attributes, relationships, uniquenessConstraints, indices
+      case fetchIndexes, superentityName, isAbstract, hashModifier
+    }
 
     /// An entity as it is declared. Names in the constraints and indices are those of its properties.
     public init(
@@ -137,9 +155,6 @@ extension Schema {
     public var relationshipsByName: [String: Relationship] {
       Dictionary(relationships.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
-
-    /// All properties, attributes first.
-    public var properties: [any SchemaProperty] { attributes + relationships }
   }
 
   /// An index with a name of its own, as the model of an app's store declares it.
@@ -189,11 +204,22 @@ extension Schema {
     /// What `@Attribute` was given.
     public var options: [Option]
 
-    /// The value that existing rows get when the attribute is new and required. `nil` where none is declared.
-    public var defaultValue: AttributeValue?
+    /// The value that existing rows get when the attribute is new and required, as it is stored. `nil` where none is
+    /// declared.
+    public var storedDefault: AttributeValue?
 
     /// Tells two versions of an attribute apart that differ in nothing else.
     public var hashModifier: String?
+
+    /// The type of the Swift property; none in a schema that came from another process.
+    package var swiftType = SwiftType(nil)
+    /// The type of the whole property, where this is one of its columns.
+    package var compositeType = SwiftType(nil)
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, type, isOptional, options, hashModifier
+      case storedDefault = "defaultValue"
+    }
 
     /// An attribute; without an original name, one that was not renamed.
     public init(
@@ -205,7 +231,7 @@ extension Schema {
       self.type = type
       self.isOptional = isOptional
       self.options = options
-      self.defaultValue = defaultValue
+      storedDefault = defaultValue
       self.hashModifier = hashModifier
     }
 
@@ -254,6 +280,14 @@ extension Schema {
     public var options: [Option]
     /// Tells two versions of a relationship apart that differ in nothing else.
     public var hashModifier: String?
+
+    /// The type of the Swift property; none in a schema that came from another process.
+    package var swiftType = SwiftType(nil)
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, destination, inverseName, deleteRule, minimumModelCount
+      case maximumModelCount, isOptional, isToOneRelationship, options, hashModifier
+    }
 
     /// A relationship; without an original name, one that was not renamed.
     public init(
@@ -317,17 +351,19 @@ extension Schema.Attribute {
 
     /// Two models cannot have the same value. Inserting a value that exists updates that row (upsert).
     public static let unique = Option("unique")
-    /// Large values may live beside the store file.
+    /// Accepted: the app may keep large values beside the store file. Here they are kept in their row, whatever their size.
     public static let externalStorage = Option("externalStorage")
-    /// The value is kept in the history when the model is deleted.
+    /// Accepted: keeps the value in the app's history when the model is deleted. Instar writes no history.
     public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")
     /// Accepted; there is no Spotlight on Linux.
     public static let spotlight = Option("spotlight")
-    /// Kept in memory only.
+    /// Kept in memory only: no column, and a model that is read from the store has its initial value.
     public static let ephemeral = Option("ephemeral")
     /// Accepted; there is no CloudKit on Linux.
     public static let allowsCloudEncryption = Option("allowsCloudEncryption")
-    /// The value is what a value transformer of the app made of it. Instar keeps the bytes as they are.
+    /// The value is kept whole, as JSON in one column, also where its type would have a column for each field.
+    public static let codable = Option("codable")
+    /// The value transformer registered by that name makes the stored bytes of the value, and the value of the bytes.
     public static func transformable(by transformerName: String) -> Option {
       Option("transformable", transformerName)
     }

@@ -133,7 +133,7 @@ public struct SchemaDifference: Sendable {
     let path = "\(entity).\(new.name)"
     guard let old = mapping.old else {
       let kind = "\(new.type.rawValue), \(new.isOptional ? "optional" : "required")"
-      let isFilled = new.isOptional || new.defaultValue != nil
+      let isFilled = new.isOptional || new.storedDefault != nil
       return [
         Change(
           sentence: "adds \(path) (\(kind))",
@@ -157,7 +157,7 @@ public struct SchemaDifference: Sendable {
       changes.append(
         Change(
           sentence: "makes \(path) required",
-          needsCustomStage: new.defaultValue == nil
+          needsCustomStage: new.storedDefault == nil
             ? "\(path) becomes required, and rows without a value need one" : nil))
     } else if !old.isOptional, new.isOptional {
       changes.append(Change(sentence: "makes \(path) optional"))

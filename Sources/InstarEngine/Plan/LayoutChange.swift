@@ -222,7 +222,7 @@ private struct LayoutChangePlanner {
     guard case .attribute(let entity, let name) = column.role,
       let mapping = difference.entities.first(where: { $0.new.name == entity }),
       let attribute = mapping.attributes.first(where: { $0.new.name == name }),
-      !attribute.new.isOptional, let value = attribute.new.defaultValue,
+      !attribute.new.isOptional, let value = attribute.new.storedDefault,
       let numbers = new.entity(named: entity)?.numbers
     else { return }
     if let before = attribute.old, !before.isOptional, before.type.isStoredLike(attribute.new.type)

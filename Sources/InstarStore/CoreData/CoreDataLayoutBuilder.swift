@@ -26,7 +26,7 @@ struct CoreDataLayoutBuilder {
       if let other = tableNames.updateValue(entity.name, forKey: entity.name.uppercased()) {
         throw Self.invalid(schema, "the models \(other) and \(entity.name) would share one table")
       }
-      for property in entity.properties {
+      for property in entity.attributes as [any SchemaProperty] + entity.relationships {
         for part in property.name.split(separator: ".", omittingEmptySubsequences: false) {
           try Self.requireIdentifier(String(part), in: schema, as: "a property of \(entity.name)")
         }
