@@ -136,14 +136,7 @@ extension ModelContext {
       InstarError(
         .modelNotInSchema, "\(persistentModelID) cannot be fetched",
         cause: "the store is at \(store.schema.version), whose models do not include \(name)"))
-    guard let descriptor = store.entities.first?.descriptor else {
-      preconditionFailure("a schema without models has no identifiers")
-    }
-    let storage = ModelStorage(descriptor)
-    storage.state = .gone
-    let model = descriptor.type.init(_modelStorage: storage)
-    storage.model = model
-    return model
+    return ModelOfNoEntity()
   }
 
   /// The model with that identifier, if the context has it in memory already.

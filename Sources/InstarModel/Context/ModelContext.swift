@@ -105,6 +105,10 @@ public final class ModelContext {
       storage.context = self
       storage.model = model
       storage.state = .inserted
+      if let error = storage.encodingError {
+        note(error)
+        storage.encodingError = nil
+      }
       lastTemporaryKey -= 1
       storage.key = lastTemporaryKey
       inserted.insert(model)
@@ -493,8 +497,11 @@ public final class ModelContext {
   }
 
   func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
-    guard storage.state != .gone else { return }
-    note(Self.unreadable(storage, slot))
+    guard storage.state == .gone else { return note(Self.unreadable(storage, slot)) }
+    note(
+      InstarError(
+        .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
+        cause: "'\(storage.descriptor.properties[slot].name)' was asked for, but the row is gone"))
   }
 
   func note(_ error: any Error) {
@@ -678,8 +685,10 @@ public final class ModelContext {
     for model in inserted.all { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
-      storage.state = .fault
-      storage.changedSlots.removeAll()
+      storage.announcingAllChanges {
+        storage.state = .fault
+        storage.changedSlots.removeAll()
+      }
     }
     // Arrays changed from the other side are read again, too.
     for storages in registered {

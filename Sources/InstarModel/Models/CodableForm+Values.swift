@@ -3,17 +3,17 @@ import InstarSchema
 
 extension CodableForm {
   /// A value, or an optional one, as it is stored.
-  static func slot<Value: Codable>(of value: Value) throws -> Slot {
-    if let optional = value as? any OptionalCodable { return try optional.codableSlot() }
-    return try of(Value.self).slot(of: value)
+  func slot<Value: Codable>(ofOptional value: Value) throws -> Slot {
+    if let optional = value as? any OptionalCodable { return try optional.slot(in: self) }
+    return try slot(of: value)
   }
 
   /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
-  static func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
+  func value<Value: Codable>(of slot: Slot, asOptional type: Value.Type) -> Value? {
     if let optional = type as? any OptionalCodable.Type {
-      return optional.optionalValue(of: slot) as? Value
+      return optional.optionalValue(of: slot, in: self) as? Value
     }
-    return of(type).value(of: slot, as: type)
+    return value(of: slot, as: type)
   }
 
   /// The value as it is stored.
@@ -99,19 +99,19 @@ extension CodableForm {
 
 /// `Optional` of a Codable type.
 private protocol OptionalCodable {
-  func codableSlot() throws -> Slot
-  static func optionalValue(of slot: Slot) -> Self?
+  func slot(in form: CodableForm) throws -> Slot
+  static func optionalValue(of slot: Slot, in form: CodableForm) -> Self?
 }
 
 extension Optional: OptionalCodable where Wrapped: Codable {
-  func codableSlot() throws -> Slot {
+  func slot(in form: CodableForm) throws -> Slot {
     guard let self else { return .null }
-    return try CodableForm.slot(of: self)
+    return try form.slot(of: self)
   }
 
-  static func optionalValue(of slot: Slot) -> Self? {
+  static func optionalValue(of slot: Slot, in form: CodableForm) -> Self? {
     if slot.isNull { return .some(.none) }
-    return CodableForm.value(of: slot, as: Wrapped.self).map { .some($0) }
+    return form.value(of: slot, as: Wrapped.self).map { .some($0) }
   }
 }
 

@@ -14,9 +14,11 @@ enum CodableForm: Sendable {
   /// UTF-8 JSON in one BLOB: arrays, sets, dictionaries, and types that encode themselves in a way of their own.
   case json
 
-  struct Field: Sendable, Equatable {
+  struct Field: Sendable {
     let name: String
     let type: Schema.AttributeType
+    /// The field's type in Swift.
+    let swiftType: Schema.SwiftType
     /// Where in the struct the field is: what tells key paths apart.
     let offset: Int
   }
@@ -25,9 +27,14 @@ enum CodableForm: Sendable {
   var leaves: [Schema.PropertyMetadata.Leaf]? {
     switch self {
     case .fields(let fields):
-      fields.map { Schema.PropertyMetadata.Leaf(name: $0.name, type: $0.type) }
+      fields.map {
+        Schema.PropertyMetadata.Leaf(
+          name: $0.name, type: $0.type, valueType: $0.swiftType.type ?? Any.self)
+      }
     case .cases(let names):
-      names.map { Schema.PropertyMetadata.Leaf(name: $0, type: .string) }
+      names.map {
+        Schema.PropertyMetadata.Leaf(name: $0, type: .string, valueType: String?.self)
+      }
     case .json: nil
     }
   }
@@ -45,14 +52,15 @@ enum CodableForm: Sendable {
   private static func find<Value: Codable>(_ type: Value.Type) -> CodableForm {
     if type is any Collection.Type { return .json }
     guard let keyType = KeyProbe.keyType(of: type) else { return .json }
-    if let cases = casesWithoutValues(of: type) {
+    if let cases = EnumCases.namesWithoutValues(of: type) {
       return cases.allSatisfy { keyType.init(stringValue: $0) != nil } ? .cases(cases) : .json
     }
     var fields: [Field] = []
     let isStruct = _forEachField(of: type, options: []) { name, offset, fieldType, _ in
       fields.append(
         Field(
-          name: String(cString: name), type: attributeType(of: fieldType), offset: offset))
+          name: String(cString: name), type: attributeType(of: fieldType),
+          swiftType: Schema.SwiftType(fieldType), offset: offset))
       return true
     }
     // Keys that are not the fields' names are the type's own business.
@@ -76,35 +84,6 @@ enum CodableForm: Sendable {
     of type: Value.Type
   ) -> Schema.AttributeType? {
     (Value.RawValue.self as? any PersistentAttribute.Type)?.attributeType
-  }
-
-  /// The names of an enum's cases, in source order; `nil` for other types, and where a case has associated values.
-  ///
-  /// Read from the metadata that the compiler emits for reflection: a reference to the nominal type descriptor, in it a
-  /// relative reference to the field descriptor, in that one record for each case (swift/docs/ABI/TypeMetadata.rst and
-  /// swift/include/swift/RemoteInspection/Records.h).
-  private static func casesWithoutValues(of type: Any.Type) -> [String]? {
-    let enumKind: UInt = 0x201
-    func target(of reference: UnsafeRawPointer) -> UnsafeRawPointer? {
-      let distance = reference.load(as: Int32.self)
-      return distance == 0 ? nil : reference + Int(distance)
-    }
-    let metadata = unsafeBitCast(type, to: UnsafeRawPointer.self)
-    guard metadata.load(as: UInt.self) == enumKind,
-      let descriptor = metadata.load(
-        fromByteOffset: MemoryLayout<UInt>.size, as: UnsafeRawPointer?.self),
-      let fields = target(of: descriptor + 16)
-    else { return nil }
-    let recordSize = Int(fields.load(fromByteOffset: 10, as: UInt16.self))
-    let count = Int(fields.load(fromByteOffset: 12, as: UInt32.self))
-    var names: [String] = []
-    for number in 0..<count {
-      let record = fields + 16 + number * recordSize
-      let hasValues = record.load(fromByteOffset: 4, as: Int32.self) != 0
-      guard !hasValues, let name = target(of: record + 8) else { return nil }
-      names.append(String(cString: name.assumingMemoryBound(to: CChar.self)))
-    }
-    return names
   }
 }
 

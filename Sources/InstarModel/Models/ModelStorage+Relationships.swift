@@ -1,6 +1,7 @@
 /// Both sides of a relationship are kept in step here, in memory; `save()` writes them.
 extension ModelStorage {
   func toOne(at slot: Int) -> (any PersistentModel)? {
+    noteAccess(to: slot)
     if state == .fault { fill() }
     if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
     switch slots[slot] {
@@ -15,6 +16,7 @@ extension ModelStorage {
 
   /// The members of a to-many relationship, read from the store at the first access.
   func toMany(at slot: Int) -> [any PersistentModel] {
+    noteAccess(to: slot)
     if state == .fault { fill() }
     switch slots[slot] {
     case .models(let models): return models
@@ -48,7 +50,9 @@ extension ModelStorage {
     let newIdentities = Set(new.map { ObjectIdentifier($0) })
     let added = new.filter { !oldIdentities.contains(ObjectIdentifier($0)) }
     joinContexts(of: model, with: added)
+    noteWillChange(slot)
     slots[slot] = .models(Self.withoutRepetition(new, count: newIdentities.count))
+    noteDidChange(slot)
     if oldIdentities == newIdentities { return }
     markChanged(slot, of: model)
     guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
@@ -84,8 +88,10 @@ extension ModelStorage {
   private func replaceToOne(
     _ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel
   ) {
+    noteWillChange(slot)
     slots[slot] = new.map { .model($0) } ?? .null
     markChanged(slot, of: model)
+    noteDidChange(slot)
   }
 
   /// The inverse side of a link from `other` to `model`, which this storage belongs to.
@@ -104,6 +110,8 @@ extension ModelStorage {
       return
     }
     if state == .fault { fill() }
+    noteWillChange(slot)
+    defer { noteDidChange(slot) }
     switch slots[slot] {
     case .models(var models):
       if models.contains(where: { $0 === other }) { return }
@@ -130,6 +138,8 @@ extension ModelStorage {
       return
     }
     if state == .fault { fill() }
+    noteWillChange(slot)
+    defer { noteDidChange(slot) }
     switch slots[slot] {
     case .models(let models):
       slots[slot] = .models(models.filter { $0 !== other })

@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import Observation
 
 /// The state of one model object: its values by slot, and its place in a context.
 ///
@@ -27,6 +28,10 @@ public final class ModelStorage {
   var changedSlots = SlotSet()
   /// The keys a to-many relationship had in the store, by slot: what a save compares with.
   var savedMembers: [Int: Set<Int64>] = [:]
+  /// Set by an initializer that was given a value its type cannot encode; thrown once the model is in a context.
+  var encodingError: (any Error)?
+  /// Who watches the model's properties; made when a property is first read.
+  var observers: ObservationRegistrar?
   /// Changes made from the other side of a many-to-many relationship that was not read here yet.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
@@ -82,6 +87,7 @@ public final class ModelStorage {
   /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
   /// context's next save or fetch throws.
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
+    noteAccess(to: slot)
     if state == .fault { fill() }
     if let value = Value(slot: slots[slot]) { return value }
     if case .unloaded = slots[slot] {
@@ -101,14 +107,12 @@ public final class ModelStorage {
 
   private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
     if state == .fault { fill() }
-    guard state == .loaded else {
-      slots[slot] = new
-      return
-    }
     // An equal value is no change: only dirty columns are written.
-    if slots[slot].isSameValue(as: new) { return }
+    if state == .loaded, slots[slot].isSameValue(as: new) { return }
+    noteWillChange(slot)
     slots[slot] = new
     markChanged(slot, of: model)
+    noteDidChange(slot)
   }
 
   func markChanged(_ slot: Int, of model: any PersistentModel) {
@@ -169,56 +173,96 @@ public final class ModelStorage {
 
   // MARK: Attributes of Codable types, and optional ones of them
 
+  /// Sets a slot in a model's initializer: no change is noted.
   @_disfavoredOverload
   public func initialize<Value: Codable>(slot: Int, to value: Value) {
-    slots[slot] = encoded(value)
+    slots[slot] = encoded(value, at: slot)
   }
 
+  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
+  /// context's next save or fetch throws.
   @_disfavoredOverload
   public func value<Value: Codable>(at slot: Int) -> Value {
-    value(at: slot) { CodableForm.value(of: $0, as: Value.self) }
+    guard let form = attribute(at: slot)?.form else { return value(at: slot) { _ in nil } }
+    return value(at: slot) { form.value(of: $0, asOptional: Value.self) }
   }
 
+  /// Sets a slot, and notes the change in the context; an equal value is none.
   @_disfavoredOverload
   public func setValue<Value: Codable>(
     _ value: Value, at slot: Int, of model: any PersistentModel
   ) {
-    set(encoded(value), at: slot, of: model)
+    set(encoded(value, at: slot), at: slot, of: model)
+  }
+
+  private func attribute(at slot: Int) -> Schema.PropertyMetadata.AttributeKind? {
+    if case .attribute(let kind) = descriptor.properties[slot].kind { kind } else { nil }
+  }
+
+  private func encoded<Value: Codable>(_ value: Value, at slot: Int) -> Slot {
+    encoded(at: slot) { try attribute(at: slot)?.form?.slot(ofOptional: value) ?? .null }
   }
 
   /// A value that its type cannot encode is kept as NULL; the context's next fetch or save throws.
-  private func encoded<Value: Codable>(_ value: Value) -> Slot {
+  private func encoded(at slot: Int, _ encode: () throws -> Slot) -> Slot {
     do {
-      return try CodableForm.slot(of: value)
+      return try encode()
     } catch {
-      context?.note(error)
+      let error = unstorable(error, at: slot)
+      if let context { context.note(error) } else { encodingError = encodingError ?? error }
       return .null
     }
   }
 
+  private func unstorable(_ error: any Error, at slot: Int) -> InstarError {
+    let cause = (error as? InstarError)?.cause ?? "\(error)"
+    return InstarError(
+      .invalidModel,
+      "cannot store '\(descriptor.properties[slot].name)' of \(descriptor.name) \(key)",
+      cause: cause, next: (error as? InstarError)?.next)
+  }
+
   private func value<Value>(at slot: Int, _ convert: (Slot) -> Value?) -> Value {
+    noteAccess(to: slot)
     if state == .fault { fill() }
     if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
     if let value = convert(slots[slot]) { return value }
-    context?.noteUnreadableValue(of: self, slot: slot)
     // Rows are checked when they are read, so there is none: it was deleted, or never was.
-    if case .attribute(let kind) = descriptor.properties[slot].kind,
-      let value = kind.defaultSlot().flatMap(convert)
+    context?.noteUnreadableValue(of: self, slot: slot)
+    if let value = attribute(at: slot)?.defaultSlot().flatMap(convert)
+      ?? Placeholder.value(of: Value.self)
     {
       return value
     }
-    if let type = Value.self as? any CaseIterable.Type,
-      let value = Self.firstCase(of: type) as? Value
-    {
-      return value
-    }
-    preconditionFailure(
-      "\(descriptor.name).\(descriptor.properties[slot].name) was read of a model whose row is gone"
+    // A getter can neither throw nor return without a value, and there is none of this type to be had.
+    fatalError(
+      "'\(descriptor.properties[slot].name)' was read of \(descriptor.name) \(key), which has no row any more"
     )
   }
 
-  private static func firstCase<Value: CaseIterable>(of type: Value.Type) -> Any? {
-    type.allCases.first
+  // MARK: Attributes stored by a value transformer
+
+  /// Sets a slot in a model's initializer: no change is noted.
+  public func initialize<Value>(slot: Int, toTransformable value: Value) {
+    slots[slot] = transformed(value, at: slot)
+  }
+
+  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
+  /// context's next save or fetch throws.
+  public func transformableValue<Value>(at slot: Int) -> Value {
+    let transformation = attribute(at: slot)?.transformation
+    return value(at: slot) { transformation?.value(of: $0, as: Value.self) }
+  }
+
+  /// Sets a slot, and notes the change in the context; a value stored as equal bytes is none.
+  public func setTransformableValue<Value>(
+    _ value: Value, at slot: Int, of model: any PersistentModel
+  ) {
+    set(transformed(value, at: slot), at: slot, of: model)
+  }
+
+  private func transformed<Value>(_ value: Value, at slot: Int) -> Slot {
+    encoded(at: slot) { try attribute(at: slot)?.transformation?.slot(of: value) ?? .null }
   }
 
   // MARK: Types that cannot be stored

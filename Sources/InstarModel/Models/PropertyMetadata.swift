@@ -67,21 +67,30 @@ extension Schema {
       var metadata: AttributeMetadata
       /// Evaluated only when it is needed: a default such as `UUID()` differs at each call.
       var defaultSlot: () -> Slot?
-      /// The columns of a value that has several.
-      var leaves: [Leaf]?
+      /// The type of the property as it is declared.
+      var valueType: any Any.Type
+      /// How a value of a Codable type is stored; `nil` for a type that an attribute has of itself, or by its raw value.
+      var form: CodableForm?
+      /// Set where a value transformer stores the values.
+      var transformation: ValueTransformation?
       /// Whether a stored value, which is not NULL, is one of the property's type. `nil` where the storage class decides.
       var accepts: ((Slot) -> Bool)?
+
+      /// The columns of a value that has several.
+      var leaves: [Leaf]? { form?.leaves }
     }
 
     struct Leaf {
       var name: String
       var type: Schema.AttributeType
+      var valueType: any Any.Type
     }
 
     struct RelationshipKind {
       var destination: any PersistentModel.Type
       var isToOne: Bool
       var isOptional: Bool
+      var valueType: any Any.Type
       var metadata: RelationshipMetadata
     }
 
@@ -95,7 +104,7 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: Value.attributeType, isOptional: Value.isOptionalAttribute, metadata: metadata,
-          defaultSlot: { defaultValue?().slot }))
+          defaultSlot: { defaultValue?().slot }, valueType: Value.self))
     }
 
     /// An attribute of a type with a raw value, which is what is stored.
@@ -127,7 +136,7 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: Value.RawValue.attributeType, isOptional: isOptional, metadata: metadata,
-          defaultSlot: defaultSlot,
+          defaultSlot: defaultSlot, valueType: isOptional ? Value?.self : Value.self,
           accepts: { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) != nil }))
     }
 
@@ -158,14 +167,32 @@ extension Schema {
       _ name: String, _ keyPath: AnyKeyPath, codable type: Value.Type, isOptional: Bool,
       _ metadata: AttributeMetadata, defaultValue: @escaping () -> Value?
     ) {
-      let form = CodableForm.of(type)
+      let form = metadata.options.contains(.codable) ? .json : CodableForm.of(type)
       self.name = name
       self.keyPath = keyPath
       kind = .attribute(
         AttributeKind(
           type: .codable, isOptional: isOptional, metadata: metadata,
-          defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } }, leaves: form.leaves,
+          defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } },
+          valueType: isOptional ? Value?.self : Value.self, form: form,
           accepts: { form.value(of: $0, as: type) != nil }))
+    }
+
+    /// An attribute that a value transformer stores, of whatever type.
+    public init<Model: PersistentModel, Value>(
+      transformable name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: AttributeMetadata,
+      defaultValue: (() -> Value)? = nil
+    ) {
+      let transformation = ValueTransformation(
+        transformerName: metadata.options.lazy.compactMap(\.transformerName).first ?? "")
+      self.name = name
+      self.keyPath = keyPath
+      kind = .attribute(
+        AttributeKind(
+          type: .data, isOptional: Value.self is any OptionalType.Type, metadata: metadata,
+          defaultSlot: { defaultValue.flatMap { try? transformation.slot(of: $0()) } },
+          valueType: Value.self, transformation: transformation,
+          accepts: { transformation.value(of: $0, as: Value.self) != nil }))
     }
 
     /// Chosen by the compiler where no other initializer fits, to say so.
@@ -188,7 +215,8 @@ extension Schema {
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
       defaultValue: (() -> Destination)? = nil
     ) {
-      self.init(name, keyPath, Destination.self, isToOne: true, isOptional: false, metadata)
+      self.init(
+        name, keyPath, Destination.self, Destination.self, isToOne: true, isOptional: false, metadata)
     }
 
     /// An optional to-one relationship.
@@ -197,7 +225,8 @@ extension Schema {
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
       defaultValue: (() -> Destination?)? = nil
     ) {
-      self.init(name, keyPath, Destination.self, isToOne: true, isOptional: true, metadata)
+      self.init(
+        name, keyPath, Destination.self, Destination?.self, isToOne: true, isOptional: true, metadata)
     }
 
     /// A to-many relationship.
@@ -206,7 +235,8 @@ extension Schema {
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
       defaultValue: (() -> [Destination])? = nil
     ) {
-      self.init(name, keyPath, Destination.self, isToOne: false, isOptional: true, metadata)
+      self.init(
+        name, keyPath, Destination.self, [Destination].self, isToOne: false, isOptional: true, metadata)
     }
 
     /// A to-many relationship declared as an optional array.
@@ -215,18 +245,20 @@ extension Schema {
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
       defaultValue: (() -> [Destination]?)? = nil
     ) {
-      self.init(name, keyPath, Destination.self, isToOne: false, isOptional: true, metadata)
+      self.init(
+        name, keyPath, Destination.self, [Destination]?.self, isToOne: false, isOptional: true, metadata)
     }
 
     private init(
       _ name: String, _ keyPath: AnyKeyPath, _ destination: any PersistentModel.Type,
-      isToOne: Bool, isOptional: Bool, _ metadata: RelationshipMetadata
+      _ valueType: any Any.Type, isToOne: Bool, isOptional: Bool, _ metadata: RelationshipMetadata
     ) {
       self.name = name
       self.keyPath = keyPath
       kind = .relationship(
         RelationshipKind(
-          destination: destination, isToOne: isToOne, isOptional: isOptional, metadata: metadata))
+          destination: destination, isToOne: isToOne, isOptional: isOptional,
+          valueType: valueType, metadata: metadata))
     }
   }
 }

@@ -45,33 +45,37 @@ extension Schema.Entity {
         if let leaves = kind.leaves {
           for leaf in leaves {
             // A column is empty where another case, or no value at all, is stored.
-            attributes.append(
-              Schema.Attribute(
-                name: "\(property.name).\(leaf.name)",
-                originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
-                type: leaf.type, isOptional: true, options: kind.metadata.options,
-                hashModifier: kind.metadata.hashModifier))
+            var column = Schema.Attribute(
+              name: "\(property.name).\(leaf.name)",
+              originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
+              type: leaf.type, isOptional: true, options: kind.metadata.options,
+              hashModifier: kind.metadata.hashModifier)
+            column.swiftType = Schema.SwiftType(leaf.valueType)
+            column.compositeType = Schema.SwiftType(kind.valueType, isOptional: kind.isOptional)
+            attributes.append(column)
           }
           continue
         }
-        let attribute = Schema.Attribute(
+        var attribute = Schema.Attribute(
           name: property.name, originalName: kind.metadata.originalName, type: kind.type,
           isOptional: kind.isOptional, options: kind.metadata.options,
           defaultValue: kind.defaultSlot()?.attributeValue,
           hashModifier: kind.metadata.hashModifier)
+        attribute.swiftType = Schema.SwiftType(kind.valueType)
         attributes.append(attribute)
       case .relationship(let kind):
         let inverse = descriptor.inverse(ofSlot: slot)
-        relationships.append(
-          Schema.Relationship(
-            name: property.name, originalName: kind.metadata.originalName,
-            destination: kind.destination._modelDescriptor.name,
-            inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
-            deleteRule: kind.metadata.deleteRule,
-            minimumModelCount: kind.metadata.minimumModelCount,
-            maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
-            isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-            hashModifier: kind.metadata.hashModifier))
+        var relationship = Schema.Relationship(
+          name: property.name, originalName: kind.metadata.originalName,
+          destination: kind.destination._modelDescriptor.name,
+          inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
+          deleteRule: kind.metadata.deleteRule,
+          minimumModelCount: kind.metadata.minimumModelCount,
+          maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
+          isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
+          options: kind.metadata.options, hashModifier: kind.metadata.hashModifier)
+        relationship.swiftType = Schema.SwiftType(kind.valueType)
+        relationships.append(relationship)
       }
     }
     func names(_ groups: [[Int]]) -> [[String]] {

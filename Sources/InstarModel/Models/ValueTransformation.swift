@@ -1,0 +1,44 @@
+import Foundation
+import InstarSchema
+
+/// How a value transformer's attribute is stored: the transformer's bytes in one BLOB.
+struct ValueTransformation: Sendable {
+  /// Looked up when it is used: an app may register its transformers after a schema was made.
+  let transformerName: String
+
+  /// A value, or an optional one, as it is stored.
+  ///
+  /// - Throws: `invalidModel` where no such transformer is known, or it makes no `Data` of the value.
+  func slot<Value>(of value: Value) throws(InstarError) -> Slot {
+    if let optional = value as? any OptionalValue, optional.wrappedValue == nil { return .null }
+    guard let transformer = ValueTransformer.named(transformerName) else {
+      throw InstarError(
+        .invalidModel, "cannot store a value",
+        cause: "no value transformer is registered by the name '\(transformerName)'",
+        next: "call ValueTransformer.setValueTransformer(_:forName:) before opening the container")
+    }
+    guard let data = transformer.transformedValue(value) as? Data else {
+      throw InstarError(
+        .invalidModel, "cannot store a value",
+        cause: "value transformer '\(transformerName)' makes no Data of a \(Value.self)")
+    }
+    return .blob(data)
+  }
+
+  /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
+  func value<Value>(of slot: Slot, as type: Value.Type) -> Value? {
+    if slot.isNull, let optional = type as? any NilValue.Type { return optional.nilValue as? Value }
+    guard case .blob(let data) = slot, let transformer = ValueTransformer.named(transformerName)
+    else { return nil }
+    return transformer.reverseTransformedValue(data) as? Value
+  }
+}
+
+/// `Optional`, to make a `nil` of a type that is known to be one.
+private protocol NilValue {
+  static var nilValue: Any { get }
+}
+
+extension Optional: NilValue {
+  static var nilValue: Any { Wrapped?.none as Any }
+}

@@ -1,0 +1,92 @@
+public import Foundation
+public import InstarSchema
+
+extension Schema.Attribute {
+  /// The type of the Swift property; in a schema that came from a file or another process, the type that such a column is
+  /// declared with, optional or not.
+  public var valueType: any Any.Type {
+    if let type = swiftType.type { return type }
+    return switch type {
+    case .bool: typeOfValue(Bool.self)
+    case .int16: typeOfValue(Int16.self)
+    case .int32: typeOfValue(Int32.self)
+    case .int64: typeOfValue(Int.self)
+    case .decimal: typeOfValue(Decimal.self)
+    case .double: typeOfValue(Double.self)
+    case .float: typeOfValue(Float.self)
+    case .string: typeOfValue(String.self)
+    case .date: typeOfValue(Date.self)
+    case .data, .codable: typeOfValue(Data.self)
+    case .uuid: typeOfValue(UUID.self)
+    case .url: typeOfValue(URL.self)
+    }
+  }
+
+  private func typeOfValue<Value>(_ type: Value.Type) -> any Any.Type {
+    isOptional ? Value?.self : type
+  }
+
+  /// The value that existing rows get when the attribute is new and required, as a value of `valueType`; `nil` where none is
+  /// declared.
+  public var defaultValue: Any? {
+    guard let storedDefault else { return nil }
+    let slot = Slot(storedDefault)
+    if let type = valueType as? any PersistentAttribute.Type { return type.init(slot: slot) }
+    if let type = valueType as? any Codable.Type { return Self.value(of: slot, as: type) }
+    return nil
+  }
+
+  private static func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Any? {
+    if let raw = type as? any RawRepresentable.Type, let value = rawValue(of: slot, as: raw) {
+      return value
+    }
+    return CodableForm.json.value(of: slot, asOptional: type)
+  }
+
+  private static func rawValue<Value: RawRepresentable>(
+    of slot: Slot, as type: Value.Type
+  ) -> Any? {
+    guard let raw = Value.RawValue.self as? any PersistentAttribute.Type else { return nil }
+    return (raw.init(slot: slot) as? Value.RawValue).flatMap(Value.init(rawValue:))
+  }
+}
+
+extension Schema.CompositeAttribute {
+  /// The type of the Swift property; `Any` in a schema that came from a file or another process.
+  public var valueType: any Any.Type { swiftType.type ?? Any.self }
+}
+
+extension Schema.Relationship {
+  /// The type of the Swift property; `Any` in a schema that came from a file or another process.
+  public var valueType: any Any.Type { swiftType.type ?? Any.self }
+}
+
+extension Slot {
+  init(_ value: AttributeValue) {
+    switch value {
+    case .integer(let integer): self = .integer(integer)
+    case .real(let real): self = .real(real)
+    case .text(let text): self = .text(text)
+    case .blob(let bytes): self = .blob(Data(bytes))
+    }
+  }
+}
+
+extension Schema {
+  /// Writes the schema to a file, as JSON with sorted keys. A file that is there is replaced at once or not at all.
+  ///
+  /// - Throws: what writing the file throws.
+  public func save(to url: URL) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+    try encoder.encode(self).write(to: url, options: .atomic)
+  }
+
+  /// Reads what `save(to:)` wrote. The schema equals the one that was saved, but has no Swift types: it can be compared, not
+  /// opened.
+  ///
+  /// - Throws: `DecodingError` for a file that holds no schema; what reading the file throws.
+  public static func load(from url: URL) throws -> Schema {
+    try JSONDecoder().decode(Schema.self, from: Data(contentsOf: url))
+  }
+}
