@@ -6,12 +6,30 @@ import InstarStore
 extension PredicateExpressions.SequenceContains: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     let element = try lowering.term(element)
-    switch (try lowering.term(sequence), element) {
+    let sequence = try lowering.term(sequence)
+    switch (sequence, element) {
     case (.members(let members), .model(let model)):
-      let found = try lowering.subquery(members, selecting: "1") { member in
-        SQLValue.condition("\(member.key) = \(model.key)")
+      let found = try lowering.subquery(sequence, selecting: "1") { member in
+        guard case .model(let member) = member else { throw lowering.unsupported(self) }
+        return SQLValue.condition("\(member.key) = \(model.key)")
       }
       return .value(.condition("EXISTS \(found)", guards: members.guards + model.guards))
+    case (.elements(let elements), .value(var value)):
+      let guards = elements.guards + value.guards
+      value.guards = []
+      let found = try lowering.subquery(sequence, selecting: "1") { [value] one in
+        guard let test = try lowering.equality(one, .value(value)) else {
+          throw lowering.unsupported(self)
+        }
+        return test
+      }
+      return .value(.condition("EXISTS \(found)", guards: guards))
+    case (.elements(let elements), .nil):
+      let found = try lowering.subquery(sequence, selecting: "1") { one in
+        guard let test = try lowering.equality(one, .nil) else { throw lowering.unsupported(self) }
+        return test
+      }
+      return .value(.condition("EXISTS \(found)", guards: elements.guards))
     case (.list(let list), _):
       guard let value = try lowering.contains(list, element) else {
         throw lowering.unsupported(self)
@@ -31,34 +49,39 @@ extension PredicateExpressions.SequenceContains: LowerablePredicateExpression {
 
 extension PredicateExpressions.SequenceContainsWhere: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    let members = try lowering.members(sequence, of: self)
-    let found = try lowering.subquery(members, selecting: "1") { member in
-      try lowering.with(variable.key, .model(member)) { try lowering.condition(test) }
+    let sequence = try lowering.sequence(sequence, of: self)
+    let found = try lowering.subquery(sequence, selecting: "1") { one in
+      try lowering.with(variable.key, one) { try lowering.condition(test) }
     }
-    return .value(.condition("EXISTS \(found)", guards: members.guards))
+    return .value(.condition("EXISTS \(found)", guards: sequence.guardsOfSequence))
   }
 }
 
 extension PredicateExpressions.SequenceAllSatisfy: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    let members = try lowering.members(sequence, of: self)
-    let exception = try lowering.subquery(members, selecting: "1") { member -> SQLValue in
-      let test = try lowering.with(variable.key, .model(member)) {
-        try lowering.condition(self.test)
-      }
+    let sequence = try lowering.sequence(sequence, of: self)
+    let exception = try lowering.subquery(sequence, selecting: "1") { one -> SQLValue in
+      let test = try lowering.with(variable.key, one) { try lowering.condition(self.test) }
       return .condition("(NOT (\(test.matchCondition)))")
     }
-    return .value(.condition("NOT EXISTS \(exception)", guards: members.guards))
+    return .value(.condition("NOT EXISTS \(exception)", guards: sequence.guardsOfSequence))
   }
 }
 
 extension PredicateExpressions.Filter: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    var members = try lowering.members(sequence, of: self)
-    members.filters.append { member in
-      try lowering.with(variable.key, .model(member)) { try lowering.condition(filter) }
+    let test: MembersTerm.Test = { one in
+      try lowering.with(variable.key, one) { try lowering.condition(filter) }
     }
-    return .members(members)
+    switch try lowering.sequence(sequence, of: self) {
+    case .members(var members):
+      members.filters.append(test)
+      return .members(members)
+    case .elements(var elements):
+      elements.filters.append(test)
+      return .elements(elements)
+    default: throw lowering.unsupported(self)
+    }
   }
 }
 
@@ -88,18 +111,45 @@ extension PredicateExpressions.RangeExpressionContains: LowerablePredicateExpres
 }
 
 extension PredicateLowering {
-  func members(
+  /// The members of a relationship, or the elements of an array.
+  func sequence(
     _ sequence: some PredicateExpression, of expression: some Any
-  ) throws -> MembersTerm {
-    guard case .members(let members) = try term(sequence) else {
-      throw unsupported(expression, "only the members of a relationship can be looked through")
+  ) throws -> PredicateTerm {
+    let term = try term(sequence)
+    switch term {
+    case .members, .elements: return term
+    default:
+      throw unsupported(
+        expression, "only relationships and stored arrays of plain values can be looked through")
     }
-    return members
   }
 
-  /// `(SELECT … )` over the members that every filter, and `test`, let through.
+  /// `(SELECT … )` over the members, or the elements, that every filter, and `test`, let through.
   func subquery(
-    _ members: MembersTerm, selecting selection: String, _ test: MembersTerm.Test? = nil
+    _ sequence: PredicateTerm, selecting selection: String, _ test: MembersTerm.Test? = nil
+  ) throws -> String {
+    switch sequence {
+    case .members(let members): return try subquery(members, selecting: selection, test)
+    case .elements(let elements): return try subquery(elements, selecting: selection, test)
+    default: throw unsupported(selection, "it is no sequence")
+    }
+  }
+
+  private func subquery(
+    _ elements: ElementsTerm, selecting selection: String, _ test: MembersTerm.Test?
+  ) throws -> String {
+    let alias = makeAlias()
+    let element = PredicateTerm.value(elements.element.value("\(alias).value"))
+    let conditions = try (elements.filters + (test.map { [$0] } ?? [])).map {
+      try $0(element).matchCondition
+    }
+    // The JSON is kept as bytes, which some versions of SQLite refuse and others take for a form of their own.
+    return "(SELECT \(selection) FROM json_each(CAST(\(elements.json) AS TEXT)) AS \(alias)"
+      + (conditions.isEmpty ? ")" : " WHERE \(conditions.joined(separator: " AND ")))")
+  }
+
+  private func subquery(
+    _ members: MembersTerm, selecting selection: String, _ test: MembersTerm.Test?
   ) throws -> String {
     let scope = QueryScope()
     let alias = makeAlias()
@@ -122,7 +172,7 @@ extension PredicateLowering {
       keyAlias: alias, scope: scope)
     var conditions = [link]
     for test in members.filters + (test.map { [$0] } ?? []) {
-      conditions.append(try test(member).matchCondition)
+      conditions.append(try test(.model(member)).matchCondition)
     }
     return "(SELECT \(selection) FROM \(source)\(scope.joinClauses) "
       + "WHERE \(conditions.joined(separator: " AND ")))"
@@ -137,7 +187,7 @@ extension PredicateLowering {
       key = SQLValue(
         sql: model.key, kind: .identifier(root: model.entity.layout.root),
         isOptional: model.isOptional, guards: model.guards)
-    case .nil, .list, .members, .range: return nil
+    case .nil, .list, .members, .elements, .composite, .range: return nil
     }
     var hasNil = false
     var isPlain = true

@@ -115,6 +115,11 @@ extension PredicateLowering {
       return .condition("(\(model.key) IS NULL)", guards: model.guards)
     case (.nil, .members(let members)), (.members(let members), .nil):
       return .condition("0", guards: members.guards)
+    case (.nil, .elements(let elements)), (.elements(let elements), .nil):
+      return .condition("(\(elements.json) IS NULL)", guards: elements.guards)
+    case (.nil, .composite(let composite)), (.composite(let composite), .nil):
+      return .condition(composite.isOptional ? composite.isNil : "0", guards: composite.guards)
+    case (.composite(let left), .composite(let right)): return equality(left, right)
     case (.model(let left), .model(let right)):
       guard left.entity.layout.root == right.entity.layout.root else { return nil }
       return .condition("(\(left.key) IS \(right.key))", guards: left.guards + right.guards)
@@ -135,6 +140,19 @@ extension PredicateLowering {
         left.canBeNotANumber || right.canBeNotANumber ? "IFNULL(\(sql), 0)" : sql, guards: guards)
     default: return nil
     }
+  }
+
+  /// Two composites are equal where all their columns are; `nil` where one column holds what cannot be compared.
+  private func equality(_ left: CompositeTerm, _ right: CompositeTerm) -> SQLValue? {
+    guard left.leaves.count == right.leaves.count else { return nil }
+    var conditions: [String] = []
+    for (one, two) in zip(left.leaves, right.leaves) {
+      guard one.kind == two.kind, one.kind != .json else { return nil }
+      let collation = one.kind == .text ? " COLLATE \(PredicateFunctions.textCollation)" : ""
+      conditions.append("\(one.sql)\(collation) IS \(two.sql)")
+    }
+    return .condition(
+      "(\(conditions.joined(separator: " AND ")))", guards: left.guards + right.guards)
   }
 
   /// `<` and its like; `nil` where there is no such order in SQL.

@@ -27,21 +27,44 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
     switch try lowering.term(root) {
     case .model(let model): return try property(of: model, lowering)
     case .value(let value): return .value(try part(of: value, lowering))
-    case .members(let members):
+    case .composite(let composite):
+      let offset = MemoryLayout<Root.Output>.offset(of: keyPath)
+      guard let field = composite.fields?.firstIndex(where: { $0.offset == offset }) else {
+        throw lowering.unsupported(self, "only the stored fields of \(Root.Output.self) are columns")
+      }
+      var leaf = composite.leaves[field]
+      leaf.guards = composite.guards
+      return term(of: leaf)
+    case .members, .elements:
+      let sequence = try lowering.term(root)
+      let guards = sequence.guardsOfSequence
       switch kind {
       case .collectionCount:
         return .value(
           SQLValue(
-            sql: try lowering.subquery(members, selecting: "COUNT(*)"), kind: .integer,
-            guards: members.guards))
+            sql: try lowering.subquery(sequence, selecting: "COUNT(*)"), kind: .integer,
+            guards: guards))
       case .collectionIsEmpty:
         return .value(
           .condition(
-            "NOT EXISTS \(try lowering.subquery(members, selecting: "1"))", guards: members.guards))
+            "NOT EXISTS \(try lowering.subquery(sequence, selecting: "1"))", guards: guards))
       default: throw lowering.unsupported(self, "members have no order")
       }
     case .list, .range, .nil: throw lowering.unsupported(self)
     }
+  }
+
+  /// The value of a column, or the elements of the array it holds.
+  private func term(of value: SQLValue) -> PredicateTerm {
+    var value = value
+    if value.kind == .json, let element = ElementsTerm.Element(of: Output.self) {
+      return .elements(
+        ElementsTerm(
+          json: value.sql, element: element, isOptional: value.isOptional, guards: value.guards))
+    }
+    if value.kind == .integer, Output.self is any Unsigned64.Type { value.kind = .unsigned }
+    if value.kind == .bool { value.sql = "(\(value.sql) <> 0)" }
+    return .value(value)
   }
 
   private func property(
@@ -66,14 +89,19 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
           .attribute
       else { throw lowering.unsupported(self) }
       let alias = alias()
-      var value = SQLValue(
-        sql: column.reading.sql(alias), kind: SQLValue.Kind(attribute.type), isOptional: isOptional,
-        guards: model.guards, columnAlias: alias)
-      if value.kind == .integer, Output.self is any Unsigned64.Type { value.kind = .unsigned }
-      if value.kind == .bool { value.sql = "(\(value.sql) <> 0)" }
-      return .value(value)
-    case .composite:
-      throw lowering.unsupported(self, "a value of several columns has no place in SQL")
+      return term(
+        of: SQLValue(
+          sql: column.reading.sql(alias), kind: SQLValue.Kind(attribute.type),
+          isOptional: isOptional, guards: model.guards, columnAlias: alias))
+    case .composite(let columns, let isOptional):
+      guard
+        let composite = lowering.composite(
+          columns.map { [alias = alias()] in $0.reading.sql(alias) }, model.entity, slot)
+      else { throw lowering.unsupported(self) }
+      var term = composite
+      term.isOptional = isOptional
+      term.guards = model.guards
+      return .composite(term)
     case .toOne(let reference, let destination, let isOptional):
       guard let entity = lowering.store.entity(named: destination) else {
         throw lowering.unsupported(self)
@@ -98,6 +126,8 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
 
   private func part(of value: SQLValue, _ lowering: PredicateLowering) throws -> SQLValue {
     var part = value
+    // A raw value is what is stored.
+    if lowering.isRawValue(keyPath, of: Root.Output.self) { return part }
     part.columnAlias = nil
     switch (value.kind, kind) {
     case (.text, .collectionCount):
@@ -150,6 +180,18 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
     // An array of models is never nil.
     case .members(let members):
       return try lowering.with(variable.key, .members(members)) { try lowering.term(transform) }
+    case .elements(var elements):
+      isNil = "\(elements.json) IS NULL"
+      outerGuards = elements.guards
+      elements.guards = []
+      elements.isOptional = false
+      inner = .elements(elements)
+    case .composite(var composite):
+      isNil = composite.isNil
+      outerGuards = composite.guards
+      composite.guards = []
+      composite.isOptional = false
+      inner = .composite(composite)
     case .nil: return .nil
     case .list, .range: throw lowering.unsupported(self)
     }
@@ -185,8 +227,13 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
     case .members(var members):
       members.guards = guards(members.guards)
       return .members(members)
+    case .elements(var elements):
+      elements.json = "CASE WHEN \(isNil) THEN NULL ELSE \(elements.json) END"
+      elements.isOptional = true
+      elements.guards = guards(elements.guards)
+      return .elements(elements)
     case .nil: return .nil
-    case .list, .range: throw lowering.unsupported(self)
+    case .composite, .list, .range: throw lowering.unsupported(self)
     }
   }
 }
@@ -198,6 +245,11 @@ extension PredicateExpressions.NilCoalesce: LowerablePredicateExpression {
     if case .members = left { return left }
     switch (left, try lowering.term(rhs)) {
     case (.nil, let right): return right
+    // The elements of NULL are none.
+    case (.elements(var elements), .list(let list)) where list.isEmpty:
+      elements.isOptional = false
+      elements.json = "IFNULL(\(elements.json), '[]')"
+      return .elements(elements)
     case (.value(let left), .value(let right)):
       guard left.kind == right.kind else { throw lowering.unsupported(self) }
       return .value(
@@ -229,6 +281,14 @@ extension PredicateExpressions.ForcedUnwrap: LowerablePredicateExpression {
       model.isOptional = false
       return .model(model)
     case .members(let members): return .members(members)
+    case .elements(var elements):
+      elements.guards.append("\(elements.json) IS NOT NULL")
+      elements.isOptional = false
+      return .elements(elements)
+    case .composite(var composite):
+      if composite.isOptional { composite.guards.append("NOT \(composite.isNil)") }
+      composite.isOptional = false
+      return .composite(composite)
     case .nil, .list, .range: throw lowering.unsupported(self)
     }
   }

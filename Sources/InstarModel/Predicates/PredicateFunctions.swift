@@ -18,6 +18,7 @@ enum PredicateFunctions {
   static let count = "instar_count"
   static let divide = "instar_divide"
   static let float = "instar_float"
+  static let uuid = "instar_uuid"
 
   /// Swift's order of text: equal where canonically equivalent, else by Unicode scalars.
   static let textCollation = "INSTAR_TEXT"
@@ -78,6 +79,15 @@ enum PredicateFunctions {
     add(float, 1) { context, _, values in
       guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL else { return }
       sqlite3_result_double(context, Double(Float(sqlite3_value_double(values[0]))))
+    }
+    // The bytes of a UUID that is written as text, as it is in JSON.
+    add(uuid, 1) { context, _, values in
+      guard let values, let text = SQLiteText(values[0]), let uuid = UUID(uuidString: text.string)
+      else { return }
+      let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+      withUnsafeBytes(of: uuid.uuid) {
+        sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient)
+      }
     }
     addCollation(textCollation) { _, oneCount, one, twoCount, two in
       SQLiteText(one, oneCount).order(SQLiteText(two, twoCount))

@@ -135,6 +135,7 @@ final class PredicateLowering {
         terms.append(term)
       }
       return .list(terms)
+    case let codable as any Codable: return composite(of: codable).map { .composite($0) }
     default: return nil
     }
   }

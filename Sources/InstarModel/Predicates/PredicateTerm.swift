@@ -7,6 +7,8 @@ enum PredicateTerm {
   case value(SQLValue)
   case model(ModelTerm)
   case members(MembersTerm)
+  case elements(ElementsTerm)
+  case composite(CompositeTerm)
   /// A constant array or set.
   case list([PredicateTerm])
   case range(RangeTerm)
@@ -93,8 +95,79 @@ struct MembersTerm {
   var guards: [String] = []
   var filters: [Test] = []
 
-  /// A condition on one member.
-  typealias Test = (ModelTerm) throws -> SQLValue
+  /// A condition on one member, or one element.
+  typealias Test = (PredicateTerm) throws -> SQLValue
+}
+
+/// The elements of a property that holds an array or a set of plain values, as far as filters let them through.
+struct ElementsTerm {
+  /// The expression that gives the property's JSON.
+  var json: String
+  /// What each element is.
+  var element: Element
+  var isOptional = false
+  var guards: [String] = []
+  var filters: [MembersTerm.Test] = []
+
+  struct Element {
+    var type: Schema.AttributeType
+    var isOptional: Bool
+
+    /// What the elements of a collection type are in SQL; `nil` where they have no counterpart there.
+    init?(of collection: any Any.Type) {
+      let collection = (collection as? any OptionalType.Type)?.wrappedType ?? collection
+      guard let sequence = collection as? any Collection.Type else { return nil }
+      self.init(ofSequence: sequence)
+    }
+
+    private init?<Sequence: Collection>(ofSequence type: Sequence.Type) {
+      let element: any Any.Type = Sequence.Element.self
+      isOptional = element is any OptionalType.Type
+      self.type = CodableForm.attributeType(of: element)
+      switch self.type {
+      // JSON has no bytes; Foundation writes them as Base64.
+      case .codable, .data: return nil
+      // Above the largest signed number SQLite reads a real one.
+      case .int64 where element is any Unsigned64.Type: return nil
+      default: break
+      }
+    }
+
+    /// The element that `name` stands for.
+    func value(_ name: String) -> SQLValue {
+      let sql =
+        switch type {
+        case .bool: "(\(name) <> 0)"
+        case .float: "\(PredicateFunctions.float)(\(name))"
+        case .uuid: "\(PredicateFunctions.uuid)(\(name))"
+        default: name
+        }
+      return SQLValue(sql: sql, kind: SQLValue.Kind(type), isOptional: isOptional)
+    }
+  }
+}
+
+/// A value that is kept in several columns.
+struct CompositeTerm {
+  /// The values of the columns, in their order.
+  var leaves: [SQLValue]
+  /// The fields that the columns hold; `nil` for an enum, whose columns are its cases.
+  var fields: [CodableForm.Field]?
+  /// Holds where there is no value.
+  var isNil: String
+  var isOptional = false
+  var guards: [String] = []
+}
+
+extension PredicateTerm {
+  /// What must hold for a sequence to have a value at all.
+  var guardsOfSequence: [String] {
+    switch self {
+    case .members(let members): members.guards
+    case .elements(let elements): elements.guards
+    default: []
+    }
+  }
 }
 
 struct RangeTerm {
