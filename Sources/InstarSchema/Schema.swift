@@ -8,18 +8,20 @@ public struct Schema: Sendable, Hashable, Codable {
 
   /// All entities, ordered by name.
   public var entities: [Entity] {
-    didSet { connectEntities() }
+    get { connectedEntities }
+    set { connectedEntities = Self.connected(newValue) }
   }
+
+  private var connectedEntities: [Entity]
 
   /// The Swift types the entities were made from, by entity name; empty in a schema that came from another process.
   public var modelTypes: ModelTypes
 
   /// A schema of entities in any order; they are kept ordered by name.
   public init(entities: [Entity], version: Version, modelTypes: ModelTypes = ModelTypes([:])) {
-    self.entities = entities.sorted { $0.name < $1.name }
+    connectedEntities = Self.connected(entities.sorted { $0.name < $1.name })
     self.version = version
     self.modelTypes = modelTypes
-    connectEntities()
   }
 
   private enum CodingKeys: String, CodingKey {
@@ -55,11 +57,10 @@ public struct Schema: Sendable, Hashable, Codable {
     entities.first { $0.name == name }
   }
 
-  /// Lets entities that inherit lead to each other.
-  private mutating func connectEntities() {
-    guard entities.contains(where: { $0.superentityName != nil }) else { return }
-    let family = EntityFamily(entities)
-    for position in entities.indices { entities[position].family = family }
+  /// The entities, those of a schema in which some inherit leading to each other.
+  private static func connected(_ entities: [Entity]) -> [Entity] {
+    guard entities.contains(where: { $0.superentityName != nil }) else { return entities }
+    return entities.map(EntityFamily(entities).connected)
   }
 }
 

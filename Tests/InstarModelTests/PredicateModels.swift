@@ -2,6 +2,19 @@ import Instar
 
 /// Models whose properties cover every kind of value and path that a predicate can use.
 enum Catalog {
+  enum Unit: String, Codable, CaseIterable { case dash, ounce, spoon }
+  enum Level: Int, Codable { case low = -1, middle, high }
+  enum Glass: Codable { case coupe, highball, rocks }
+
+  struct Author: Codable, Equatable {
+    var name: String
+    var number: Int
+    var isAlive: Bool
+    var unit: Unit?
+    var nick: String?
+    var works: [String]
+  }
+
   @Model
   final class Item {
     var uid: Int
@@ -20,6 +33,16 @@ enum Catalog {
     var payload: Data?
     var link: URL?
     var price: Decimal = 0
+    var unit: Unit = Unit.dash
+    var level: Level?
+    var glass: Glass = Glass.coupe
+    var author: Author = Author(name: "", number: 0, isAlive: true, works: [])
+    var editor: Author?
+    var words: [String] = []
+    var numbers: Set<Int> = []
+    var halves: [Double]?
+    var keys: [UUID] = []
+    var units: [Unit] = []
     var shelf: Shelf?
     @Relationship(inverse: \Label.items) var labels: [Label] = []
     var shout: String { title.uppercased() }

@@ -92,6 +92,16 @@ struct PredicateTests {
     let same = ComparisonResult.orderedSame
     try expectSame(#Predicate { $0.title.caseInsensitiveCompare("STRASSE") == same }, in: context)
     try expectSame(#Predicate { _ in true }, in: context)
+    try expectSame(#Predicate { $0.author.name == name }, in: context)
+    try expectSame(#Predicate { $0.editor?.name.contains("a") == true }, in: context)
+    try expectSame(#Predicate { $0.unit.rawValue.starts(with: "d") }, in: context)
+    let ounce = Catalog.Unit.ounce
+    try expectSame(#Predicate { $0.unit == ounce || $0.author.unit == ounce }, in: context)
+    let rocks = Catalog.Glass.rocks
+    try expectSame(#Predicate { $0.glass != rocks }, in: context)
+    try expectSame(#Predicate { $0.words.contains("a") && !$0.numbers.isEmpty }, in: context)
+    try expectSame(#Predicate { $0.halves?.contains(0.5) == true }, in: context)
+    try expectSame(#Predicate { $0.words.filter { $0.count > 1 }.count == 1 }, in: context)
   }
 
   @Test("a captured model, its identifier, and what it has are compared by key")

@@ -59,9 +59,28 @@ struct RandomPredicates {
     item.link =
       maybe() ? nil : URL(string: "https://example.org/\(Int.random(in: 0...2, using: &random))")
     item.price = Decimal(string: ["0", "1.5", "10.11"].randomElement(using: &random) ?? "0") ?? 0
+    item.unit = Catalog.Unit.allCases.randomElement(using: &random) ?? .dash
+    item.level = maybe() ? nil : Catalog.Level(rawValue: choice(3) - 1)
+    item.glass = [.coupe, .highball, .rocks].randomElement(using: &random) ?? .coupe
+    item.author = author()
+    item.editor = maybe() ? nil : author()
+    item.words = (0..<choice(4)).map { _ in text() }
+    item.numbers = Set((0..<choice(4)).map { _ in choice(4) - 1 })
+    item.halves = maybe() ? nil : (0..<choice(3)).map { _ in Double(choice(4)) / 2 }
+    item.keys = Array(Self.keys.shuffled(using: &random).prefix(choice(3)))
+    item.units = (0..<choice(3)).map { _ in
+      Catalog.Unit.allCases.randomElement(using: &random) ?? .dash
+    }
     item.shelf = maybe() ? nil : shelves.randomElement(using: &random)
     item.labels = labels.filter { _ in Int.random(in: 0...3, using: &random) == 0 }
     return item
+  }
+
+  private mutating func author() -> Catalog.Author {
+    Catalog.Author(
+      name: text(), number: choice(4) - 2, isAlive: maybe(),
+      unit: maybe() ? nil : Catalog.Unit.allCases.randomElement(using: &random),
+      nick: maybe() ? nil : text(), works: (0..<choice(3)).map { _ in text() })
   }
 
   private static let larges: [UInt64] = [0, 1, 1 << 62, 1 << 63, .max - 1, .max]
@@ -94,7 +113,10 @@ struct RandomPredicates {
       default: break
       }
     }
-    switch choice(24) {
+    switch choice(30) {
+    case 24, 25: return composite(item)
+    case 26: return enumeration(item)
+    case 27, 28, 29: return elements(item)
     case 0, 1: return compare(number(item, depth), number(item, depth))
     case 2: return equal(number(item, depth), number(item, depth))
     case 3, 4: return compare(text(item, depth), text(item, depth))
@@ -189,6 +211,104 @@ struct RandomPredicates {
       return Expressions.build_Equal(
         lhs: Expressions.build_KeyPath(root: item, keyPath: \.isHidden),
         rhs: Expressions.build_Arg(maybe() ? nil : maybe()))
+    }
+  }
+
+  private mutating func composite(_ item: Expressions.Variable<Item>) -> Condition {
+    let author = Expressions.build_KeyPath(root: item, keyPath: \.author)
+    let editor = Expressions.build_KeyPath(root: item, keyPath: \.editor)
+    switch choice(8) {
+    case 0:
+      return equal(Expressions.build_KeyPath(root: author, keyPath: \.name), constant(text()))
+    case 1:
+      return compare(
+        Expressions.build_KeyPath(root: author, keyPath: \.number),
+        Expressions.build_KeyPath(root: item, keyPath: \.count))
+    case 2: return Expressions.build_KeyPath(root: author, keyPath: \.isAlive)
+    case 3: return Expressions.build_Equal(lhs: editor, rhs: Expressions.build_NilLiteral())
+    case 4:
+      let name = Expressions.build_flatMap(editor) {
+        Expressions.build_KeyPath(root: $0, keyPath: \.name)
+      }
+      return Expressions.build_NotEqual(lhs: name, rhs: Expressions.build_Arg(text() as String?))
+    case 5:
+      return Expressions.build_Equal(
+        lhs: Expressions.build_KeyPath(root: author, keyPath: \.unit),
+        rhs: Expressions.build_Arg(maybe() ? nil : Catalog.Unit.ounce))
+    case 6:
+      let nick = Expressions.build_NilCoalesce(
+        lhs: Expressions.build_KeyPath(root: author, keyPath: \.nick),
+        rhs: Expressions.build_Arg("a"))
+      return contains(nick, constant(text()))
+    default:
+      return Expressions.build_contains(
+        Expressions.build_KeyPath(root: author, keyPath: \.works), Expressions.build_Arg(text()))
+    }
+  }
+
+  private mutating func enumeration(_ item: Expressions.Variable<Item>) -> Condition {
+    let unit = Expressions.build_KeyPath(root: item, keyPath: \.unit)
+    let level = Expressions.build_KeyPath(root: item, keyPath: \.level)
+    switch choice(5) {
+    case 0: return Expressions.build_Equal(lhs: unit, rhs: Expressions.build_Arg(Catalog.Unit.spoon))
+    case 1:
+      return contains(
+        Expressions.build_KeyPath(root: unit, keyPath: \.rawValue), constant(maybe() ? "o" : "d"))
+    case 2:
+      let value = Expressions.build_flatMap(level) {
+        Expressions.build_KeyPath(root: $0, keyPath: \.rawValue)
+      }
+      return compare(
+        Expressions.build_NilCoalesce(lhs: value, rhs: Expressions.build_Arg(0)),
+        Expressions.build_KeyPath(root: item, keyPath: \.count))
+    case 3:
+      return Expressions.build_NotEqual(
+        lhs: level, rhs: Expressions.build_Arg(maybe() ? nil : Catalog.Level.high))
+    default:
+      return Expressions.build_Equal(
+        lhs: Expressions.build_KeyPath(root: item, keyPath: \.glass),
+        rhs: Expressions.build_Arg(maybe() ? Catalog.Glass.rocks : .coupe))
+    }
+  }
+
+  private mutating func elements(_ item: Expressions.Variable<Item>) -> Condition {
+    let words = Expressions.build_KeyPath(root: item, keyPath: \.words)
+    let numbers = Expressions.build_KeyPath(root: item, keyPath: \.numbers)
+    let halves = Expressions.build_KeyPath(root: item, keyPath: \.halves)
+    switch choice(9) {
+    case 0: return Expressions.build_contains(words, Expressions.build_Arg(text()))
+    case 1:
+      return Expressions.build_contains(
+        words, Expressions.build_KeyPath(root: item, keyPath: \.title))
+    case 2:
+      return Expressions.build_contains(
+        numbers, Expressions.build_KeyPath(root: item, keyPath: \.count))
+    case 3:
+      return Expressions.build_contains(
+        Expressions.build_NilCoalesce(lhs: halves, rhs: Expressions.build_Arg([] as [Double])),
+        Expressions.build_Arg(Double(choice(4)) / 2))
+    case 4:
+      return Expressions.build_contains(
+        Expressions.build_KeyPath(root: item, keyPath: \.keys),
+        Expressions.build_KeyPath(root: item, keyPath: \.key))
+    case 5:
+      return Expressions.build_contains(
+        Expressions.build_KeyPath(root: item, keyPath: \.units),
+        Expressions.build_KeyPath(root: item, keyPath: \.unit))
+    case 6:
+      let part = text()
+      return Expressions.build_contains(words) {
+        Expressions.build_contains($0, Expressions.build_Arg(part))
+      }
+    case 7:
+      let limit = choice(3)
+      return Expressions.build_allSatisfy(numbers) {
+        Expressions.build_Comparison(
+          lhs: $0, rhs: Expressions.build_Arg(limit), op: .lessThan)
+      }
+    default:
+      return compare(
+        Expressions.build_KeyPath(root: words, keyPath: \.count), Expressions.build_Arg(choice(3)))
     }
   }
 

@@ -24,7 +24,8 @@ extension PredicateExpressions.NilLiteral: LowerablePredicateExpression {
 
 extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    switch try lowering.term(root) {
+    let root = try lowering.term(root)
+    switch root {
     case .model(let model): return try property(of: model, lowering)
     case .value(let value): return .value(try part(of: value, lowering))
     case .composite(let composite):
@@ -36,18 +37,17 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       leaf.guards = composite.guards
       return term(of: leaf)
     case .members, .elements:
-      let sequence = try lowering.term(root)
-      let guards = sequence.guardsOfSequence
+      let guards = root.guardsOfSequence
       switch kind {
       case .collectionCount:
         return .value(
           SQLValue(
-            sql: try lowering.subquery(sequence, selecting: "COUNT(*)"), kind: .integer,
+            sql: try lowering.subquery(root, selecting: "COUNT(*)"), kind: .integer,
             guards: guards))
       case .collectionIsEmpty:
         return .value(
           .condition(
-            "NOT EXISTS \(try lowering.subquery(sequence, selecting: "1"))", guards: guards))
+            "NOT EXISTS \(try lowering.subquery(root, selecting: "1"))", guards: guards))
       default: throw lowering.unsupported(self, "members have no order")
       }
     case .list, .range, .nil: throw lowering.unsupported(self)

@@ -33,7 +33,11 @@ extension PredicateLowering {
       return nil
     }
     return CompositeTerm(
-      leaves: zip(slots, leaves).map { SQLValue(sql: bind($0), kind: SQLValue.Kind($1.type)) },
+      leaves: zip(slots, leaves).map { slot, leaf in
+        // A decimal is bound as text, which only a column makes a number of by itself.
+        let sql = leaf.type == .decimal ? "CAST(\(bind(slot)) AS NUMERIC)" : bind(slot)
+        return SQLValue(sql: sql, kind: SQLValue.Kind(leaf.type))
+      },
       fields: form.fields, isNil: "0")
   }
 

@@ -1,0 +1,138 @@
+public import Foundation
+import InstarSchema
+
+/// The stored form of a text with attributes, which loses nothing of it.
+///
+/// A text without attributes is a JSON string. Any other is an array in which each run's text is followed by its attributes,
+/// an object whose keys are the attributes' names: `["See ", {}, "here", {"NSLink": "https://example.org"}]`. All attributes
+/// of Foundation's scope are kept, and those of Markdown. An attribute of another scope cannot be stored, because nothing
+/// tells its type when the text is read: encoding such a text throws.
+extension AttributedString: @retroactive Codable {
+  public init(from decoder: any Decoder) throws {
+    if let text = try? decoder.singleValueContainer().decode(String.self) {
+      self.init(text)
+      return
+    }
+    self.init()
+    var container = try decoder.unkeyedContainer()
+    while !container.isAtEnd {
+      let text = try container.decode(String.self)
+      let attributes = try container.decode(StoredAttributes.self).attributes
+      append(AttributedString(text, attributes: attributes))
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    let isPlain = runs.allSatisfy { $0.attributes == AttributeContainer() }
+    if isPlain {
+      var container = encoder.singleValueContainer()
+      try container.encode(String(String.UnicodeScalarView(unicodeScalars)))
+      return
+    }
+    var container = encoder.unkeyedContainer()
+    for run in runs {
+      try container.encode(String(String.UnicodeScalarView(unicodeScalars[run.range])))
+      try container.encode(StoredAttributes(attributes: run.attributes))
+    }
+  }
+}
+
+/// The attributes of one run.
+private struct StoredAttributes: Codable {
+  var attributes: AttributeContainer
+
+  init(attributes: AttributeContainer) { self.attributes = attributes }
+
+  private struct Key: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  init(from decoder: any Decoder) throws {
+    attributes = AttributeContainer()
+    let container = try decoder.container(keyedBy: Key.self)
+    for name in container.allKeys {
+      guard let attribute = Self.known.first(where: { $0.name == name.stringValue }) else {
+        throw DecodingError.dataCorruptedError(
+          forKey: name, in: container,
+          debugDescription: "'\(name.stringValue)' is no attribute of Foundation's")
+      }
+      try read(attribute, name, container)
+    }
+  }
+
+  private mutating func read<Attribute: CodableAttribute>(
+    _ attribute: Attribute.Type, _ key: Key, _ container: KeyedDecodingContainer<Key>
+  ) throws {
+    attributes[attribute] = try container.decode(Attribute.Value.self, forKey: key)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    var rest = attributes
+    for attribute in Self.known { try write(attribute, &container, &rest) }
+    if rest == AttributeContainer() { return }
+    throw InstarError(
+      .invalidModel, "cannot store a text",
+      cause: "its attribute \(Self.names(of: rest)) is none of Foundation's",
+      next: "keep such attributes in a property of their own, or remove them from the text")
+  }
+
+  private func write<Attribute: CodableAttribute>(
+    _ attribute: Attribute.Type, _ container: inout KeyedEncodingContainer<Key>,
+    _ rest: inout AttributeContainer
+  ) throws {
+    guard let value = attributes[attribute] else { return }
+    try container.encode(value, forKey: Key(stringValue: attribute.name))
+    rest[attribute] = nil
+  }
+
+  /// Only the description of a container tells the names of attributes whose types are not known: "{ name = value }".
+  private static func names(of attributes: AttributeContainer) -> String {
+    let lines = "\(attributes)".split(separator: "\n").dropFirst().dropLast()
+    let names = lines.compactMap { line in
+      line.firstRange(of: " = ").map { line[..<$0.lowerBound].trimmingPrefix("\t") }
+    }
+    return names.map { "'\($0)'" }.joined(separator: ", ")
+  }
+
+  private typealias Foundations = AttributeScopes.FoundationAttributes
+
+  private static let known: [any CodableAttribute.Type] = [
+    Foundations.LinkAttribute.self, Foundations.LanguageIdentifierAttribute.self,
+    Foundations.InlinePresentationIntentAttribute.self, Foundations.PresentationIntentAttribute.self,
+    Foundations.AlternateDescriptionAttribute.self, Foundations.ImageURLAttribute.self,
+    Foundations.PersonNameComponentAttribute.self, Foundations.ReplacementIndexAttribute.self,
+    Foundations.NumberFormatAttributes.NumberPartAttribute.self,
+    Foundations.NumberFormatAttributes.SymbolAttribute.self, Foundations.DateFieldAttribute.self,
+    Foundations.MeasurementAttribute.self, Foundations.ByteCountAttribute.self,
+    Foundations.DurationFieldAttribute.self, Foundations.WritingDirectionAttribute.self,
+  ]
+}
+
+/// An attribute whose values can be stored.
+private protocol CodableAttribute: AttributedStringKey where Value: Codable & Sendable {}
+
+extension AttributeScopes.FoundationAttributes.LinkAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.LanguageIdentifierAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.InlinePresentationIntentAttribute: CodableAttribute {
+}
+extension AttributeScopes.FoundationAttributes.PresentationIntentAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.AlternateDescriptionAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.ImageURLAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.PersonNameComponentAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.ReplacementIndexAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.NumberFormatAttributes.NumberPartAttribute:
+  CodableAttribute
+{}
+extension AttributeScopes.FoundationAttributes.NumberFormatAttributes.SymbolAttribute:
+  CodableAttribute
+{}
+extension AttributeScopes.FoundationAttributes.DateFieldAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.MeasurementAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.ByteCountAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.DurationFieldAttribute: CodableAttribute {}
+extension AttributeScopes.FoundationAttributes.WritingDirectionAttribute: CodableAttribute {}
