@@ -232,6 +232,16 @@ struct PropertyMarker {
     self.attribute = attribute
   }
 
+  /// Whether a value transformer stores the property.
+  var isTransformable: Bool {
+    guard kind == .attribute, let arguments = attribute.arguments?.as(LabeledExprListSyntax.self)
+    else { return false }
+    return arguments.contains { argument in
+      argument.expression.as(FunctionCallExprSyntax.self)?.calledExpression
+        .as(MemberAccessExprSyntax.self)?.declName.baseName.text == "transformable"
+    }
+  }
+
   /// The arguments as written, without the parentheses.
   var arguments: String {
     attribute.arguments?.trimmedDescription ?? ""

@@ -137,8 +137,9 @@ struct ModelExpansion {
 
   /// The element of `schemaMetadata` for `property`, with a key path from `type`.
   private func propertyMetadata(_ property: ModelProperty, of type: String) -> String {
+    let label = property.marker?.isTransformable == true ? "transformable: " : ""
     var arguments = [
-      "\(StringLiteralExprSyntax(content: property.name))",
+      "\(label)\(StringLiteralExprSyntax(content: property.name))",
       "\\\(type).\(property.codeName)",
     ]
     switch property.marker?.kind {

@@ -29,6 +29,10 @@ extension PersistedPropertyMacro: AccessorMacro {
       .segments.trimmedDescription
     let slot = model.map { "\($0)._$firstSlot + \(number)" } ?? number
     let storage = model == nil ? "_$storage" : "_modelStorage"
+    let markers = declaration.as(VariableDeclSyntax.self)?.markers ?? []
+    if markers.contains(where: \.isTransformable) {
+      return transformableAccessors(name, slot, storage)
+    }
     return [
       """
       @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
@@ -42,6 +46,29 @@ extension PersistedPropertyMacro: AccessorMacro {
       """,
       """
       set { \(raw: storage).setValue(newValue, at: \(raw: slot), of: self) }
+      """,
+    ]
+  }
+}
+
+extension PersistedPropertyMacro {
+  /// A value transformer takes values of any type, so that overloads cannot tell how they are kept.
+  private static func transformableAccessors(
+    _ name: String, _ slot: String, _ storage: String
+  ) -> [AccessorDeclSyntax] {
+    [
+      """
+      @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
+      init(initialValue) {
+        _$storage.initialize(slot: \(raw: slot), toTransformable: initialValue)
+        _\(raw: name) = InstarModel.PersistedProperty()
+      }
+      """,
+      """
+      get { \(raw: storage).transformableValue(at: \(raw: slot)) }
+      """,
+      """
+      set { \(raw: storage).setTransformableValue(newValue, at: \(raw: slot), of: self) }
       """,
     ]
   }

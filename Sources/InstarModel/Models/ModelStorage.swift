@@ -267,19 +267,31 @@ public final class ModelStorage {
 
   // MARK: Types that cannot be stored
 
-  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @available(
+    *, unavailable,
+    message:
+      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
+  )
   @_disfavoredOverload
   public func initialize<Value>(slot: Int, to value: Value) {
     preconditionFailure("unavailable")
   }
 
-  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @available(
+    *, unavailable,
+    message:
+      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
+  )
   @_disfavoredOverload
   public func value<Value>(at slot: Int) -> Value {
     preconditionFailure("unavailable")
   }
 
-  @available(*, unavailable, message: "a property of this type cannot be stored")
+  @available(
+    *, unavailable,
+    message:
+      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
+  )
   @_disfavoredOverload
   public func setValue<Value>(_ value: Value, at slot: Int, of model: any PersistentModel) {
     preconditionFailure("unavailable")

@@ -4,8 +4,8 @@ import InstarSchema
 /// The stored form of a text with attributes, which loses nothing of it.
 ///
 /// A text without attributes is a JSON string. Any other is an array in which each run's text is followed by its attributes,
-/// an object whose keys are the attributes' names: `["See ", {}, "here", {"NSLink": "https://example.org"}]`. All attributes
-/// of Foundation's scope are kept, and those of Markdown. An attribute of another scope cannot be stored, because nothing
+/// an object whose keys are the attributes' names: `["See ", {}, "here", {"NSLink": "https://example.org"}]`. A relative URL
+/// is an array of itself and its base. All attributes of Foundation's scope are kept, and those of Markdown. An attribute of another scope cannot be stored, because nothing
 /// tells its type when the text is read: encoding such a text throws.
 extension AttributedString: @retroactive Codable {
   public init(from decoder: any Decoder) throws {
@@ -67,6 +67,10 @@ private struct StoredAttributes: Codable {
   private mutating func read<Attribute: CodableAttribute>(
     _ attribute: Attribute.Type, _ key: Key, _ container: KeyedDecodingContainer<Key>
   ) throws {
+    if Attribute.Value.self == URL.self, let parts = try? container.decode([String].self, forKey: key) {
+      attributes[attribute] = Self.relativeURL(parts) as? Attribute.Value
+      return
+    }
     attributes[attribute] = try container.decode(Attribute.Value.self, forKey: key)
   }
 
@@ -86,8 +90,19 @@ private struct StoredAttributes: Codable {
     _ rest: inout AttributeContainer
   ) throws {
     guard let value = attributes[attribute] else { return }
-    try container.encode(value, forKey: Key(stringValue: attribute.name))
     rest[attribute] = nil
+    let key = Key(stringValue: attribute.name)
+    // JSON keeps of a relative URL only where it leads to.
+    if let url = value as? URL, let base = url.baseURL {
+      try container.encode([url.relativeString, base.absoluteString], forKey: key)
+    } else {
+      try container.encode(value, forKey: key)
+    }
+  }
+
+  private static func relativeURL(_ parts: [String]) -> URL? {
+    guard let relative = parts.first, let base = parts.dropFirst().first else { return nil }
+    return URL(string: relative, relativeTo: URL(string: base))
   }
 
   /// Only the description of a container tells the names of attributes whose types are not known: "{ name = value }".
