@@ -690,14 +690,14 @@ public final class ModelContext {
         storage.changedSlots.removeAll()
       }
     }
-    // Arrays changed from the other side are read again, too.
-    for storages in registered {
-      for storage in storages.values.map({ $0.takeUnretainedValue() }) {
-        storage.pendingMembers.removeAll()
-        guard storage.state == .loaded else { continue }
-        for slot in storage.slots.indices {
-          if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
-        }
+    // Arrays changed from the other side are read again, too. All storages are held first: an array may be what keeps
+    // models of other entities alive.
+    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
+    for storage in storages {
+      storage.pendingMembers.removeAll()
+      guard storage.state == .loaded else { continue }
+      for slot in storage.slots.indices {
+        if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }
     }
     inserted.removeAll()

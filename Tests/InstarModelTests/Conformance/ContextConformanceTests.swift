@@ -239,7 +239,7 @@ struct ContextConformanceTests {
       try ModelContext(container).fetch(FetchDescriptor<Entry>(sortBy: descriptors)).map(\.uid)
     }
     #expect(try sorted(SortDescriptor(\.score, order: .reverse)).first == 9)
-    #expect(try sorted(SortDescriptor(\.title, comparator: .localizedStandard)).first == 0)
+    #expect(try sorted(SortDescriptor(\.title, comparator: .lexical)).first == 0)
     #expect(
       try sorted(SortDescriptor(\.subtitle), SortDescriptor(\.uid, order: .reverse)).prefix(4)
         == [9, 6, 3, 0])
