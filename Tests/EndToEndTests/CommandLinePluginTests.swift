@@ -116,6 +116,29 @@ struct CommandLinePluginTests {
     #expect(folder.names() == ["Broken.so", "Broken.swift"])
   }
 
+  @Test("a property of a type that cannot be stored is refused at the property, with what to do")
+  func unsupportedPropertyType() async throws {
+    let source = folder.url.appendingPathComponent("Broken.swift")
+    try Data(
+      """
+      import Instar
+      struct Socket { var descriptor: Int32 }
+      @Model final class Device {
+        var name: String
+        var connection: Socket?
+        init(name: String) { self.name = name }
+      }
+      """.utf8
+    ).write(to: source)
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", source.path, "-o", folder.path("Broken.so"))
+    #expect(answer.status == 1)
+    #expect(answer.messages.contains("a property of this type cannot be stored: its type must be"))
+    #expect(answer.messages.contains("mark the property '@Transient'"))
+    #expect(answer.messages.contains("Broken.swift:5:"))
+    #expect(answer.messages.contains("var connection: Socket?"))
+  }
+
   @Test("sources without a plugin line are refused with the line to write")
   func noPluginLine() async throws {
     let source = folder.url.appendingPathComponent("Plain.swift")

@@ -80,7 +80,9 @@ struct MissingRowTests {
     #expect(try other.fetch(FetchDescriptor<Models.Note>()).count == 1)
   }
 
-  @Test("an identifier of an entity that the schema does not have gives a model without a row, and an error")
+  @Test(
+    "an identifier of an entity that the schema does not have gives a model without a row, and an error"
+  )
   func unknownEntity() throws {
     let all = ModelContext(
       try ModelContainer(
@@ -98,7 +100,9 @@ struct MissingRowTests {
     #expect(throws: InstarError.self) { try context.save() }
   }
 
-  @Test("a value that its type cannot encode makes the save throw, also where an initializer was given it")
+  @Test(
+    "a value that its type cannot encode makes the save throw, also where an initializer was given it"
+  )
   func unencodableValue() throws {
     let context = ModelContext(
       try ModelContainer(

@@ -250,7 +250,8 @@ struct RandomPredicates {
     let unit = Expressions.build_KeyPath(root: item, keyPath: \.unit)
     let level = Expressions.build_KeyPath(root: item, keyPath: \.level)
     switch choice(5) {
-    case 0: return Expressions.build_Equal(lhs: unit, rhs: Expressions.build_Arg(Catalog.Unit.spoon))
+    case 0:
+      return Expressions.build_Equal(lhs: unit, rhs: Expressions.build_Arg(Catalog.Unit.spoon))
     case 1:
       return contains(
         Expressions.build_KeyPath(root: unit, keyPath: \.rawValue), constant(maybe() ? "o" : "d"))

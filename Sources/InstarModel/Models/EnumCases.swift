@@ -41,7 +41,9 @@ enum EnumCases {
       withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { memory in
         var number = UInt32(number).littleEndian
         let bytes = UnsafeMutableRawBufferPointer(memory)
-        withUnsafeBytes(of: &number) { bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<size])) }
+        withUnsafeBytes(of: &number) {
+          bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<size]))
+        }
         return memory[0]
       }
     }

@@ -216,7 +216,8 @@ extension Schema {
       defaultValue: (() -> Destination)? = nil
     ) {
       self.init(
-        name, keyPath, Destination.self, Destination.self, isToOne: true, isOptional: false, metadata)
+        name, keyPath, Destination.self, Destination.self, isToOne: true, isOptional: false,
+        metadata)
     }
 
     /// An optional to-one relationship.
@@ -226,7 +227,8 @@ extension Schema {
       defaultValue: (() -> Destination?)? = nil
     ) {
       self.init(
-        name, keyPath, Destination.self, Destination?.self, isToOne: true, isOptional: true, metadata)
+        name, keyPath, Destination.self, Destination?.self, isToOne: true, isOptional: true,
+        metadata)
     }
 
     /// A to-many relationship.
@@ -236,7 +238,8 @@ extension Schema {
       defaultValue: (() -> [Destination])? = nil
     ) {
       self.init(
-        name, keyPath, Destination.self, [Destination].self, isToOne: false, isOptional: true, metadata)
+        name, keyPath, Destination.self, [Destination].self, isToOne: false, isOptional: true,
+        metadata)
     }
 
     /// A to-many relationship declared as an optional array.
@@ -246,7 +249,8 @@ extension Schema {
       defaultValue: (() -> [Destination]?)? = nil
     ) {
       self.init(
-        name, keyPath, Destination.self, [Destination]?.self, isToOne: false, isOptional: true, metadata)
+        name, keyPath, Destination.self, [Destination]?.self, isToOne: false, isOptional: true,
+        metadata)
     }
 
     private init(

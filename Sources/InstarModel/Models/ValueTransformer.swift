@@ -73,7 +73,8 @@ extension Schema.Attribute.Option {
   public static func transformable(by transformer: ValueTransformer.Type) -> Self {
     let name = String(describing: transformer)
     if ValueTransformer.named(name) == nil {
-      ValueTransformer.setValueTransformer(transformer.init(), forName: NSValueTransformerName(name))
+      ValueTransformer.setValueTransformer(
+        transformer.init(), forName: NSValueTransformerName(name))
     }
     return transformable(by: name)
   }

@@ -31,7 +31,8 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
     case .composite(let composite):
       let offset = MemoryLayout<Root.Output>.offset(of: keyPath)
       guard let field = composite.fields?.firstIndex(where: { $0.offset == offset }) else {
-        throw lowering.unsupported(self, "only the stored fields of \(Root.Output.self) are columns")
+        throw lowering.unsupported(
+          self, "only the stored fields of \(Root.Output.self) are columns")
       }
       var leaf = composite.leaves[field]
       leaf.guards = composite.guards

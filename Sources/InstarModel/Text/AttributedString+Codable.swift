@@ -67,7 +67,9 @@ private struct StoredAttributes: Codable {
   private mutating func read<Attribute: CodableAttribute>(
     _ attribute: Attribute.Type, _ key: Key, _ container: KeyedDecodingContainer<Key>
   ) throws {
-    if Attribute.Value.self == URL.self, let parts = try? container.decode([String].self, forKey: key) {
+    if Attribute.Value.self == URL.self,
+      let parts = try? container.decode([String].self, forKey: key)
+    {
       attributes[attribute] = Self.relativeURL(parts) as? Attribute.Value
       return
     }
@@ -118,7 +120,8 @@ private struct StoredAttributes: Codable {
 
   private static let known: [any CodableAttribute.Type] = [
     Foundations.LinkAttribute.self, Foundations.LanguageIdentifierAttribute.self,
-    Foundations.InlinePresentationIntentAttribute.self, Foundations.PresentationIntentAttribute.self,
+    Foundations.InlinePresentationIntentAttribute.self,
+    Foundations.PresentationIntentAttribute.self,
     Foundations.AlternateDescriptionAttribute.self, Foundations.ImageURLAttribute.self,
     Foundations.PersonNameComponentAttribute.self, Foundations.ReplacementIndexAttribute.self,
     Foundations.NumberFormatAttributes.NumberPartAttribute.self,

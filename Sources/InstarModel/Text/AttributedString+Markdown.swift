@@ -112,7 +112,9 @@ private struct MarkdownReading {
 
   mutating func readBlocks(of markdown: String) {
     read(markdown) { reading, document in
-      for block in reading.library.children(of: document) { reading.add(block: block, in: nil, depth: 0) }
+      for block in reading.library.children(of: document) {
+        reading.add(block: block, in: nil, depth: 0)
+      }
     }
   }
 
@@ -120,7 +122,8 @@ private struct MarkdownReading {
   /// have takes the place of its line ends, and guards both ends, where a heading would lose blanks.
   mutating func readLine(_ markdown: String, keepingWhiteSpace: Bool) {
     let stand = "\u{205F}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2008}\u{2009}"
-    guard let guardScalar = stand.unicodeScalars.first(where: { !markdown.unicodeScalars.contains($0) })
+    guard
+      let guardScalar = stand.unicodeScalars.first(where: { !markdown.unicodeScalars.contains($0) })
     else { return }
     let mark = String(guardScalar)
     let lines = markdown.split(omittingEmptySubsequences: false) { $0.isNewline }

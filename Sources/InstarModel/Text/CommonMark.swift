@@ -47,7 +47,9 @@ struct CommonMark: @unchecked Sendable {
   /// Those of Debian 12 and 13 first; then whatever release is installed.
   private static var names: [String] {
     let known = ["libcmark.so.0.30.2", "libcmark.so.0.31.1", "libcmark.so.0.31.0"]
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
+    let folders = [
+      "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+    ]
     let found = folders.flatMap { folder in
       ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
         .filter { $0.hasPrefix("libcmark.so.0.") }.map { "\(folder)/\($0)" }

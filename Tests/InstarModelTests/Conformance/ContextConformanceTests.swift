@@ -213,12 +213,14 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.folder == nil }) == [8, 9])
   }
 
-  @Test("predicates: filter, contains(where:), allSatisfy, isEmpty and count on to-many relationships")
+  @Test(
+    "predicates: filter, contains(where:), allSatisfy, isEmpty and count on to-many relationships")
   func memberPredicates() throws {
     #expect(try uids(#Predicate { $0.topics.contains { $0.name == "x" } }) == [0, 4, 8])
     #expect(try uids(#Predicate { $0.topics.filter { $0.name == "y" }.count == 1 }) == [0, 4, 8])
     #expect(try uids(#Predicate { !$0.topics.isEmpty && $0.topics.count == 2 }) == [0, 4, 8])
-    #expect(try uids(#Predicate { $0.topics.allSatisfy { $0.name == "x" } && $0.uid > 6 }) == [7, 9])
+    #expect(
+      try uids(#Predicate { $0.topics.allSatisfy { $0.name == "x" } && $0.uid > 6 }) == [7, 9])
   }
 
   @Test("what cannot be lowered throws unsupportedPredicate, naming the expression")

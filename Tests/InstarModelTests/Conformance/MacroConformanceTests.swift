@@ -55,7 +55,8 @@ struct MacroConformanceTests {
     #expect(schema.entitiesByName["Track"]?.indices == [["name"]])
   }
 
-  @Test("@Attribute(.transformable(by:)) keeps a value of any type, by the transformer's type or name")
+  @Test(
+    "@Attribute(.transformable(by:)) keeps a value of any type, by the transformer's type or name")
   func transformable() throws {
     let album = try saved()
     #expect(album.color == Color(red: 1, green: 2) && album.otherColor == nil)

@@ -35,7 +35,8 @@ struct ModelConformanceTests {
   init() throws {
     context = ModelContext(
       try ModelContainer(
-        for: Owned.self, Plain.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+        for: Owned.self, Plain.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    )
   }
 
   /// Whether `change` changes what `read` reads.
@@ -114,7 +115,8 @@ struct ModelConformanceTests {
     #expect(isSeen({ _ = owned.friend }) { owned.friend = Plain(name: "f") })
   }
 
-  @Test("withObservationTracking sees a relationship that is set from its other side, and a rollback")
+  @Test(
+    "withObservationTracking sees a relationship that is set from its other side, and a rollback")
   func observationOfInverses() throws {
     let (owned, plain) = (Owned(name: "a"), Plain(name: "b"))
     context.insert(owned)

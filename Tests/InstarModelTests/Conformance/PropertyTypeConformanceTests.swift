@@ -143,7 +143,8 @@ struct PropertyTypeConformanceTests {
       .listItem(ordinal: 2), identity: 2,
       parent: PresentationIntent(.unorderedList, identity: 1))
     text += link
-    try expectKept([AttributedString("plain"), text, AttributedString()], \.text, \.textOrNil, \.texts)
+    try expectKept(
+      [AttributedString("plain"), text, AttributedString()], \.text, \.textOrNil, \.texts)
   }
 
   @Test("a field of a composite is changed in place, and that alone is a change")

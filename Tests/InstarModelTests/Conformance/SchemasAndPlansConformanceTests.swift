@@ -125,7 +125,8 @@ struct SchemasAndPlansConformanceTests {
     #expect(Set(entity.storedProperties.map(\.name)) == names)
     #expect(Set(entity.storedPropertiesByName.keys) == names)
     #expect(entity.inheritedProperties.isEmpty && entity.inheritedPropertiesByName.isEmpty)
-    #expect(entity.superentity == nil && entity.superentityName == nil && entity.subentities.isEmpty)
+    #expect(
+      entity.superentity == nil && entity.superentityName == nil && entity.subentities.isEmpty)
   }
 
   @Test("an entity's uniqueness constraints and indices")

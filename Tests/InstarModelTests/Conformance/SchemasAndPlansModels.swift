@@ -28,9 +28,11 @@ enum TripsSchemaV1: VersionedSchema {
     @Attribute(.externalStorage, .preserveValueOnDeletion) var photo: Data?
     @Attribute(.ephemeral) var progress: Double = 0
     var place: Place?
-    @Relationship(deleteRule: .cascade, minimumModelCount: 1, maximumModelCount: 3, inverse: \Stay.trip)
+    @Relationship(
+      deleteRule: .cascade, minimumModelCount: 1, maximumModelCount: 3, inverse: \Stay.trip)
     var stays: [Stay] = []
-    @Relationship(originalName: "labels", inverse: \Tag.trips, hashModifier: "x") var tags: [Tag] = []
+    @Relationship(originalName: "labels", inverse: \Tag.trips, hashModifier: "x") var tags: [Tag] =
+      []
 
     init(start: Date) {
       uid = UUID()
