@@ -406,7 +406,11 @@ public final class ModelContext {
       }
     }
     for slot in entity.slots.indices {
-      if case .toMany = entity.slots[slot] { storage.slots[slot] = .unloaded }
+      switch entity.slots[slot] {
+      case .toMany: storage.slots[slot] = .unloaded
+      case .none: storage.slots[slot] = storage.descriptor.properties[slot].valueInMemory
+      case .attribute, .composite, .toOne: break
+      }
     }
     storage.state = .loaded
   }

@@ -56,6 +56,14 @@ extension Schema {
       }
     }
 
+    /// What a property that is kept in memory only holds in a model that was read: its initial value.
+    var valueInMemory: Slot {
+      guard case .attribute(let kind) = kind else { return .null }
+      return kind.defaultSlot() ?? (kind.valueType as? any PersistentAttribute.Type)?.placeholder
+        .slot
+        ?? .null
+    }
+
     enum Kind {
       case attribute(AttributeKind)
       case relationship(RelationshipKind)

@@ -232,7 +232,7 @@ struct ContextConformanceTests {
       // Named below.
     }
     let error = #expect(throws: SwiftDataError.self) { try uids(#Predicate { $0.hasChanges }) }
-    #expect(error.map { "\($0)" }?.contains("hasChanges") == true, "\(String(describing: error))")
+    #expect(error.map { "\($0)" }?.contains("Entry.") == true, "\(String(describing: error))")
   }
 
   @Test("sort descriptors: values, text by its comparators, several, reversed")

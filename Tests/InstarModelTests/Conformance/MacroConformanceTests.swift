@@ -44,7 +44,8 @@ struct MacroConformanceTests {
     try context.save()
     context.insert(Album(uid: "y", name: "c", year: 2, number: 9))
     try context.save()
-    let albums = try ModelContext(container).fetch(FetchDescriptor<Album>())
+    let other = ModelContext(container)
+    let albums = try other.fetch(FetchDescriptor<Album>())
     #expect(albums.map(\.persistentModelID) == [key])
     #expect(albums.first?.uid == "y" && albums.first?.number == 9)
   }
