@@ -51,6 +51,11 @@ public struct CoreDataMetadata {
     return hashes.compactMapValues { $0 as? Data }
   }
 
+  /// The version of the framework that made the store; `nil` where it does not say.
+  public var frameworkVersion: Int? {
+    plist[Key.frameworkVersion] as? Int
+  }
+
   /// The structural fingerprint that the store was stamped with, if it was stamped by Instar.
   public var fingerprint: String? {
     plist[Key.fingerprint] as? String
