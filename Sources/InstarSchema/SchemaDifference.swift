@@ -166,7 +166,7 @@ public struct SchemaDifference: Sendable {
       let above = mapping.new.superentityName
       if above.flatMap({ sourceNames[$0] }) != old.superentityName {
         add(
-          "makes \(name) inherit from \(above ?? "nothing")",
+          "moves \(name) \(above.map { "below \($0)" } ?? "out of inheritance")",
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) })
       }
       for attribute in mapping.removedAttributes {
@@ -191,7 +191,9 @@ public struct SchemaDifference: Sendable {
       }) {
         add("lets values of \(name).\(group.joined(separator: ", ")) repeat")
       }
-      if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes { add("changes the indexes of \(name)") }
+      if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
+        add("changes the indexes of \(name)")
+      }
     }
     return changes
   }

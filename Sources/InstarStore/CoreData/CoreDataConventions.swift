@@ -8,6 +8,9 @@ public struct CoreDataConventions: Sendable, Hashable {
   public var generation: Generation
   /// The names of the store's join tables.
   public var joinTables: Set<String>
+  /// Whether the store was made by Instar. Apple's frameworks may want to open any other again, so that it keeps their
+  /// order of columns.
+  public var isMadeByInstar = true
 
   /// How the frameworks of some years write indexes and uniqueness (Core Data layout, sections 4.5 and 6.1).
   @frozen
@@ -40,8 +43,10 @@ public struct CoreDataConventions: Sendable, Hashable {
   /// - Throws: the database's error. A store whose metadata cannot be read has those of the present.
   public init(of db: Database) throws {
     var generation = Generation.current
+    var isMadeByInstar = false
     do {
       let metadata = try CoreDataMetadata.read(db)
+      isMadeByInstar = metadata.isMadeByInstar
       if let version = metadata.frameworkVersion {
         generation = Generation(frameworkVersion: version)
       }
@@ -51,6 +56,7 @@ public struct CoreDataConventions: Sendable, Hashable {
     let names = try String.fetchAll(
       db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'")
     self.init(generation: generation, joinTables: Set(names))
+    self.isMadeByInstar = isMadeByInstar
   }
 }
 

@@ -29,6 +29,7 @@ public struct CoreDataMetadata {
       Key.hashesVersion: Self.hashesVersion,
       Key.frameworkVersion: Self.frameworkVersion,
       Key.autoVacuumLevel: "2",
+      Key.maker: true,
       // Present, so that `stamp` computes them.
       Key.digest: "",
       Key.checksum: "",
@@ -54,6 +55,11 @@ public struct CoreDataMetadata {
   /// The version of the framework that made the store; `nil` where it does not say.
   public var frameworkVersion: Int? {
     plist[Key.frameworkVersion] as? Int
+  }
+
+  /// Whether the store was made by Instar, not by Apple's frameworks.
+  public var isMadeByInstar: Bool {
+    plist[Key.maker] as? Bool ?? false
   }
 
   /// The structural fingerprint that the store was stamped with, if it was stamped by Instar.
@@ -248,5 +254,6 @@ extension CoreDataMetadata {
     static let frameworkVersion = "NSPersistenceFrameworkVersion"
     static let autoVacuumLevel = "_NSAutoVacuumLevel"
     static let fingerprint = "InstarFingerprint"
+    static let maker = "InstarMadeStore"
   }
 }
