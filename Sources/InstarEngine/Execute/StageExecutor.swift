@@ -89,6 +89,7 @@ private struct StageRun {
       for statement in triggers.dropStatements { try session.run(statement) }
       for statement in change.statements { try session.run(statement) }
       try renumberHistory(session, difference, old, new)
+      try renameEntities(session, new)
       for statement in triggers.createStatements { try session.run(statement) }
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: new.structure)
@@ -146,6 +147,18 @@ private struct StageRun {
       let numbers = Set(changed).sorted().map { "\($0)" }.joined(separator: ", ")
       try session.run(
         "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))")
+    }
+  }
+
+  /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
+  private func renameEntities(_ session: SQLSession, _ layout: CoreDataLayout) throws {
+    for entity in layout.entities {
+      let other = try session.integer(
+        "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'"
+      )
+      guard other != nil else { continue }
+      try session.run(
+        "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")
     }
   }
 

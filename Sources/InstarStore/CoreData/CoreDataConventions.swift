@@ -38,25 +38,32 @@ public struct CoreDataConventions: Sendable, Hashable {
     self.joinTables = joinTables
   }
 
-  /// The conventions of a store.
+  /// The conventions of a store. One whose metadata cannot be read has those of the present.
   ///
-  /// - Throws: the database's error. A store whose metadata cannot be read has those of the present.
+  /// - Throws: the database's error.
   public init(of db: Database) throws {
-    var generation = Generation.current
-    var isMadeByInstar = false
+    let metadata: CoreDataMetadata?
     do {
-      let metadata = try CoreDataMetadata.read(db)
-      isMadeByInstar = metadata.isMadeByInstar
-      if let version = metadata.frameworkVersion {
-        generation = Generation(frameworkVersion: version)
-      }
+      metadata = try CoreDataMetadata.read(db)
     } catch {
-      guard error.code == .corruptStore else { throw error }
+      guard [.corruptStore, .sqlFailed].contains(error.code) else { throw error }
+      metadata = nil
     }
+    try self.init(of: db, metadata: metadata)
+  }
+
+  /// The same, of a store whose metadata were read already.
+  public init(of db: Database, metadata: CoreDataMetadata?) throws {
     let names = try String.fetchAll(
-      db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'")
-    self.init(generation: generation, joinTables: Set(names))
-    self.isMadeByInstar = isMadeByInstar
+      db,
+      sql: """
+        SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'
+          AND length(name) < 300 LIMIT 50000
+        """)
+    self.init(
+      generation: metadata?.frameworkVersion.map { Generation(frameworkVersion: $0) } ?? .current,
+      joinTables: Set(names))
+    isMadeByInstar = metadata?.isMadeByInstar ?? false
   }
 }
 
