@@ -97,6 +97,7 @@ struct MigrationRun {
     let conventions = inspection.probe.conventions
     let layout = try CoreDataLayout(schema: path.last, conventions: conventions)
     let layoutBefore = try CoreDataLayout(schema: path.first, conventions: conventions)
+    try inspection.reference?.requireVersion(layout, path.to)
     if !path.stages.isEmpty {
       // Refuses what the plan cannot do, before anything is made.
       _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
@@ -146,10 +147,10 @@ struct MigrationRun {
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
-      fingerprint: result.structure.fingerprint)
+      fingerprint: result.structure.fingerprint, reference: inspection.reference)
     try write(stamp, to: folder.clone)
     fill(before: source.census, result: result, path: path)
-    if let metadata = source.metadata, !metadata.isMadeByInstar {
+    if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
       report.notes.append(
         "Apple's frameworks may not recognise version \(path.to) of this store:"

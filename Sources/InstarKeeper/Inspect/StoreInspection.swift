@@ -9,6 +9,8 @@ struct StoreInspection {
   var place: StorePlace
   var plugin: String
   var path: MigrationPath
+  /// The reference store of the last version, where the plugin has one.
+  var reference: ReferenceStore?
 
   /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
   /// last version already.
@@ -17,7 +19,9 @@ struct StoreInspection {
   static func inspect(
     _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
-    guard let match = try StoreMatch(of: probe.identity, among: plans) else {
+    guard
+      let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
+    else {
       throw InstarError(
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "give the plugin that carries the store's plan")
@@ -30,7 +34,10 @@ struct StoreInspection {
     }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-      path: try MigrationPath(from: from, in: match.plan.manifest))
+      path: try MigrationPath(from: from, in: match.plan.manifest),
+      reference: match.plan.manifest.versions.last.flatMap {
+        match.plan.references[$0.schema.version]
+      })
     return (inspection, match.match.state == .current)
   }
 
