@@ -61,6 +61,9 @@ private struct StageRun {
     }
     if case .custom(_, _, _, let didMigrate?) = stage.stage {
       try runClosure(didMigrate, "didMigrate", stage.to.schema)
+      try step("the order of new links") {
+        try connection.perform { session in try placeLinks(session) }
+      }
     }
   }
 
@@ -99,6 +102,33 @@ private struct StageRun {
           cause: "the store is not built like \(to) after the change of schema:\n"
             + differences.joined(separator: "\n"))
       }
+    }
+  }
+
+  /// Links of ordered relationships that the plan's code made have no place yet: they come last, as Core Data counts
+  /// (section 4.4), in the order of their rows.
+  private func placeLinks(_ session: SQLSession) throws {
+    let layout = try CoreDataLayout(
+      schema: stage.to.schema, conventions: try CoreDataConventions(of: session.database))
+    func place(_ column: String, among owner: String, in table: String) throws {
+      try session.run(
+        "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "
+          + "WHERE o.\(owner) = \(table).\(owner)), 0) "
+          + "WHERE \(owner) IS NOT NULL AND \(column) IS NULL")
+    }
+    for table in layout.tables {
+      for column in table.columns {
+        guard case .toOneOrder(let entity, let name) = column.role,
+          let key = table.columns.first(where: { $0.role == .toOne(entity: entity, name: name) })
+        else { continue }
+        try place(column.name, among: key.name, in: table.name)
+      }
+    }
+    for join in layout.joinTables {
+      if let column = join.orderColumn {
+        try place(column, among: join.otherColumn, in: join.name)
+      }
+      if let column = join.otherOrderColumn { try place(column, among: join.column, in: join.name) }
     }
   }
 
