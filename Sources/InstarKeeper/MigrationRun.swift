@@ -94,8 +94,10 @@ struct MigrationRun {
         finding.code ?? .unsupported, "cannot migrate the store", cause: finding.message,
         next: finding.fix)
     }
-    let layout = try CoreDataLayout(schema: path.last)
-    let layoutBefore = try CoreDataLayout(schema: path.first)
+    let conventions = inspection.probe.conventions
+    let layout = try CoreDataLayout(schema: path.last, conventions: conventions)
+    let layoutBefore = try CoreDataLayout(schema: path.first, conventions: conventions)
+    try inspection.reference?.requireVersion(layout, path.to)
     if !path.stages.isEmpty {
       // Refuses what the plan cannot do, before anything is made.
       _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
@@ -145,10 +147,10 @@ struct MigrationRun {
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
-      fingerprint: result.structure.fingerprint)
+      fingerprint: result.structure.fingerprint, reference: inspection.reference)
     try write(stamp, to: folder.clone)
     fill(before: source.census, result: result, path: path)
-    if let metadata = source.metadata, metadata.fingerprint == nil {
+    if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
       report.notes.append(
         "Apple's frameworks may not recognise version \(path.to) of this store:"
@@ -354,19 +356,23 @@ struct MigrationRun {
     before: StoreCensus, result: CloneVerification.Result, path: MigrationPath
   ) {
     report.notes += result.notes
-    let names = Set(before.rows.keys).union(result.census.rows.keys)
-    report.entities = names.sorted().map {
-      RunReport.Entity(name: $0, rowsBefore: before.rows[$0], rowsAfter: result.census.rows[$0])
+    let kept = path.last.entities.map { ($0.name, path.origin(of: $0.name)) }
+    let origins = Set(kept.compactMap(\.1))
+    let removed = before.rows.filter { !origins.contains($0.key) }
+      .map { RunReport.Entity(name: $0.key, rowsBefore: $0.value, rowsAfter: nil) }
+    let entities = kept.map { name, origin in
+      RunReport.Entity(
+        name: name, rowsBefore: origin.flatMap { before.rows[$0] },
+        rowsAfter: result.census.rows[name])
     }
+    report.entities = (entities + removed).sorted { $0.name < $1.name }
     var links: [RunReport.Relationship] = []
     var places = Set<String>()
     var continued = Set<String>()
     for entity in path.last.entities {
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
-        let origin = path.origin(of: relationship, in: entity.name).map {
-          "\(entity.name).\($0.name)"
-        }
+        let origin = path.origin(of: relationship, in: entity.name)
         if let origin { continued.insert(origin) }
         // Both ends of a relationship hold the same links.
         guard let now = result.census.links[name], places.insert(now.place).inserted else {

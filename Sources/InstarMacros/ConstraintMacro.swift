@@ -41,6 +41,8 @@ struct ConstraintDeclaration {
   let kind: Kind
   /// Each group of paths as written: `[\\.a, \\.b]`.
   let groups: [String]
+  /// Each `.named("byTitle", [\\.title])` as a pair: `("byTitle", [\\.title])`.
+  let namedGroups: [String]
 
   /// `nil` for every other member.
   init?(_ member: MemberBlockItemSyntax) {
@@ -48,6 +50,13 @@ struct ConstraintDeclaration {
       let kind = Kind(rawValue: node.macroName.text)
     else { return nil }
     self.kind = kind
+    namedGroups = node.arguments.compactMap { argument in
+      guard let call = argument.expression.as(FunctionCallExprSyntax.self),
+        let form = call.calledExpression.as(MemberAccessExprSyntax.self),
+        form.declName.baseName.text == "named"
+      else { return nil }
+      return "(\(call.arguments.trimmedDescription))"
+    }
     groups = node.arguments.compactMap { argument in
       if argument.expression.is(ArrayExprSyntax.self) {
         return argument.expression.trimmedDescription

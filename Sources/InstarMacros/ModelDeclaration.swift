@@ -20,6 +20,9 @@ struct ModelDeclaration {
   /// The groups of paths of `#Index`, as written.
   private(set) var indexGroups: [String] = []
 
+  /// The names and groups of paths of `#Index` with names, as written.
+  private(set) var namedIndexGroups: [String] = []
+
   /// What has to be put right. Properties that occur here have no slot.
   private(set) var diagnostics: [Diagnostic] = []
 
@@ -57,7 +60,9 @@ struct ModelDeclaration {
     if let constraint = ConstraintDeclaration(member) {
       switch constraint.kind {
       case .unique: uniqueGroups += constraint.groups
-      case .index: indexGroups += constraint.groups
+      case .index:
+        indexGroups += constraint.groups
+        namedIndexGroups += constraint.namedGroups
       }
       return
     }

@@ -78,11 +78,14 @@ struct ModelExpansion {
   private var descriptor: [DeclSyntax] {
     let entityName = classDeclaration.name.identifier?.name ?? name
     let inherited = superclass.map { ", superclass: \($0).self" } ?? ""
-    let constraints = [("uniqueness", model.uniqueGroups), ("indices", model.indexGroups)]
-      .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
+    let constraints = [
+      ("uniqueness", model.uniqueGroups), ("indices", model.indexGroups),
+      ("namedIndices", model.namedIndexGroups),
+    ]
+    .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
     let call =
       "InstarModel.ModelDescriptor(\(name).self, name: "
-      + "\(StringLiteralExprSyntax(content: entityName))\(inherited)\(constraints))"
+      + "\(StringLiteralExprSyntax(content: entityName))\(originalName)\(inherited)\(constraints))"
     guard isInheritable || superclass != nil else {
       return [
         """
@@ -99,6 +102,19 @@ struct ModelExpansion {
       private static let _$descriptor: InstarModel.ModelDescriptor = \(raw: call)
       """,
     ]
+  }
+
+  /// What `@Model(originalName: "Memo")` names, as an argument.
+  private var originalName: String {
+    for case .attribute(let attribute) in classDeclaration.attributes
+    where attribute.attributeName.trimmedDescription.hasSuffix("Model") {
+      if case .argumentList(let arguments) = attribute.arguments,
+        let argument = arguments.first(where: { $0.label?.text == "originalName" })
+      {
+        return ", originalName: \(argument.expression.trimmedDescription)"
+      }
+    }
+    return ""
   }
 
   private var overridable: String { superclass == nil ? "class " : "override class " }

@@ -34,6 +34,22 @@ public import InstarSchema
 @attached(extension, conformances: PersistentModel)
 public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
 
+/// The same, of a class that had another name in the version before.
+///
+/// ```swift
+/// @Model(originalName: "Memo") final class Note { … }
+/// ```
+///
+/// - Parameter originalName: The name that the entity has in the schema of the version before, as a literal.
+@attached(
+  member, conformances: PersistentModel,
+  names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
+  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(init(_modelStorage:)))
+@attached(memberAttribute)
+@attached(extension, conformances: PersistentModel)
+public macro Model(originalName: String) =
+  #externalMacro(module: "InstarMacros", type: "ModelMacro")
+
 /// Describes a property of a model that holds a value.
 ///
 /// ```swift
@@ -125,6 +141,8 @@ extension Schema {
   public enum Index<Model: PersistentModel> {
     /// Ordered by value.
     case binary([PartialKeyPath<Model>])
+    /// Ordered by value, under the name that a model of Core Data gives it.
+    case named(String, [PartialKeyPath<Model>])
     /// For ranges of coordinates. Core Data keeps such indexes on Apple's platforms only; here it is none.
     case rtree([PartialKeyPath<Model>])
   }

@@ -1,14 +1,16 @@
 /// What is different between two versions of a schema: which entity and property of the new one comes from which of the
 /// old one, and what that means for the stage between them.
 ///
-/// A property comes from the one its `originalName` names; else from the one of its own name. Explicit renames go first,
-/// and a property is the source of one other at most: `contentOld` with the original name "content" leaves a new
-/// `content` without a source.
+/// Entities and properties come from those that their `originalName` names; else from those of their own name. Explicit
+/// renames go first, and one is the source of one other at most: `contentOld` with the original name "content" leaves a
+/// new `content` without a source. A property may come from an entity above or below its own: it has moved there.
 public struct SchemaDifference: Sendable {
   public var entities: [EntityMapping]
   public var removedEntities: [Schema.Entity]
   private let old: Schema
   private let new: Schema
+  /// The old name of each new entity that is not new.
+  private let sourceNames: [String: String]
 
   public struct EntityMapping: Sendable {
     /// `nil` for an entity that is new.
@@ -29,23 +31,102 @@ public struct SchemaDifference: Sendable {
   public init(from old: Schema, to new: Schema) {
     self.old = old
     self.new = new
-    let names = Set(new.entities.map(\.name))
-    removedEntities = old.entities.filter { !names.contains($0.name) }
+    let sources = Self.sources(of: new.entities, in: old.entities)
+    sourceNames = sources.mapValues(\.name)
+    let used = Set(sourceNames.values)
+    removedEntities = old.entities.filter { !used.contains($0.name) }
+    var kept = KeptProperties()
     entities = new.entities.map { entity in
-      let source = old.entity(named: entity.name)
-      let attributes = Self.map(source?.attributes ?? [], entity.attributes)
-      let relationships = Self.map(source?.relationships ?? [], entity.relationships)
+      let source = sources[entity.name]
+      let related = source.map { Self.family(of: $0, in: old) } ?? []
+      let attributes = Self.map(related.map(\.attributes), entity.attributes)
+      let relationships = Self.map(related.map(\.relationships), entity.relationships)
+      for mapping in attributes {
+        if let old = mapping.old { kept.insert(old.name, of: related.map(\.name)) }
+      }
+      for mapping in relationships {
+        if let old = mapping.old { kept.insert(old.name, of: related.map(\.name)) }
+      }
       return EntityMapping(
         old: source, new: entity, attributes: attributes, relationships: relationships,
-        removedAttributes: Self.unused(source?.attributes ?? [], by: attributes),
-        removedRelationships: Self.unused(source?.relationships ?? [], by: relationships))
+        removedAttributes: [], removedRelationships: [])
+    }
+    for index in entities.indices {
+      guard let source = entities[index].old else { continue }
+      entities[index].removedAttributes = source.attributes.filter {
+        !kept.contains($0.name, of: source.name)
+      }
+      entities[index].removedRelationships = source.relationships.filter {
+        !kept.contains($0.name, of: source.name)
+      }
     }
   }
 
-  private static func map<Property: SchemaProperty>(
-    _ old: [Property], _ new: [Property]
-  ) -> [PropertyMapping<Property>] {
+  /// Names of properties that live on, by the entities that may have declared them.
+  private struct KeptProperties {
+    private var names: [String: Set<String>] = [:]
+
+    mutating func insert(_ name: String, of entities: [String]) {
+      for entity in entities { names[entity, default: []].insert(name) }
+    }
+
+    func contains(_ name: String, of entity: String) -> Bool {
+      names[entity]?.contains(name) ?? false
+    }
+  }
+
+  /// The old entity each new one comes from.
+  private static func sources(
+    of new: [Schema.Entity], in old: [Schema.Entity]
+  ) -> [String: Schema.Entity] {
     var free = Dictionary(old.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    var sources: [String: Schema.Entity] = [:]
+    for entity in new where entity.originalName != entity.name {
+      sources[entity.name] = free.removeValue(forKey: entity.originalName)
+    }
+    for entity in new where sources[entity.name] == nil {
+      sources[entity.name] = free.removeValue(forKey: entity.name)
+    }
+    return sources
+  }
+
+  /// The entities whose properties one has, or may get by a change of the hierarchy: itself, those above it, those below.
+  private static func family(of entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
+    let byName = schema.entitiesByName
+    var family = [entity]
+    var names: Set<String> = [entity.name]
+    var next = entity.superentityName
+    while let name = next, names.insert(name).inserted, let above = byName[name] {
+      family.append(above)
+      next = above.superentityName
+    }
+    var level: Set<String> = [entity.name]
+    while !level.isEmpty {
+      let below = schema.entities.filter { other in
+        other.superentityName.map(level.contains) == true && names.insert(other.name).inserted
+      }
+      family += below
+      level = Set(below.map(\.name))
+    }
+    return family
+  }
+
+  /// The name that an entity of the new version had in the old one; `nil` where it is new.
+  public func sourceName(of entity: String) -> String? { sourceNames[entity] }
+
+  /// Whether two relationships lead to the same entity, by whatever name.
+  public func leadToSameEntity(
+    _ old: Schema.Relationship, _ new: Schema.Relationship
+  ) -> Bool {
+    sourceNames[new.destination] == old.destination
+  }
+
+  /// - Parameter old: the properties that may be sources, those of nearer entities first.
+  private static func map<Property: SchemaProperty>(
+    _ old: [[Property]], _ new: [Property]
+  ) -> [PropertyMapping<Property>] {
+    var free = Dictionary(
+      old.joined().map { ($0.name, $0) }, uniquingKeysWith: { nearer, _ in nearer })
     var sources: [String: Property] = [:]
     for property in new where property.originalName != property.name {
       sources[property.name] = free.removeValue(forKey: property.originalName)
@@ -54,13 +135,6 @@ public struct SchemaDifference: Sendable {
       sources[property.name] = free.removeValue(forKey: property.name)
     }
     return new.map { PropertyMapping(old: sources[$0.name], new: $0) }
-  }
-
-  private static func unused<Property: SchemaProperty>(
-    _ old: [Property], by mappings: [PropertyMapping<Property>]
-  ) -> [Property] {
-    let used = Set(mappings.compactMap { $0.old?.name })
-    return old.filter { !used.contains($0.name) }
   }
 
   // MARK: Changes
@@ -79,18 +153,21 @@ public struct SchemaDifference: Sendable {
     func add(_ sentence: String, needs reason: String? = nil) {
       changes.append(Change(sentence: sentence, needsCustomStage: reason))
     }
-    for entity in removedEntities { add("removes entity \(entity.name) with its rows") }
+    for entity in removedEntities {
+      add("removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+    }
     for mapping in entities {
       let name = mapping.new.name
       guard let old = mapping.old else {
         add("adds entity \(name)")
         continue
       }
-      if old.superentityName != mapping.new.superentityName {
-        let place = mapping.new.superentityName.map { "below \($0)" } ?? "out of inheritance"
+      if old.name != name { add("renames entity \(old.name) to \(name)") }
+      let above = mapping.new.superentityName
+      if above.flatMap({ sourceNames[$0] }) != old.superentityName {
         add(
-          "moves \(name) \(place)",
-          needs: "rows of \(name) have to be made anew in another table, or with other properties")
+          "moves \(name) \(above.map { "below \($0)" } ?? "out of inheritance")",
+          needs: above.flatMap { joiningHierarchy(mapping, to: $0) })
       }
       for attribute in mapping.removedAttributes {
         add("removes \(name).\(attribute.name) with its values")
@@ -114,7 +191,9 @@ public struct SchemaDifference: Sendable {
       }) {
         add("lets values of \(name).\(group.joined(separator: ", ")) repeat")
       }
-      if old.indices != mapping.new.indices { add("changes the indexes of \(name)") }
+      if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
+        add("changes the indexes of \(name)")
+      }
     }
     return changes
   }
@@ -184,7 +263,7 @@ public struct SchemaDifference: Sendable {
     if old.name != new.name {
       changes.append(Change(sentence: "renames relationship \(entity).\(old.name) to \(new.name)"))
     }
-    if old.destination != new.destination {
+    if !leadToSameEntity(old, new) {
       changes.append(
         Change(
           sentence: "leads \(path) to \(new.destination) instead of \(old.destination)",
@@ -195,7 +274,7 @@ public struct SchemaDifference: Sendable {
         Change(
           sentence: "makes \(path) lead to \(new.isToOneRelationship ? "one" : "many")",
           needsCustomStage: "links of \(path) have to be made anew"))
-    } else if !old.isToOneRelationship, old.destination == new.destination,
+    } else if !old.isToOneRelationship, leadToSameEntity(old, new),
       !keepsLinks(mapping, of: entity)
     {
       changes.append(
@@ -240,7 +319,7 @@ extension SchemaDifference {
     case (nil, let inverse?): return inverse.isToOneRelationship && source == nil
     case (let inverse?, nil):
       let isKept = entities.contains { mapping in
-        mapping.new.name == before.destination
+        mapping.old?.name == before.destination
           && mapping.relationships.contains { $0.old?.name == inverse.name }
       }
       return inverse.isToOneRelationship && !isKept
@@ -255,7 +334,36 @@ extension SchemaDifference {
     of relationship: Schema.Relationship, in schema: Schema
   ) -> Schema.Relationship? {
     guard let name = relationship.inverseName else { return nil }
-    return schema.entity(named: relationship.destination)?.relationships.first { $0.name == name }
+    var entity = schema.entity(named: relationship.destination)
+    var steps = 0
+    while let current = entity, steps <= schema.entities.count {
+      if let found = current.relationships.first(where: { $0.name == name }) { return found }
+      entity = current.superentityName.flatMap { schema.entity(named: $0) }
+      steps += 1
+    }
+    return nil
+  }
+
+  /// Why rows of an entity cannot come below another one: rows of one hierarchy have keys of their own.
+  private func joiningHierarchy(_ mapping: EntityMapping, to above: String) -> String? {
+    guard let source = mapping.old else { return nil }
+    func root(_ name: String, in schema: Schema) -> String {
+      var current = name
+      for _ in schema.entities {
+        guard let next = schema.entity(named: current)?.superentityName else { break }
+        current = next
+      }
+      return current
+    }
+    let here = root(source.name, in: old)
+    let newRoot = root(mapping.new.name, in: new)
+    // Others that were of another hierarchy and end in the same one.
+    let others = entities.filter { other in
+      guard let name = other.old?.name else { return false }
+      return root(other.new.name, in: new) == newRoot && root(name, in: old) != here
+    }
+    guard let other = others.first else { return nil }
+    return "rows of \(mapping.new.name) and \(other.new.name) would share one table and its keys"
   }
 
   private func inversePath(_ relationship: Schema.Relationship) -> String? {
@@ -268,7 +376,7 @@ extension SchemaDifference {
     for mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
     guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
-      before.destination == mapping.new.destination,
+      leadToSameEntity(before, mapping.new),
       let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship
     else { return nil }
     return inverse
@@ -279,7 +387,7 @@ extension SchemaDifference {
     for mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
     guard let before = mapping.old, !before.isToOneRelationship, !mapping.new.isToOneRelationship,
-      mapping.new.inverseName == nil, before.destination == mapping.new.destination,
+      mapping.new.inverseName == nil, leadToSameEntity(before, mapping.new),
       let inverse = inverse(of: before, in: old), inverse.isToOneRelationship
     else { return nil }
     return inverse

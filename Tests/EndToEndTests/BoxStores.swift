@@ -83,6 +83,8 @@ struct BoxStore {
 enum FixturePlugins {
   static let boxes = Task { try await build("Boxes") }
   static let freezeRay = Task { try await build("FreezeRay") }
+  static let cars = Task { try await build("Cars") }
+  static let moody = Task { try await build("Moody") }
 
   private static func build(_ name: String) async throws -> String {
     let folder = CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.plugins")

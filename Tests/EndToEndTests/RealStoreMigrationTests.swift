@@ -98,4 +98,124 @@ struct RealStoreMigrationTests {
     }
     #expect(names == ["Ann", "Bo", "Cy"])
   }
+
+  /// What a schema speaks of, to the letter.
+  private func statements(_ path: String) throws -> Set<String> {
+    try StoreReader.withReadOnlyStore(path) { db in
+      try String.fetchSet(
+        db,
+        sql: """
+          SELECT sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
+            AND name NOT IN ('Z_PRIMARYKEY', 'Z_METADATA', 'Z_MODELCACHE')
+          """)
+    }
+  }
+
+  @Test("SampleModel ends as Apple's own migration of it ended: every table, index, row and link")
+  func sampleModel() async throws {
+    let folder = try TemporaryFolder()
+    let path = try #require(
+      try RealStores.copy("alemar11__CoreDataPlus__SampleModel_V1.sqlite", to: folder))
+    let target = try #require(
+      try RealStores.copy("alemar11__CoreDataPlus__SampleModel_V2.sqlite", to: folder))
+    let rows = """
+      SELECT Z_PK || ' ' || Z_ENT || ' ' || Z_OPT || ' ' || ifnull(ZOWNER, '') || ZNUMBERPLATE
+      FROM ZCAR ORDER BY Z_PK
+      """
+    let before = try StoreReader.withReadOnlyStore(path) { try String.fetchAll($0, sql: rows) }
+    let plugin = try await FixturePlugins.cars.value
+    let answer = try await CommandLineTool.run(
+      "migrate", path, "--plugin", plugin, "--adopt", "1.0.0", "--state-dir",
+      folder.path("state"), "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages + answer.output))
+    #expect(try statements(path) == statements(target))
+    #expect(
+      try StoreReader.withReadOnlyStore(path) { try String.fetchAll($0, sql: rows) } == before)
+    let report = try #require(try answer.objects(RunReport.self).first)
+    let luxury = try #require(report.entities.first { $0.name == "LuxuryCar" })
+    #expect(luxury.rowsBefore == luxury.rowsAfter)
+    let (ours, theirs) = try (
+      StoreReader.withReadOnlyStore(path) { try CoreDataMetadata.read($0) },
+      StoreReader.withReadOnlyStore(target) { try CoreDataMetadata.read($0) }
+    )
+    #expect(ours.uuid == theirs.uuid)
+  }
+
+  @Test(
+    "each step of Moody's five versions ends with the tables, indexes and values of the real store")
+  func moody() async throws {
+    let plugin = try await FixturePlugins.moody.value
+    let folder = try TemporaryFolder()
+    let path = try #require(try RealStores.copy("objcio__core-data__Moody.moody", to: folder))
+    let answer = try await CommandLineTool.run(
+      "migrate", path, "--plugin", plugin, "--adopt", "1.0.0", "--state-dir",
+      folder.path("state"), "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages + answer.output))
+    let target = try #require(try RealStores.copy("objcio__core-data__Moody5.moody", to: folder))
+    #expect(try statements(path) == statements(target))
+    // Apple's migration by mapping models gave rows other keys: they are known by their values.
+    let values = """
+      SELECT group_concat(line, char(10)) FROM (
+        SELECT 'country ' || ZNUMERICISO3166CODE || ' ' || ZISOCONTINENT || ' ' || ZNUMBEROFMOODS
+          || ' ' || ZUPDATEDAT AS line
+        FROM ZCOUNTRY
+        UNION ALL
+        SELECT 'mood ' || m.ZREMOTEID || ' ' || c.ZNUMERICISO3166CODE || ' ' || m.ZRATING || ' '
+          || m.ZDATE || ' ' || m.ZLATITUDE || ' ' || hex(m.ZCOLORS)
+        FROM ZMOOD AS m JOIN ZCOUNTRY AS c ON c.Z_PK = m.ZCOUNTRY
+        ORDER BY 1)
+      """
+    let (ours, theirs) = try (
+      StoreReader.withReadOnlyStore(path) { try String.fetchOne($0, sql: values) },
+      StoreReader.withReadOnlyStore(target) { try String.fetchOne($0, sql: values) }
+    )
+    #expect(ours != nil)
+    #expect(ours == theirs)
+  }
+
+  @Test("with a reference store, a migrated store is what Apple's frameworks know as the version")
+  func referenceStore() async throws {
+    let folder = try TemporaryFolder()
+    let name = "TrinsicVentures__FreezeRay__App-1_0_0.sqlite"
+    let path = try #require(try RealStores.copy(name, to: folder))
+    let target = try #require(
+      try RealStores.copy("TrinsicVentures__FreezeRay__App-2_0_0.sqlite", to: folder))
+    let plugin = folder.path("FreezeRay.so")
+    try FileManager.default.copyItem(
+      atPath: try await FixturePlugins.freezeRay.value, toPath: plugin)
+    let references = folder.path("FreezeRay.referencestores")
+    try FileManager.default.createDirectory(
+      atPath: references, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(atPath: target, toPath: references + "/2.0.0.sqlite")
+    let answer = try await CommandLineTool.run(
+      "migrate", path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages + answer.output))
+    #expect(try answer.objects(RunReport.self).flatMap(\.notes).isEmpty)
+    let ours = try StoreReader.withReadOnlyStore(path) { try CoreDataMetadata.read($0) }
+    let theirs = try StoreReader.withReadOnlyStore(target) { try CoreDataMetadata.read($0) }
+    #expect(ours.entityHashes == theirs.entityHashes)
+    for key in [
+      "NSStoreModelVersionHashesDigest", "NSStoreModelVersionChecksumKey",
+      "NSStoreModelVersionIdentifiers",
+    ] {
+      #expect("\(ours.plist[key] ?? "-")" == "\(theirs.plist[key] ?? "-")")
+    }
+    let cache = "SELECT hex(Z_CONTENT) FROM Z_MODELCACHE"
+    let (one, two) = try (
+      StoreReader.withReadOnlyStore(path) { try String.fetchOne($0, sql: cache) },
+      StoreReader.withReadOnlyStore(target) { try String.fetchOne($0, sql: cache) }
+    )
+    #expect(one == two)
+    #expect(ours.version == Schema.Version(2, 0, 0))
+
+    // One that is a store of another version is of no use, and said to be so before anything is touched.
+    try FileManager.default.removeItem(atPath: references + "/2.0.0.sqlite")
+    let again = try TemporaryFolder()
+    let other = try #require(try RealStores.copy(name, to: again))
+    try FileManager.default.copyItem(atPath: other, toPath: references + "/2.0.0.sqlite")
+    let refused = try await CommandLineTool.run(
+      "migrate", other, "--plugin", plugin, "--state-dir", folder.path("state"), "--json")
+    #expect(refused.status != 0)
+    #expect(refused.output.contains("I207"))
+  }
 }

@@ -96,6 +96,25 @@ struct StageExecutorTests {
     }
   }
 
+  @Test(
+    "links of an ordered relationship that a stage makes come last, in steps as Core Data counts")
+  func orderedLinks() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Lists1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    let list = Lists1.List(name: "a")
+    list.entries = [Lists1.Entry(title: "x"), Lists1.Entry(title: "y")]
+    context.insert(list)
+    try context.save()
+    try container.close()
+    _ = try migrate(ListPlan.self)
+    let places = try DatabaseQueue(path: path).read {
+      try Int.fetchAll($0, sql: "SELECT Z_FOK_LIST FROM ZENTRY ORDER BY Z_PK")
+    }
+    #expect(places == [2048, 4096, 6144])
+  }
+
   @Test("an inverse can be added to a relationship, and taken away again, with every link kept")
   func inverseComesAndGoes() throws {
     let container = try ModelContainer(
@@ -311,6 +330,64 @@ enum CartPlan: SchemaMigrationPlan {
     [
       .lightweight(fromVersion: Carts1.self, toVersion: Carts2.self),
       .lightweight(fromVersion: Carts2.self, toVersion: Carts3.self),
+    ]
+  }
+}
+
+private enum Lists1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [List.self, Entry.self] }
+
+  @Model
+  final class List {
+    var name: String
+    @Relationship(.ordered, inverse: \Entry.list) var entries: [Entry] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Entry {
+    var title: String
+    var list: List?
+
+    init(title: String) { self.title = title }
+  }
+}
+
+private enum Lists2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [List.self, Entry.self] }
+
+  @Model
+  final class List {
+    var name: String
+    @Relationship(.ordered, inverse: \Entry.list) var entries: [Entry] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Entry {
+    var title: String
+    var note: String?
+    var list: List?
+
+    init(title: String) { self.title = title }
+  }
+}
+
+private enum ListPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [Lists1.self, Lists2.self] }
+  static var stages: [MigrationStage] {
+    [
+      .custom(
+        fromVersion: Lists1.self, toVersion: Lists2.self, willMigrate: nil,
+        didMigrate: { context in
+          for list in try context.fetch(FetchDescriptor<Lists2.List>()) {
+            list.entries.append(Lists2.Entry(title: "z"))
+          }
+        })
     ]
   }
 }

@@ -73,9 +73,9 @@ struct ProbeTests {
     #expect(
       probe.identity.structure.indexes == [
         StoreStructure.Index(
-          name: "ZNOTE_ZTITLE_INDEX", table: "ZNOTE", isUnique: false, columns: ["ZTITLE"]),
+          name: "ZNOTE(ZTITLE)", table: "ZNOTE", isUnique: false, columns: ["ZTITLE"]),
         StoreStructure.Index(
-          name: "Z_Note_UNIQUE_title", table: "ZNOTE", isUnique: true, columns: ["ZTITLE"]),
+          name: "ZNOTE(ZTITLE)", table: "ZNOTE", isUnique: true, columns: ["ZTITLE"]),
       ])
   }
 

@@ -52,12 +52,18 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
-        try StageCheck.checkRows(stage, difference, session)
-        try change(session, difference)
+        let conventions = try CoreDataConventions(of: session.database)
+        let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
+        let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
+        try StageCheck.checkRows(stage, difference, old, session)
+        try change(session, difference, old, new)
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage.stage {
       try runClosure(didMigrate, "didMigrate", stage.to.schema)
+      try step("the order of new links") {
+        try connection.perform { session in try placeLinks(session) }
+      }
     }
   }
 
@@ -72,14 +78,24 @@ private struct StageRun {
     }
   }
 
-  private func change(_ session: SQLSession, _ difference: SchemaDifference) throws {
-    let change = LayoutChange(from: stage.from.layout, to: stage.to.layout, difference)
+  private func change(
+    _ session: SQLSession, _ difference: SchemaDifference, _ old: CoreDataLayout,
+    _ new: CoreDataLayout
+  ) throws {
+    let triggers = try DerivedTriggers(of: session, from: old, to: new, difference)
+    let isFresh = !old.conventions.isMadeByInstar && stage.columnOrder == .asNew
+    let change = LayoutChange(
+      from: old, to: new, difference, style: isFresh ? .fresh : .altered,
+      statementsOfStore: try statementsOfStore(session))
     try session.transaction {
+      // They would count the rows of a table that is made anew, and names in them are those of before.
+      for statement in triggers.dropStatements { try session.run(statement) }
       for statement in change.statements { try session.run(statement) }
-      try renumberHistory(session)
-      try renameEntities(session)
+      try renumberHistory(session, difference, old, new)
+      try renameEntities(session, new)
+      for statement in triggers.createStatements { try session.run(statement) }
       let structure = try StoreStructure.read(session.database, format: .coredata)
-      let differences = structure.differences(from: stage.to.layout.structure)
+      let differences = structure.differences(from: new.structure)
       guard differences.isEmpty else {
         throw InstarError(
           .unexpectedStructure, "cannot migrate from \(from) to \(to)",
@@ -89,35 +105,84 @@ private struct StageRun {
     }
   }
 
-  /// The history of a store names entities by number too (section 9). Not every store has one.
-  private func renumberHistory(_ session: SQLSession) throws {
-    let moved = stage.to.layout.entities.compactMap { entity -> (Int, Int)? in
-      guard let before = stage.from.layout.entity(named: entity.name),
-        before.number != entity.number
-      else { return nil }
-      return (before.number, entity.number)
+  /// Links of ordered relationships that the plan's code made have no place yet: they come last, as Core Data counts
+  /// (section 4.4), in the order of their rows.
+  private func placeLinks(_ session: SQLSession) throws {
+    let layout = try CoreDataLayout(
+      schema: stage.to.schema, conventions: try CoreDataConventions(of: session.database))
+    func place(_ column: String, among owner: String, in table: String) throws {
+      try session.run(
+        "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "
+          + "WHERE o.\(owner) = \(table).\(owner)), 0) "
+          + "WHERE \(owner) IS NOT NULL AND \(column) IS NULL")
     }
-    let removed = stage.from.layout.entities.filter {
-      stage.to.layout.entity(named: $0.name) == nil
+    for table in layout.tables {
+      for column in table.columns {
+        guard case .toOneOrder(let entity, let name) = column.role,
+          let key = table.columns.first(where: { $0.role == .toOne(entity: entity, name: name) })
+        else { continue }
+        try place(column.name, among: key.name, in: table.name)
+      }
     }
-    guard !moved.isEmpty || !removed.isEmpty,
+    for join in layout.joinTables {
+      if let column = join.orderColumn {
+        try place(column, among: join.otherColumn, in: join.name)
+      }
+      if let column = join.otherOrderColumn { try place(column, among: join.column, in: join.name) }
+    }
+  }
+
+  private func statementsOfStore(_ session: SQLSession) throws -> [String: String] {
+    let statement = try session.statement(
+      "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    var statements: [String: String] = [:]
+    while try statement.step() { statements[statement.text(at: 0)] = statement.text(at: 1) }
+    statement.reset()
+    return statements
+  }
+
+  /// The history of a store names entities by number too, and changed properties by their place among all (section 9). Not
+  /// every store has one.
+  private func renumberHistory(
+    _ session: SQLSession, _ difference: SchemaDifference, _ old: CoreDataLayout,
+    _ new: CoreDataLayout
+  ) throws {
+    guard
       try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
     else { return }
+    let removed = difference.removedEntities.compactMap { old.entity(named: $0.name)?.number }
     if !removed.isEmpty {
       // Their numbers belong to other entities now, or will.
-      let numbers = removed.map { "\($0.number)" }.joined(separator: ", ")
+      let numbers = removed.map { "\($0)" }.joined(separator: ", ")
       try session.run("DELETE FROM ACHANGE WHERE ZENTITY IN (\(numbers))")
+    }
+    var moved: [(before: Int, after: Int)] = []
+    var changed: [Int] = []
+    for mapping in difference.entities {
+      guard let source = mapping.old, let before = old.entity(named: source.name)?.number,
+        let after = new.entity(named: mapping.new.name)?.number
+      else { continue }
+      if before != after { moved.append((before, after)) }
+      if Set(source.properties.map(\.name)) != Set(mapping.new.properties.map(\.name)) {
+        changed += new.entity(named: mapping.new.name)?.numbers ?? []
+      }
     }
     if !moved.isEmpty {
       try session.run(
         LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
     }
+    if !changed.isEmpty {
+      // That an object was updated stays true; which of its properties is not known any more.
+      let numbers = Set(changed).sorted().map { "\($0)" }.joined(separator: ", ")
+      try session.run(
+        "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))")
+    }
   }
 
   /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
-  private func renameEntities(_ session: SQLSession) throws {
-    for entity in stage.to.layout.entities {
+  private func renameEntities(_ session: SQLSession, _ layout: CoreDataLayout) throws {
+    for entity in layout.entities {
       let other = try session.integer(
         "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'"
       )

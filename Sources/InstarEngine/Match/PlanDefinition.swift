@@ -9,6 +9,7 @@ package struct PlanDefinition {
   /// Oldest first.
   package let versions: [Version]
   private let stages: [MigrationStage]
+  private let columnOrder: ColumnOrder
 
   package struct Version {
     package let schema: Schema
@@ -20,6 +21,7 @@ package struct PlanDefinition {
     package let from: Version
     package let to: Version
     package let stage: MigrationStage
+    package let columnOrder: ColumnOrder
 
     package var manifest: StageManifest {
       let kind: StageManifest.Kind =
@@ -79,6 +81,7 @@ package struct PlanDefinition {
     self.name = name
     self.versions = versions
     self.stages = plan.stages
+    columnOrder = plan.columnOrder
   }
 
   package func version(_ version: Schema.Version) -> Version? {
@@ -104,7 +107,7 @@ package struct PlanDefinition {
           cause: "no stage leads on from \(from); the last version is \(last.schema.version)",
           next: "add a stage that starts at \(from)")
       }
-      path.append(Stage(from: current, to: next, stage: stage))
+      path.append(Stage(from: current, to: next, stage: stage, columnOrder: columnOrder))
       current = next
     }
     return path
@@ -122,7 +125,7 @@ package struct PlanDefinition {
         guard let from = version(stage.fromVersion.versionIdentifier),
           let to = version(stage.toVersion.versionIdentifier)
         else { return nil }
-        return Stage(from: from, to: to, stage: stage).manifest
+        return Stage(from: from, to: to, stage: stage, columnOrder: columnOrder).manifest
       }
       .sorted { $0.from < $1.from })
   }

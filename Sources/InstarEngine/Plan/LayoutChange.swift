@@ -4,41 +4,82 @@ package import InstarStore
 /// The SQL that turns a store of one layout into one of another, and nothing else: no row that both versions have is
 /// lost, and no statement depends on what is in the rows.
 ///
-/// The cheapest statement wins: `ADD COLUMN` and `RENAME COLUMN` do not depend on the number of rows. Order, and why:
+/// The cheapest statement wins: `ADD COLUMN` and `RENAME COLUMN` do not depend on the number of rows. A table whose
+/// columns would so end in another order than in a new store is made anew where that matters (see `TableStyle`): Core Data
+/// does the same to its own (Core Data layout, section 10). Each table is rebuilt once, by one `INSERT … SELECT`.
+///
+/// Order, and why:
 /// 1. indexes that will not stay are dropped: SQLite refuses to drop a column that an index uses;
-/// 2. tables without a successor are dropped, which frees their names;
+/// 2. tables that are made anew are moved aside, those without a successor are dropped, which frees their names;
 /// 3. tables, then columns, take their new names: dropped columns first, which frees theirs; a name that is still taken
 ///    by another one on its way is reached through a name of our own;
-/// 4. columns and tables that are new are added, and required values filled in;
+/// 4. columns and tables that are new are added, and required values filled in; tables made anew get their rows, with
+///    the numbers of step 5 already;
 /// 5. entity numbers are rewritten everywhere a row carries one (Core Data layout, section 5), and written where a
 ///    destination got its first sub-entity;
 /// 6. indexes that are new are made, last, over the final values.
 package struct LayoutChange {
   package let statements: [String]
 
+  /// How a table with other columns comes about.
+  package enum TableStyle: Sendable {
+    /// By the cheapest statements; columns that are added stand last.
+    case altered
+    /// In the order and under the text of a new store.
+    case fresh
+  }
+
+  /// - Parameter statementsOfStore: those that made the objects of the store, by their names; an index that only the store
+  ///   knows how to make is made as it was.
   package init(
-    from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference
+    from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference,
+    style: TableStyle = .altered, statementsOfStore: [String: String] = [:]
   ) {
-    var planner = LayoutChangePlanner(old: old, new: new, difference: difference)
+    var planner = LayoutChangePlanner(
+      old: old, new: new, difference: difference, style: style,
+      statementsOfStore: statementsOfStore)
     planner.plan()
     statements = planner.statements
   }
 }
 
-private struct LayoutChangePlanner {
+struct LayoutChangePlanner {
   let old: CoreDataLayout
   let new: CoreDataLayout
   let difference: SchemaDifference
+  let style: LayoutChange.TableStyle
+  let statementsOfStore: [String: String]
   var statements: [String] = []
 
   /// The column of the old layout that becomes a column of the new one, by the new one's role.
-  private var sourceRoles: [CoreDataLayout.Column.Role: CoreDataLayout.Column.Role] = [:]
-  private var temporaryNames = 0
+  private(set) var sourceRoles: [CoreDataLayout.Column.Role: CoreDataLayout.Column.Role] = [:]
+  var temporaryNames = 0
 
-  init(old: CoreDataLayout, new: CoreDataLayout, difference: SchemaDifference) {
+  /// A table of the new layout, and the one of the old layout that its rows come from.
+  struct TablePair {
+    var before: CoreDataLayout.Table
+    var after: CoreDataLayout.Table
+    /// The numbers of the entities whose rows come along: what they were, what they become.
+    var numbers: [(before: Int, after: Int)]
+    var isRebuilt = false
+  }
+
+  /// A join table of the new layout and the old one, described from the same side.
+  struct JoinPair {
+    var before: CoreDataLayout.JoinTable
+    var after: CoreDataLayout.JoinTable
+    var isRebuilt = false
+  }
+
+  init(
+    old: CoreDataLayout, new: CoreDataLayout, difference: SchemaDifference,
+    style: LayoutChange.TableStyle, statementsOfStore: [String: String]
+  ) {
     self.old = old
     self.new = new
     self.difference = difference
+    self.style = style
+    self.statementsOfStore = statementsOfStore
     for mapping in difference.entities {
       guard let source = mapping.old else { continue }
       for attribute in mapping.attributes {
@@ -47,63 +88,150 @@ private struct LayoutChangePlanner {
           continue
         }
         sourceRoles[.attribute(entity: mapping.new.name, name: attribute.new.name)] =
-          .attribute(entity: source.name, name: before.name)
+          Self.role(in: old, at: source.name) { .attribute(entity: $0, name: before.name) }
       }
       for relationship in mapping.relationships {
-        guard let before = relationship.old, before.destination == relationship.new.destination,
-          before.isToOneRelationship == relationship.new.isToOneRelationship
-        else { continue }
-        let (oldName, newName) = (before.name, relationship.new.name)
-        sourceRoles[.toOne(entity: mapping.new.name, name: newName)] =
-          .toOne(entity: source.name, name: oldName)
-        sourceRoles[.toOneEntityNumber(entity: mapping.new.name, name: newName)] =
-          .toOneEntityNumber(entity: source.name, name: oldName)
-        sourceRoles[.ownerKey(entity: mapping.new.name, name: newName)] =
-          .ownerKey(entity: source.name, name: oldName)
-        if let inverse = difference.inverseThatCame(for: relationship) {
-          sourceRoles[.toOne(entity: relationship.new.destination, name: inverse.name)] =
-            .ownerKey(entity: source.name, name: oldName)
-        }
-        if let inverse = difference.inverseThatWent(for: relationship) {
-          sourceRoles[.ownerKey(entity: mapping.new.name, name: newName)] =
-            .toOne(entity: before.destination, name: inverse.name)
-        }
+        addSources(of: relationship, mapping: mapping, source: source)
       }
     }
+  }
+
+  private mutating func addSources(
+    of relationship: SchemaDifference.PropertyMapping<Schema.Relationship>,
+    mapping: SchemaDifference.EntityMapping, source: Schema.Entity
+  ) {
+    guard let before = relationship.old, difference.leadToSameEntity(before, relationship.new),
+      before.isToOneRelationship == relationship.new.isToOneRelationship
+    else { return }
+    let (entity, name) = (mapping.new.name, relationship.new.name)
+    sourceRoles[.toOne(entity: entity, name: name)] =
+      Self.role(in: old, at: source.name) { .toOne(entity: $0, name: before.name) }
+    sourceRoles[.toOneEntityNumber(entity: entity, name: name)] =
+      Self.role(in: old, at: source.name) { .toOneEntityNumber(entity: $0, name: before.name) }
+    sourceRoles[.toOneOrder(entity: entity, name: name)] =
+      Self.role(in: old, at: source.name) { .toOneOrder(entity: $0, name: before.name) }
+    sourceRoles[.ownerKey(entity: entity, name: name)] =
+      Self.role(in: old, at: source.name) { .ownerKey(entity: $0, name: before.name) }
+    if let inverse = difference.inverseThatCame(for: relationship),
+      let role = Self.role(
+        in: new, at: relationship.new.destination,
+        { .toOne(entity: $0, name: inverse.name) })
+    {
+      sourceRoles[role] =
+        Self.role(in: old, at: source.name) { .ownerKey(entity: $0, name: before.name) }
+    }
+    if let inverse = difference.inverseThatWent(for: relationship) {
+      sourceRoles[.ownerKey(entity: entity, name: name)] =
+        Self.role(in: old, at: before.destination) { .toOne(entity: $0, name: inverse.name) }
+    }
+  }
+
+  /// The role of a property's column: it may be declared by the entity itself, by one above it or by one below.
+  private static func role(
+    in layout: CoreDataLayout, at entity: String,
+    _ role: (String) -> CoreDataLayout.Column.Role
+  ) -> CoreDataLayout.Column.Role? {
+    guard let own = layout.entity(named: entity) else { return nil }
+    let above = layout.entities.filter {
+      $0.numbers.contains(own.number) && $0.number != own.number
+    }
+    let below = layout.entities.filter {
+      own.numbers.contains($0.number) && $0.number != own.number
+    }
+    for candidate in [own] + above.reversed() + below {
+      let role = role(candidate.name)
+      let exists = layout.tables.contains { table in table.columns.contains { $0.role == role } }
+      if exists { return role }
+    }
+    return nil
   }
 
   mutating func plan() {
     let tables = tablePairs()
     let joins = joinPairs()
     let kept = keptIndexes(tables, joins)
-    for index in old.indexes where !kept.contains(index.name) {
+    let changedTables = Set(
+      tables.filter(\.isRebuilt).map(\.before.name) + joins.filter(\.isRebuilt).map(\.before.name))
+    let dropped = droppedTables(tables, joins)
+    for index in old.indexes
+    where !kept.contains(index.name) && !changedTables.contains(index.table)
+      && !dropped.contains(index.table)
+    {
       statements.append("DROP INDEX \(index.name)")
     }
-    dropTables(tables, joins)
-    renameTables(joins)
-    for (before, after) in tables { changeColumns(before, after) }
-    for (before, after) in joins {
+    let aside = moveAside(changedTables)
+    for name in dropped { statements.append("DROP TABLE \(name)") }
+    renameTables(tables, joins)
+    for pair in tables where !pair.isRebuilt { changeColumns(pair) }
+    for pair in joins where !pair.isRebuilt {
       rename(
-        [(before.column, after.column), (before.otherColumn, after.otherColumn)], in: after.name)
+        [
+          (pair.before.column, pair.after.column),
+          (pair.before.otherColumn, pair.after.otherColumn),
+        ], in: pair.after.name)
     }
     createTables(tables, joins)
+    for pair in tables where pair.isRebuilt {
+      fillTable(pair, from: aside[pair.before.name] ?? pair.before.name)
+    }
+    for pair in joins where pair.isRebuilt {
+      fillJoinTable(pair, from: aside[pair.before.name] ?? pair.before.name)
+    }
+    for name in aside.values.sorted() { statements.append("DROP TABLE \(name)") }
     renumber(tables)
-    for (before, after) in tables { fillEntityNumbers(before, after) }
+    for pair in tables { fillEntityNumbers(pair) }
     for index in new.indexes where !kept.contains(index.name) {
-      statements.append(index.createStatement)
+      statements.append(
+        index.isPartial && old.indexes.contains(index)
+          ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement)
     }
   }
 
   // MARK: Which table becomes which
 
-  private func tablePairs() -> [(CoreDataLayout.Table, CoreDataLayout.Table)] {
-    new.tables.compactMap { table in
-      old.tables.first { $0.rootEntity == table.rootEntity }.map { ($0, table) }
+  private func tablePairs() -> [TablePair] {
+    var pairs: [TablePair] = []
+    for table in new.tables {
+      var numbers: [String: [(before: Int, after: Int)]] = [:]
+      var first: String?
+      for entity in new.entities where entity.table == table.name {
+        guard let name = difference.sourceName(of: entity.name),
+          let source = old.entity(named: name)
+        else { continue }
+        // Rows of two hierarchies have keys of their own: only those of one can come along.
+        first = first ?? source.table
+        numbers[source.table, default: []].append((source.number, entity.number))
+      }
+      guard let name = first, let before = old.tables.first(where: { $0.name == name }) else {
+        continue
+      }
+      pairs.append(TablePair(before: before, after: table, numbers: numbers[name] ?? []))
     }
+    var uses: [String: Int] = [:]
+    for pair in pairs { uses[pair.before.name, default: 0] += 1 }
+    for index in pairs.indices {
+      pairs[index].isRebuilt =
+        uses[pairs[index].before.name] != 1 || needsRebuild(pairs[index].before, pairs[index].after)
+    }
+    return pairs
+  }
+
+  private func needsRebuild(
+    _ before: CoreDataLayout.Table, _ after: CoreDataLayout.Table
+  ) -> Bool {
+    let sources = after.columns.map { source(of: $0, in: before)?.name }
+    // Constraints of a table can only be changed with it; places in an order have to be given.
+    if before.uniqueColumns != after.uniqueColumns { return true }
+    for (column, source) in zip(after.columns, sources) where source == nil {
+      if case .toOneOrder = column.role { return true }
+    }
+    return style == .fresh
+      && (before.createStatement != after.createStatement
+        || sources != after.columns.map { Optional($0.name) })
   }
 
   /// A join table is known by either of its two relationships: one may have been renamed without saying so.
-  private func joinPairs() -> [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)] {
+  private func joinPairs() -> [JoinPair] {
     new.joinTables.compactMap { after in
       for before in old.joinTables {
         // With other entity numbers the table may be named after the other side.
@@ -113,7 +241,15 @@ private struct LayoutChangePlanner {
             || comes(
               after.otherEntity, after.otherRelationship, from: before.otherEntity,
               before.otherRelationship)
-          if comesAlong { return (before, after) }
+          guard comesAlong else { continue }
+          let isChanged = before.createStatement != after.createStatement
+          let hasOtherOrder =
+            (before.orderColumn == nil) != (after.orderColumn == nil)
+            || (before.otherOrderColumn == nil) != (after.otherOrderColumn == nil)
+          return JoinPair(
+            before: before, after: after,
+            isRebuilt: hasOtherOrder || (style == .fresh && isChanged)
+              || (isChanged && before.orderColumn ?? before.otherOrderColumn != nil))
         }
       }
       return nil
@@ -123,39 +259,38 @@ private struct LayoutChangePlanner {
   private func comes(
     _ entity: String, _ relationship: String, from oldEntity: String, _ oldRelationship: String
   ) -> Bool {
-    guard entity == oldEntity,
+    guard difference.sourceName(of: entity) == oldEntity,
       let mapping = difference.entities.first(where: { $0.new.name == entity })?.relationships
         .first(where: { $0.new.name == relationship }),
       let before = mapping.old
     else { return false }
-    return before.name == oldRelationship && before.destination == mapping.new.destination
+    return before.name == oldRelationship && difference.leadToSameEntity(before, mapping.new)
   }
 
-  private func source(
+  func source(
     of column: CoreDataLayout.Column, in table: CoreDataLayout.Table
   ) -> CoreDataLayout.Column? {
     switch column.role {
     case .primaryKey, .entityNumber, .optimisticLock:
       table.columns.first { $0.role == column.role }
-    case .attribute, .toOne, .toOneEntityNumber, .ownerKey:
+    case .attribute, .toOne, .toOneEntityNumber, .toOneOrder, .ownerKey:
       sourceRoles[column.role].flatMap { role in table.columns.first { $0.role == role } }
     }
   }
 
   /// An index stays if it keeps its definition and its columns keep their identity, not only their names.
-  private func keptIndexes(
-    _ tables: [(CoreDataLayout.Table, CoreDataLayout.Table)],
-    _ joins: [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)]
-  ) -> Set<String> {
+  private func keptIndexes(_ tables: [TablePair], _ joins: [JoinPair]) -> Set<String> {
     var kept: Set<String> = []
     for index in new.indexes where old.indexes.contains(index) {
-      if let (before, after) = tables.first(where: { $1.name == index.table }) {
+      if let pair = tables.first(where: { $0.after.name == index.table }) {
         let staysPut = index.columns.allSatisfy { name in
-          after.columns.first { $0.name == name }
-            .flatMap { source(of: $0, in: before) }?.name == name
+          pair.after.columns.first { $0.name == name }
+            .flatMap { source(of: $0, in: pair.before) }?.name == name
         }
-        if staysPut, before.name == after.name { kept.insert(index.name) }
-      } else if joins.contains(where: { $0 == $1 && $1.name == index.table }) {
+        if staysPut, !pair.isRebuilt, pair.before.name == pair.after.name {
+          kept.insert(index.name)
+        }
+      } else if joins.contains(where: { $0.before == $0.after && $0.after.name == index.table }) {
         kept.insert(index.name)
       }
     }
@@ -164,93 +299,49 @@ private struct LayoutChangePlanner {
 
   // MARK: Tables
 
-  private mutating func dropTables(
-    _ tables: [(CoreDataLayout.Table, CoreDataLayout.Table)],
-    _ joins: [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)]
-  ) {
-    let kept = Set(tables.map(\.0.name) + joins.map(\.0.name))
-    for name in old.tables.map(\.name) + old.joinTables.map(\.name) where !kept.contains(name) {
-      statements.append("DROP TABLE \(name)")
-    }
+  private func droppedTables(_ tables: [TablePair], _ joins: [JoinPair]) -> [String] {
+    let kept = Set(tables.map(\.before.name) + joins.map(\.before.name))
+    return (old.tables.map(\.name) + old.joinTables.map(\.name)).filter { !kept.contains($0) }
   }
 
-  private mutating func renameTables(
-    _ joins: [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)]
-  ) {
-    let moves = joins.map { ($0.name, $1.name) }
+  /// - Returns: The names aside, by the names they had.
+  private mutating func moveAside(_ names: Set<String>) -> [String: String] {
+    var aside: [String: String] = [:]
+    for name in names.sorted() {
+      let free = temporaryName()
+      aside[name] = free
+      statements.append("ALTER TABLE \(name) RENAME TO \(free)")
+    }
+    return aside
+  }
+
+  private mutating func renameTables(_ tables: [TablePair], _ joins: [JoinPair]) {
+    let moves =
+      tables.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
+      + joins.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
     for (from, to) in inOrder(moves) { statements.append("ALTER TABLE \(from) RENAME TO \(to)") }
   }
 
-  private mutating func createTables(
-    _ tables: [(CoreDataLayout.Table, CoreDataLayout.Table)],
-    _ joins: [(CoreDataLayout.JoinTable, CoreDataLayout.JoinTable)]
-  ) {
-    let existing = Set(tables.map(\.1.name) + joins.map(\.1.name))
-    for table in new.tables where !existing.contains(table.name) {
-      statements.append(table.createStatement)
-    }
-    for table in new.joinTables where !existing.contains(table.name) {
-      statements.append(table.createStatement)
+  /// In the order of a new store.
+  private mutating func createTables(_ tables: [TablePair], _ joins: [JoinPair]) {
+    let existing = Set(
+      tables.filter { !$0.isRebuilt }.map(\.after.name)
+        + joins.filter { !$0.isRebuilt }.map(\.after.name))
+    for table in new.tables {
+      if !existing.contains(table.name) { statements.append(table.createStatement) }
+      for join in new.joinTables where new.entity(named: join.entity)?.table == table.name {
+        if !existing.contains(join.name) { statements.append(join.createStatement) }
+      }
     }
   }
 
-  // MARK: Columns
-
-  private mutating func changeColumns(
-    _ before: CoreDataLayout.Table, _ after: CoreDataLayout.Table
-  ) {
-    let sources = after.columns.map { source(of: $0, in: before) }
-    let used = Set(sources.compactMap { $0?.name })
-    for column in before.columns where !used.contains(column.name) {
-      statements.append("ALTER TABLE \(after.name) DROP COLUMN \(column.name)")
-    }
-    rename(
-      zip(sources, after.columns).compactMap { source, column in
-        source.map { ($0.name, column.name) }
-      }, in: after.name)
-    for (source, column) in zip(sources, after.columns) where source == nil {
-      statements.append(
-        "ALTER TABLE \(after.name) ADD COLUMN \(column.name) \(column.declaration)")
-    }
-    for column in after.columns { fill(column, in: after) }
-  }
-
-  /// A required attribute that is new, was optional or had another type gets its default where rows have no value.
-  private mutating func fill(
-    _ column: CoreDataLayout.Column, in table: CoreDataLayout.Table
-  ) {
-    guard case .attribute(let entity, let name) = column.role,
-      let mapping = difference.entities.first(where: { $0.new.name == entity }),
-      let attribute = mapping.attributes.first(where: { $0.new.name == name }),
-      !attribute.new.isOptional, let value = attribute.new.storedDefault,
-      let numbers = new.entity(named: entity)?.numbers
-    else { return }
-    if let before = attribute.old, !before.isOptional, before.type.isStoredLike(attribute.new.type)
-    {
-      return
-    }
-    var condition = "\(column.name) IS NULL"
-    if let layout = new.entity(named: entity), layout.superNumber != 0 || numbers.count > 1 {
-      // The rows still carry the old numbers here.
-      let oldNumbers = old.entity(named: entity)?.numbers ?? []
-      condition += " AND Z_ENT IN (\(oldNumbers.map(String.init).joined(separator: ", ")))"
-    }
-    if attribute.old == nil, mapping.new.uniquenessConstraints.contains([name]) {
-      // One default for many rows would not be unique: they wait for the plan's code.
-      condition += " AND (SELECT COUNT(*) FROM \(table.name)) = 1"
-    }
-    statements.append(
-      "UPDATE \(table.name) SET \(column.name) = \(value.literal) WHERE \(condition)")
-  }
-
-  private mutating func rename(_ moves: [(String, String)], in table: String) {
-    for (from, to) in inOrder(moves) {
-      statements.append("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)")
-    }
+  mutating func temporaryName() -> String {
+    temporaryNames += 1
+    return "Z_INSTAR_\(temporaryNames)"
   }
 
   /// Orders renames so that none takes a name that is still in use; a name in a circle is first moved aside.
-  private mutating func inOrder(_ moves: [(String, String)]) -> [(String, String)] {
+  mutating func inOrder(_ moves: [(String, String)]) -> [(String, String)] {
     var waiting = moves.filter { $0.0 != $0.1 }
     var ordered: [(String, String)] = []
     while !waiting.isEmpty {
@@ -258,126 +349,11 @@ private struct LayoutChangePlanner {
       if let free = waiting.firstIndex(where: { !taken.contains($0.1) }) {
         ordered.append(waiting.remove(at: free))
       } else {
-        temporaryNames += 1
-        let aside = "Z_INSTAR_\(temporaryNames)"
+        let aside = temporaryName()
         ordered.append((waiting[0].0, aside))
         waiting[0].0 = aside
       }
     }
     return ordered
-  }
-
-  // MARK: Entity numbers
-
-  private mutating func renumber(
-    _ tables: [(CoreDataLayout.Table, CoreDataLayout.Table)]
-  ) {
-    var numbers: [(Int, Int)] = []
-    for entity in new.entities {
-      if let before = old.entity(named: entity.name) {
-        numbers.append((before.number, entity.number))
-      }
-    }
-    let moved = numbers.filter { $0.0 != $0.1 }
-    for (_, table) in tables where !moved.isEmpty {
-      for column in table.columns {
-        let destination: [Int]
-        switch column.role {
-        case .entityNumber:
-          destination = new.entities.filter { $0.root == table.rootEntity }.map(\.number)
-        case .toOneEntityNumber: destination = new.entities.map(\.number)
-        default: continue
-        }
-        let relevant = moved.filter { destination.contains($0.1) }
-        guard !relevant.isEmpty else { continue }
-        statements.append(
-          LayoutChange.renumberStatement(table: table.name, column: column.name, relevant))
-      }
-    }
-    renumberPrimaryKeys(numbers)
-  }
-
-  /// A relationship whose destination got its first sub-entity has a new column, for the number of the row it refers to.
-  private mutating func fillEntityNumbers(
-    _ before: CoreDataLayout.Table, _ after: CoreDataLayout.Table
-  ) {
-    for column in after.columns where source(of: column, in: before) == nil {
-      guard case .toOneEntityNumber(let entity, let name) = column.role,
-        let key = after.columns.first(where: { $0.role == .toOne(entity: entity, name: name) }),
-        source(of: key, in: before) != nil,
-        let destination = new.entity(named: entity)?.relationships
-          .first(where: { $0.relationship.name == name })?.destinationTable
-      else { continue }
-      statements.append(
-        "UPDATE \(after.name) SET \(column.name) = (SELECT d.Z_ENT FROM \(destination) AS d "
-          + "WHERE d.Z_PK = \(after.name).\(key.name)) WHERE \(key.name) IS NOT NULL")
-    }
-  }
-
-  /// Z_ENT is the key of Z_PRIMARYKEY, so a number that another entity still has cannot be taken at once: all move to
-  /// negative numbers first.
-  private mutating func renumberPrimaryKeys(_ numbers: [(Int, Int)]) {
-    for entity in old.entities where new.entity(named: entity.name) == nil {
-      statements.append("DELETE FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number)")
-    }
-    let moved = numbers.filter { $0.0 != $0.1 }
-    for (before, after) in moved {
-      statements.append("UPDATE Z_PRIMARYKEY SET Z_ENT = -\(after) WHERE Z_ENT = \(before)")
-    }
-    if !moved.isEmpty {
-      statements.append("UPDATE Z_PRIMARYKEY SET Z_ENT = -Z_ENT WHERE Z_ENT < 0")
-    }
-    for entity in new.entities {
-      if let before = old.entity(named: entity.name) {
-        if before.superNumber != entity.superNumber {
-          statements.append(
-            "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)"
-          )
-        }
-      } else {
-        statements.append(
-          "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
-            + "VALUES (\(entity.number), '\(entity.name)', \(entity.superNumber), 0)")
-      }
-    }
-  }
-}
-
-extension LayoutChange {
-  static func renumberStatement(
-    table: String, column: String, _ numbers: [(Int, Int)]
-  ) -> String {
-    let cases = numbers.map { "WHEN \($0.0) THEN \($0.1)" }.joined(separator: " ")
-    let affected = numbers.map { "\($0.0)" }.joined(separator: ", ")
-    return
-      "UPDATE \(table) SET \(column) = CASE \(column) \(cases) END WHERE \(column) IN (\(affected))"
-  }
-}
-
-extension AttributeValue {
-  /// The value as an SQL literal.
-  var literal: String {
-    switch self {
-    case .integer(let integer): "\(integer)"
-    // Swift prints the shortest text that reads back as the same number; SQLite has no literal for those that are none.
-    case .real(let real): real.isFinite ? "\(real)" : (real < 0 ? "-9e999" : "9e999")
-    case .text(let text): Self.textLiteral(text)
-    case .blob(let bytes):
-      "X'"
-        + bytes.map { byte in
-          let digits = String(byte, radix: 16)
-          return digits.count == 1 ? "0" + digits : digits
-        }.joined() + "'"
-    }
-  }
-
-  /// A NUL would end the statement's text, so such a text is written by its bytes.
-  private static func textLiteral(_ text: String) -> String {
-    if text.utf8.contains(0) {
-      return "CAST(\(AttributeValue.blob(Array(text.utf8)).literal) AS TEXT)"
-    }
-    return "'"
-      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-      + "'"
   }
 }

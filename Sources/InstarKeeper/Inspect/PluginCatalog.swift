@@ -7,7 +7,14 @@ internal import InstarWire
 /// What the plugins say of themselves, asked once for each file.
 final class PluginCatalog {
   private let host: any PluginHost
-  private var known: [String: (version: FileVersion, manifest: PluginManifest)] = [:]
+  private var known: [String: Entry] = [:]
+
+  private struct Entry {
+    /// `nil` where only the file's contents can be read.
+    var version: FileVersion?
+    var manifest: PluginManifest
+    var references: [Schema.Version: ReferenceStore]
+  }
 
   private struct FileVersion: Hashable {
     var inode: UInt64
@@ -20,6 +27,14 @@ final class PluginCatalog {
   struct Plan {
     var plugin: String
     var manifest: PlanManifest
+    /// The reference stores beside the plugin.
+    var references: [Schema.Version: ReferenceStore] = [:]
+
+    /// The version whose reference store has these hashes; `nil` where none has.
+    func version(withHashes hashes: [String: Data]) -> Schema.Version? {
+      guard !hashes.isEmpty else { return nil }
+      return references.first { $0.value.metadata.entityHashes == hashes }?.key
+    }
   }
 
   init(host: any PluginHost) {
@@ -29,12 +44,16 @@ final class PluginCatalog {
   /// - Throws: `notAPlugin`, `wrongABI` (before anything of the file is loaded), or why a worker
   ///   could not load it.
   func manifest(of plugin: String) throws(InstarError) -> PluginManifest {
+    try entry(of: plugin).manifest
+  }
+
+  private func entry(of plugin: String) throws(InstarError) -> Entry {
     guard plugin.hasPrefix("/") else {
       throw InstarError(
         .notAPlugin, "cannot read plugin '\(plugin)'", cause: "its path is not absolute")
     }
     let version = Self.version(of: plugin)
-    if let version, let entry = known[plugin], entry.version == version { return entry.manifest }
+    if let version, let entry = known[plugin], entry.version == version { return entry }
     let note = try PluginNote.read(path: plugin)
     try note.requireSupportedABI(path: plugin)
     let manifest = try host.describe(plugin: plugin)
@@ -43,15 +62,20 @@ final class PluginCatalog {
         .invalidPlan, "cannot use plan '\(plan.name)' of plugin '\(plugin)'",
         cause: "it has no schemas")
     }
-    if let version { known[plugin] = (version, manifest) }
-    return manifest
+    let entry = Entry(
+      version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin))
+    if version != nil { known[plugin] = entry }
+    return entry
   }
 
   /// All plans of some plugins.
   func plans(of plugins: [String]) throws(InstarError) -> [Plan] {
     var plans: [Plan] = []
     for plugin in plugins {
-      plans += try manifest(of: plugin).plans.map { Plan(plugin: plugin, manifest: $0) }
+      let entry = try entry(of: plugin)
+      plans += entry.manifest.plans.map {
+        Plan(plugin: plugin, manifest: $0, references: entry.references)
+      }
     }
     return plans
   }

@@ -22,7 +22,10 @@ extension ProbeReport {
     journalBytes = probe.file.journalSizeBytes
     reason = probe.metadataProblem
     do {
-      guard let match = try StoreMatch(of: probe.identity, among: plans) else { return }
+      guard
+        let match = try StoreMatch(
+          of: probe.identity, hashes: probe.entityHashes, among: plans)
+      else { return }
       state = match.match.state
       if !match.match.reason.isEmpty { reason = match.match.reason }
       if match.match.state != .unknown {

@@ -9,6 +9,8 @@ struct StoreInspection {
   var place: StorePlace
   var plugin: String
   var path: MigrationPath
+  /// The reference store of the last version, where the plugin has one.
+  var reference: ReferenceStore?
 
   /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
   /// last version already.
@@ -17,7 +19,9 @@ struct StoreInspection {
   static func inspect(
     _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
-    guard let match = try StoreMatch(of: probe.identity, among: plans) else {
+    guard
+      let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
+    else {
       throw InstarError(
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "give the plugin that carries the store's plan")
@@ -30,7 +34,10 @@ struct StoreInspection {
     }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-      path: try MigrationPath(from: from, in: match.plan.manifest))
+      path: try MigrationPath(from: from, in: match.plan.manifest),
+      reference: match.plan.manifest.versions.last.flatMap {
+        match.plan.references[$0.schema.version]
+      })
     return (inspection, match.match.state == .current)
   }
 
@@ -63,15 +70,21 @@ struct StoreInspection {
           message: "the store keeps large values in '\(place.supportFolder)'",
           fix: "stores with external binary values cannot be migrated by this version of Instar"))
     }
-    if let object = probe.frameworkObjects.first {
-      let purpose =
-        object.hasPrefix("Z_DA_")
-        ? "derived attributes, which only Apple's frameworks compute (trigger \(object))"
-        : "a mirror in CloudKit, which would be told nothing of a migration (table \(object))"
+    if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
       findings.append(
         Finding(
-          severity: .error, code: .unsupported, message: "the store has \(purpose)",
+          severity: .error, code: .unsupported,
+          message: "the store has a mirror in CloudKit, which would be told nothing of a migration "
+            + "(table \(table))",
           fix: "let the app itself migrate this store"))
+    }
+    if let trigger = unknownTrigger() {
+      findings.append(
+        Finding(
+          severity: .error, code: .unsupported,
+          message: "the store derives an attribute of which version \(path.from) of the plan does "
+            + "not say so (trigger \(trigger))",
+          fix: "mark the attribute in all versions that have it: @Attribute(.derived(…))"))
     }
     if let difference = entityListDifference() {
       findings.append(
@@ -88,6 +101,16 @@ struct StoreInspection {
     return findings
   }
 
+  /// A trigger of a derived attribute that would be lost, because the plan knows nothing of it.
+  private func unknownTrigger() -> String? {
+    let derived = path.first.entities.flatMap { entity in
+      entity.attributes.filter { $0.derivation != nil }.map { "_\(entity.name)_\($0.name)_" }
+    }
+    return probe.frameworkObjects.first { name in
+      name.hasPrefix("Z_DA_") && !derived.contains { name.contains($0) }
+    }
+  }
+
   /// What is first met where `Z_PRIMARYKEY` numbers the entities otherwise than the version that
   /// the store is at; `nil` where all are the same.
   ///
@@ -96,7 +119,7 @@ struct StoreInspection {
   private func entityListDifference() -> String? {
     let layout: CoreDataLayout
     do {
-      layout = try CoreDataLayout(schema: path.first)
+      layout = try CoreDataLayout(schema: path.first, conventions: probe.conventions)
     } catch {
       // Said by whoever needs the layout.
       return nil
@@ -138,6 +161,8 @@ struct MigrationPath {
   var to: Schema.Version { last.version }
   var first: Schema
   var last: Schema
+  /// Between each two of `schemas`.
+  private let differences: [SchemaDifference]
 
   /// Whether no code of the plan changes the data on this way.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
@@ -173,18 +198,35 @@ struct MigrationPath {
           .invalidPlan, what, cause: "the stages of plan '\(manifest.name)' go in a circle")
       }
     }
+    differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
   }
 
-  /// The relationship of the first schema that a relationship of the last one continues, followed
-  /// back through renames; `nil` where it is new.
-  func origin(of relationship: Schema.Relationship, in entity: String) -> Schema.Relationship? {
-    var current = relationship
-    for schema in schemas.dropLast().reversed() {
-      let earlier = schema.entity(named: entity)?.relationshipsByName ?? [:]
-      guard let before = earlier[current.originalName] ?? earlier[current.name] else { return nil }
-      current = before
+  /// The name that an entity of the last schema had in the first one; `nil` where it is new.
+  func origin(of entity: String) -> String? {
+    var name = entity
+    for difference in differences.reversed() {
+      guard let before = difference.sourceName(of: name) else { return nil }
+      name = before
     }
-    return current
+    return name
+  }
+
+  /// "Entity.relationship" of the first schema that a relationship of the last one continues, followed back through renames
+  /// and moves; `nil` where it is new.
+  func origin(of relationship: Schema.Relationship, in entity: String) -> String? {
+    var (owner, name) = (entity, relationship.name)
+    for (difference, schema) in zip(differences, schemas).reversed() {
+      guard let mapping = difference.entities.first(where: { $0.new.name == owner }),
+        let source = mapping.old,
+        let before = mapping.relationships.first(where: { $0.new.name == name })?.old
+      else { return nil }
+      name = before.name
+      // It may have moved here from an entity above or below.
+      let declaring = schema.entities.filter { $0.relationshipsByName[before.name] == before }
+      owner =
+        declaring.first { $0.name == source.name }?.name ?? declaring.first?.name ?? source.name
+    }
+    return "\(owner).\(name)"
   }
 
   /// Entities that are the same in the first schema and the last one.

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -10,9 +11,15 @@ struct StoreMatch {
   /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is
   ///   no plan.
   /// - Throws: `ambiguousPlan` when several know it.
-  init?(of identity: StoreIdentity, among plans: [PluginCatalog.Plan]) throws(InstarError) {
+  ///
+  /// A store with the hashes of a plan's reference store is at that version, whatever it declares.
+  init?(
+    of identity: StoreIdentity, hashes: [String: Data], among plans: [PluginCatalog.Plan]
+  ) throws(InstarError) {
     let matches = plans.map { plan in
-      StoreMatch(
+      var identity = identity
+      if let version = plan.version(withHashes: hashes) { identity.version = version }
+      return StoreMatch(
         plan: plan, match: SchemaMatch(of: identity, among: plan.manifest.candidates))
     }
     // A plan that has the store's version knows it better than one that it only resembles.

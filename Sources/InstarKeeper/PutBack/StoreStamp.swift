@@ -12,9 +12,10 @@ struct StoreStamp {
   ///   - earlier: The metadata the store had before the run, not what the clone holds now:
   ///     identifier and app's own keys are kept. `nil` where the store had none that can be read.
   ///   - uuid: The identifier of a store without readable metadata.
+  ///   - reference: What Apple's frameworks know the version by; `nil` where that is not known.
   init(
     earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: CoreDataLayout,
-    fingerprint: String
+    fingerprint: String, reference: ReferenceStore?
   ) {
     var metadata: CoreDataMetadata
     if let earlier {
@@ -23,8 +24,14 @@ struct StoreStamp {
       metadata = CoreDataMetadata(newStoreFor: path.last)
       if let uuid, !uuid.isEmpty { metadata.uuid = uuid }
     }
-    metadata.stamp(
-      schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint)
+    if let reference {
+      metadata.stamp(
+        like: reference.metadata, modelCache: reference.modelCache, version: path.to,
+        fingerprint: fingerprint)
+    } else {
+      metadata.stamp(
+        schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint)
+    }
     self.metadata = metadata
     self.layout = layout
   }

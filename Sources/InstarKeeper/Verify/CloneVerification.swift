@@ -57,10 +57,21 @@ struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    if let name = try StoreCode(db).addition(to: codeBefore) {
+    let code = try StoreCode(db)
+    let derived = DerivedAttribute.all(in: layout)
+    if let name = code.addition(
+      to: codeBefore, allowing: Set(derived.flatMap(\.triggerStatements)))
+    {
       throw Self.failed(
         "the trigger, view or virtual table '\(name)' is new or was changed, and belongs to no version"
       )
+    }
+    for entity in path.last.entities {
+      for attribute in entity.attributes where attribute.derivation != nil {
+        guard !code.hasObject(namedLike: "_\(entity.name)_\(attribute.name)_") else { continue }
+        guard codeBefore.hasTriggers else { continue }
+        throw Self.failed("nothing keeps the derived attribute \(entity.name).\(attribute.name) up")
+      }
     }
     let structure = try StoreStructure.read(db, format: .coredata)
     let expected = layout.structure
@@ -147,7 +158,7 @@ extension CloneVerification {
   private func linksBefore(_ relationship: Schema.Relationship, of entity: String)
     -> StoreCensus.Links?
   {
-    path.origin(of: relationship, in: entity).flatMap { before.links["\(entity).\($0.name)"] }
+    path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
   }
 
   private func requireLinks(_ after: StoreCensus) throws {
@@ -171,7 +182,9 @@ extension CloneVerification {
   private func compareCounts(_ after: StoreCensus) throws -> [String] {
     var notes: [String] = []
     for entity in path.last.entities {
-      if let earlier = before.rows[entity.name], let now = after.rows[entity.name], earlier != now {
+      if let earlier = path.origin(of: entity.name).flatMap({ before.rows[$0] }),
+        let now = after.rows[entity.name], earlier != now
+      {
         if path.isLightweight {
           throw InstarError(
             .rowsLost, Self.what,

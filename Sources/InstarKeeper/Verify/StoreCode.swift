@@ -34,7 +34,17 @@ struct StoreCode {
   }
 
   /// The name of what is new or changed since; `nil` where nothing is. What is gone is none.
-  func addition(to earlier: StoreCode) -> String? {
-    objects.subtracting(earlier.objects).map(\.name).min()
+  ///
+  /// - Parameter statements: what may be new: the triggers of Core Data's own making.
+  func addition(to earlier: StoreCode, allowing statements: Set<String>) -> String? {
+    objects.subtracting(earlier.objects).filter { !statements.contains($0.sql) }.map(\.name).min()
+  }
+
+  /// Whether there is a trigger of a derived attribute.
+  var hasTriggers: Bool { objects.contains { $0.name.hasPrefix("Z_DA_") } }
+
+  /// Whether there is a trigger of a derived attribute with this in its name.
+  func hasObject(namedLike part: String) -> Bool {
+    objects.contains { $0.name.hasPrefix("Z_DA_") && $0.name.contains(part) }
   }
 }

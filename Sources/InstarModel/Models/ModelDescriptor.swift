@@ -18,6 +18,10 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The groups of `#Unique` and of `#Index` of the class itself.
   let uniqueness: [[AnyKeyPath]]
   let indices: [[AnyKeyPath]]
+  /// Those of `#Index` that have a name of their own.
+  let namedIndices: [(name: String, group: [AnyKeyPath])]
+  /// The name of the entity in the version before; `nil` where it was not renamed.
+  let originalName: String?
 
   /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
@@ -29,9 +33,13 @@ public final class ModelDescriptor: @unchecked Sendable {
   }
 
   public init<Model: PersistentModel>(
-    _ type: Model.Type, name: String, superclass: (any PersistentModel.Type)? = nil,
-    uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = []
+    _ type: Model.Type, name: String, originalName: String? = nil,
+    superclass: (any PersistentModel.Type)? = nil,
+    uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = [],
+    namedIndices: [(String, [PartialKeyPath<Model>])] = []
   ) {
+    self.originalName = originalName
+    self.namedIndices = namedIndices.map { ($0.0, $0.1) }
     self.superclass = superclass?._modelDescriptor
     self.uniqueness = uniqueness
     self.indices = indices

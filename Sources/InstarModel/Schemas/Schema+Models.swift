@@ -37,7 +37,9 @@ extension Schema {
 
 extension Schema.Entity {
   init(_ descriptor: ModelDescriptor) {
-    self.init(name: descriptor.name, superentityName: descriptor.superclass?.name)
+    self.init(
+      name: descriptor.name, originalName: descriptor.originalName,
+      superentityName: descriptor.superclass?.name)
     for slot in descriptor.ownSlots {
       let property = descriptor.properties[slot]
       switch property.kind {
@@ -83,6 +85,15 @@ extension Schema.Entity {
     }
     uniquenessConstraints = names(descriptor.ownUniqueSlots)
     indices = names(descriptor.indexSlots)
+    fetchIndexes = descriptor.namedIndices.map { name, group in
+      Schema.FetchIndex(
+        name: name,
+        elements: group.compactMap { path in
+          descriptor.slotsByKeyPath[path].map {
+            Schema.FetchIndex.Element(descriptor.properties[$0].name)
+          }
+        })
+    }
   }
 }
 
@@ -150,7 +161,8 @@ extension ModelDescriptor {
         .invalidModel, "cannot use schema \(version)", cause: cause,
         next: "name properties that hold one value, or a to-one relationship")
     }
-    let wanted = [("#Unique", uniqueness), ("#Index", indices)].flatMap { macro, groups in
+    let wanted = [("#Unique", uniqueness), ("#Index", indices + namedIndices.map(\.group))].flatMap
+    { macro, groups in
       groups.joined().compactMap { keyPath -> InstarError? in
         guard let slot = slotsByKeyPath[keyPath] else {
           return problem("\(macro) of \(name) names `\(keyPath)`, which is no stored property")

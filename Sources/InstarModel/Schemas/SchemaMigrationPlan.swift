@@ -4,6 +4,25 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   static var schemas: [any VersionedSchema.Type] { get }
   /// In any order; each leads from one version to a later one.
   static var stages: [MigrationStage] { get }
+  /// In which order a table of a store that Apple's frameworks made has its columns after a change; `.asNew` where the
+  /// plan does not say.
+  static var columnOrder: ColumnOrder { get }
+}
+
+extension SchemaMigrationPlan {
+  /// That of a new store.
+  public static var columnOrder: ColumnOrder { .asNew }
+}
+
+/// What a change of schema may do to the order of a table's columns. Stores that Instar made are altered in any case.
+@frozen
+public enum ColumnOrder: Sendable, Hashable {
+  /// As Core Data's own migration leaves it: a table with other columns is made anew, in the order of a new store. Takes
+  /// time in proportion to its rows.
+  case asNew
+  /// Columns that are added stand last: adding and renaming take no time, however many rows there are. Apps that read by
+  /// name, as Core Data does, see no difference.
+  case asAdded
 }
 
 /// One step between two versions.

@@ -68,6 +68,15 @@ public final class StoreConnection: Sendable {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
+    configuration.prepareDatabase { db in
+      // The triggers of derived attributes tell Core Data what they wrote; here nobody has to know.
+      for name in [
+        "NSCoreDataDATriggerUpdatedAffectedObjectValue",
+        "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue",
+      ] {
+        db.add(function: DatabaseFunction(name) { _ in nil })
+      }
+    }
     if let trace {
       configuration.prepareDatabase { db in
         db.trace { event in

@@ -13,6 +13,8 @@ public struct CoreDataLayout: Sendable {
   public let joinTables: [JoinTable]
   public let indexes: [Index]
 
+  public let conventions: CoreDataConventions
+
   private let entityIndexesByName: [String: Int]
 
   /// A table that holds the rows of a root entity and of all entities below it.
@@ -21,10 +23,17 @@ public struct CoreDataLayout: Sendable {
     public var rootEntity: String
     /// In the order of a new store, the system columns included.
     public var columns: [Column]
+    /// Groups of columns that are unique together by the table itself: frameworks before 2017 have no index for them.
+    public var uniqueColumns: [[String]] = []
 
     public var createStatement: String {
       let list = columns.map { "\($0.name) \($0.declaration)" }.joined(separator: ", ")
-      return "CREATE TABLE \(name) ( \(list) )"
+      guard !uniqueColumns.isEmpty else { return "CREATE TABLE \(name) ( \(list) )" }
+      // Without a blank at the end, as those frameworks write it.
+      let constraints = uniqueColumns.map {
+        "CONSTRAINT \($0.joined(separator: "_")) UNIQUE (\($0.joined(separator: ", ")))"
+      }
+      return "CREATE TABLE \(name) ( \(list), \(constraints.joined(separator: ", ")))"
     }
   }
 
@@ -44,6 +53,8 @@ public struct CoreDataLayout: Sendable {
       case toOne(entity: String, name: String)
       /// The entity number of that row, where the destination has sub-entities.
       case toOneEntityNumber(entity: String, name: String)
+      /// The place of the row among those that the row at the other end of a to-one relationship refers to in order.
+      case toOneOrder(entity: String, name: String)
       /// The key of the owner of a to-many relationship that has no inverse; stands in the destination's table.
       case ownerKey(entity: String, name: String)
     }
@@ -59,16 +70,26 @@ public struct CoreDataLayout: Sendable {
     public var otherRelationship: String
     public var column: String
     public var otherColumn: String
+    /// The place of the link among those of the row in `otherColumn`, where that row's relationship is ordered.
+    public var orderColumn: String?
+    /// The place of the link among those of the row in `column`, where that row's relationship is ordered.
+    public var otherOrderColumn: String?
 
     /// The same table, described from its other side.
     public var turned: JoinTable {
       JoinTable(
         name: name, entity: otherEntity, relationship: otherRelationship, otherEntity: entity,
-        otherRelationship: relationship, column: otherColumn, otherColumn: column)
+        otherRelationship: relationship, column: otherColumn, otherColumn: column,
+        orderColumn: otherOrderColumn, otherOrderColumn: orderColumn)
+    }
+
+    /// In the order of a new store.
+    public var columns: [String] {
+      [column, otherColumn] + [orderColumn, otherOrderColumn].compactMap(\.self)
     }
 
     public var createStatement: String {
-      "CREATE TABLE \(name) ( \(column) INTEGER, \(otherColumn) INTEGER, "
+      "CREATE TABLE \(name) ( \(columns.map { "\($0) INTEGER" }.joined(separator: ", ")), "
         + "PRIMARY KEY (\(column), \(otherColumn)) )"
     }
   }
@@ -77,13 +98,25 @@ public struct CoreDataLayout: Sendable {
     public var name: String
     public var table: String
     public var columns: [String]
+    /// Which of the columns have greater values first.
+    public var descendingColumns: Set<String> = []
     public var isUnique: Bool
     /// Fetch and uniqueness indexes spell out `COLLATE BINARY ASC`, those of foreign keys do not (section 6.1).
     public var spellsCollation: Bool
+    /// Whether it covers some rows only. Which ones, in SQL, is Apple's frameworks' own knowledge: such an index can be
+    /// kept as a store has it, not made.
+    public var isPartial = false
 
     public var createStatement: String {
-      let list = columns.map { spellsCollation ? "\($0) COLLATE BINARY ASC" : $0 }
-        .joined(separator: ", ")
+      var list = ""
+      for column in columns {
+        if !list.isEmpty { list += ", " }
+        list += column
+        if spellsCollation {
+          list +=
+            descendingColumns.contains(column) ? " COLLATE BINARY DESC" : " COLLATE BINARY ASC"
+        }
+      }
       return "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(name) ON \(table) (\(list))"
     }
   }
@@ -147,11 +180,15 @@ public struct CoreDataLayout: Sendable {
 
   /// Lays a schema out.
   ///
+  /// - Parameter conventions: those of the store, where it is about one; else those of the present.
   /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the schema cannot be laid
   ///   out: an entity that a relationship leads to is missing, an inverse does not exist, a name cannot be a column.
-  public init(schema: Schema) throws(InstarError) {
-    var builder = try CoreDataLayoutBuilder(schema: schema)
+  public init(
+    schema: Schema, conventions: CoreDataConventions = CoreDataConventions()
+  ) throws(InstarError) {
+    var builder = try CoreDataLayoutBuilder(schema: schema, conventions: conventions)
     try builder.build()
+    self.conventions = conventions
     entities = builder.entities
     tables = builder.tables
     joinTables = builder.joinTables
@@ -162,23 +199,36 @@ public struct CoreDataLayout: Sendable {
 
   /// What a store of this layout is made of, as a probe of it reads.
   public var structure: StoreStructure {
-    StoreStructure(
-      tables: tables.map { table in
+    var all: [StoreStructure.Table] = []
+    var covered: [StoreStructure.Index] = []
+    for table in tables {
+      all.append(
         StoreStructure.Table(
           name: table.name,
-          columns: table.columns.map { StoreStructure.Column(name: $0.name, type: $0.type) })
+          columns: table.columns.map { StoreStructure.Column(name: $0.name, type: $0.type) }))
+      for columns in table.uniqueColumns {
+        covered.append(
+          StoreStructure.Index(name: "", table: table.name, isUnique: true, columns: columns))
       }
-        + joinTables.map { table in
-          StoreStructure.Table(
-            name: table.name,
-            columns: [table.column, table.otherColumn].map {
-              StoreStructure.Column(name: $0, type: "INTEGER")
-            })
-        },
-      indexes: indexes.map {
+    }
+    for table in joinTables {
+      all.append(
+        StoreStructure.Table(
+          name: table.name,
+          columns: table.columns.map { StoreStructure.Column(name: $0, type: "INTEGER") }))
+    }
+    for index in indexes {
+      var columns: [String] = []
+      for column in index.columns {
+        let prefix = index.isPartial && columns.isEmpty ? "(partial) " : ""
+        let suffix = index.descendingColumns.contains(column) ? " DESC" : ""
+        columns.append(prefix + column + suffix)
+      }
+      covered.append(
         StoreStructure.Index(
-          name: $0.name, table: $0.table, isUnique: $0.isUnique, columns: $0.columns)
-      })
+          name: index.name, table: index.table, isUnique: index.isUnique, columns: columns))
+    }
+    return StoreStructure(tables: all, indexes: covered).withoutCoreDataConventions
   }
 
   /// The statements that make the tables and indexes of an empty store, in the order of section 1.
@@ -204,6 +254,11 @@ public struct CoreDataLayout: Sendable {
   ]
 }
 
+extension Schema.Attribute {
+  /// Columns stand in groups by type, in this order (section 3.2).
+  var columnGroup: Int { isTransformable ? 6 : type.columnGroup }
+}
+
 extension Schema.AttributeType {
   /// The declared type of the attribute's column (section 3.1).
   public var columnType: String {
@@ -217,8 +272,7 @@ extension Schema.AttributeType {
     }
   }
 
-  /// Columns stand in groups by type, in this order (section 3.2).
-  var columnGroup: Int {
+  fileprivate var columnGroup: Int {
     switch self {
     case .bool, .int16, .int32, .int64: 1
     case .date, .double, .float: 2

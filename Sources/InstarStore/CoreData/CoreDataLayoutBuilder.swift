@@ -3,6 +3,7 @@ import InstarSchema
 /// Computes a `CoreDataLayout`, step by step: numbers, columns, relationships, join tables, indexes.
 struct CoreDataLayoutBuilder {
   private let schema: Schema
+  private let conventions: CoreDataConventions
   private let entitiesByName: [String: Schema.Entity]
   private let subentityNames: [String: [String]]
 
@@ -14,8 +15,9 @@ struct CoreDataLayoutBuilder {
   private var positions: [String: Int] = [:]
   private var columnNames: [CoreDataLayout.Column.Role: String] = [:]
 
-  init(schema: Schema) throws(InstarError) {
+  init(schema: Schema, conventions: CoreDataConventions) throws(InstarError) {
     self.schema = schema
+    self.conventions = conventions
     var byName: [String: Schema.Entity] = [:]
     var tableNames: [String: String] = [:]
     for entity in schema.entities {
@@ -109,7 +111,7 @@ struct CoreDataLayoutBuilder {
         for member in members {
           guard let entity = entitiesByName[member.name] else { continue }
           for attribute in Self.inColumnOrder(entity.attributes)
-          where attribute.type.columnGroup == group && !attribute.options.contains(.ephemeral) {
+          where attribute.columnGroup == group && !attribute.isEphemeral {
             add(
               Self.column(attribute.name), attribute.type.columnType,
               .attribute(entity: entity.name, name: attribute.name))
@@ -126,6 +128,13 @@ struct CoreDataLayoutBuilder {
               add(
                 "Z\(entities[destination].number)_\(relationship.name.uppercased())", "INTEGER",
                 .toOneEntityNumber(entity: entity.name, name: relationship.name))
+            }
+            if let name = relationship.inverseName,
+              inverse(named: name, in: relationship.destination)?.relationship.isOrdered == true
+            {
+              add(
+                "Z_FOK_\(relationship.name.uppercased())", "INTEGER",
+                .toOneOrder(entity: entity.name, name: relationship.name))
             }
           }
           for (owner, relationship) in ownersWithoutInverse(of: entity.name) {
@@ -220,11 +229,32 @@ struct CoreDataLayoutBuilder {
     if two.number < one.number || (two.number == one.number && otherName < name) {
       return joinTable(otherPosition, otherName, position, name)
     }
+    let bare = "Z_\(one.number)\(name.uppercased())"
+    let turned = "Z_\(two.number)\(otherName.uppercased())"
+    // Which side names the table of an entity with itself cannot be computed: the store is asked.
+    if one.number == two.number, conventions.joinTables.contains(turned),
+      !conventions.joinTables.contains(bare)
+    {
+      return joinTable(two, otherName, one, name)
+    }
+    return joinTable(one, name, two, otherName)
+  }
+
+  private func joinTable(
+    _ one: CoreDataLayout.Entity, _ name: String, _ two: CoreDataLayout.Entity, _ otherName: String
+  ) -> CoreDataLayout.JoinTable {
+    func isOrdered(_ entity: CoreDataLayout.Entity, _ relationship: String) -> Bool {
+      inverse(named: relationship, in: entity.name)?.relationship.isOrdered ?? false
+    }
     return CoreDataLayout.JoinTable(
       name: "Z_\(one.number)\(name.uppercased())",
       entity: one.name, relationship: name, otherEntity: two.name, otherRelationship: otherName,
       column: "Z_\(one.number)\(otherName.uppercased())",
-      otherColumn: "Z_\(two.number)\(name.uppercased())")
+      otherColumn: "Z_\(two.number)\(name.uppercased())",
+      orderColumn: isOrdered(two, otherName)
+        ? "Z_FOK_\(one.number)\(otherName.uppercased())" : nil,
+      otherOrderColumn: isOrdered(one, name)
+        ? "Z_FOK_\(two.number)\(name.uppercased())" : nil)
   }
 
   private func inverse(
@@ -243,38 +273,83 @@ struct CoreDataLayoutBuilder {
   // MARK: Indexes (section 6.1)
 
   private mutating func addIndexes() {
-    for table in tables {
+    for position in tables.indices {
+      let table = tables[position]
+      let members = entities.filter { $0.root == table.rootEntity }
+      if conventions.generation != .current {
+        for member in members { addIndexedAttributes(of: member, in: table.name) }
+      }
       for column in table.columns {
         switch column.role {
         case .toOne, .ownerKey:
           addIndex("\(table.name)_\(column.name)_INDEX", table.name, [column.name])
-        case .entityNumber:
-          if entities.contains(where: { $0.root == table.rootEntity && $0.superNumber != 0 }) {
-            addIndex("\(table.name)_Z_ENT_INDEX", table.name, ["Z_ENT"])
-          }
-        case .primaryKey, .optimisticLock, .attribute, .toOneEntityNumber:
+        case .primaryKey, .entityNumber, .optimisticLock, .attribute, .toOneEntityNumber,
+          .toOneOrder:
           break
         }
       }
-      for member in entities where member.table == table.name {
-        guard let entity = entitiesByName[member.name] else { continue }
-        for group in entity.uniquenessConstraints {
-          indexes.append(
-            CoreDataLayout.Index(
-              name: "Z_\(entity.name)_UNIQUE_\(group.joined(separator: "_"))", table: table.name,
-              columns: columns(of: entity.name, group), isUnique: true, spellsCollation: true))
-        }
-        for group in entity.indices {
-          indexes.append(
-            CoreDataLayout.Index(
-              name: "Z_\(entity.name)_SwiftDataIndexOnBinary\(group.joined())", table: table.name,
-              columns: columns(of: entity.name, group), isUnique: false, spellsCollation: true))
-        }
+      if members.count > 1 { addIndex("\(table.name)_Z_ENT_INDEX", table.name, ["Z_ENT"]) }
+      for member in members {
+        addFetchIndexes(of: member, in: table.name)
+        addUniqueness(of: member, to: position)
       }
+      guard conventions.generation != .before2015 else { continue }
       for join in joinTables where positions[join.entity].map({ entities[$0].table }) == table.name
       {
         addIndex(
           "\(join.name)_\(join.otherColumn)_INDEX", join.name, [join.otherColumn, join.column])
+      }
+    }
+  }
+
+  /// What frameworks before 2017 have for `#Index` over one property.
+  private mutating func addIndexedAttributes(
+    of member: CoreDataLayout.Entity, in table: String
+  ) {
+    for group in entitiesByName[member.name]?.indices ?? [] where group.count == 1 {
+      for column in columns(of: member.name, group) {
+        addIndex("\(table)_\(column)_INDEX", table, [column])
+      }
+    }
+  }
+
+  private mutating func addFetchIndexes(of member: CoreDataLayout.Entity, in table: String) {
+    guard let entity = entitiesByName[member.name] else { return }
+    for group in entity.indices {
+      let columns = columns(of: entity.name, group)
+      if conventions.generation == .current {
+        indexes.append(
+          CoreDataLayout.Index(
+            name: "Z_\(entity.name)_SwiftDataIndexOnBinary\(group.joined())", table: table,
+            columns: columns, isUnique: false, spellsCollation: true))
+      } else if group.count > 1 {
+        addIndex("\(table)_\(columns.joined(separator: "_"))", table, columns)
+      }
+    }
+    for index in entity.fetchIndexes {
+      let names = index.elements.map(\.property)
+      let descending = index.elements.filter { !$0.isAscending }.map(\.property)
+      // One over an expression cannot be laid out.
+      guard !names.isEmpty, columns(of: entity.name, names).count == names.count else { continue }
+      indexes.append(
+        CoreDataLayout.Index(
+          name: "Z_\(entity.name)_\(index.name)", table: table,
+          columns: columns(of: entity.name, names),
+          descendingColumns: Set(columns(of: entity.name, descending)), isUnique: false,
+          spellsCollation: true, isPartial: index.partialPredicate != nil))
+    }
+  }
+
+  private mutating func addUniqueness(of member: CoreDataLayout.Entity, to position: Int) {
+    for group in entitiesByName[member.name]?.uniquenessConstraints ?? [] {
+      let columns = columns(of: member.name, group)
+      if conventions.generation == .current {
+        indexes.append(
+          CoreDataLayout.Index(
+            name: "Z_\(member.name)_UNIQUE_\(group.joined(separator: "_"))",
+            table: tables[position].name, columns: columns, isUnique: true, spellsCollation: true))
+      } else {
+        tables[position].uniqueColumns.append(columns)
       }
     }
   }
@@ -285,17 +360,16 @@ struct CoreDataLayoutBuilder {
         name: name, table: table, columns: columns, isUnique: false, spellsCollation: false))
   }
 
-  /// The columns of properties of an entity, which it may inherit.
+  /// The columns of properties, also of inherited ones.
   private func columns(of entity: String, _ properties: [String]) -> [String] {
     properties.compactMap { property in
       var next: String? = entity
-      while let current = next {
-        if let column = columnNames[.attribute(entity: current, name: property)]
-          ?? columnNames[.toOne(entity: current, name: property)]
-        {
-          return column
-        }
-        next = entitiesByName[current]?.superentityName
+      while let name = next {
+        let column =
+          columnNames[.attribute(entity: name, name: property)]
+          ?? columnNames[.toOne(entity: name, name: property)]
+        if let column { return column }
+        next = entitiesByName[name]?.superentityName
       }
       return nil
     }

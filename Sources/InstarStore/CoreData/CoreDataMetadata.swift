@@ -18,6 +18,8 @@ public struct CoreDataMetadata {
   /// Whether the archived model of `Z_MODELCACHE` belongs to another schema than these values, so
   /// that `write` has to delete it.
   private var modelCacheIsStale = false
+  /// What `write` puts in its place, where the archived model of the version is known.
+  private var newModelCache: Data?
 
   /// Metadata of a store that is being made.
   ///
@@ -29,6 +31,7 @@ public struct CoreDataMetadata {
       Key.hashesVersion: Self.hashesVersion,
       Key.frameworkVersion: Self.frameworkVersion,
       Key.autoVacuumLevel: "2",
+      Key.maker: true,
       // Present, so that `stamp` computes them.
       Key.digest: "",
       Key.checksum: "",
@@ -38,7 +41,15 @@ public struct CoreDataMetadata {
 
   /// The version the store declares; `nil` where it declares none, several, or one that is not of
   /// the form 1.2.3.
+  ///
+  /// What a plan calls a version may be another thing than what the app calls it: a store that got
+  /// its hashes from a reference store says both. The plan's holds as long as the hashes do.
   public var version: Schema.Version? {
+    if let own = plist[Key.version] as? [String: Any], let text = own["version"] as? String,
+      own["checksum"] as? String == Self.checksum(of: entityHashes).base64EncodedString()
+    {
+      return Schema.Version(text)
+    }
     guard let identifiers = plist[Key.identifiers] as? [String], identifiers.count == 1 else {
       return nil
     }
@@ -49,6 +60,16 @@ public struct CoreDataMetadata {
   public var entityHashes: [String: Data] {
     guard let hashes = plist[Key.hashes] as? [String: Any] else { return [:] }
     return hashes.compactMapValues { $0 as? Data }
+  }
+
+  /// The version of the framework that made the store; `nil` where it does not say.
+  public var frameworkVersion: Int? {
+    plist[Key.frameworkVersion] as? Int
+  }
+
+  /// Whether the store was made by Instar, not by Apple's frameworks.
+  public var isMadeByInstar: Bool {
+    plist[Key.maker] as? Bool ?? false
   }
 
   /// The structural fingerprint that the store was stamped with, if it was stamped by Instar.
@@ -84,8 +105,34 @@ public struct CoreDataMetadata {
     if plist[Key.checksum] != nil {
       plist[Key.checksum] = Self.checksum(of: hashes).base64EncodedString()
     }
+    plist[Key.version] = nil
     if let fingerprint { plist[Key.fingerprint] = fingerprint }
     modelCacheIsStale = true
+  }
+
+  /// Makes the metadata those of a version, as Apple's frameworks know it: hashes, what is derived
+  /// from them, and identifiers are those of a store that they made. The other keys, and the
+  /// store's identifier, stay as they are.
+  ///
+  /// - Parameters:
+  ///   - reference: The metadata of a store of that version.
+  ///   - modelCache: Its archived model.
+  ///   - version: What the plan calls the version.
+  ///   - fingerprint: The fingerprint of the version's structure.
+  public mutating func stamp(
+    like reference: CoreDataMetadata, modelCache: Data?, version: Schema.Version,
+    fingerprint: String
+  ) {
+    for key in [Key.identifiers, Key.hashes, Key.hashesVersion, Key.digest, Key.checksum] {
+      plist[key] = reference.plist[key]
+    }
+    plist[Key.version] = [
+      "version": version.description,
+      "checksum": Self.checksum(of: entityHashes).base64EncodedString(),
+    ]
+    plist[Key.fingerprint] = fingerprint
+    modelCacheIsStale = true
+    newModelCache = modelCache
   }
 }
 
@@ -175,6 +222,10 @@ extension CoreDataMetadata {
     }
     if modelCacheIsStale, try db.tableExists("Z_MODELCACHE") {
       try db.execute(sql: "DELETE FROM Z_MODELCACHE")
+      if let newModelCache {
+        try db.execute(
+          sql: "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?)", arguments: [newModelCache])
+      }
     }
   }
 }
@@ -243,5 +294,7 @@ extension CoreDataMetadata {
     static let frameworkVersion = "NSPersistenceFrameworkVersion"
     static let autoVacuumLevel = "_NSAutoVacuumLevel"
     static let fingerprint = "InstarFingerprint"
+    static let maker = "InstarMadeStore"
+    static let version = "InstarVersion"
   }
 }

@@ -13,6 +13,8 @@ public struct StoreProbe: Sendable {
   /// Tables and triggers by which Apple's frameworks keep more than the model says: of CloudKit
   /// mirroring (`ANSCK…`) and of derived attributes (`Z_DA_…`). By name.
   public var frameworkObjects: [String] = []
+  /// What of the layout of a store of the format `coredata` no schema decides.
+  public var conventions = CoreDataConventions()
   /// The store's `Z_UUID`.
   public var uuid: String?
   /// The hash of each entity, as the store declares them.
@@ -87,8 +89,10 @@ public struct StoreProbe: Sendable {
         entities: listed.map { Entity(name: $0.name) }, entityHashes: [:])
       probe.entityList = listed
       probe.frameworkObjects = try frameworkObjects(db)
+      var known: CoreDataMetadata?
       do {
         let metadata = try CoreDataMetadata.read(db)
+        known = metadata
         probe.identity.version = metadata.version
         probe.entityHashes = metadata.entityHashes
         probe.uuid = metadata.uuid
@@ -99,6 +103,7 @@ public struct StoreProbe: Sendable {
         probe.uuid = try? String.fetchOne(
           db, sql: "SELECT Z_UUID FROM Z_METADATA WHERE length(Z_UUID) < 1000 LIMIT 1")
       }
+      probe.conventions = try CoreDataConventions(of: db, metadata: known)
       return probe
     }
   }

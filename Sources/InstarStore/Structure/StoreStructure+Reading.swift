@@ -11,8 +11,12 @@ extension StoreStructure {
   /// - Throws: the database's error; `unsupported` for a schema that is too large. Nothing is
   ///   written in any case.
   public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
-    StoreStructure(
+    let structure = StoreStructure(
       tables: try readTables(db, format: format), indexes: try readIndexes(db, format: format))
+    return switch format {
+    case .coredata: structure.withoutCoreDataConventions
+    case .plain: structure
+    }
   }
 
   /// SHA-256 over `canonicalText`, in hexadecimal digits.
@@ -64,8 +68,8 @@ extension StoreStructure {
     return columns.map { Table(name: $0.key, columns: $0.value) }
   }
 
-  /// Only indexes made by `CREATE INDEX`: those that belong to a constraint have names of SQLite's
-  /// making.
+  /// Indexes made by `CREATE INDEX`. Those that belong to a constraint have names of SQLite's making;
+  /// for `coredata`, whose older stores have uniqueness only there, they count as well.
   private static func readIndexes(_ db: Database, format: StoreFormat) throws -> [Index] {
     let rows = try Row.fetchCursor(
       db,
@@ -73,13 +77,13 @@ extension StoreStructure {
         SELECT m.name, l.name, l."unique", l.partial, x.name, x."desc", x.coll
         FROM (
           SELECT DISTINCT tbl_name AS name FROM sqlite_master
-          WHERE type = 'index' AND sql IS NOT NULL
+          WHERE type = 'index' AND (sql IS NOT NULL OR :constraints)
         ) AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
-        WHERE l.origin = 'c' AND x.key = 1
+        WHERE x.key = 1 AND (l.origin = 'c' OR l.origin = 'u' AND :constraints)
         ORDER BY l.name, x.seqno
-        """)
+        """, arguments: ["constraints": format == .coredata])
     var size = NameSize()
     var indexes: [Index] = []
     while let row = try rows.next() {

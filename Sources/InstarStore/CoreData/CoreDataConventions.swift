@@ -1,0 +1,103 @@
+public import GRDB
+import InstarSchema
+
+/// What of a layout no schema decides: habits of the framework that wrote a store, and a name that only the store tells.
+///
+/// Stores keep them through every migration, as Core Data's own keep theirs.
+public struct CoreDataConventions: Sendable, Hashable {
+  public var generation: Generation
+  /// The names of the store's join tables.
+  public var joinTables: Set<String>
+  /// Whether the store was made by Instar. Apple's frameworks may want to open any other again, so that it keeps their
+  /// order of columns.
+  public var isMadeByInstar = true
+
+  /// How the frameworks of some years write indexes and uniqueness (Core Data layout, sections 4.5 and 6.1).
+  @frozen
+  public enum Generation: Sendable, Hashable {
+    /// No indexes on join tables; else as those before 2017.
+    case before2015
+    /// Uniqueness by constraints of the table; indexes are named by columns.
+    case before2017
+    /// Uniqueness by indexes; indexes are named by entities.
+    case current
+
+    /// - Parameter frameworkVersion: `NSPersistenceFrameworkVersion`. Seen were 519 and less, 637, 847 and more.
+    public init(frameworkVersion: Int) {
+      if frameworkVersion < 600 {
+        self = .before2015
+      } else {
+        self = frameworkVersion < 800 ? .before2017 : .current
+      }
+    }
+  }
+
+  /// The conventions of a store that is being made.
+  public init(generation: Generation = .current, joinTables: Set<String> = []) {
+    self.generation = generation
+    self.joinTables = joinTables
+  }
+
+  /// The conventions of a store. One whose metadata cannot be read has those of the present.
+  ///
+  /// - Throws: the database's error.
+  public init(of db: Database) throws {
+    let metadata: CoreDataMetadata?
+    do {
+      metadata = try CoreDataMetadata.read(db)
+    } catch {
+      guard [.corruptStore, .sqlFailed].contains(error.code) else { throw error }
+      metadata = nil
+    }
+    try self.init(of: db, metadata: metadata)
+  }
+
+  /// The same, of a store whose metadata were read already.
+  public init(of db: Database, metadata: CoreDataMetadata?) throws {
+    let names = try String.fetchAll(
+      db,
+      sql: """
+        SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'
+          AND length(name) < 300 LIMIT 50000
+        """)
+    self.init(
+      generation: metadata?.frameworkVersion.map { Generation(frameworkVersion: $0) } ?? .current,
+      joinTables: Set(names))
+    isMadeByInstar = metadata?.isMadeByInstar ?? false
+  }
+}
+
+extension StoreStructure {
+  /// The structure without what frameworks of different years do differently although it means the same: an index is
+  /// known by what it covers; those on join tables, which older stores lack, are left out; a table that joins an entity
+  /// with itself has the lesser of its two possible names (section 4.5).
+  var withoutCoreDataConventions: StoreStructure {
+    var joins: Set<String> = []
+    for table in tables where Self.isJoinTable(table.name) { joins.insert(table.name) }
+    var renamed: [Table] = []
+    for var table in tables {
+      let columns = table.columns.map(\.name)
+      if joins.contains(table.name), columns.contains(table.name) {
+        let keys = columns.filter { !$0.hasPrefix("Z_FOK_") }
+        let numbers: [String] = keys.map { Self.entityNumber($0) }
+        if Set(numbers).count == 1 { table.name = keys.min() ?? table.name }
+      }
+      renamed.append(table)
+    }
+    var covered: [Index] = []
+    for var index in indexes where !joins.contains(index.table) {
+      index.name = "\(index.table)(\(index.columns.joined(separator: ", ")))"
+      covered.append(index)
+    }
+    return StoreStructure(tables: renamed, indexes: covered)
+  }
+
+  private static func isJoinTable(_ name: String) -> Bool {
+    name.hasPrefix("Z_") && !entityNumber(name).isEmpty
+  }
+
+  /// The digits behind `Z_`.
+  private static func entityNumber(_ name: String) -> String {
+    String(name.dropFirst(2).prefix { character in character.isASCII && character.isNumber })
+  }
+}

@@ -1,0 +1,184 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarTestSupport
+import Testing
+
+@testable import InstarStore
+
+@Suite("The layout of a schema")
+struct CoreDataLayoutTests {
+  @Test(
+    "computed from a store's model is the store's, to the letter",
+    .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"), arguments: RealStores.all)
+  func realStore(_ path: String) throws {
+    let folder = try TemporaryFolder()
+    let name = URL(fileURLWithPath: path).lastPathComponent
+    let copy = try #require(try RealStores.copy(name, to: folder))
+    let queue = try GuardedConnection.open(copy, access: .immutable)
+    try queue.inDatabase { db in
+      guard let model = try CoreDataModel.read(db) ?? Self.modelsWithoutCache[name] else {
+        Issue.record("nothing is known of the model of \(name)")
+        return
+      }
+      let layout = try CoreDataLayout(
+        schema: model.schema, conventions: try CoreDataConventions(of: db))
+      let statements =
+        layout.tables.map(\.createStatement) + layout.joinTables.map(\.createStatement)
+        + layout.indexes.map(\.createStatement)
+      #expect(Set(statements) == Set(try Self.statements(db)))
+      #expect(layout.structure == (try StoreStructure.read(db, format: .coredata)))
+      let listed = try Row.fetchAll(
+        db, sql: "SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY WHERE Z_ENT < 16000 ORDER BY 1")
+      #expect(
+        layout.entities.map {
+          // Core Data itself leaves the earlier name there.
+          "\($0.number) \($0.name == "LuxuryCar" ? "ExpensiveSportCar" : $0.name) \($0.superNumber)"
+        } == listed.map { "\($0[0] as Int) \($0[1] as String) \($0[2] as Int)" })
+    }
+  }
+
+  /// Everything that a schema speaks of.
+  private static func statements(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        SELECT sql FROM sqlite_master
+        WHERE type IN ('table', 'index') AND sql IS NOT NULL
+          AND name NOT IN ('Z_PRIMARYKEY', 'Z_METADATA', 'Z_MODELCACHE')
+          AND tbl_name NOT GLOB 'ACHANGE' AND tbl_name NOT GLOB 'ATRANSACTION*'
+        """)
+  }
+
+  /// The two stores that are older than the model cache, as their apps' sources describe them.
+  private static let modelsWithoutCache: [String: CoreDataModel] = {
+    func attribute(_ name: String, _ type: Schema.AttributeType) -> Schema.Attribute {
+      Schema.Attribute(name: name, type: type, isOptional: true)
+    }
+    func toOne(_ name: String, _ destination: String, _ inverse: String? = nil)
+      -> Schema.Relationship
+    {
+      Schema.Relationship(
+        name: name, destination: destination, inverseName: inverse, maximumModelCount: 1,
+        isToOneRelationship: true)
+    }
+    func model(_ entities: [Schema.Entity]) -> CoreDataModel {
+      CoreDataModel(
+        schema: Schema(entities: entities, version: Schema.Version(1, 0, 0)),
+        versionIdentifiers: [""], configurations: [:], details: [:])
+    }
+    var fileURL = attribute("fileURL", .data)
+    fileURL.options = [.transformable(by: "")]
+    return [
+      "hwaxxer__BookMigration__Model1.sqlite": model([
+        Schema.Entity(
+          name: "Book",
+          attributes: [attribute("authorName", .string), attribute("title", .string), fileURL],
+          relationships: [toOne("user", "User")]),
+        Schema.Entity(name: "User", attributes: [attribute("userId", .int64)]),
+      ]),
+      "gaoyve__GroceryDude__DefaultData.sqlite": model([
+        Schema.Entity(
+          name: "Item",
+          attributes: [
+            attribute("collected", .bool), attribute("listed", .bool), attribute("name", .string),
+            attribute("quantity", .float), attribute("thumbnail", .data),
+          ],
+          relationships: [
+            toOne("locationAtHome", "LocationAtHome"), toOne("locationAtShop", "LocationAtShop"),
+            toOne("photo", "Item_Photo"), toOne("unit", "Unit"),
+          ],
+          indices: [["name"]]),
+        Schema.Entity(
+          name: "Item_Photo", attributes: [attribute("data", .data)],
+          relationships: [toOne("item", "Item")]),
+        Schema.Entity(name: "Location", attributes: [attribute("summary", .string)]),
+        Schema.Entity(
+          name: "LocationAtHome", attributes: [attribute("storedIn", .string)],
+          superentityName: "Location"),
+        Schema.Entity(
+          name: "LocationAtShop", attributes: [attribute("aisle", .string)],
+          superentityName: "Location"),
+        Schema.Entity(name: "Unit", attributes: [attribute("name", .string)]),
+      ]),
+    ]
+  }()
+
+  @Test("numbers ordered links, and names the side of an entity with itself as the store does")
+  func joinTables() throws {
+    func toMany(
+      _ name: String, _ destination: String, _ inverse: String, isOrdered: Bool = false
+    ) -> Schema.Relationship {
+      Schema.Relationship(
+        name: name, destination: destination, inverseName: inverse, isToOneRelationship: false,
+        options: isOrdered ? [.ordered] : [])
+    }
+    let schema = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Album", relationships: [toMany("assets", "Asset", "albums", isOrdered: true)]),
+        Schema.Entity(name: "Asset", relationships: [toMany("albums", "Album", "assets")]),
+        Schema.Entity(
+          name: "Person",
+          relationships: [
+            toMany("bans", "Person", "bansInverse"), toMany("bansInverse", "Person", "bans"),
+            toMany("pets", "Pet", "owner", isOrdered: true),
+          ]),
+        Schema.Entity(
+          name: "Pet",
+          relationships: [
+            Schema.Relationship(
+              name: "owner", destination: "Person", inverseName: "pets", maximumModelCount: 1,
+              isToOneRelationship: true)
+          ]),
+      ], version: Schema.Version(1, 0, 0))
+    let fresh = try CoreDataLayout(schema: schema)
+    #expect(
+      fresh.joinTables.map(\.createStatement) == [
+        "CREATE TABLE Z_1ASSETS ( Z_1ALBUMS INTEGER, Z_2ASSETS INTEGER, Z_FOK_2ASSETS INTEGER, "
+          + "PRIMARY KEY (Z_1ALBUMS, Z_2ASSETS) )",
+        "CREATE TABLE Z_3BANS ( Z_3BANSINVERSE INTEGER, Z_3BANS INTEGER, "
+          + "PRIMARY KEY (Z_3BANSINVERSE, Z_3BANS) )",
+      ])
+    #expect(
+      fresh.tables.last?.columns.map(\.name) == [
+        "Z_PK", "Z_ENT", "Z_OPT", "ZOWNER", "Z_FOK_OWNER",
+      ])
+    // The other name was seen as well (section 4.5).
+    let seen = try CoreDataLayout(
+      schema: schema, conventions: CoreDataConventions(joinTables: ["Z_3BANSINVERSE"]))
+    #expect(
+      seen.joinTables.last?.createStatement
+        == "CREATE TABLE Z_3BANSINVERSE ( Z_3BANS INTEGER, Z_3BANSINVERSE INTEGER, "
+        + "PRIMARY KEY (Z_3BANS, Z_3BANSINVERSE) )")
+    #expect(seen.structure == fresh.structure)
+    let place = seen.entity(named: "Person")?.relationships.first?.place
+    #expect(
+      place == .joinTable(name: "Z_3BANSINVERSE", own: "Z_3BANSINVERSE", other: "Z_3BANS"))
+  }
+
+  @Test("is that of the year of the framework that wrote the store")
+  func generations() throws {
+    let schema = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Note",
+          attributes: [
+            Schema.Attribute(name: "title", type: .string),
+            Schema.Attribute(name: "rank", type: .int64),
+          ], uniquenessConstraints: [["title"]], indices: [["rank"], ["title", "rank"]])
+      ], version: Schema.Version(1, 0, 0))
+    let current = try CoreDataLayout(schema: schema)
+    let old = try CoreDataLayout(
+      schema: schema, conventions: CoreDataConventions(generation: .before2017))
+    #expect(
+      old.createStatements.prefix(3) == [
+        "CREATE TABLE ZNOTE ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, "
+          + "ZRANK INTEGER, ZTITLE VARCHAR, CONSTRAINT ZTITLE UNIQUE (ZTITLE))",
+        "CREATE INDEX ZNOTE_ZRANK_INDEX ON ZNOTE (ZRANK)",
+        "CREATE INDEX ZNOTE_ZTITLE_ZRANK ON ZNOTE (ZTITLE, ZRANK)",
+      ])
+    // What a store is recognised by is the same.
+    #expect(old.structure == current.structure)
+  }
+}
