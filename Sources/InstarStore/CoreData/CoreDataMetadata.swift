@@ -95,12 +95,14 @@ extension CoreDataMetadata {
   /// A property list larger than this is refused: an app's own keys are small.
   static let plistLimitBytes = 4 << 20
 
+  private static let whatIsRead = "cannot read the metadata of the store"
+
   /// Reads the metadata of a store.
   ///
   /// - Throws: `corruptStore` when there is no row, no property list, or one that cannot be read;
   ///   else the database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
-    let what = "cannot read the metadata of the store"
+    let what = whatIsRead
     let uuid: String
     let blob: Data
     do {
@@ -132,6 +134,12 @@ extension CoreDataMetadata {
     } catch {
       throw InstarError(error, what: what)
     }
+    return try CoreDataMetadata(uuid: uuid, propertyList: blob)
+  }
+
+  /// - Throws: `corruptStore` for what is no binary property list of a dictionary.
+  init(uuid: String, propertyList blob: Data) throws(InstarError) {
+    let what = Self.whatIsRead
     guard PropertyListShape.isBounded(blob) else {
       throw InstarError(
         .corruptStore, what,
@@ -148,10 +156,6 @@ extension CoreDataMetadata {
       throw InstarError(
         .corruptStore, what, cause: "the property list in Z_METADATA is no dictionary")
     }
-    return CoreDataMetadata(uuid: uuid, plist: plist)
-  }
-
-  private init(uuid: String, plist: [String: Any]) {
     self.uuid = uuid
     self.plist = plist
   }
