@@ -9,20 +9,24 @@ struct StoreInspection {
   var place: StorePlace
   var plugin: String
   var path: MigrationPath
+  /// What the store has beside its version, or lacks of it, and what becomes of that.
+  var fit: StructureFit
+  var consequences: [String]
 
   /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
   /// last version already.
   ///
   /// - Throws: why the store cannot be migrated; it is untouched.
   static func inspect(
-    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
+    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?,
+    adoptsDifferences: Bool
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
     guard let match = try StoreMatch(of: probe.identity, among: plans) else {
       throw InstarError(
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "give the plugin that carries the store's plan")
     }
-    let from = try match.startingVersion(adopt: adopt)
+    let start = try match.start(adopt: adopt, adoptsDifferences: adoptsDifferences)
     guard probe.identity.format == .coredata else {
       throw InstarError(
         .unsupported, "cannot migrate the store",
@@ -30,7 +34,8 @@ struct StoreInspection {
     }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-      path: try MigrationPath(from: from, in: match.plan.manifest))
+      path: try MigrationPath(from: start.version, in: match.plan.manifest), fit: start.fit,
+      consequences: start.consequences)
     return (inspection, match.match.state == .current)
   }
 
@@ -73,6 +78,7 @@ struct StoreInspection {
           severity: .error, code: .unsupported, message: "the store has \(purpose)",
           fix: "let the app itself migrate this store"))
     }
+    findings += consequences.map { Finding(severity: .warning, message: $0) }
     if let difference = entityListDifference() {
       findings.append(
         Finding(

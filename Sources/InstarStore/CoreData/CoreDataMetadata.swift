@@ -138,23 +138,11 @@ extension CoreDataMetadata {
   }
 
   /// - Throws: `corruptStore` for what is no binary property list of a dictionary.
-  init(uuid: String, propertyList blob: Data) throws(InstarError) {
-    let what = Self.whatIsRead
-    guard PropertyListShape.isBounded(blob) else {
+  init(uuid: String, propertyList: Data) throws(InstarError) {
+    guard let plist = PropertyListValue.dictionary(propertyList) else {
       throw InstarError(
-        .corruptStore, what,
-        cause: "the property list in Z_METADATA is no binary one, or has no end")
-    }
-    let value: Any
-    do {
-      value = try PropertyListSerialization.propertyList(from: blob, options: [], format: nil)
-    } catch {
-      throw InstarError(
-        .corruptStore, what, cause: "the property list in Z_METADATA cannot be read")
-    }
-    guard let plist = value as? [String: Any] else {
-      throw InstarError(
-        .corruptStore, what, cause: "the property list in Z_METADATA is no dictionary")
+        .corruptStore, Self.whatIsRead,
+        cause: "the property list in Z_METADATA cannot be read")
     }
     self.uuid = uuid
     self.plist = plist

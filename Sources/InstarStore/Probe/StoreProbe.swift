@@ -90,6 +90,7 @@ public struct StoreProbe: Sendable {
       do {
         let metadata = try CoreDataMetadata.read(db)
         probe.identity.version = metadata.version
+        probe.identity.stampedFingerprint = metadata.fingerprint
         probe.entityHashes = metadata.entityHashes
         probe.uuid = metadata.uuid
       } catch {
