@@ -1,12 +1,13 @@
 /* SQLite opens files by their names, some time after somebody has looked at them. Its system calls
- * can be replaced (sqlite3_vfs.xSetSystemCall); here those by which a file is opened, made, cut or
- * removed are. */
+ * can be replaced (sqlite3_vfs.xSetSystemCall); here those by which a file is opened, made, cut,
+ * removed or locked are. */
 #define _GNU_SOURCE
 #include "CDatabase.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,6 +82,25 @@ static int guarded_ftruncate(int descriptor, off_t size) {
   return ftruncate(descriptor, size);
 }
 
+/* The first of the eight locks in shared memory (os_unix.c, UNIX_SHM_BASE and WAL_WRITE_LOCK). */
+enum { WRITE_LOCK_BYTE = 120 };
+
+static __thread int keeps_write_lock;
+
+static int guarded_fcntl(int descriptor, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void *argument = va_arg(arguments, void *);
+  va_end(arguments);
+  if (keeps_write_lock && command == F_SETLK) {
+    const struct flock *lock = argument;
+    if (lock->l_type == F_UNLCK && lock->l_start == WRITE_LOCK_BYTE && lock->l_len == 1) return 0;
+  }
+  return fcntl(descriptor, command, argument);
+}
+
+void instar_keep_write_lock(int on) { keeps_write_lock = on; }
+
 int instar_guard_install(void) {
   sqlite3_vfs *unix_vfs = sqlite3_vfs_find("unix");
   if (!unix_vfs || unix_vfs->iVersion < 3 || !unix_vfs->xSetSystemCall) return SQLITE_ERROR;
@@ -89,6 +109,8 @@ int instar_guard_install(void) {
     code = unix_vfs->xSetSystemCall(unix_vfs, "unlink", (sqlite3_syscall_ptr)guarded_unlink);
   if (code == SQLITE_OK)
     code = unix_vfs->xSetSystemCall(unix_vfs, "ftruncate", (sqlite3_syscall_ptr)guarded_ftruncate);
+  if (code == SQLITE_OK)
+    code = unix_vfs->xSetSystemCall(unix_vfs, "fcntl", (sqlite3_syscall_ptr)guarded_fcntl);
   return code;
 }
 

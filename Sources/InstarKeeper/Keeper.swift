@@ -123,7 +123,7 @@ public final class Keeper {
         store: store, probe: ProbeReport(probe, store: store, plans: plans))
       do {
         let (inspection, isCurrent) = try StoreInspection.inspect(
-          probe, plans: plans, adopt: adopt)
+          probe, plans: plans, adopt: adopt, adoptsDifferences: true)
         if !isCurrent {
           report.findings = inspection.findings()
           let path = inspection.path

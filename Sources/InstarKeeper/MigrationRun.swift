@@ -78,7 +78,7 @@ struct MigrationRun {
       try StoreProbe.read(path, busyTimeout: request.busyTimeoutSeconds)
     }
     let (inspection, isCurrent) = try StoreInspection.inspect(
-      probe, plans: plans, adopt: request.adopt)
+      probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences)
     let path = inspection.path
     report.plan = path.plan
     report.plugin = inspection.plugin
@@ -138,10 +138,12 @@ struct MigrationRun {
     let source = try backUp(lock, into: folder, layout: layoutBefore)
     emit(.backedUp) { $0.bytes = source.bytes }
     state = .working
+    try makeMissingIndexes(inspection.fit, of: layoutBefore, in: folder.clone)
     try work(inspection, in: folder)
     state = .verifying
     let verification = CloneVerification(
-      path: path, layout: layout, before: source.census, codeBefore: source.code,
+      path: path, layout: layout, additions: inspection.fit.additions, before: source.census,
+      codeBefore: source.code,
       pageSize: source.pageSize, autoVacuum: source.autoVacuum)
     let result = try verify(verification, in: folder)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
@@ -259,6 +261,21 @@ struct MigrationRun {
     try FileCopy.copy(folder.backup, to: folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
     return source
+  }
+
+  /// Makes on the clone what a store that was adopted lacks of its version.
+  private func makeMissingIndexes(
+    _ fit: StructureFit, of layout: CoreDataLayout, in clone: String
+  ) throws {
+    guard !fit.missingIndexes.isEmpty else { return }
+    let names = Set(fit.missingIndexes.map(\.name))
+    let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
+    defer { try? connection.close() }
+    try connection.writeWithoutTransaction { db in
+      for index in layout.indexes where names.contains(index.name) {
+        try db.execute(sql: index.createStatement)
+      }
+    }
   }
 
   // MARK: Working

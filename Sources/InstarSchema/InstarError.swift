@@ -80,6 +80,8 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let ambiguousPlan = Code("I210")
     /// No plan knows the store.
     public static let noPlan = Code("I211")
+    /// The store is built nearly like the version it shall be adopted as; that has to be confirmed.
+    public static let unconfirmedAdoption = Code("I212")
 
     // 3: a run
     /// A stage of the plan threw an error.

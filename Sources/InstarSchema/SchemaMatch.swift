@@ -1,7 +1,8 @@
 /// Where a store stands among the versions of one plan.
 ///
 /// A store is matched by declared version *and* structure, else by structure alone. A declared version with another
-/// structure is not believed: migrating from it would change the wrong columns.
+/// structure is not believed: migrating from it would change the wrong columns. A store that was adopted with more than
+/// its version has is believed as long as it is built as it was left.
 public struct SchemaMatch: Sendable, Codable, Hashable {
   public var state: StoreState
   /// The version of the plan the store is at; `nil` where it is at none.
@@ -45,7 +46,9 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     if let declared = identity.version,
       let named = candidates.first(where: { $0.version == declared })
     {
-      if named.structure == identity.structure {
+      if named.structure == identity.structure
+        || Self.isAsLeft(identity, beside: named.structure)
+      {
         self.init(state: declared == last ? .current : .behind, version: declared)
       } else {
         self.init(
@@ -86,5 +89,14 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     self.init(
       state: .unknown, reason: "the store is built like no version of the plan",
       nearest: best?.0.version, differences: best?.1 ?? [])
+  }
+
+  /// Whether the store has all that the version has, and is built as it was when Instar put it back.
+  private static func isAsLeft(
+    _ identity: StoreIdentity, beside expected: StoreStructure
+  ) -> Bool {
+    guard identity.stampedFingerprint == identity.fingerprint else { return false }
+    let fit = StructureFit(of: identity.structure, to: expected)
+    return fit.obstacles.isEmpty && fit.missingIndexes.isEmpty
   }
 }

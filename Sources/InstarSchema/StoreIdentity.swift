@@ -17,6 +17,8 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   public var structure: StoreStructure
   /// SHA-256 over `structure.canonicalText`, in hexadecimal digits.
   public var fingerprint: String
+  /// The fingerprint that the store had when Instar last put it back; `nil` where it never did.
+  public var stampedFingerprint: String?
 
   public init(
     format: StoreFormat, version: Schema.Version?, entityNames: [String],

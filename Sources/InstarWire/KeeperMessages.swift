@@ -26,6 +26,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var plugins: [String]
   /// The version an unversioned store shall be taken for.
   public var adopt: Schema.Version?
+  /// Whether it may also be adopted where it differs from that version in what does no harm.
+  public var adoptsDifferences = false
   /// A stage that takes longer is ended.
   public var stageTimeLimitSeconds: Double
   /// How long to wait for others to let go of the store.

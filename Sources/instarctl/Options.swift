@@ -53,7 +53,9 @@ struct AdoptionOptions: ParsableArguments {
   @Option(
     name: .customLong("adopt"),
     help: ArgumentHelp(
-      "Take an unversioned store for this version of the plan; it has to be built like it.",
+      "Take an unversioned or unknown store for this version of the plan. Where the store has more "
+        + "than that version, or lacks an index of it, that has to be confirmed; where it lacks "
+        + "more, it is refused.",
       valueName: "version"),
     transform: {
       guard let version = Schema.Version($0) else {

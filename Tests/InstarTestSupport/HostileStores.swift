@@ -336,7 +336,7 @@ public struct HostileStores {
   private mutating func addMetadata() throws {
     let bytes: [(String, [UInt8])] = [
       ("empty", []), ("magic", Array("bplist00".utf8)), ("deep", Self.deepList(30_000)),
-      ("laughs", Self.laughs(30)), ("circle", Self.circle),
+      ("laughs", Self.laughs(30)), ("circle", Self.circle), ("set", Self.setOfReferences),
       ("xml", [UInt8](try Self.metadata(.xml))), ("old", Array("{ a = (((((".utf8)),
       ("old-deep", [UInt8](repeating: UInt8(ascii: "("), count: 200_000)),
       (
@@ -425,6 +425,14 @@ public struct HostileStores {
   /// A dictionary whose value is itself.
   public static var circle: [UInt8] {
     propertyList([[0xD1] + bigEndian(1, 4) + bigEndian(0, 4), [0x51, 0x61]])
+  }
+
+  /// A dictionary whose value is a set of what only archives have.
+  static var setOfReferences: [UInt8] {
+    propertyList([
+      [0xD1] + bigEndian(1, 4) + bigEndian(2, 4), [0x51, 0x61],
+      [0xC2] + bigEndian(3, 4) + bigEndian(4, 4), [0x80, 0x01], [0x00],
+    ])
   }
 
   /// A raw DEFLATE stream of zeros, a thousandth of their size.

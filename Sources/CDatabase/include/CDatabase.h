@@ -26,4 +26,10 @@ void instar_guard_enter(const char *path, unsigned long long device, unsigned lo
 /* Returns whether another file was met at `path`. */
 int instar_guard_leave(void);
 
+/* While `on`, the end of a write transaction on the calling thread, in write-ahead-log mode, does not
+ * give the write lock back to the kernel: no other process can have it before another connection of
+ * this process takes it, which the kernel allows. Taken by nobody, it goes when the store is closed.
+ * Needs instar_guard_install(). */
+void instar_keep_write_lock(int on);
+
 #endif

@@ -11,13 +11,17 @@ struct StoreInspection {
   var path: MigrationPath
   /// The reference store of the last version, where the plugin has one.
   var reference: ReferenceStore?
+  /// What the store has beside its version, or lacks of it, and what becomes of that.
+  var fit: StructureFit
+  var consequences: [String]
 
   /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
   /// last version already.
   ///
   /// - Throws: why the store cannot be migrated; it is untouched.
   static func inspect(
-    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?
+    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?,
+    adoptsDifferences: Bool
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
     guard
       let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
@@ -26,7 +30,7 @@ struct StoreInspection {
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "give the plugin that carries the store's plan")
     }
-    let from = try match.startingVersion(adopt: adopt)
+    let start = try match.start(adopt: adopt, adoptsDifferences: adoptsDifferences)
     guard probe.identity.format == .coredata else {
       throw InstarError(
         .unsupported, "cannot migrate the store",
@@ -34,10 +38,10 @@ struct StoreInspection {
     }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-      path: try MigrationPath(from: from, in: match.plan.manifest),
+      path: try MigrationPath(from: start.version, in: match.plan.manifest),
       reference: match.plan.manifest.versions.last.flatMap {
         match.plan.references[$0.schema.version]
-      })
+      }, fit: start.fit, consequences: start.consequences)
     return (inspection, match.match.state == .current)
   }
 
@@ -86,6 +90,7 @@ struct StoreInspection {
             + "not say so (trigger \(trigger))",
           fix: "mark the attribute in all versions that have it: @Attribute(.derived(…))"))
     }
+    findings += consequences.map { Finding(severity: .warning, message: $0) }
     if let difference = entityListDifference() {
       findings.append(
         Finding(

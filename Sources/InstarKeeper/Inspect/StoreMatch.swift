@@ -7,6 +7,7 @@ internal import InstarWire
 struct StoreMatch {
   var plan: PluginCatalog.Plan
   var match: SchemaMatch
+  private var structure: StoreStructure
 
   /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is
   ///   no plan.
@@ -20,7 +21,8 @@ struct StoreMatch {
       var identity = identity
       if let version = plan.version(withHashes: hashes) { identity.version = version }
       return StoreMatch(
-        plan: plan, match: SchemaMatch(of: identity, among: plan.manifest.candidates))
+        plan: plan, match: SchemaMatch(of: identity, among: plan.manifest.candidates),
+        structure: identity.structure)
     }
     // A plan that has the store's version knows it better than one that it only resembles.
     for states in [[StoreState.current, .behind], [.unversioned], [.ahead]] {
@@ -43,54 +45,136 @@ struct StoreMatch {
     self = nearest
   }
 
-  private init(plan: PluginCatalog.Plan, match: SchemaMatch) {
+  private init(plan: PluginCatalog.Plan, match: SchemaMatch, structure: StoreStructure) {
     self.plan = plan
     self.match = match
+    self.structure = structure
   }
 
   private static func distance(_ match: SchemaMatch) -> Int {
     match.nearest == nil ? Int.max : match.differences.count
   }
 
+  /// What a run starts from: a version, and what the store has beside it.
+  struct Start {
+    var version: Schema.Version
+    var fit: StructureFit
+    /// What becomes of the differences, one sentence each.
+    var consequences: [String]
+  }
+
   /// The version to start from.
   ///
-  /// - Parameter adopt: What the user says an unversioned store is at.
-  /// - Throws: `storeAhead`, `unversionedStore` or `unknownVersion`: why the store cannot be
-  ///   migrated.
-  func startingVersion(adopt: Schema.Version?) throws(InstarError) -> Schema.Version {
+  /// - Parameters:
+  ///   - adopt: What the user says an unversioned or unknown store is at.
+  ///   - adoptsDifferences: Whether the user knows that the store has more than that version, or
+  ///     lacks an index of it.
+  /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`: why the
+  ///   store cannot be migrated.
+  func start(
+    adopt: Schema.Version?, adoptsDifferences: Bool
+  ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
-    let what = "cannot migrate the store"
     switch match.state {
     case .current, .behind:
-      if let version = match.version { return version }
+      if let version = match.version, let start = start(version) { return start }
     case .ahead:
       throw InstarError(
-        .storeAhead, what, cause: "\(match.reason) (\(plan))",
+        .storeAhead, Self.what, cause: "\(match.reason) (\(plan))",
         next: "install the plugin that knows this version")
     case .unversioned:
       guard let version = match.version else { break }
       guard let adopt else {
         throw InstarError(
-          .unversionedStore, what, cause: match.reason,
+          .unversionedStore, Self.what, cause: match.reason,
           next: "if it is a store of \(plan), adopt it: --adopt \(version)")
       }
-      guard adopt == version else {
+      guard adopt == version, let start = start(version) else {
         throw InstarError(
-          .unversionedStore, what,
+          .unversionedStore, Self.what,
           cause: "\(match.reason), not like \(adopt)", next: "adopt it as \(version)")
       }
-      return version
+      return start
     default:
-      break
+      if let adopt { return try adopted(as: adopt, adoptsDifferences: adoptsDifferences) }
     }
-    var cause = match.reason
-    if let nearest = match.nearest {
-      cause += "; \(plan) comes nearest at \(nearest)"
-      for difference in match.differences.prefix(20) { cause += "\n\(difference)" }
-      if match.differences.count > 20 { cause += "\nand \(match.differences.count - 20) more" }
+    throw unknown()
+  }
+
+  private static let what = "cannot migrate the store"
+
+  private func start(_ version: Schema.Version) -> Start? {
+    guard let candidate = plan.manifest.candidates.first(where: { $0.version == version }) else {
+      return nil
     }
-    throw InstarError(
+    let fit = StructureFit(of: structure, to: candidate.structure)
+    return Start(
+      version: version, fit: fit, consequences: fit.consequences(in: candidate.structure))
+  }
+
+  private func adopted(
+    as version: Schema.Version, adoptsDifferences: Bool
+  ) throws(InstarError) -> Start {
+    let plan = "plan '\(plan.manifest.name)'"
+    guard let start = start(version) else {
+      throw InstarError(
+        .unknownVersion, Self.what, cause: "\(plan) has no version \(version) to adopt it as")
+    }
+    guard start.fit.obstacles.isEmpty else {
+      throw InstarError(
+        .unknownVersion, Self.what,
+        cause: Self.list(
+          "it cannot be adopted as \(version) of \(plan)",
+          start.fit.obstacles + start.consequences),
+        next: Self.stageToWrite(to: version))
+    }
+    guard start.fit.isExact || adoptsDifferences else {
+      throw InstarError(
+        .unconfirmedAdoption, Self.what,
+        cause: Self.list(
+          "it differs from \(version) of \(plan), which it shall be adopted as", start.consequences
+        ),
+        next: "if that is meant so, confirm it: --adopt \(version) --yes")
+    }
+    return start
+  }
+
+  private func unknown() -> InstarError {
+    let what = Self.what
+    guard let nearest = match.nearest, let start = start(nearest) else {
+      return InstarError(
+        .unknownVersion, what, cause: match.reason,
+        next: "use a plugin whose plan knows this version of the store")
+    }
+    let cause = Self.list(
+      "\(match.reason); plan '\(plan.manifest.name)' comes nearest at \(nearest)",
+      match.differences)
+    guard start.fit.obstacles.isEmpty else {
+      return InstarError(
+        .unknownVersion, what, cause: cause, next: Self.stageToWrite(to: nearest))
+    }
+    return InstarError(
       .unknownVersion, what, cause: cause,
-      next: "use a plugin whose plan knows this version of the store")
+      next: "adopt it as it is: --adopt \(nearest); or "
+        + Self.stageToWrite(to: nearest))
+  }
+
+  private static func list(_ head: String, _ lines: [String]) -> String {
+    let limit = 20
+    let rest = lines.count > limit ? ["and \(lines.count - limit) more"] : []
+    return ([head + (lines.isEmpty ? "" : ":")] + lines.prefix(limit) + rest)
+      .joined(separator: "\n")
+  }
+
+  /// How a plan comes to know a store that is built like none of its versions.
+  private static func stageToWrite(to version: Schema.Version) -> String {
+    let name = "SchemaV\(version.major)_\(version.minor)_\(version.patch)"
+    return """
+      use a plugin whose plan knows this version of the store: describe it as it is in a schema of \
+      its own, and add that and a stage to the plan
+        static let fromFound = MigrationStage.custom(
+          fromVersion: FoundSchema.self, toVersion: \(name).self,
+          willMigrate: nil, didMigrate: nil)
+      """
   }
 }

@@ -16,8 +16,9 @@ internal import InstarStore
 /// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing:
 ///   other writers wait, readers go on. SQLite's backup cannot write into a connection that has a
 ///   transaction, so to put back, `holder` ends its own and `writer`, a second connection, takes
-///   the lock for the backup. A writer who was quicker in between is seen by `data_version` of
-///   `holder`, and then the backup's transaction, which has written one page so far, is undone.
+///   the lock over for the backup; to the kernel it stays locked meanwhile. Should somebody have
+///   written in between nevertheless, that is seen by `data_version` of `holder`, and then the
+///   backup's transaction, which has written one page so far, is undone.
 ///
 /// Invariants: no descriptor of the store or its side files is opened and closed in this process
 /// while a `StoreLock` of it exists (that would drop POSIX locks); the connections have the file
@@ -113,7 +114,7 @@ final class StoreLock {
     return try source.inDatabase { source in
       try writer.inDatabase { target in
         if usesLog {
-          try holder.inDatabase { try $0.execute(sql: "COMMIT") }
+          try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }
         }
         let copy = try PageCopy(from: source, to: target)
         // The first page brings the write lock; nobody can write from here on.

@@ -9,6 +9,8 @@ internal import InstarWire
 struct CloneVerification {
   let path: MigrationPath
   let layout: CoreDataLayout
+  /// What the store has beside its version, and has to have still.
+  let additions: StoreStructure
   /// What the store was before.
   let before: StoreCensus
   let codeBefore: StoreCode
@@ -74,7 +76,7 @@ struct CloneVerification {
       }
     }
     let structure = try StoreStructure.read(db, format: .coredata)
-    let expected = layout.structure
+    let expected = layout.structure.adding(additions)
     guard structure == expected else {
       throw InstarError(
         .unexpectedStructure, Self.what,

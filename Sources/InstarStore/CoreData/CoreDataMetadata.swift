@@ -142,12 +142,14 @@ extension CoreDataMetadata {
   /// A property list larger than this is refused: an app's own keys are small.
   static let plistLimitBytes = 4 << 20
 
+  private static let whatIsRead = "cannot read the metadata of the store"
+
   /// Reads the metadata of a store.
   ///
   /// - Throws: `corruptStore` when there is no row, no property list, or one that cannot be read;
   ///   else the database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
-    let what = "cannot read the metadata of the store"
+    let what = whatIsRead
     let uuid: String
     let blob: Data
     do {
@@ -179,26 +181,16 @@ extension CoreDataMetadata {
     } catch {
       throw InstarError(error, what: what)
     }
-    guard PropertyListShape.isBounded(blob) else {
-      throw InstarError(
-        .corruptStore, what,
-        cause: "the property list in Z_METADATA is no binary one, or has no end")
-    }
-    let value: Any
-    do {
-      value = try PropertyListSerialization.propertyList(from: blob, options: [], format: nil)
-    } catch {
-      throw InstarError(
-        .corruptStore, what, cause: "the property list in Z_METADATA cannot be read")
-    }
-    guard let plist = value as? [String: Any] else {
-      throw InstarError(
-        .corruptStore, what, cause: "the property list in Z_METADATA is no dictionary")
-    }
-    return CoreDataMetadata(uuid: uuid, plist: plist)
+    return try CoreDataMetadata(uuid: uuid, propertyList: blob)
   }
 
-  private init(uuid: String, plist: [String: Any]) {
+  /// - Throws: `corruptStore` for what is no binary property list of a dictionary.
+  init(uuid: String, propertyList: Data) throws(InstarError) {
+    guard let plist = PropertyListValue.dictionary(propertyList) else {
+      throw InstarError(
+        .corruptStore, Self.whatIsRead,
+        cause: "the property list in Z_METADATA cannot be read")
+    }
     self.uuid = uuid
     self.plist = plist
   }

@@ -92,6 +92,15 @@ public enum GuardedConnection {
     }
   }
 
+  /// Ends a write transaction in write-ahead-log mode so that its lock stays with this process: the
+  /// next connection of this process that begins to write takes it over, and no other process can
+  /// come in between.
+  public static func commitKeepingWriteLock(_ db: Database) throws {
+    instar_keep_write_lock(1)
+    defer { instar_keep_write_lock(0) }
+    try db.execute(sql: "COMMIT")
+  }
+
   /// Guards what SQLite opens on this thread while `body` runs.
   private static func guarded<T>(_ file: StoreFile, _ body: () throws -> T) throws -> T {
     let result = file.path.withCString { path in

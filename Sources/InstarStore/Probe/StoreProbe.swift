@@ -94,6 +94,7 @@ public struct StoreProbe: Sendable {
         let metadata = try CoreDataMetadata.read(db)
         known = metadata
         probe.identity.version = metadata.version
+        probe.identity.stampedFingerprint = metadata.fingerprint
         probe.entityHashes = metadata.entityHashes
         probe.uuid = metadata.uuid
       } catch {

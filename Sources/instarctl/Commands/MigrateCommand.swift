@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
@@ -36,6 +37,9 @@ struct MigrateCommand: InstarCommand {
     transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
   var busyTimeout = DurationArgument(.seconds(5))
 
+  @Flag(help: "Confirm that a store is adopted although it differs from --adopt's version.")
+  var yes = false
+
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -59,11 +63,17 @@ struct MigrateCommand: InstarCommand {
       request.sqlDebugLevel = LaunchArguments.ofThisProcess.sqlDebugLevel
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
+      request.adoptsDifferences = yes
 
-      let report =
+      var report =
         interruption.hasHappened
         ? notBegun(request)
         : try await supervisor.migrate(request) { progress.show($0) }
+      if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
+        request.run = RunIdentifier.make()
+        request.adoptsDifferences = true
+        report = try await supervisor.migrate(request) { progress.show($0) }
+      }
       status = .gravest(status, ExitStatus(for: report))
       if output.json {
         JSONLine.write(report)
@@ -73,6 +83,14 @@ struct MigrateCommand: InstarCommand {
       }
     }
     return status
+  }
+
+  /// Asks whether a store is to be adopted although it differs, where there is somebody to ask.
+  private func isConfirmed(_ error: InstarError) -> Bool {
+    guard !output.json, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
+    Console.note(error.cause.printableLines)
+    Console.note("Adopt '\((error.store ?? "the store").printable)' nevertheless? Type yes:")
+    return readLine() == "yes"
   }
 
   /// The report on a store whose turn had not come when the command was interrupted.

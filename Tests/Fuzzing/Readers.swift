@@ -1,0 +1,50 @@
+// Compiled by packaging/fuzz into one module with the sources of InstarStore, for libFuzzer.
+
+internal import Foundation
+internal import InstarSchema
+
+/// Which reader gets the bytes: the value of INSTAR_FUZZ.
+private enum Reader: String {
+  /// The property list of Z_METADATA.
+  case plist
+  /// The model of Z_MODELCACHE, packed.
+  case model
+  /// The model, unpacked: what changes in packed bytes seldom unpacks to something new.
+  case archive
+  /// A whole store.
+  case probe
+
+  static let chosen = ProcessInfo.processInfo.environment["INSTAR_FUZZ"].flatMap(Reader.init)
+}
+
+/// Where a whole store is written to be probed.
+private let storePath = NSTemporaryDirectory() + "/instar-fuzz-\(getpid()).store"
+
+/// What libFuzzer calls with each input. A reader may refuse what it gets, but neither trap nor go on
+/// for ever nor fill the memory.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
+  let bytes = UnsafeBufferPointer(start: start, count: count)
+  switch Reader.chosen {
+  case .plist:
+    if let metadata = try? CoreDataMetadata(uuid: "", propertyList: Data(bytes)) {
+      _ = (metadata.version, metadata.entityHashes, metadata.fingerprint)
+    }
+  case .model:
+    if let archive = try? Inflate.bytes(of: Array(bytes), limit: CoreDataModel.archiveLimitBytes) {
+      _ = try? CoreDataModel(archive: archive)
+    }
+  case .archive:
+    _ = try? CoreDataModel(archive: Array(bytes))
+  case .probe:
+    let descriptor = open(storePath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    guard descriptor >= 0 else { fatalError("\(storePath) cannot be written") }
+    write(descriptor, bytes.baseAddress, bytes.count)
+    close(descriptor)
+    _ = try? StoreProbe.read(storePath, rows: .quick, busyTimeout: 0)
+    _ = try? StoreReader.withReadOnlyStore(storePath, busyTimeout: 0) { try CoreDataModel.read($0) }
+  case nil:
+    fatalError("INSTAR_FUZZ names no reader: plist, model, archive or probe")
+  }
+  return 0
+}
