@@ -46,7 +46,8 @@ public final class Keeper {
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
-          request, conversation: conversation, host: host, catalog: catalog, opening: opening)
+          request, conversation: conversation, host: host, opening: opening
+        ) { [catalog] in try catalog.plans(of: request.plugins) }
         try conversation.send(.finished(run.perform()))
       case .recover(let record):
         try recover(record)

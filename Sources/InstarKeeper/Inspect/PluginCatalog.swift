@@ -2,10 +2,10 @@ internal import Foundation
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// What the plugins say of themselves, asked once for each file.
-final class PluginCatalog {
+package final class PluginCatalog {
   private let host: any PluginHost
   private var known: [String: (version: FileVersion, manifest: PluginManifest)] = [:]
 
@@ -17,9 +17,15 @@ final class PluginCatalog {
   }
 
   /// One plan, and the plugin that carries it.
-  struct Plan {
+  package struct Plan {
+    /// The plugin's path.
     var plugin: String
     var manifest: PlanManifest
+
+    package init(plugin: String, manifest: PlanManifest) {
+      self.plugin = plugin
+      self.manifest = manifest
+    }
   }
 
   init(host: any PluginHost) {

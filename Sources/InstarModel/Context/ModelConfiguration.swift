@@ -1,6 +1,6 @@
 public import Foundation
 public import InstarSchema
-import InstarStore
+package import InstarStore
 import Synchronization
 
 /// Where a container keeps its store.
@@ -68,8 +68,11 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   /// By identity, as `==` compares.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 
+  /// How errors call the store: by its path, where it has one.
+  package var place: String { isStoredInMemoryOnly ? "a store in memory" : "'\(url.path)'" }
+
   /// The one connection of a store in memory.
-  func memoryConnection() throws(InstarError) -> StoreConnection {
+  package func memoryConnection() throws(InstarError) -> StoreConnection {
     try identity.connection()
   }
 

@@ -71,6 +71,7 @@ extension ModelContext {
     block: (T) throws -> Void
   ) throws {
     try throwDeferredError()
+    try seeSavesOfOthers()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
@@ -197,6 +198,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
+    try seeSavesOfOthers()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)

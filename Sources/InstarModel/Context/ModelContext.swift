@@ -11,12 +11,27 @@ import InstarStore
 /// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed`,
 /// `deleted` and `held`, so that no change is lost with the last reference to its object.
 public final class ModelContext {
-  public let container: ModelContainer
+  /// The container the context was made for.
+  public var container: ModelContainer {
+    if let container = owner ?? ownerOfMain { return container }
+    // The main context has outlived its container: here is another one of the same store.
+    let container = ModelContainer(
+      schema: store.schema, store: store, configurations: configurations)
+    owner = container
+    return container
+  }
 
   /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
   public var autosaveEnabled = false
 
-  var store: ModelStore { container.store }
+  let store: ModelStore
+  private let configurations: Set<ModelConfiguration>
+  private var owner: ModelContainer?
+  /// The container of a main context, which that container holds in turn.
+  private weak var ownerOfMain: ModelContainer?
+  /// The newest save of another context that this one knows of, and the version of the file it read last.
+  var lastSeenSave: Int
+  var lastSeenDataVersion: Int64?
   /// By the position of the root entity, then by key.
   private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
   private(set) var inserted = OrderedModels()
@@ -30,19 +45,22 @@ public final class ModelContext {
   /// The closure this context was made for ("willMigrate"), as errors name it.
   let phase: String?
 
-  public init(_ container: ModelContainer) {
-    self.container = container
-    phase = nil
-    registered = Array(repeating: [:], count: container.store.entities.count)
+  /// A context without models, of the container's store.
+  public convenience init(_ container: ModelContainer) {
+    self.init(container, phase: nil, isMain: false)
   }
 
-  init(_ container: ModelContainer, phase: String) {
-    self.container = container
+  init(_ container: ModelContainer, phase: String?, isMain: Bool = false) {
+    store = container.store
+    configurations = container.configurations
+    if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
     registered = Array(repeating: [:], count: container.store.entities.count)
+    lastSeenSave = container.store.connection.saves.addListener()
   }
 
   deinit {
+    store.connection.saves.removeListener()
     // Models may outlive their context: they keep the values they have. Their relationships are cut, which also frees
     // objects that refer to each other.
     for model in inserted.all { Self.detach(model._modelStorage) }
@@ -158,7 +176,7 @@ public final class ModelContext {
     }
   }
 
-  private static func detach(_ storage: ModelStorage) {
+  static func detach(_ storage: ModelStorage) {
     storage.context = nil
     storage.state = .gone
   }
@@ -232,6 +250,7 @@ public final class ModelContext {
   ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try throwDeferredError()
+    try seeSavesOfOthers()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
@@ -556,7 +575,8 @@ public final class ModelContext {
     let isSavedFromHere =
       if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
     if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
-    if let pending = storage.pendingMembers.removeValue(forKey: slot) {
+    // Kept until they are saved: the members may have to be read again before that.
+    if let pending = storage.pendingMembers[slot] {
       models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
       let present = Set(models.map { ObjectIdentifier($0) })
       models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
@@ -578,12 +598,16 @@ public final class ModelContext {
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
+    try seeSavesOfOthers()
     try applyDeleteRules()
     try validateCounts()
     try throwDeferredError()
     let save = try ModelSave(
       context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)
-    try save.run()
+    let rows = try save.run()
+    if store.connection.saves.hasOthers {
+      store.connection.saves.note(rows, by: ObjectIdentifier(self))
+    }
     // The inserted ones first: one of them may have taken the place of a changed one.
     for model in inserted.all { settle(model) }
     for model in changedModelsArray { settle(model) }

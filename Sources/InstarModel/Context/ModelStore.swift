@@ -1,6 +1,7 @@
 import Foundation
 import InstarSchema
 import InstarStore
+import Synchronization
 
 /// A schema's models mapped to the tables of one open store.
 final class ModelStore: Sendable {
@@ -12,6 +13,8 @@ final class ModelStore: Sendable {
   let entities: [ModelEntity]
   /// How whole rows of each entity are read, by its position.
   private let readers: [RowReader]
+  /// What SQLite's count of structural changes was when the structure was known to be the schema's.
+  let knownStructure = Mutex<Int64?>(nil)
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -72,7 +75,12 @@ final class ModelStore: Sendable {
           cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
           next: "migrate it with `instarctl migrate --plugin PLUGIN.so STORE`")
       }
-      return try CoreDataMetadata.read(session.database).uuid
+      do {
+        return try CoreDataMetadata.read(session.database).uuid
+      } catch let error as InstarError where error.code == .corruptStore {
+        // A store is used by its tables; one that lost its metadata can still be adopted.
+        return ""
+      }
     }
   }
 

@@ -27,7 +27,7 @@ public final class ModelStorage {
   var changedSlots = SlotSet()
   /// The keys a to-many relationship had in the store, by slot: what a save compares with.
   var savedMembers: [Int: Set<Int64>] = [:]
-  /// Changes made from the other side of a many-to-many relationship that was not read here yet.
+  /// Changes made from the other side of a relationship that were not saved yet.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
   unowned(unsafe) var model: (any PersistentModel)?
@@ -69,7 +69,7 @@ public final class ModelStorage {
   var persistentIdentifier: PersistentIdentifier {
     PersistentIdentifier(
       entityName: descriptor.name, key: key,
-      storeIdentifier: key > 0 ? context?.container.store.uuid : nil)
+      storeIdentifier: key > 0 ? context?.store.uuid : nil)
   }
 
   // MARK: Attributes

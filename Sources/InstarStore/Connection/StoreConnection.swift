@@ -9,6 +9,8 @@ import Synchronization
 public final class StoreConnection: Sendable {
   private let queue: DatabaseQueue
   private let session = Mutex<SQLSession?>(nil)
+  /// What the contexts on this connection saved.
+  package let saves = SaveLog()
 
   /// How a connection writes.
   @frozen
@@ -64,6 +66,11 @@ public final class StoreConnection: Sendable {
     }
   }
 
+  /// What is asked beside each fetch and save to notice others' (see `SaveLog`): nothing that a log of statements is read for.
+  private static func isBookkeeping(_ sql: String) -> Bool {
+    sql == "PRAGMA data_version" || sql == "PRAGMA schema_version"
+  }
+
   private static func configuration(trace: (@Sendable (String) -> Void)?) -> Configuration {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
@@ -71,7 +78,9 @@ public final class StoreConnection: Sendable {
     if let trace {
       configuration.prepareDatabase { db in
         db.trace { event in
-          if case .statement(let statement) = event { trace(statement.sql) }
+          if case .statement(let statement) = event, !Self.isBookkeeping(statement.sql) {
+            trace(statement.sql)
+          }
         }
       }
     }

@@ -1,0 +1,84 @@
+import InstarStore
+
+/// What other contexts, containers and processes saved, taken over before this context reads or saves.
+///
+/// A model that has no unsaved changes is read again; of one that has, only the values that were not changed here. What was
+/// deleted elsewhere is gone, unless it has changes here: then `save()` throws.
+extension ModelContext {
+  func seeSavesOfOthers() throws {
+    var news = store.connection.saves.news(since: &lastSeenSave, for: ObjectIdentifier(self))
+    // Counts the commits of other connections only.
+    let version = try store.connection.perform { session in
+      let statement = try session.statement("PRAGMA data_version")
+      defer { statement.reset() }
+      return try statement.step() ? statement.integer(at: 0) : 0
+    }
+    if let lastSeenDataVersion, lastSeenDataVersion != version { news = .anything }
+    lastSeenDataVersion = version
+    switch news {
+    case .nothing: return
+    case .rows(let rows): take(rows)
+    case .anything: take(try rowsInMemory())
+    }
+  }
+
+  private func take(_ rows: SaveLog.Rows) {
+    for (position, storages) in registered.enumerated() where !storages.isEmpty {
+      let entity = store.entities[position]
+      let changed = rows.changed[entity.layout.table] ?? []
+      let deleted = rows.deleted[entity.layout.table] ?? []
+      for storage in storages.values.map({ $0.takeUnretainedValue() }) {
+        if deleted.contains(storage.key), !storage.hasChanges {
+          forget(storage)
+          Self.detach(storage)
+          continue
+        }
+        guard storage.state == .loaded else { continue }
+        storage.unloadMembers()
+        if changed.contains(storage.key) { storage.unloadValues(of: entity) }
+      }
+    }
+  }
+
+  /// All rows that this context has in memory, as if each had been changed, or deleted where it is gone.
+  private func rowsInMemory() throws -> SaveLog.Rows {
+    var rows = SaveLog.Rows()
+    for (position, storages) in registered.enumerated() where !storages.isEmpty {
+      let table = store.entities[position].layout.table
+      let living = try keys(storages.keys, in: table)
+      rows.changed[table, default: []].formUnion(living)
+      rows.deleted[table, default: []].formUnion(Set(storages.keys).subtracting(living))
+    }
+    return rows
+  }
+
+  private func keys(_ keys: some Collection<Int64>, in table: String) throws -> Set<Int64> {
+    try store.connection.perform { session in
+      let statement = try session.statement(
+        "SELECT Z_PK FROM \(table) WHERE Z_PK IN \(Self.listed)")
+      statement.bind([Self.list(keys)])
+      defer { statement.reset() }
+      var found: Set<Int64> = []
+      while try statement.step() { found.insert(statement.integer(at: 0)) }
+      return found
+    }
+  }
+}
+
+extension ModelStorage {
+  /// Has the members of to-many relationships read again that were not set here.
+  fileprivate func unloadMembers() {
+    for slot in slots.indices where !changedSlots.contains(slot) {
+      if case .models = slots[slot] { slots[slot] = .unloaded }
+    }
+  }
+
+  /// Has the values read again that were not changed here.
+  fileprivate func unloadValues(of entity: ModelEntity) {
+    guard !changedSlots.isEmpty else {
+      state = .fault
+      return
+    }
+    for slot in entity.columnSlots where !changedSlots.contains(slot) { slots[slot] = .unloaded }
+  }
+}

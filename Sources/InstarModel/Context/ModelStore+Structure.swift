@@ -1,0 +1,49 @@
+import InstarSchema
+import InstarStore
+import Synchronization
+
+extension ModelStore {
+  /// The store may have been migrated since it was opened. Rows written in the shape of the old version would be wrong in
+  /// the new one, even where SQLite takes them: entities have other numbers there.
+  ///
+  /// SQLite counts the changes of a database's structure, so that this costs one statement.
+  ///
+  /// - Throws: `storeChanged`. To be called inside the transaction that writes.
+  func requireSameStructure(_ session: SQLSession) throws {
+    let statement = try session.statement("PRAGMA schema_version")
+    let now = try statement.step() ? statement.integer(at: 0) : 0
+    statement.reset()
+    if knownStructure.withLock({ $0 == now }) { return }
+    let structure = try StoreStructure.read(session.database, format: .coredata)
+    guard structure == layout.structure else {
+      throw InstarError(
+        .storeChanged, "cannot save with the models of \(schema.version)",
+        cause: "the store was migrated to another version since its container was opened",
+        state: "unchanged", next: "open a container with the models of that version")
+    }
+    knownStructure.withLock { $0 = now }
+  }
+
+  /// Deletes all rows, and has SQLite overwrite what they held.
+  func erase() throws {
+    try connection.perform { session in
+      let before = try session.integer("PRAGMA secure_delete") ?? 0
+      try session.run("PRAGMA secure_delete = ON")
+      // By SQLite's number for it: 0, 1, or 2 for "fast".
+      defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
+      try session.transaction {
+        try requireSameStructure(session)
+        for table in layout.tables.map(\.name) + layout.joinTables.map(\.name) {
+          try session.run("DELETE FROM \(table)")
+        }
+        for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] {
+          let found = try session.integer(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
+          if found != nil { try session.run("DELETE FROM \(table)") }
+        }
+      }
+      try session.run("PRAGMA incremental_vacuum")
+    }
+    connection.saves.note(nil, by: nil)
+  }
+}
