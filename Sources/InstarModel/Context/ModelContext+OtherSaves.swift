@@ -44,18 +44,22 @@ extension ModelContext {
   private func rowsInMemory() throws -> SaveLog.Rows {
     var rows = SaveLog.Rows()
     for (position, storages) in registered.enumerated() where !storages.isEmpty {
-      let table = store.entities[position].layout.table
-      let living = try keys(storages.keys, in: table)
+      let entity = store.entities[position].layout
+      let table = entity.table
+      let living = try keys(storages.keys, of: entity)
       rows.changed[table, default: []].formUnion(living)
       rows.deleted[table, default: []].formUnion(Set(storages.keys).subtracting(living))
     }
     return rows
   }
 
-  private func keys(_ keys: some Collection<Int64>, in table: String) throws -> Set<Int64> {
-    try store.connection.perform { session in
+  private func keys(
+    _ keys: some Collection<Int64>, of entity: EntityLayout
+  ) throws -> Set<Int64> {
+    let key = entity.key.reading.sql("t0")
+    return try store.connection.perform { session in
       let statement = try session.statement(
-        "SELECT Z_PK FROM \(table) WHERE Z_PK IN \(Self.listed)")
+        "SELECT \(key) FROM \(entity.table) AS t0 WHERE \(key) IN \(Self.listed)")
       statement.bind([Self.list(keys)])
       defer { statement.reset() }
       var found: Set<Int64> = []

@@ -1,4 +1,3 @@
-import GRDB
 import InstarSchema
 import InstarStore
 
@@ -166,7 +165,7 @@ struct ModelSave {
     }
     statement.bind(change.storage.key, at: Int32(count))
     try statement.run()
-    guard session.database.changesCount > 0 else {
+    guard session.changedRowCount > 0 else {
       throw InstarError(
         .storeChanged, "cannot save \(change.entity.layout.name) \(change.storage.key)",
         cause: "its row was deleted elsewhere since it was changed here", state: "unchanged",

@@ -14,7 +14,7 @@ extension ModelStore {
     let now = try statement.step() ? statement.integer(at: 0) : 0
     statement.reset()
     if knownStructure.withLock({ $0 == now }) { return }
-    let structure = try StoreStructure.read(session.database, format: .coredata)
+    let structure = try StoreStructure.read(session.database, format: layout.format)
     guard structure == layout.structure else {
       throw InstarError(
         .storeChanged, "cannot save with the models of \(schema.version)",
@@ -22,6 +22,15 @@ extension ModelStore {
         state: "unchanged", next: "open a container with the models of that version")
     }
     knownStructure.withLock { $0 = now }
+  }
+
+  /// The tables of the entities and of their links, each once.
+  private var tables: Set<String> {
+    var tables = Set(entities.map(\.layout.table))
+    for relationship in entities.flatMap(\.layout.relationships) {
+      if case .joinTable(let name, _, _) = relationship.place { tables.insert(name) }
+    }
+    return tables
   }
 
   /// Deletes all rows, and has SQLite overwrite what they held.
@@ -33,7 +42,7 @@ extension ModelStore {
       defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
       try session.transaction {
         try requireSameStructure(session)
-        for table in layout.tables.map(\.name) + layout.joinTables.map(\.name) {
+        for table in tables {
           try session.run("DELETE FROM \(table)")
         }
         for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] {

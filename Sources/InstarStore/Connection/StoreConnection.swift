@@ -154,6 +154,9 @@ public final class SQLSession: @unchecked Sendable {
     return statement.integer(at: 0)
   }
 
+  /// How many rows the last INSERT, UPDATE or DELETE changed.
+  public var changedRowCount: Int { database.changesCount }
+
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")
