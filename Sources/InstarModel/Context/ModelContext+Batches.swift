@@ -228,7 +228,7 @@ extension ModelContext {
   }
 
   private func readKeys(_ sql: String, _ parameters: [Slot]) throws -> ArraySlice<Int64> {
-    try store.connection.perform { session in
+    let keys = try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
@@ -236,6 +236,9 @@ extension ModelContext {
       while try statement.step() { keys.append(statement.integer(at: 0)) }
       return keys[...]
     }
+    // The models are read after their keys.
+    _ = try seeCommitsOfOthers()
+    return keys
   }
 
   /// The models of these keys, in their order. Rows that are gone meanwhile are left out.

@@ -5,21 +5,26 @@ import InstarStore
 /// A model that has no unsaved changes is read again; of one that has, only the values that were not changed here. What was
 /// deleted elsewhere is gone, unless it has changes here: then `save()` throws.
 extension ModelContext {
+  /// Takes over what other contexts on the same connection saved.
   func seeSavesOfOthers() throws {
-    var news = store.connection.saves.news(since: &lastSeenSave, for: ObjectIdentifier(self))
-    // Counts the commits of other connections only.
-    let version = try store.connection.perform { session in
-      let statement = try session.statement("PRAGMA data_version")
-      defer { statement.reset() }
-      return try statement.step() ? statement.integer(at: 0) : 0
-    }
-    if let lastSeenDataVersion, lastSeenDataVersion != version { news = .anything }
-    lastSeenDataVersion = version
-    switch news {
-    case .nothing: return
+    let log = store.connection.saves
+    switch log.news(since: &lastSeenSave, for: ObjectIdentifier(self)) {
+    case .nothing: break
     case .rows(let rows): take(rows)
     case .anything: take(try rowsInMemory())
     }
+  }
+
+  /// Takes over what other connections and processes saved, as far as a statement has met it: SQLite notices it when it
+  /// reads.
+  ///
+  /// - Returns: `false` where there was nothing; else models that were just read may hold old values.
+  func seeCommitsOfOthers() throws -> Bool {
+    let count = store.connection.commitCountOfOthers
+    guard count != lastSeenCommitOfOthers else { return false }
+    lastSeenCommitOfOthers = count
+    take(try rowsInMemory())
+    return true
   }
 
   private func take(_ rows: SaveLog.Rows) {

@@ -29,9 +29,9 @@ public final class ModelContext {
   private var owner: ModelContainer?
   /// The container of a main context, which that container holds in turn.
   private weak var ownerOfMain: ModelContainer?
-  /// The newest save of another context that this one knows of, and the version of the file it read last.
+  /// The newest save and commit of others that this context knows of.
   var lastSeenSave: Int
-  var lastSeenDataVersion: Int64?
+  var lastSeenCommitOfOthers: Int
   /// By the position of the root entity, then by key.
   private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
   private(set) var inserted = OrderedModels()
@@ -56,7 +56,8 @@ public final class ModelContext {
     if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
     registered = Array(repeating: [:], count: container.store.entities.count)
-    lastSeenSave = container.store.connection.saves.addListener()
+    lastSeenSave = store.connection.saves.addListener()
+    lastSeenCommitOfOthers = store.connection.commitCountOfOthers
   }
 
   deinit {
@@ -251,6 +252,11 @@ public final class ModelContext {
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try throwDeferredError()
     try seeSavesOfOthers()
+    let models = try fetchModels(descriptor)
+    return try seeCommitsOfOthers() ? fetchModels(descriptor) : models
+  }
+
+  private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)

@@ -6,22 +6,26 @@ extension ModelStore {
   /// The store may have been migrated since it was opened. Rows written in the shape of the old version would be wrong in
   /// the new one, even where SQLite takes them: entities have other numbers there.
   ///
-  /// SQLite counts the changes of a database's structure, so that this costs one statement.
+  /// Only others can have changed it, and SQLite counts changes of a database's structure, so that this costs nothing as
+  /// long as nobody else commits, and one statement then.
   ///
   /// - Throws: `storeChanged`. To be called inside the transaction that writes.
   func requireSameStructure(_ session: SQLSession) throws {
+    let commits = connection.commitCountOfOthers
+    if !session.hasMetCommitsOfOthers, knownStructure.withLock({ $0.commits == commits }) { return }
     let statement = try session.statement("PRAGMA schema_version")
-    let now = try statement.step() ? statement.integer(at: 0) : 0
+    let version = try statement.step() ? statement.integer(at: 0) : 0
     statement.reset()
-    if knownStructure.withLock({ $0 == now }) { return }
-    let structure = try StoreStructure.read(session.database, format: layout.format)
-    guard structure == layout.structure else {
-      throw InstarError(
-        .storeChanged, "cannot save with the models of \(schema.version)",
-        cause: "the store was migrated to another version since its container was opened",
-        state: "unchanged", next: "open a container with the models of that version")
+    if knownStructure.withLock({ $0.version != version }) {
+      let structure = try StoreStructure.read(session.database, format: layout.format)
+      guard structure == layout.structure else {
+        throw InstarError(
+          .storeChanged, "cannot save with the models of \(schema.version)",
+          cause: "the store was migrated to another version since its container was opened",
+          state: "unchanged", next: "open a container with the models of that version")
+      }
     }
-    knownStructure.withLock { $0 = now }
+    knownStructure.withLock { $0 = (commits, version) }
   }
 
   /// The tables of the entities and of their links, each once.

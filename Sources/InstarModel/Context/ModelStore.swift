@@ -13,8 +13,9 @@ final class ModelStore: Sendable {
   let entities: [ModelEntity]
   /// How whole rows of each entity are read, by its position.
   private let readers: [RowReader]
-  /// What SQLite's count of structural changes was when the structure was known to be the schema's.
-  let knownStructure = Mutex<Int64?>(nil)
+  /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
+  /// structural changes, where that was asked for.
+  let knownStructure: Mutex<(commits: Int, version: Int64?)>
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -28,6 +29,8 @@ final class ModelStore: Sendable {
     self.schema = schema
     self.connection = connection
     layout = try StoreLayout(schema: schema)
+    // Counted before: what is committed while the store is looked at is looked at again.
+    knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
     var entities: [ModelEntity] = []

@@ -1,4 +1,5 @@
 public import GRDB
+internal import GRDBSQLite
 public import InstarSchema
 import Synchronization
 
@@ -11,6 +12,10 @@ public final class StoreConnection: Sendable {
   private let session = Mutex<SQLSession?>(nil)
   /// What the contexts on this connection saved.
   package let saves = SaveLog()
+  private let commitsOfOthers = Atomic<Int>(0)
+
+  /// Grows when a statement finds that other connections, in this process or another, have committed since the one before.
+  package var commitCountOfOthers: Int { commitsOfOthers.load(ordering: .acquiring) }
 
   /// How a connection writes.
   @frozen
@@ -66,11 +71,6 @@ public final class StoreConnection: Sendable {
     }
   }
 
-  /// What is asked beside each fetch and save to notice others' (see `SaveLog`): nothing that a log of statements is read for.
-  private static func isBookkeeping(_ sql: String) -> Bool {
-    sql == "PRAGMA data_version" || sql == "PRAGMA schema_version"
-  }
-
   private static func configuration(trace: (@Sendable (String) -> Void)?) -> Configuration {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
@@ -78,9 +78,7 @@ public final class StoreConnection: Sendable {
     if let trace {
       configuration.prepareDatabase { db in
         db.trace { event in
-          if case .statement(let statement) = event, !Self.isBookkeeping(statement.sql) {
-            trace(statement.sql)
-          }
+          if case .statement(let statement) = event { trace(statement.sql) }
         }
       }
     }
@@ -96,6 +94,7 @@ public final class StoreConnection: Sendable {
         kept = made
         return made
       }
+      defer { if session.noteCommitsOfOthers() { commitsOfOthers.add(1, ordering: .releasing) } }
       return try body(session)
     }
   }
@@ -117,6 +116,10 @@ public final class StoreConnection: Sendable {
 public final class SQLSession: @unchecked Sendable {
   private let connection: OpaquePointer
   private var statements: [String: SQLStatement] = [:]
+  /// What SQLite's number of the data was when it was looked at last, or made by a commit of our own.
+  private var dataVersion: UInt32
+  /// Whether this `perform` has met commits of others.
+  package private(set) var hasMetCommitsOfOthers = false
   /// Statement texts vary with the set of changed columns; past this many the kept ones are let go.
   private let statementLimit = 256
   /// The same connection, for what is written against GRDB.
@@ -128,6 +131,25 @@ public final class SQLSession: @unchecked Sendable {
     }
     self.connection = connection
     self.database = database
+    dataVersion = Self.dataVersion(of: connection)
+  }
+
+  /// The pager's number of the data: another one after each commit of this connection, and after each read that has met
+  /// commits of others. Asking for it runs no statement.
+  private static func dataVersion(of connection: OpaquePointer) -> UInt32 {
+    var version: UInt32 = 0
+    sqlite3_file_control(connection, nil, SQLITE_FCNTL_DATA_VERSION, &version)
+    return version
+  }
+
+  /// Whether a statement since the last call has met commits of others.
+  fileprivate func noteCommitsOfOthers() -> Bool {
+    let now = Self.dataVersion(of: connection)
+    defer {
+      dataVersion = now
+      hasMetCommitsOfOthers = false
+    }
+    return hasMetCommitsOfOthers || now != dataVersion
   }
 
   /// The statement with that text, prepared at its first use and kept. It is reset, and its parameters are NULL.
@@ -160,9 +182,12 @@ public final class SQLSession: @unchecked Sendable {
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")
+    // From here to the end of the transaction nobody else commits.
+    if Self.dataVersion(of: connection) != dataVersion { hasMetCommitsOfOthers = true }
     do {
       let value = try body()
       try run("COMMIT")
+      dataVersion = Self.dataVersion(of: connection)
       return value
     } catch {
       // A statement may have ended the transaction already (disk full, I/O error); then there is nothing to undo.
