@@ -28,11 +28,13 @@ extension ModelContext {
   }
 
   private func take(_ rows: SaveLog.Rows) {
-    for (position, storages) in registered.enumerated() where !storages.isEmpty {
-      let entity = store.entities[position]
-      let changed = rows.changed[entity.layout.table] ?? []
-      let deleted = rows.deleted[entity.layout.table] ?? []
-      for storage in storages.values.map({ $0.takeUnretainedValue() }) {
+    // All are held until the end: letting go of members may end models, of any entity.
+    let living = registeredStorages
+    for (position, storages) in living.enumerated() where !storages.isEmpty {
+      let table = store.entities[position].layout.table
+      let changed = rows.changed[table] ?? []
+      let deleted = rows.deleted[table] ?? []
+      for storage in storages {
         if deleted.contains(storage.key), !storage.hasChanges {
           forget(storage)
           Self.detach(storage)
@@ -40,9 +42,12 @@ extension ModelContext {
         }
         guard storage.state == .loaded else { continue }
         storage.unloadMembers()
-        if changed.contains(storage.key) { storage.unloadValues(of: entity) }
+        if changed.contains(storage.key), let entity = entity(of: storage) {
+          storage.unloadValues(of: entity)
+        }
       }
     }
+    withExtendedLifetime(living) {}
   }
 
   /// All rows that this context has in memory, as if each had been changed, or deleted where it is gone.

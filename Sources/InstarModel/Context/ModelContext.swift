@@ -210,6 +210,11 @@ public final class ModelContext {
     }
   }
 
+  /// The storages of all living models with a row, by the position of their root entity.
+  var registeredStorages: [[ModelStorage]] {
+    registered.map { $0.values.map { $0.takeUnretainedValue() } }
+  }
+
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
     registered[root(of: entity)][key]?.takeUnretainedValue()
   }
@@ -712,15 +717,16 @@ public final class ModelContext {
       storage.changedSlots.removeAll()
     }
     // Arrays changed from the other side are read again, too.
-    for storages in registered {
-      for storage in storages.values.map({ $0.takeUnretainedValue() }) {
-        storage.pendingMembers.removeAll()
-        guard storage.state == .loaded else { continue }
-        for slot in storage.slots.indices {
-          if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
-        }
+    let living = registeredStorages
+    for storage in living.joined() {
+      storage.pendingMembers.removeAll()
+      guard storage.state == .loaded else { continue }
+      for slot in storage.slots.indices {
+        if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }
     }
+    // All are held until here: letting go of members may end models, of any entity.
+    withExtendedLifetime(living) {}
     inserted.removeAll()
     changed.removeAll()
     deleted.removeAll()
