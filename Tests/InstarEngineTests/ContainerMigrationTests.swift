@@ -124,7 +124,7 @@ struct ContainerMigrationTests {
     context.insert(ShelfV3.Author(name: "Bob"))
     try context.save()
     try container.close()
-    #expect(try StoreProbe.read(path, countsRows: true).entities.map(\.rows).contains(2))
+    #expect(try StoreProbe.read(path, rows: .all).entities.map(\.rows).contains(2))
   }
 
   @Test("a store that another writer holds is left unchanged, and the error says so")

@@ -20,6 +20,10 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   public let isStoredInMemoryOnly: Bool
   /// Whether contexts may save; where not, the file is opened for reading only.
   public let allowsSave: Bool
+  /// What was asked for; it has no effect on Linux.
+  public let cloudKitDatabase: CloudKitDatabase
+  /// What was asked for; it has no effect on Linux.
+  public let groupContainer: GroupContainer
   private let identity: Identity
 
   /// Which configuration it is.
@@ -28,14 +32,18 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   }
 
   /// A store in a file.
-  public init(_ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true) {
-    self.init(name, schema, url, isInMemory: false, allowsSave)
+  public init(
+    _ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true,
+    cloudKitDatabase: CloudKitDatabase = .automatic
+  ) {
+    self.init(name, schema, url, isInMemory: false, allowsSave, .automatic, cloudKitDatabase)
   }
 
   /// A store in memory, or in the default place: `default.store` in the user's data folder.
   public init(
     _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false,
-    allowsSave: Bool = true
+    allowsSave: Bool = true, groupContainer: GroupContainer = .automatic,
+    cloudKitDatabase: CloudKitDatabase = .automatic
   ) {
     let folder =
       FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
@@ -44,12 +52,21 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       name, schema,
       isStoredInMemoryOnly
         ? URL(filePath: "/dev/null") : folder.appending(path: "\(name ?? "default").store"),
-      isInMemory: isStoredInMemoryOnly, allowsSave)
+      isInMemory: isStoredInMemoryOnly, allowsSave, groupContainer, cloudKitDatabase)
+  }
+
+  /// The same, for a schema of these models.
+  public init(for types: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
+    self.init(schema: Schema(types), isStoredInMemoryOnly: isStoredInMemoryOnly)
   }
 
   private init(
-    _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool
+    _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool,
+    _ groupContainer: GroupContainer, _ cloudKitDatabase: CloudKitDatabase
   ) {
+    Self.report(cloudKitDatabase, groupContainer)
+    self.groupContainer = groupContainer
+    self.cloudKitDatabase = cloudKitDatabase
     let identity = Identity()
     id = ID(identity: ObjectIdentifier(identity))
     self.identity = identity

@@ -1,5 +1,5 @@
 public import Foundation
-internal import GRDB
+package import GRDB
 public import InstarSchema
 
 /// What a store is, read without changing it.
