@@ -164,7 +164,8 @@ private struct OwnPluginHost: PluginHost {
   func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
-    let connection = try StoreConnection(path: work.clone, durability: .clone)
+    let connection = try StoreConnection(
+      path: work.clone, durability: .clone, log: SQLLog.ofThisProcess())
     var failure: InstarError?
     do throws(InstarError) {
       let path = try plan.path(from: work.from)

@@ -26,7 +26,7 @@ struct MemoryMigration {
   }
 
   func run() throws {
-    let clone = try StoreConnection(inMemory: nil)
+    let clone = try StoreConnection(inMemory: SQLLog.ofThisProcess())
     guard let source = try copy(to: clone) else { return }
     try StageExecutor(connection: clone) { _ in }
       .run(plan.path(from: source.path.from), plan: plan.name)

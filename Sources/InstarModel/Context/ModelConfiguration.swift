@@ -100,7 +100,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       let result: Result<StoreConnection, InstarError> = made.withLock { made in
         if let made { return .success(made) }
         do throws(InstarError) {
-          let connection = try StoreConnection(inMemory: nil)
+          let connection = try StoreConnection(inMemory: SQLLog.ofThisProcess())
           made = connection
           return .success(connection)
         } catch {

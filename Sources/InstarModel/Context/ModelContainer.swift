@@ -26,7 +26,7 @@ public final class ModelContainer: Sendable {
         ? configuration.memoryConnection()
         : StoreConnection(
           path: configuration.url.path, isReadOnly: !configuration.allowsSave,
-          durability: .durable)
+          durability: .durable, log: SQLLog.ofThisProcess())
       store = try ModelStore(schema: schema, connection: connection, creatingWhereEmpty: true)
     } catch let error as InstarError {
       throw SwiftDataError.opening(

@@ -9,6 +9,7 @@ import Synchronization
 /// prepared once and kept.
 public final class StoreConnection: Sendable {
   private let queue: DatabaseQueue
+  private let log: SQLLog?
   private let session = Mutex<SQLSession?>(nil)
   /// What the contexts on this connection saved.
   package let saves = SaveLog()
@@ -29,13 +30,13 @@ public final class StoreConnection: Sendable {
 
   /// Opens the database file, and makes it where there is none.
   ///
-  /// - Parameter trace: called with every statement as it starts, on the connection's queue; bound values are not shown.
+  /// - Parameter log: shows the statements.
   /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
   public init(
-    path: String, isReadOnly: Bool = false, durability: Durability,
-    trace: (@Sendable (String) -> Void)? = nil
+    path: String, isReadOnly: Bool = false, durability: Durability, log: SQLLog? = nil
   ) throws(InstarError) {
-    var configuration = Self.configuration(trace: trace)
+    self.log = log
+    var configuration = Self.configuration(log: log)
     configuration.readonly = isReadOnly
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
@@ -63,23 +64,22 @@ public final class StoreConnection: Sendable {
   }
 
   /// Opens a database that lives in memory, as long as this connection.
-  public init(inMemory trace: (@Sendable (String) -> Void)?) throws(InstarError) {
+  public init(inMemory log: SQLLog?) throws(InstarError) {
+    self.log = log
     do {
-      queue = try DatabaseQueue(configuration: Self.configuration(trace: trace))
+      queue = try DatabaseQueue(configuration: Self.configuration(log: log))
     } catch {
       throw InstarError(error, what: "cannot make a store in memory")
     }
   }
 
-  private static func configuration(trace: (@Sendable (String) -> Void)?) -> Configuration {
+  private static func configuration(log: SQLLog?) -> Configuration {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
-    if let trace {
+    if let log {
       configuration.prepareDatabase { db in
-        db.trace { event in
-          if case .statement(let statement) = event { trace(statement.sql) }
-        }
+        if let connection = db.sqliteConnection { log.attach(to: connection) }
       }
     }
     return configuration
@@ -94,7 +94,10 @@ public final class StoreConnection: Sendable {
         kept = made
         return made
       }
-      defer { if session.noteCommitsOfOthers() { commitsOfOthers.add(1, ordering: .releasing) } }
+      defer {
+        log?.finish(session)
+        if session.noteCommitsOfOthers() { commitsOfOthers.add(1, ordering: .releasing) }
+      }
       return try body(session)
     }
   }
