@@ -126,7 +126,7 @@ public final class Keeper {
         let (inspection, isCurrent) = try StoreInspection.inspect(
           probe, plans: plans, adopt: adopt)
         if !isCurrent {
-          report.findings = inspection.findings()
+          report.findings = try inspection.findings() + inspection.brokenLinks(opening)
           let path = inspection.path
           report.migration =
             path.stages.isEmpty

@@ -481,11 +481,7 @@ public final class ModelContext {
     guard storage.state == .fault, let entity = entity(of: storage) else { return }
     do {
       if try readRow(of: storage, entity, into: storage) { return }
-      note(
-        InstarError(
-          .brokenReferences, "cannot read \(entity.layout.name) \(storage.key)",
-          cause: "a relationship refers to it, but there is no such row",
-          next: "set the relationship to nil in willMigrate before using it"))
+      note(missingRow(of: storage, entity))
     } catch {
       note(error)
     }

@@ -76,7 +76,7 @@ final class ModelStore: Sendable {
         throw InstarError(
           .unknownVersion, "cannot open the store with schema \(schema.version)",
           cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
-          next: "migrate it with `instarctl migrate --plugin PLUGIN.so STORE`")
+          next: "open the container with a migration plan that knows this version of the store")
       }
       do {
         return try CoreDataMetadata.read(session.database).uuid
