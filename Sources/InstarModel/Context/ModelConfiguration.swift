@@ -55,7 +55,8 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       isInMemory: isStoredInMemoryOnly, allowsSave, groupContainer, cloudKitDatabase)
   }
 
-  /// The same, for a schema of these models.
+  /// The same, for a schema of these models, of which there must be at least one.
+  @_disfavoredOverload
   public init(for types: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
     self.init(schema: Schema(types), isStoredInMemoryOnly: isStoredInMemoryOnly)
   }

@@ -115,7 +115,8 @@ public struct StoreFile: Sendable, Hashable {
     let state = State(
       try regularFile(resolved, what: what), changeCounter: 0)
     return StoreFile(
-      path: resolved, state: state, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil,
+      path: resolved, state: state, allocatedBytes: state.size, pageSizeBytes: 0,
+      usesWriteAheadLog: false, log: nil,
       logIsInUse: false, hasJournal: false)
   }
 
@@ -124,7 +125,8 @@ public struct StoreFile: Sendable, Hashable {
     path: "",
     state: State(
       device: 0, inode: 0, size: 0, modifiedSeconds: 0, modifiedNanoseconds: 0, changeCounter: 0),
-    pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false, hasJournal: false)
+    allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false,
+    hasJournal: false)
 
   /// The state of the file and its log now; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
