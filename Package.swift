@@ -90,7 +90,11 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Instar",
-      dependencies: ["InstarEngine", "InstarModel", "InstarSchema"],
+      dependencies: [
+        "InstarEngine", "InstarKeeper", "InstarLinux", "InstarModel", "InstarSchema",
+        "InstarStore", "InstarSupervisor", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       swiftSettings: publicModule,
       // Plugins name libInstar.so as needed. The worker has loaded it before, by its path: only by
       // its soname the loader knows it for the same.
@@ -99,7 +103,12 @@ let package = Package(
     // Around a run.
     .target(
       name: "InstarLinux",
-      dependencies: ["CInstar", "CSystemd", "InstarSchema"],
+      dependencies: ["CInstar", "InstarSchema"],
+      swiftSettings: strict),
+    // Apart from InstarLinux: libInstar.so, which apps load, must not need libsystemd.
+    .target(
+      name: "InstarSystemd",
+      dependencies: ["CSystemd", "InstarSchema"],
       swiftSettings: strict),
     .target(
       name: "InstarKeeper",
@@ -116,7 +125,7 @@ let package = Package(
     .target(
       name: "InstarDaemon",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd", "InstarWire",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
@@ -127,7 +136,7 @@ let package = Package(
     .executableTarget(
       name: "instard",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarWire",
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSystemd", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -184,14 +193,15 @@ let package = Package(
       name: "InstarEngineTests",
       dependencies: [
         "Instar", "InstarEngine", "InstarModel", "InstarSchema", "InstarStore",
-        "InstarTestSupport", "InstarWire",
+        "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "InstarLinuxTests",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd", "InstarTestSupport",
+        "InstarWire",
       ],
       // C, compiled by the tests themselves.
       exclude: ["Fixtures"],

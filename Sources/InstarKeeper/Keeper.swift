@@ -46,7 +46,8 @@ public final class Keeper {
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
-          request, conversation: conversation, host: host, catalog: catalog, opening: opening)
+          request, conversation: conversation, host: host, opening: opening
+        ) { [catalog] in try catalog.plans(of: request.plugins) }
         try conversation.send(.finished(run.perform()))
       case .recover(let record):
         try recover(record)
@@ -125,7 +126,7 @@ public final class Keeper {
         let (inspection, isCurrent) = try StoreInspection.inspect(
           probe, plans: plans, adopt: adopt, adoptsDifferences: true)
         if !isCurrent {
-          report.findings = inspection.findings()
+          report.findings = try inspection.findings() + inspection.brokenLinks(opening)
           let path = inspection.path
           report.migration =
             path.stages.isEmpty

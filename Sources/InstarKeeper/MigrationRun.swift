@@ -3,7 +3,7 @@ internal import GRDB
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// One attempt to bring one store to its plan's last version.
 ///
@@ -26,12 +26,12 @@ internal import InstarWire
 ///   somebody managed to (see `StoreLock`), what he wrote stays, and the run starts over from
 ///   `cloning`.
 /// - Nothing that a worker says or leaves decides anything but which error is reported.
-struct MigrationRun {
-  let request: MigrationRequest
-  let conversation: any KeeperConversation
-  let host: any PluginHost
-  let catalog: PluginCatalog
-  let opening: StoreOpening
+package struct MigrationRun {
+  private let request: MigrationRequest
+  private let conversation: any KeeperConversation
+  private let host: any PluginHost
+  private let plans: () throws -> [PluginCatalog.Plan]
+  private let opening: StoreOpening
 
   /// How often a run starts over because another process wrote the store.
   static let attempts = 3
@@ -44,14 +44,18 @@ struct MigrationRun {
   private var report: RunReport
   private let start = ContinuousClock.now
 
-  init(
+  /// - Parameters:
+  ///   - conversation: Asked before each phase, and told what happens.
+  ///   - host: What runs the stages.
+  ///   - plans: The plans that may know the store. Called once, when the run begins.
+  package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    catalog: PluginCatalog, opening: StoreOpening
+    opening: StoreOpening, plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
     self.conversation = conversation
     self.host = host
-    self.catalog = catalog
+    self.plans = plans
     self.opening = opening
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
@@ -59,7 +63,7 @@ struct MigrationRun {
   }
 
   /// Performs the run, and says how it ended.
-  mutating func perform() -> RunReport {
+  package mutating func perform() -> RunReport {
     do {
       try run()
     } catch {
@@ -73,10 +77,8 @@ struct MigrationRun {
 
   private mutating func run() throws {
     try StorePlace.requireSafe(run: request.run)
-    let plans = try catalog.plans(of: request.plugins)
-    let probe = try opening.probe(request.store) { path throws(InstarError) in
-      try StoreProbe.read(path, busyTimeout: request.busyTimeoutSeconds)
-    }
+    let plans = try plans()
+    let probe = try opening.probe(request.store, busyTimeout: request.busyTimeoutSeconds)
     let (inspection, isCurrent) = try StoreInspection.inspect(
       probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences)
     let path = inspection.path
@@ -159,7 +161,7 @@ struct MigrationRun {
           + " the hashes of entities that changed are Instar's own")
     }
 
-    let backup = inspection.place.backup(request.run)
+    let backup = backupPath(inspection.place)
     try keep(folder.backup, as: backup, in: inspection.place)
     report.backup = backup
     var isPutBack = false
@@ -409,13 +411,31 @@ struct MigrationRun {
     report.relationships = links
   }
 
+  private func backupPath(_ place: StorePlace) -> String {
+    request.backupFolder.map { place.backup(request.run, in: $0) } ?? place.backup(request.run)
+  }
+
   /// Gives the backup its final name, durably, before the store is written.
   private func keep(_ file: String, as backup: String, in place: StorePlace) throws {
-    guard rename(file, backup) == 0 else {
-      throw InstarError(
-        .backupFailed, "cannot keep the backup", cause: String(cString: strerror(errno)))
+    func failure(_ code: Int32) -> InstarError {
+      InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
     }
-    try DurableFile.synchronizeFolder(place.instarFolder)
+    if rename(file, backup) != 0 {
+      guard errno == EXDEV else { throw failure(errno) }
+      // Another file system: its name comes last, so that it is never a part of a backup.
+      let partial = backup + ".part"
+      unlink(partial)
+      do {
+        try RunFolder.makeFile(partial)
+        try FileCopy.copy(file, to: partial)
+        try DurableFile.synchronizeFile(partial)
+        guard rename(partial, backup) == 0 else { throw failure(errno) }
+      } catch {
+        unlink(partial)
+        throw error
+      }
+    }
+    try DurableFile.synchronizeFolder(request.backupFolder ?? place.instarFolder)
     try DurableFile.synchronizeFolder(place.folder.isEmpty ? "/" : place.folder)
   }
 
@@ -454,6 +474,8 @@ struct MigrationRun {
     record.plan = inspection.path.plan
     record.from = inspection.path.from
     record.to = inspection.path.to
+    // Elsewhere nobody would look for it.
+    if request.backupFolder != nil { record.backup = backupPath(inspection.place) }
     return record
   }
 

@@ -8,16 +8,30 @@ internal import InstarStore
 /// and of root alone and on which the kernel follows no symbolic link (`StoreTrust`), by the look at
 /// its file (`StoreFile`), and by SQLite (`StoreLock`). Each must have met the same device and
 /// inode. With `.any` the first is left out: the caller has named the store himself.
+///
+/// With `.shared` this process may have the store open otherwise, as an app has. No descriptor of it
+/// is then opened but by SQLite, which knows that closing one drops the locks of all the others.
 public enum StoreOpening: Sendable, Hashable {
   case any
   case own
+  case shared
 
   /// - Returns: What the look at the store must find; `nil` where that does not matter.
   /// - Throws: `unsafePath`, or why the store cannot be reached.
   func confirm(_ store: String) throws(InstarError) -> StoreTrust.FileIdentity? {
     switch self {
-    case .any: nil
+    case .any, .shared: nil
     case .own: try StoreTrust(owner: ProcessIdentity.ownUser).confirm(store)
+    }
+  }
+
+  /// Probes a store for a run.
+  ///
+  /// - Parameter busyTimeout: Seconds to wait for a process that is in the middle of writing.
+  func probe(_ store: String, busyTimeout: Double) throws(InstarError) -> StoreProbe {
+    if self == .shared { return try StoreProbe.readShared(store, busyTimeout: busyTimeout) }
+    return try probe(store) { path throws(InstarError) in
+      try StoreProbe.read(path, busyTimeout: busyTimeout)
     }
   }
 
@@ -33,6 +47,7 @@ public enum StoreOpening: Sendable, Hashable {
 
   /// Looks at a store's file once more, on its confirmed way.
   func look(at store: String) throws(InstarError) -> StoreFile {
+    if self == .shared { return try StoreFile.lookWithoutOpening(store) }
     let confirmed = try confirm(store)
     let file = try StoreFile.look(at: store)
     try require(confirmed, file)

@@ -26,7 +26,8 @@ struct StorePlace {
   }
 
   func runFolder(_ run: String) -> String { "\(instarFolder)/run-\(run)" }
-  func backup(_ run: String) -> String { "\(instarFolder)/\(name).\(run).backup" }
+  func backup(_ run: String) -> String { backup(run, in: instarFolder) }
+  func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
 
   /// The folder in which Core Data keeps large values beside a store.
   var supportFolder: String {

@@ -62,14 +62,20 @@ public struct Installation: Sendable, Hashable {
   /// `INSTAR_STATE_DIR`; else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or
   /// `~/.local/state`.
   public static var defaultStateFolder: String {
-    let environment = ProcessInfo.processInfo.environment
-    func folder(_ variable: String) -> String? {
-      environment[variable].flatMap { $0.isEmpty ? nil : absolutePath($0) }
-    }
-    if let folder = folder("INSTAR_STATE_DIR") { return folder }
-    if geteuid() == 0 { return "/var/lib/instar" }
-    if let folder = folder("XDG_STATE_HOME") { return folder + "/instar" }
+    if geteuid() == 0, folder(ofVariable: "INSTAR_STATE_DIR") == nil { return "/var/lib/instar" }
+    return appStateFolder
+  }
+
+  /// Where an app that migrates its own stores keeps backups, the phase journal and the ledger:
+  /// `INSTAR_STATE_DIR`, else `instar` below `XDG_STATE_HOME` or `~/.local/state`, for root too.
+  public static var appStateFolder: String {
+    if let folder = folder(ofVariable: "INSTAR_STATE_DIR") { return folder }
+    if let folder = folder(ofVariable: "XDG_STATE_HOME") { return folder + "/instar" }
     return NSHomeDirectory() + "/.local/state/instar"
+  }
+
+  private static func folder(ofVariable name: String) -> String? {
+    ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : absolutePath($0) }
   }
 
   private init(buildFolder: String) {

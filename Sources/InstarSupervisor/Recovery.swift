@@ -1,6 +1,6 @@
 import InstarLinux
-import InstarSchema
-import InstarWire
+package import InstarSchema
+package import InstarWire
 
 /// Finishes or clears away runs that were cut off: a keeper looks at the store and does it; what it
 /// found is noted in the ledger.
@@ -23,7 +23,7 @@ struct Recovery: Sendable {
         guard let phase = try stateFolder.phase(of: record.run) else { continue }
         let recovered = try recover(phase)
         try stateFolder.append(
-          Self.report(of: recovered, phase: phase, cause: Self.cutOff(phase)))
+          RunReport(of: recovered, phase: phase))
         try stateFolder.close(run: phase.run)
         onReport(recovered)
       } catch {
@@ -61,44 +61,41 @@ struct Recovery: Sendable {
       }
     }
   }
+}
 
+extension RunReport {
   /// A recovered run, as the ledger has it.
   ///
-  /// - Parameter cause: Why it had to be recovered.
-  static func report(
-    of recovered: RecoveryReport, phase: PhaseRecord, cause: InstarError
-  ) -> RunReport {
-    var report = RunReport(
-      run: phase.run, store: phase.store, result: .failed, startedAt: phase.startedAt)
-    report.plan = phase.plan
-    report.plugin = phase.plugin
-    report.from = phase.from
-    report.to = phase.to
+  /// - Parameter cause: Why it had to be recovered; where it is not given, because its supervisor
+  ///   has ended.
+  package init(of recovered: RecoveryReport, phase: PhaseRecord, cause: InstarError? = nil) {
+    self.init(run: phase.run, store: phase.store, result: .failed, startedAt: phase.startedAt)
+    let cause =
+      cause
+      ?? InstarError(
+        .interrupted, "the run \(phase.run) was cut off", store: phase.store,
+        cause: "the process that supervised it has ended", next: "start it again")
+    plan = phase.plan
+    plugin = phase.plugin
+    from = phase.from
+    to = phase.to
     switch recovered.outcome {
     case .finished:
-      report.result = .migrated
-      report.backup = recovered.backup ?? phase.backup
-      report.notes = [
+      result = .migrated
+      backup = recovered.backup ?? phase.backup
+      notes = [
         "finished by a recovery: the run was cut off while it wrote the store back (\(cause.cause))"
       ]
     case .clearedAway:
-      var error = cause.about(store: phase.store)
-      error.state = "unchanged"
-      report.error = error
-      report.backup = recovered.backup
+      error = cause.about(store: phase.store)
+      error?.state = "unchanged"
+      backup = recovered.backup
     case .storeMissing:
-      report.error = InstarError(
+      error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,
         cause: "there is no such file any more; \(cause.cause)", state: "missing",
         next: phase.backup.map { "its backup was '\($0)'" })
-      report.backup = phase.backup
+      backup = phase.backup
     }
-    return report
-  }
-
-  private static func cutOff(_ phase: PhaseRecord) -> InstarError {
-    InstarError(
-      .interrupted, "the run \(phase.run) was cut off", store: phase.store,
-      cause: "the process that supervised it has ended", next: "start it again")
   }
 }

@@ -130,7 +130,7 @@ struct Run: Sendable {
     do throws(InstarError) {
       let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers, access: access)
         .recover(phase)
-      var report = Recovery.report(of: recovered, phase: phase, cause: cause)
+      var report = RunReport(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
       return noted(report, phase)
     } catch {

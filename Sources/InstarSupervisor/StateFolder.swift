@@ -117,7 +117,7 @@ public final class StateFolder: Sendable {
   }
 
   /// The phase of one run; `nil` where it is over, or never began.
-  func phase(of run: String) throws(InstarError) -> PhaseRecord? {
+  package func phase(of run: String) throws(InstarError) -> PhaseRecord? {
     let file = try file(of: run, "json")
     guard access(file, F_OK) == 0 else { return nil }
     return try readPhase(file: file)
@@ -126,7 +126,7 @@ public final class StateFolder: Sendable {
   /// Takes the lock of a run: for the one who supervises it, and for the one who recovers it.
   ///
   /// - Returns: `nil` where its supervisor lives.
-  func tryLock(run: String) throws(InstarError) -> FolderLock? {
+  package func tryLock(run: String) throws(InstarError) -> FolderLock? {
     let file = try file(of: run, "lock")
     while true {
       let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -147,7 +147,7 @@ public final class StateFolder: Sendable {
   }
 
   /// Gives the lock of a run back, and removes its file.
-  func unlock(run: String, _ lock: FolderLock) {
+  package func unlock(run: String, _ lock: FolderLock) {
     // Deleted while it is locked: whoever opens it from now on gets a new file.
     if let file = try? file(of: run, "lock") { unlink(file) }
     lock.release()

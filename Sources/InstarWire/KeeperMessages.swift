@@ -33,6 +33,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   /// How long to wait for others to let go of the store.
   public var busyTimeoutSeconds: Double
   public var sqlDebugLevel: Int
+  /// The folder, which exists, where the backup is kept; `nil` for `.instar/` beside the store.
+  public var backupFolder: String?
 
   public init(
     run: String, store: String, plugins: [String], adopt: Schema.Version? = nil,
@@ -66,7 +68,7 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var plan: String?
   public var from: Schema.Version?
   public var to: Schema.Version?
-  /// Set from `writingBack` on.
+  /// Set from `writingBack` on; before that only where it is not kept beside the store.
   public var backup: String?
   /// Seconds since 1970.
   public var startedAt: Double

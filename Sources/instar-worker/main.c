@@ -138,8 +138,32 @@ static pid_t keeper_of_channel(void)
   return peer.pid;
 }
 
+/* What Apple's frameworks read out of any program's command line, taken out of ours and passed on to
+ * the library by the environment: a confined process cannot read its command line again.
+ * Returns the number of arguments that are left. */
+static int take_launch_arguments(int argc, char *argv[])
+{
+  int left = 0, level = 0;
+  for (int i = 0; i < argc; i++) {
+    int most = strcmp(argv[i], "-com.apple.CoreData.SQLDebug") == 0 ? 4
+      : strcmp(argv[i], "-com.apple.coredata.swiftdata.debug") == 0 ? 1 : 0;
+    if (most == 0) {
+      argv[left++] = argv[i];
+    } else if (++i < argc) {
+      int asked = atoi(argv[i]);
+      if (asked > most) asked = most;
+      if (asked > level) level = asked;
+    }
+  }
+  argv[left] = NULL;
+  char text[] = {(char)('0' + level), 0};
+  if (level > 0) setenv("INSTAR_SQL_DEBUG", text, 1);
+  return left;
+}
+
 int main(int argc, char *argv[])
 {
+  argc = take_launch_arguments(argc, argv);
   const char *library = NULL, *plugin = NULL;
   struct instar_confinement confinement = {0};
   const char *readable[READABLE_LIMIT] = {

@@ -25,8 +25,9 @@ struct Instarctl: AsyncParsableCommand {
       With several stores it is the gravest of theirs, in the order 1, 3, 5, 4, 0.
 
       -com.apple.CoreData.SQLDebug LEVEL and -com.apple.coredata.swiftdata.debug 1 are accepted \
-      anywhere, as Apple's frameworks accept them: a migration then shows its SQL statements on \
-      standard error.
+      anywhere, as Apple's frameworks accept them, and INSTAR_SQL_DEBUG=LEVEL in the environment: a \
+      migration then shows its SQL statements on standard error, with their times and rows; from \
+      level 3 also the values bound to them, from level 4 also how SQLite finds the rows.
       """,
     version: versionText,
     subcommands: [

@@ -1,5 +1,5 @@
 import InstarDaemon
-import InstarLinux
+import InstarSystemd
 import Logging
 
 /// Where the daemon's reports go, as its flags and its surroundings say.

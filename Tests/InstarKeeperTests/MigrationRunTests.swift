@@ -134,6 +134,23 @@ struct MigrationRunTests {
     #expect(finding?.code == code)
   }
 
+  @Test("links that lead nowhere are found by the plan, and are no reason to refuse a run")
+  func brokenLinks() throws {
+    let fixture = try KeeperFixture()
+    try fixture.execute("UPDATE ZNOTE SET ZFOLDER = 99 WHERE Z_PK > 7")
+    let planning = ScriptedConversation([
+      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+    ])
+    try Keeper(conversation: planning, host: SQLHost()).serve()
+    let finding = planning.plans.first?.findings.first
+    #expect(finding?.severity == .warning)
+    #expect(finding?.code == .brokenReferences)
+    #expect(
+      finding?.message
+        == "3 of 10 links of Folder.notes lead to rows that do not exist")
+    #expect(try fixture.migrate().report.result == .migrated)
+  }
+
   @Test("a store whose own trigger and view stay what they are is migrated with them")
   func ownTrigger() throws {
     let fixture = try KeeperFixture()

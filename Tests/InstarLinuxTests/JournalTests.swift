@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarSystemd
 import Testing
 
 @Suite("Journal, service manager and installation")

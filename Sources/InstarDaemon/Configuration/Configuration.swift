@@ -9,7 +9,7 @@ public struct Configuration: Sendable, Hashable {
     /// File names as fnmatch(3) understands them; a file that matches one of them is a store.
     public var patterns: [String]
     public var isRecursive: Bool
-    /// 0 to 4, as `-com.apple.CoreData.SQLDebug`.
+    /// 0 to 4, as `-com.apple.CoreData.SQLDebug`: from 3 on, values of the rows are shown too.
     public var sqlDebugLevel: Int
 
     public init(

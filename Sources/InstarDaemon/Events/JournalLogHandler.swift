@@ -1,4 +1,4 @@
-import InstarLinux
+import InstarSystemd
 public import Logging
 
 /// Sends what is logged to the journal, with metadata as fields.

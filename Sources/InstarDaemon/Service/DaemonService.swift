@@ -3,6 +3,7 @@ import Foundation
 public import InstarLinux
 public import InstarSchema
 import InstarSupervisor
+import InstarSystemd
 import InstarWire
 public import ServiceLifecycle
 

@@ -4,20 +4,20 @@ package import InstarStore
 package import InstarWire
 
 /// A migration plan as its types declare it, checked: its versions in order, each laid out, and its stages.
-package struct PlanDefinition {
+package struct PlanDefinition: Sendable {
   package let name: String
   /// Oldest first.
   package let versions: [Version]
   private let stages: [MigrationStage]
   private let columnOrder: ColumnOrder
 
-  package struct Version {
+  package struct Version: Sendable {
     package let schema: Schema
     package let layout: CoreDataLayout
   }
 
   /// A stage between two versions of this plan.
-  package struct Stage {
+  package struct Stage: Sendable {
     package let from: Version
     package let to: Version
     package let stage: MigrationStage

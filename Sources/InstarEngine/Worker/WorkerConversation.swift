@@ -45,7 +45,8 @@ struct WorkerConversation {
       let definition = try definition(of: name)
       let path = try definition.path(from: from)
       let connection = try StoreConnection(
-        path: clone, durability: .clone, trace: sqlDebugLevel > 0 ? trace : nil)
+        path: clone, durability: .clone,
+        log: log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess)))
       try StageExecutor(connection: connection) { event in
         // The keeper ends a worker that it does not hear from; there is nobody else to tell.
         try? send(event)
@@ -56,12 +57,10 @@ struct WorkerConversation {
     }
   }
 
-  private var trace: @Sendable (String) -> Void {
-    let channel = channel
-    return { statement in
-      if let line = try? WireCoder.line(WorkerEvent.sql("CoreData: sql: \(statement)")) {
-        try? channel.write(line)
-      }
+  private func log(level: Int) -> SQLLog? {
+    guard level > 0 else { return nil }
+    return SQLLog(SQLDebug(level: level)) { [channel] text in
+      if let line = try? WireCoder.line(WorkerEvent.sql(text)) { try? channel.write(line) }
     }
   }
 

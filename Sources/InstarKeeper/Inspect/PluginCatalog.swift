@@ -2,10 +2,10 @@ internal import Foundation
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// What the plugins say of themselves, asked once for each file.
-final class PluginCatalog {
+package final class PluginCatalog {
   private let host: any PluginHost
   private var known: [String: Entry] = [:]
 
@@ -24,11 +24,24 @@ final class PluginCatalog {
   }
 
   /// One plan, and the plugin that carries it.
-  struct Plan {
+  package struct Plan {
+    /// The plugin's path.
     var plugin: String
     var manifest: PlanManifest
     /// The reference stores beside the plugin.
     var references: [Schema.Version: ReferenceStore] = [:]
+
+    package init(plugin: String, manifest: PlanManifest) {
+      self.init(plugin: plugin, manifest: manifest, references: [:])
+    }
+
+    init(
+      plugin: String, manifest: PlanManifest, references: [Schema.Version: ReferenceStore]
+    ) {
+      self.plugin = plugin
+      self.manifest = manifest
+      self.references = references
+    }
 
     /// The version whose reference store has these hashes; `nil` where none has.
     func version(withHashes hashes: [String: Data]) -> Schema.Version? {

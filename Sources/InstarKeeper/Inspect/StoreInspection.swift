@@ -1,7 +1,7 @@
 internal import Foundation
-internal import InstarSchema
+package import InstarSchema
 internal import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// What is known of a store and of the way ahead of it, before anything is touched.
 struct StoreInspection {
@@ -155,17 +155,17 @@ struct StoreInspection {
 }
 
 /// The stages from a version to the last one of a plan, worked out from the plan's manifest.
-struct MigrationPath {
+package struct MigrationPath {
   var plan: String
   /// The schemas on the way, the one the store is at first. Never empty.
   var schemas: [Schema]
   /// One less than `schemas`.
   var stages: [StageManifest]
 
-  var from: Schema.Version { first.version }
-  var to: Schema.Version { last.version }
-  var first: Schema
-  var last: Schema
+  package var from: Schema.Version { first.version }
+  package var to: Schema.Version { last.version }
+  package var first: Schema
+  package var last: Schema
   /// Between each two of `schemas`.
   private let differences: [SchemaDifference]
 
@@ -173,7 +173,7 @@ struct MigrationPath {
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
 
   /// - Throws: `noMigrationPath` where stages are missing, `invalidPlan` where they go in a circle.
-  init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
+  package init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
     let what = "cannot migrate from \(version)"
     plan = manifest.name
     guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,

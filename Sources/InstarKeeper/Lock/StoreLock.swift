@@ -1,6 +1,5 @@
 internal import Foundation
 internal import GRDB
-internal import GRDBSQLite
 internal import InstarSchema
 internal import InstarStore
 
@@ -164,58 +163,5 @@ final class StoreLock {
   /// Changes when another connection has committed.
   private static func dataVersion(_ db: Database) throws -> Int {
     try Int.fetchOne(db, sql: "PRAGMA data_version") ?? 0
-  }
-}
-
-/// SQLite's backup: copies all pages of one database into another in one transaction of that other
-/// one.
-private final class PageCopy {
-  private var handle: OpaquePointer?
-  private let target: Database
-
-  init(from source: Database, to target: Database) throws {
-    self.target = target
-    guard let from = source.sqliteConnection, let to = target.sqliteConnection,
-      let handle = sqlite3_backup_init(to, "main", from, "main")
-    else {
-      throw DatabaseError(resultCode: target.lastErrorCode, message: target.lastErrorMessage)
-    }
-    self.handle = handle
-  }
-
-  deinit { abandon() }
-
-  /// Takes the write lock of the target, and copies one page.
-  func copyFirstPage() throws {
-    try step(1)
-  }
-
-  /// Copies all that is left, and commits.
-  func finish() throws {
-    try step(-1)
-    let code = sqlite3_backup_finish(handle)
-    handle = nil
-    guard code == SQLITE_OK else { throw error(code) }
-  }
-
-  /// Undoes what was copied, unless it was finished.
-  func abandon() {
-    guard let handle else { return }
-    sqlite3_backup_finish(handle)
-    self.handle = nil
-  }
-
-  private func step(_ pages: Int32) throws {
-    let code = sqlite3_backup_step(handle, pages)
-    guard code == SQLITE_OK || code == SQLITE_DONE else {
-      let failure = error(code)
-      abandon()
-      throw failure
-    }
-  }
-
-  private func error(_ code: Int32) -> DatabaseError {
-    DatabaseError(
-      resultCode: ResultCode(rawValue: code), message: String(cString: sqlite3_errstr(code)))
   }
 }

@@ -1,19 +1,19 @@
-internal import GRDB
+package import GRDB
 internal import InstarSchema
-internal import InstarStore
+package import InstarStore
 
 /// Writes into a verified clone what it is now: its version in the metadata, its highest keys in
 /// the entity list.
-struct StoreStamp {
-  let metadata: CoreDataMetadata
-  let layout: CoreDataLayout
+package struct StoreStamp {
+  private let metadata: CoreDataMetadata
+  private let layout: CoreDataLayout
 
   /// - Parameters:
   ///   - earlier: The metadata the store had before the run, not what the clone holds now:
   ///     identifier and app's own keys are kept. `nil` where the store had none that can be read.
   ///   - uuid: The identifier of a store without readable metadata.
   ///   - reference: What Apple's frameworks know the version by; `nil` where that is not known.
-  init(
+  package init(
     earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: CoreDataLayout,
     fingerprint: String, reference: ReferenceStore?
   ) {
@@ -36,7 +36,7 @@ struct StoreStamp {
     self.layout = layout
   }
 
-  func write(_ db: Database) throws {
+  package func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       try metadata.write(db)
       // A key that was handed out once is not handed out again: the mark never falls, and is above

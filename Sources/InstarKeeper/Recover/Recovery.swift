@@ -1,21 +1,26 @@
 internal import Foundation
 internal import GRDB
 internal import InstarLinux
-internal import InstarSchema
+package import InstarSchema
 internal import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// Finishes or clears away a run whose keeper is dead, from what the phase journal says of it.
 ///
 /// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
-struct Recovery {
-  let record: PhaseRecord
-  let opening: StoreOpening
+package struct Recovery {
+  private let record: PhaseRecord
+  private let opening: StoreOpening
 
   /// How long to wait for an app that is using the store.
   private static let busyTimeout = 5.0
 
-  func perform() throws(InstarError) -> RecoveryReport {
+  package init(record: PhaseRecord, opening: StoreOpening) {
+    self.record = record
+    self.opening = opening
+  }
+
+  package func perform() throws(InstarError) -> RecoveryReport {
     let what = "cannot recover run \(record.run) of '\(record.store)'"
     do {
       try StorePlace.requireSafe(run: record.run)
@@ -33,7 +38,7 @@ struct Recovery {
     if access(place.store, F_OK) == 0 { _ = try opening.confirm(record.store) }
     try clear(place, what)
     defer { rmdir(place.instarFolder) }
-    let backup = place.backup(record.run)
+    let backup = record.backup ?? place.backup(record.run)
     guard access(place.store, F_OK) == 0 else {
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
       if access(backup, F_OK) == 0 { report.backup = backup }
@@ -45,7 +50,7 @@ struct Recovery {
       unlink(backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       // For people only: nothing depends on it, and the store may be in use.
-      report.version = try? StoreProbe.read(place.store).identity.version
+      report.version = try? opening.probe(place.store, busyTimeout: 0).identity.version
       return report
     case .writingBack:
       return try settle(place, backup: backup, what)

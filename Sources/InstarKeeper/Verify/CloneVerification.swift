@@ -1,12 +1,12 @@
 internal import Foundation
-internal import GRDB
-internal import InstarSchema
-internal import InstarStore
+package import GRDB
+package import InstarSchema
+package import InstarStore
 internal import InstarWire
 
 /// Whether a clone may become the store. Nothing that the worker said is believed: the file is
 /// looked at.
-struct CloneVerification {
+package struct CloneVerification {
   let path: MigrationPath
   let layout: CoreDataLayout
   /// What the store has beside its version, and has to have still.
@@ -17,10 +17,22 @@ struct CloneVerification {
   let pageSize: Int
   let autoVacuum: Int
 
+  package init(
+    path: MigrationPath, layout: CoreDataLayout, before: StoreCensus, codeBefore: StoreCode,
+    pageSize: Int, autoVacuum: Int
+  ) {
+    self.path = path
+    self.layout = layout
+    self.before = before
+    self.codeBefore = codeBefore
+    self.pageSize = pageSize
+    self.autoVacuum = autoVacuum
+  }
+
   /// What was found, for the report.
-  struct Result {
+  package struct Result {
     var census: StoreCensus
-    var structure: StoreStructure
+    package var structure: StoreStructure
     var notes: [String]
   }
 
@@ -52,7 +64,7 @@ struct CloneVerification {
   ///
   /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
-  func verify(_ db: Database) throws -> Result {
+  package func verify(_ db: Database) throws -> Result {
     try Self.quickCheck(db, of: "the clone")
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == pageSize,
       try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == autoVacuum

@@ -1,10 +1,10 @@
-internal import GRDB
+package import GRDB
 internal import InstarSchema
-internal import InstarStore
+package import InstarStore
 
 /// How many rows each entity has, and how many links each relationship: what a migration must not
 /// lose.
-struct StoreCensus {
+package struct StoreCensus {
   /// Rows of exactly this entity, by its name.
   private(set) var rows: [String: Int] = [:]
   /// By "Entity.relationship".
@@ -20,7 +20,7 @@ struct StoreCensus {
     var place: String
   }
 
-  init(_ db: Database, layout: CoreDataLayout) throws {
+  package init(_ db: Database, layout: CoreDataLayout) throws {
     for table in layout.tables {
       var byNumber: [Int: Int] = [:]
       let counts = try Row.fetchAll(

@@ -1,12 +1,10 @@
-internal import GRDB
-internal import InstarSchema
-internal import InstarStore
+package import GRDB
 
 /// What of a store is run by whoever uses it: its triggers, views and virtual tables.
 ///
 /// A schema speaks of none of them, so none may come with a clone that the store did not have: a
 /// plugin's trigger would go on working in the app.
-struct StoreCode {
+package struct StoreCode {
   private let objects: Set<Object>
 
   private struct Object: Hashable {
@@ -16,7 +14,7 @@ struct StoreCode {
 
   /// Everything that is neither a table nor an index by its statement. What the list calls it does
   /// not count: SQLite itself goes by the statement, and a worker can write the list.
-  init(_ db: Database) throws {
+  package init(_ db: Database) throws {
     let rows = try Row.fetchAll(
       db,
       sql: """

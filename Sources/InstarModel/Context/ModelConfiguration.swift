@@ -1,6 +1,6 @@
 public import Foundation
 public import InstarSchema
-import InstarStore
+package import InstarStore
 import Synchronization
 
 /// Where a container keeps its store.
@@ -20,6 +20,10 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   public let isStoredInMemoryOnly: Bool
   /// Whether contexts may save; where not, the file is opened for reading only.
   public let allowsSave: Bool
+  /// What was asked for; it has no effect on Linux.
+  public let cloudKitDatabase: CloudKitDatabase
+  /// What was asked for; it has no effect on Linux.
+  public let groupContainer: GroupContainer
   private let identity: Identity
 
   /// Which configuration it is.
@@ -28,14 +32,18 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   }
 
   /// A store in a file.
-  public init(_ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true) {
-    self.init(name, schema, url, isInMemory: false, allowsSave)
+  public init(
+    _ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true,
+    cloudKitDatabase: CloudKitDatabase = .automatic
+  ) {
+    self.init(name, schema, url, isInMemory: false, allowsSave, .automatic, cloudKitDatabase)
   }
 
   /// A store in memory, or in the default place: `default.store` in the user's data folder.
   public init(
     _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false,
-    allowsSave: Bool = true
+    allowsSave: Bool = true, groupContainer: GroupContainer = .automatic,
+    cloudKitDatabase: CloudKitDatabase = .automatic
   ) {
     let folder =
       FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
@@ -44,12 +52,22 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       name, schema,
       isStoredInMemoryOnly
         ? URL(filePath: "/dev/null") : folder.appending(path: "\(name ?? "default").store"),
-      isInMemory: isStoredInMemoryOnly, allowsSave)
+      isInMemory: isStoredInMemoryOnly, allowsSave, groupContainer, cloudKitDatabase)
+  }
+
+  /// The same, for a schema of these models, of which there must be at least one.
+  @_disfavoredOverload
+  public init(for types: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
+    self.init(schema: Schema(types), isStoredInMemoryOnly: isStoredInMemoryOnly)
   }
 
   private init(
-    _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool
+    _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool,
+    _ groupContainer: GroupContainer, _ cloudKitDatabase: CloudKitDatabase
   ) {
+    Self.report(cloudKitDatabase, groupContainer)
+    self.groupContainer = groupContainer
+    self.cloudKitDatabase = cloudKitDatabase
     let identity = Identity()
     id = ID(identity: ObjectIdentifier(identity))
     self.identity = identity
@@ -68,8 +86,11 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   /// By identity, as `==` compares.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 
+  /// How errors call the store: by its path, where it has one.
+  package var place: String { isStoredInMemoryOnly ? "a store in memory" : "'\(url.path)'" }
+
   /// The one connection of a store in memory.
-  func memoryConnection() throws(InstarError) -> StoreConnection {
+  package func memoryConnection() throws(InstarError) -> StoreConnection {
     try identity.connection()
   }
 
@@ -80,7 +101,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       let result: Result<StoreConnection, InstarError> = made.withLock { made in
         if let made { return .success(made) }
         do throws(InstarError) {
-          let connection = try StoreConnection(inMemory: nil)
+          let connection = try StoreConnection(inMemory: SQLLog.ofThisProcess())
           made = connection
           return .success(connection)
         } catch {

@@ -1,6 +1,7 @@
 import Foundation
 public import InstarSchema
 import InstarStore
+import Synchronization
 
 /// An open store, and the schema it is read by.
 ///
@@ -11,71 +12,69 @@ public final class ModelContainer: Sendable {
   /// The one configuration it was opened with.
   public let configurations: Set<ModelConfiguration>
   let store: ModelStore
+  private let main = Mutex<MainContext?>(nil)
 
-  /// Opens the store of a configuration, and makes it where there is none.
+  /// Opens the store of a configuration as it is, and makes it where there is none: what the
+  /// initializers of the library end in, after they have migrated the store where it needs that.
   ///
-  /// - Parameter configurations: One; none stands for the default place.
   /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause, when the models cannot be stored, or the store is
   ///   no store of exactly this schema. The store is then as it was.
-  public init(for schema: Schema, configurations: [ModelConfiguration]) throws {
-    guard configurations.count <= 1 else {
-      throw SwiftDataError.configuration(
-        InstarError(
-          .unsupported, "cannot open a container",
-          cause: "\(configurations.count) configurations were given; a container has one store"))
-    }
-    let configuration = configurations.first ?? ModelConfiguration(schema: schema)
+  package init(opening configuration: ModelConfiguration, schema: Schema) throws {
     do {
       let connection =
         try configuration.isStoredInMemoryOnly
         ? configuration.memoryConnection()
         : StoreConnection(
           path: configuration.url.path, isReadOnly: !configuration.allowsSave,
-          durability: .durable)
+          durability: .durable, log: SQLLog.ofThisProcess())
       store = try ModelStore(schema: schema, connection: connection, creatingWhereEmpty: true)
     } catch let error as InstarError {
-      throw SwiftDataError.loadIssue(
+      throw SwiftDataError.opening(
         error.about(
-          "cannot open '\(configuration.url.path)' with schema \(schema.version)",
+          "cannot open \(configuration.place) with schema \(schema.version)",
           store: configuration.url.path, state: "unchanged"))
     }
     self.schema = schema
-    self.configurations = [configuration]
-  }
-
-  /// The same, with the configuration written without brackets.
-  ///
-  /// - Throws: as `init(for:configurations:)`.
-  public convenience init(
-    for schema: Schema, configurations: ModelConfiguration...
-  ) throws {
-    try self.init(for: schema, configurations: configurations)
-  }
-
-  /// The same, with a schema of these models at version 1.0.0. A model that a relationship leads to must be among them.
-  ///
-  /// - Throws: as `init(for:configurations:)`.
-  public convenience init(
-    for types: any PersistentModel.Type..., configurations: ModelConfiguration...
-  ) throws {
-    try self.init(for: Schema(types), configurations: configurations)
-  }
-
-  /// A container over a connection that is open already, for the engine's stages.
-  init(schema: Schema, store: ModelStore, configuration: ModelConfiguration) {
-    self.schema = schema
-    self.store = store
     configurations = [configuration]
   }
 
-  /// The context of the main actor.
+  /// A container over a store that is open already.
+  init(schema: Schema, store: ModelStore, configurations: Set<ModelConfiguration>) {
+    self.schema = schema
+    self.store = store
+    self.configurations = configurations
+  }
+
+  /// The context of the main actor; the same one each time.
+  ///
+  /// Synchronous code that is not isolated may use it too, as tests do, from one thread at a time. It lives as long as the
+  /// container.
   @preconcurrency @MainActor
   public var mainContext: ModelContext {
-    if let made = MainContexts.shared[ObjectIdentifier(self)] { return made }
-    let context = ModelContext(self)
-    context.autosaveEnabled = true
-    MainContexts.shared[ObjectIdentifier(self)] = context
-    return context
+    main.withLock { main in
+      if let main { return main }
+      let context = ModelContext(self, phase: nil, isMain: true)
+      context.autosaveEnabled = true
+      let made = MainContext(context: context)
+      main = made
+      return made
+    }.context
+  }
+
+  /// Deletes every model of the store, those of other contexts included, and the history that Apple's frameworks kept of
+  /// them. The store stays open and empty; what the rows held is overwritten in the file. No delete rules run.
+  ///
+  /// - Throws: `storeChanged` where the store was migrated since; `busyStore`; `unreadableStore` where the configuration
+  ///   does not allow to save. The store is then as it was.
+  public func erase() throws {
+    try store.erase()
+  }
+
+  /// The same as `erase()`, under SwiftData's earlier name.
+  ///
+  /// - Throws: as `erase()`.
+  public func deleteAllData() throws {
+    try store.erase()
   }
 
   /// Closes the store's file. Contexts of this container can no longer fetch or save.
@@ -86,8 +85,7 @@ public final class ModelContainer: Sendable {
   }
 }
 
-/// The main contexts by container. They live on the main actor, so a container, which does not, cannot hold its own.
-@MainActor
-private enum MainContexts {
-  static var shared: [ObjectIdentifier: ModelContext] = [:]
+/// A main context on its way to the main actor, or to the one thread of a test.
+private struct MainContext: @unchecked Sendable {
+  let context: ModelContext
 }

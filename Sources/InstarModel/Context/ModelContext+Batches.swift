@@ -71,6 +71,7 @@ extension ModelContext {
     block: (T) throws -> Void
   ) throws {
     try throwDeferredError()
+    try seeSavesOfOthers()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
@@ -190,6 +191,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
+    try seeSavesOfOthers()
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
@@ -219,7 +221,7 @@ extension ModelContext {
   }
 
   private func readKeys(_ sql: String, _ parameters: [Slot]) throws -> ArraySlice<Int64> {
-    try store.connection.perform { session in
+    let keys = try store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
@@ -227,6 +229,9 @@ extension ModelContext {
       while try statement.step() { keys.append(statement.integer(at: 0)) }
       return keys[...]
     }
+    // The models are read after their keys.
+    _ = try seeCommitsOfOthers()
+    return keys
   }
 
   /// The models of these keys, in their order. Rows that are gone meanwhile are left out.

@@ -11,7 +11,8 @@ extension ModelContext {
   ) throws -> ModelContext {
     let store = try ModelStore(schema: schema, connection: connection, creatingWhereEmpty: false)
     let container = ModelContainer(
-      schema: schema, store: store, configuration: ModelConfiguration(isStoredInMemoryOnly: true))
+      schema: schema, store: store, configurations: [ModelConfiguration(isStoredInMemoryOnly: true)]
+    )
     return ModelContext(container, phase: phase)
   }
 }

@@ -11,12 +11,27 @@ import InstarStore
 /// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed`,
 /// `deleted` and `held`, so that no change is lost with the last reference to its object.
 public final class ModelContext {
-  public let container: ModelContainer
+  /// The container the context was made for.
+  public var container: ModelContainer {
+    if let container = owner ?? ownerOfMain { return container }
+    // The main context has outlived its container: here is another one of the same store.
+    let container = ModelContainer(
+      schema: store.schema, store: store, configurations: configurations)
+    owner = container
+    return container
+  }
 
   /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
   public var autosaveEnabled = false
 
-  var store: ModelStore { container.store }
+  let store: ModelStore
+  private let configurations: Set<ModelConfiguration>
+  private var owner: ModelContainer?
+  /// The container of a main context, which that container holds in turn.
+  private weak var ownerOfMain: ModelContainer?
+  /// The newest save and commit of others that this context knows of.
+  var lastSeenSave: Int
+  var lastSeenCommitOfOthers: Int
   /// By the position of the root entity, then by key.
   private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
   private(set) var inserted = OrderedModels()
@@ -30,19 +45,23 @@ public final class ModelContext {
   /// The closure this context was made for ("willMigrate"), as errors name it.
   let phase: String?
 
-  public init(_ container: ModelContainer) {
-    self.container = container
-    phase = nil
-    registered = Array(repeating: [:], count: container.store.entities.count)
+  /// A context without models, of the container's store.
+  public convenience init(_ container: ModelContainer) {
+    self.init(container, phase: nil, isMain: false)
   }
 
-  init(_ container: ModelContainer, phase: String) {
-    self.container = container
+  init(_ container: ModelContainer, phase: String?, isMain: Bool = false) {
+    store = container.store
+    configurations = container.configurations
+    if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
     registered = Array(repeating: [:], count: container.store.entities.count)
+    lastSeenSave = store.connection.saves.addListener()
+    lastSeenCommitOfOthers = store.connection.commitCountOfOthers
   }
 
   deinit {
+    store.connection.saves.removeListener()
     // Models may outlive their context: they keep the values they have. Their relationships are cut, which also frees
     // objects that refer to each other.
     for model in inserted.all { Self.detach(model._modelStorage) }
@@ -162,7 +181,7 @@ public final class ModelContext {
     }
   }
 
-  private static func detach(_ storage: ModelStorage) {
+  static func detach(_ storage: ModelStorage) {
     storage.context = nil
     storage.state = .gone
   }
@@ -193,6 +212,11 @@ public final class ModelContext {
     if registered[root][storage.key]?.toOpaque() == Unmanaged.passUnretained(storage).toOpaque() {
       registered[root][storage.key] = nil
     }
+  }
+
+  /// The storages of all living models with a row, by the position of their root entity.
+  var registeredStorages: [[ModelStorage]] {
+    registered.map { $0.values.map { $0.takeUnretainedValue() } }
   }
 
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
@@ -236,6 +260,12 @@ public final class ModelContext {
   ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try throwDeferredError()
+    try seeSavesOfOthers()
+    let models = try fetchModels(descriptor)
+    return try seeCommitsOfOthers() ? fetchModels(descriptor) : models
+  }
+
+  private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
@@ -459,11 +489,7 @@ public final class ModelContext {
     guard storage.state == .fault, let entity = entity(of: storage) else { return }
     do {
       if try readRow(of: storage, entity, into: storage) { return }
-      note(
-        InstarError(
-          .brokenReferences, "cannot read \(entity.layout.name) \(storage.key)",
-          cause: "a relationship refers to it, but there is no such row",
-          next: "set the relationship to nil in willMigrate before using it"))
+      note(missingRow(of: storage, entity))
     } catch {
       note(error)
     }
@@ -567,7 +593,8 @@ public final class ModelContext {
     let isSavedFromHere =
       if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
     if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
-    if let pending = storage.pendingMembers.removeValue(forKey: slot) {
+    // Kept until they are saved: the members may have to be read again before that.
+    if let pending = storage.pendingMembers[slot] {
       models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
       let present = Set(models.map { ObjectIdentifier($0) })
       models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
@@ -589,12 +616,16 @@ public final class ModelContext {
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
+    try seeSavesOfOthers()
     try applyDeleteRules()
     try validateCounts()
     try throwDeferredError()
     let save = try ModelSave(
       context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)
-    try save.run()
+    let rows = try save.run()
+    if store.connection.saves.hasOthers {
+      store.connection.saves.note(rows, by: ObjectIdentifier(self))
+    }
     // The inserted ones first: one of them may have taken the place of a changed one.
     for model in inserted.all { settle(model) }
     for model in changedModelsArray { settle(model) }
@@ -696,14 +727,16 @@ public final class ModelContext {
     }
     // Arrays changed from the other side are read again, too. All storages are held first: an array may be what keeps
     // models of other entities alive.
-    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
-    for storage in storages {
+    let living = registeredStorages
+    for storage in living.joined() {
       storage.pendingMembers.removeAll()
       guard storage.state == .loaded else { continue }
       for slot in storage.slots.indices {
         if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }
     }
+    // All are held until here: letting go of members may end models, of any entity.
+    withExtendedLifetime(living) {}
     inserted.removeAll()
     changed.removeAll()
     deleted.removeAll()

@@ -39,14 +39,17 @@ struct ModelSave {
     self.deleted = try changes(deleted)
   }
 
-  func run() throws {
+  /// - Returns: The rows that were in the store before and are changed or gone; `nil` where they are too many to list.
+  func run() throws -> SaveLog.Rows? {
     for change in inserted + changed { try validate(change) }
+    var replaced: [Bool] = []
     let temporaryKeys = inserted.map(\.storage.key)
     do {
       try store.connection.perform { session in
         try session.transaction {
+          try store.requireSameStructure(session)
           for change in deleted { try delete(change, session) }
-          var replaced: [Bool] = []
+          replaced.removeAll()
           try assignKeys(session, replaced: &replaced)
           for change in changed {
             try update(
@@ -69,6 +72,24 @@ struct ModelSave {
       for (change, key) in zip(inserted, temporaryKeys) { change.storage.key = key }
       throw error
     }
+    return rows(replaced: replaced)
+  }
+
+  private func rows(replaced: [Bool]) -> SaveLog.Rows? {
+    guard changed.count + deleted.count <= SaveLog.rowLimit,
+      store.connection.saves.hasOthers
+    else { return nil }
+    var rows = SaveLog.Rows()
+    for change in changed {
+      rows.changed[change.entity.layout.table, default: []].insert(change.storage.key)
+    }
+    for (change, isReplacement) in zip(inserted, replaced) where isReplacement {
+      rows.changed[change.entity.layout.table, default: []].insert(change.storage.key)
+    }
+    for change in deleted {
+      rows.deleted[change.entity.layout.table, default: []].insert(change.storage.key)
+    }
+    return rows
   }
 
   private func validate(_ change: Change) throws {
@@ -144,6 +165,12 @@ struct ModelSave {
     }
     statement.bind(change.storage.key, at: Int32(count))
     try statement.run()
+    guard session.changedRowCount > 0 else {
+      throw InstarError(
+        .storeChanged, "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        cause: "its row was deleted elsewhere since it was changed here", state: "unchanged",
+        next: "call rollback(), or delete it here too")
+    }
   }
 
   /// Binds the values of a slot's columns, and goes on to the index behind them.

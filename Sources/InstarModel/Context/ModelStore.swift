@@ -1,6 +1,7 @@
 import Foundation
 import InstarSchema
 import InstarStore
+import Synchronization
 
 /// A schema's models mapped to the tables of one open store.
 final class ModelStore: Sendable {
@@ -12,6 +13,9 @@ final class ModelStore: Sendable {
   let entities: [ModelEntity]
   /// How whole rows of each entity are read, by its position.
   private let readers: [RowReader]
+  /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
+  /// structural changes, where that was asked for.
+  let knownStructure: Mutex<(commits: Int, version: Int64?)>
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -25,6 +29,8 @@ final class ModelStore: Sendable {
     self.schema = schema
     self.connection = connection
     layout = try StoreLayout(schema: schema)
+    // Counted before: what is committed while the store is looked at is looked at again.
+    knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
     var entities: [ModelEntity] = []
@@ -70,9 +76,14 @@ final class ModelStore: Sendable {
         throw InstarError(
           .unknownVersion, "cannot open the store with schema \(schema.version)",
           cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
-          next: "migrate it with `instarctl migrate --plugin PLUGIN.so STORE`")
+          next: "open the container with a migration plan that knows this version of the store")
       }
-      return try CoreDataMetadata.read(session.database).uuid
+      do {
+        return try CoreDataMetadata.read(session.database).uuid
+      } catch let error as InstarError where error.code == .corruptStore {
+        // A store is used by its tables; one that lost its metadata can still be adopted.
+        return ""
+      }
     }
   }
 

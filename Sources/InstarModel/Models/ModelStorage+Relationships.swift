@@ -53,6 +53,7 @@ extension ModelStorage {
     noteWillChange(slot)
     slots[slot] = .models(Self.withoutRepetition(new, count: newIdentities.count))
     noteDidChange(slot)
+    pendingMembers[slot] = nil
     if oldIdentities == newIdentities { return }
     markChanged(slot, of: model)
     guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
@@ -119,10 +120,9 @@ extension ModelStorage {
       slots[slot] = .null
       models.append(other)
       slots[slot] = .models(models)
+      noteAdded(other, at: slot, of: model)
     case .unloaded:
-      context?.hold(model)
-      pendingMembers[slot, default: PendingMembers()].added.append(other)
-      pendingMembers[slot]?.removed.remove(ObjectIdentifier(other))
+      noteAdded(other, at: slot, of: model)
     case .null:
       slots[slot] = .models([other])
     default: break
@@ -143,12 +143,30 @@ extension ModelStorage {
     switch slots[slot] {
     case .models(let models):
       slots[slot] = .models(models.filter { $0 !== other })
+      noteRemoved(other, at: slot, of: model)
     case .unloaded:
-      context?.hold(model)
-      pendingMembers[slot, default: PendingMembers()].removed.insert(ObjectIdentifier(other))
-      pendingMembers[slot]?.added.removeAll { $0 === other }
+      noteRemoved(other, at: slot, of: model)
     default: break
     }
+  }
+
+  /// A change from the other side is also kept apart from the members: these may be read again before the next save.
+  private func noteAdded(
+    _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
+  ) {
+    guard state == .loaded else { return }
+    context?.hold(model)
+    pendingMembers[slot, default: PendingMembers()].added.append(other)
+    pendingMembers[slot]?.removed.remove(ObjectIdentifier(other))
+  }
+
+  private func noteRemoved(
+    _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
+  ) {
+    guard state == .loaded else { return }
+    context?.hold(model)
+    pendingMembers[slot, default: PendingMembers()].removed.insert(ObjectIdentifier(other))
+    pendingMembers[slot]?.added.removeAll { $0 === other }
   }
 
   private func unlinkForward(

@@ -32,7 +32,7 @@ public final class ModelStorage {
   var encodingError: (any Error)?
   /// Who watches the model's properties; made when a property is first read.
   var observers: ObservationRegistrar?
-  /// Changes made from the other side of a many-to-many relationship that was not read here yet.
+  /// Changes made from the other side of a relationship that were not saved yet.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
   unowned(unsafe) var model: (any PersistentModel)?
@@ -74,7 +74,7 @@ public final class ModelStorage {
   var persistentIdentifier: PersistentIdentifier {
     PersistentIdentifier(
       entityName: descriptor.name, key: key,
-      storeIdentifier: key > 0 ? context?.container.store.uuid : nil)
+      storeIdentifier: key > 0 ? context?.store.uuid : nil)
   }
 
   // MARK: Attributes

@@ -1,4 +1,5 @@
 public import GRDB
+internal import GRDBSQLite
 public import InstarSchema
 import Synchronization
 
@@ -8,7 +9,14 @@ import Synchronization
 /// prepared once and kept.
 public final class StoreConnection: Sendable {
   private let queue: DatabaseQueue
+  private let log: SQLLog?
   private let session = Mutex<SQLSession?>(nil)
+  /// What the contexts on this connection saved.
+  package let saves = SaveLog()
+  private let commitsOfOthers = Atomic<Int>(0)
+
+  /// Grows when a statement finds that other connections, in this process or another, have committed since the one before.
+  package var commitCountOfOthers: Int { commitsOfOthers.load(ordering: .acquiring) }
 
   /// How a connection writes.
   @frozen
@@ -22,13 +30,13 @@ public final class StoreConnection: Sendable {
 
   /// Opens the database file, and makes it where there is none.
   ///
-  /// - Parameter trace: called with every statement as it starts, on the connection's queue; bound values are not shown.
+  /// - Parameter log: shows the statements.
   /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
   public init(
-    path: String, isReadOnly: Bool = false, durability: Durability,
-    trace: (@Sendable (String) -> Void)? = nil
+    path: String, isReadOnly: Bool = false, durability: Durability, log: SQLLog? = nil
   ) throws(InstarError) {
-    var configuration = Self.configuration(trace: trace)
+    self.log = log
+    var configuration = Self.configuration(log: log)
     configuration.readonly = isReadOnly
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
@@ -56,15 +64,16 @@ public final class StoreConnection: Sendable {
   }
 
   /// Opens a database that lives in memory, as long as this connection.
-  public init(inMemory trace: (@Sendable (String) -> Void)?) throws(InstarError) {
+  public init(inMemory log: SQLLog?) throws(InstarError) {
+    self.log = log
     do {
-      queue = try DatabaseQueue(configuration: Self.configuration(trace: trace))
+      queue = try DatabaseQueue(configuration: Self.configuration(log: log))
     } catch {
       throw InstarError(error, what: "cannot make a store in memory")
     }
   }
 
-  private static func configuration(trace: (@Sendable (String) -> Void)?) -> Configuration {
+  private static func configuration(log: SQLLog?) -> Configuration {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
@@ -77,11 +86,9 @@ public final class StoreConnection: Sendable {
         db.add(function: DatabaseFunction(name) { _ in nil })
       }
     }
-    if let trace {
+    if let log {
       configuration.prepareDatabase { db in
-        db.trace { event in
-          if case .statement(let statement) = event { trace(statement.sql) }
-        }
+        if let connection = db.sqliteConnection { log.attach(to: connection) }
       }
     }
     return configuration
@@ -95,6 +102,10 @@ public final class StoreConnection: Sendable {
         let made = try SQLSession(db)
         kept = made
         return made
+      }
+      defer {
+        log?.finish(session)
+        if session.noteCommitsOfOthers() { commitsOfOthers.add(1, ordering: .releasing) }
       }
       return try body(session)
     }
@@ -117,6 +128,10 @@ public final class StoreConnection: Sendable {
 public final class SQLSession: @unchecked Sendable {
   private let connection: OpaquePointer
   private var statements: [String: SQLStatement] = [:]
+  /// What SQLite's number of the data was when it was looked at last, or made by a commit of our own.
+  private var dataVersion: UInt32
+  /// Whether this `perform` has met commits of others.
+  package private(set) var hasMetCommitsOfOthers = false
   /// Statement texts vary with the set of changed columns; past this many the kept ones are let go.
   private let statementLimit = 256
   /// The same connection, for what is written against GRDB.
@@ -128,6 +143,25 @@ public final class SQLSession: @unchecked Sendable {
     }
     self.connection = connection
     self.database = database
+    dataVersion = Self.dataVersion(of: connection)
+  }
+
+  /// The pager's number of the data: another one after each commit of this connection, and after each read that has met
+  /// commits of others. Asking for it runs no statement.
+  private static func dataVersion(of connection: OpaquePointer) -> UInt32 {
+    var version: UInt32 = 0
+    sqlite3_file_control(connection, nil, SQLITE_FCNTL_DATA_VERSION, &version)
+    return version
+  }
+
+  /// Whether a statement since the last call has met commits of others.
+  fileprivate func noteCommitsOfOthers() -> Bool {
+    let now = Self.dataVersion(of: connection)
+    defer {
+      dataVersion = now
+      hasMetCommitsOfOthers = false
+    }
+    return hasMetCommitsOfOthers || now != dataVersion
   }
 
   /// The statement with that text, prepared at its first use and kept. It is reset, and its parameters are NULL.
@@ -154,12 +188,18 @@ public final class SQLSession: @unchecked Sendable {
     return statement.integer(at: 0)
   }
 
+  /// How many rows the last INSERT, UPDATE or DELETE changed.
+  public var changedRowCount: Int { database.changesCount }
+
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")
+    // From here to the end of the transaction nobody else commits.
+    if Self.dataVersion(of: connection) != dataVersion { hasMetCommitsOfOthers = true }
     do {
       let value = try body()
       try run("COMMIT")
+      dataVersion = Self.dataVersion(of: connection)
       return value
     } catch {
       // A statement may have ended the transaction already (disk full, I/O error); then there is nothing to undo.

@@ -103,6 +103,31 @@ public struct StoreFile: Sendable, Hashable {
     return file
   }
 
+  /// What can be said of a file without opening it: for one that this process may have open.
+  ///
+  /// Page size, journal mode and side files are not known; the connection tells them.
+  ///
+  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for
+  ///   what is no regular file.
+  public static func lookWithoutOpening(_ path: String) throws(InstarError) -> StoreFile {
+    let what = "cannot open '\(path)'"
+    let resolved = try resolve(path, what: what)
+    let state = State(
+      try regularFile(resolved, what: what), changeCounter: 0)
+    return StoreFile(
+      path: resolved, state: state, allocatedBytes: state.size, pageSizeBytes: 0,
+      usesWriteAheadLog: false, log: nil,
+      logIsInUse: false, hasJournal: false)
+  }
+
+  /// What stands for the file of a store that is in none.
+  package static let inMemory = StoreFile(
+    path: "",
+    state: State(
+      device: 0, inode: 0, size: 0, modifiedSeconds: 0, modifiedNanoseconds: 0, changeCounter: 0),
+    allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false,
+    hasJournal: false)
+
   /// The state of the file and its log now; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
     guard var state = StoreFile.sideFile(path) else { return nil }
@@ -137,6 +162,19 @@ extension StoreFile {
   }
 
   private static func openFile(_ path: String, what: String) throws(InstarError) -> Int32 {
+    _ = try regularFile(path, what: what)
+    // Non-blocking: it may have become a FIFO since.
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw systemError(what, path, errno) }
+    var opened = stat()
+    guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw InstarError(.notAStore, what, store: path, cause: "it is no regular file any more")
+    }
+    return descriptor
+  }
+
+  private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw systemError(what, path, errno) }
     let kind: String
@@ -154,15 +192,7 @@ extension StoreFile {
     guard kind.isEmpty else {
       throw InstarError(.notAStore, what, store: path, cause: "it is \(kind)")
     }
-    // Non-blocking: it may have become a FIFO since.
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { throw systemError(what, path, errno) }
-    var opened = stat()
-    guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
-      throw InstarError(.notAStore, what, store: path, cause: "it is no regular file any more")
-    }
-    return descriptor
+    return status
   }
 
   static func systemError(_ what: String, _ path: String, _ code: Int32) -> InstarError {

@@ -1,5 +1,5 @@
 public import Foundation
-internal import GRDB
+package import GRDB
 public import InstarSchema
 
 /// What a store is, read without changing it.
@@ -68,8 +68,32 @@ public struct StoreProbe: Sendable {
   /// Several times what SQLite takes to say what a table is made of.
   private static let secondsPerTable = 0.0001
 
+  /// Probes a store that this process may have open: through a connection of its own, under
+  /// SQLite's locks. Side files are made and removed as for any app that opens the store.
+  ///
+  /// - Throws: `missingStore`, `notAStore`, `corruptStore`, `busyStore` or `unreadableStore`.
+  public static func readShared(
+    _ path: String, busyTimeout: Double
+  ) throws(InstarError) -> StoreProbe {
+    var file = try StoreFile.lookWithoutOpening(path)
+    do {
+      let queue = try GuardedConnection.open(
+        file.path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+      defer { try? queue.close() }
+      return try queue.inDatabase { db in
+        try db.execute(sql: "BEGIN")
+        defer { try? db.execute(sql: "ROLLBACK") }
+        file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+        file.pageSizeBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        return try read(db, file: file)
+      }
+    } catch {
+      throw InstarError(error, what: "cannot read '\(path)'", store: path)
+    }
+  }
+
   /// Probes a store that is open already.
-  static func read(_ db: Database, file: StoreFile) throws -> StoreProbe {
+  package static func read(_ db: Database, file: StoreFile) throws -> StoreProbe {
     let format = try format(of: db)
     let structure = try StoreStructure.read(db, format: format)
     var identity = StoreIdentity(

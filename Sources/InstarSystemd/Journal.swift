@@ -44,7 +44,10 @@ public enum Journal {
       }
       return sd_journal_sendv(vector, Int32(clamping: vector.count))
     }
-    guard result >= 0 else { throw .systemFailure("cannot write to the journal", -result) }
+    guard result >= 0 else {
+      throw InstarError(
+        .internalError, "cannot write to the journal", cause: String(cString: strerror(-result)))
+    }
   }
 
   /// The journal drops a field with another name without a word.

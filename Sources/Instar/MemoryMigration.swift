@@ -1,0 +1,75 @@
+internal import GRDB
+internal import InstarEngine
+internal import InstarKeeper
+internal import InstarStore
+internal import InstarWire
+
+/// Brings a store in memory to the last version of a plan.
+///
+/// The stages work on a second database in memory, which is verified and then copied over the first, as with a file. A
+/// failure leaves the store as it was. There is no backup: what is in memory is nobody's only copy.
+struct MemoryMigration {
+  let connection: StoreConnection
+  let plan: PlanDefinition
+
+  /// What is known of the store before the stages run.
+  private struct Source {
+    var path: MigrationPath
+    var layout: CoreDataLayout
+    var census: StoreCensus
+    var code: StoreCode
+    var metadata: CoreDataMetadata
+    var pageSize: Int
+    var autoVacuum: Int
+    /// Rows that were ever changed through the connection: tells whether somebody wrote meanwhile.
+    var changes: Int
+  }
+
+  func run() throws {
+    let clone = try StoreConnection(inMemory: SQLLog.ofThisProcess())
+    guard let source = try copy(to: clone) else { return }
+    try StageExecutor(connection: clone) { _ in }
+      .run(plan.path(from: source.path.from), plan: plan.name)
+    try clone.perform { clone in
+      let verification = CloneVerification(
+        path: source.path, layout: source.layout, before: source.census, codeBefore: source.code,
+        pageSize: source.pageSize, autoVacuum: source.autoVacuum)
+      let structure = try verification.verify(clone.database).structure
+      try StoreStamp(
+        earlier: source.metadata, uuid: nil, path: source.path, layout: source.layout,
+        fingerprint: structure.fingerprint
+      ).write(clone.database)
+    }
+    try connection.perform { store in
+      guard store.database.totalChangesCount == source.changes else {
+        throw InstarError(
+          .storeChanged, "cannot migrate the store",
+          cause: "it was written through another container meanwhile", next: "try again")
+      }
+      try clone.perform { clone in
+        try PageCopy(from: clone.database, to: store.database).finish()
+      }
+    }
+  }
+
+  /// - Returns: `nil` where there is nothing to migrate.
+  private func copy(to clone: StoreConnection) throws -> Source? {
+    try connection.perform { session in
+      let db = session.database
+      let identity = try StoreProbe.read(db, file: .inMemory).identity
+      if identity.format == .plain, identity.structure.tables.isEmpty { return nil }
+      let match = SchemaMatch(of: identity, among: plan.manifest.candidates)
+      let version = try plan.startingVersion(of: match)
+      if match.state == .current { return nil }
+      let path = try MigrationPath(from: version, in: plan.manifest)
+      try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
+      return Source(
+        path: path, layout: try CoreDataLayout(schema: path.last),
+        census: try StoreCensus(db, layout: CoreDataLayout(schema: path.first)),
+        code: try StoreCode(db), metadata: try CoreDataMetadata.read(db),
+        pageSize: try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0,
+        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0,
+        changes: db.totalChangesCount)
+    }
+  }
+}

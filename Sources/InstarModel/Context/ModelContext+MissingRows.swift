@@ -1,0 +1,58 @@
+import InstarSchema
+import InstarStore
+
+/// What is said when a relationship leads to a row that is gone. Core Data only knows that it "failed to fulfill" a fault.
+extension ModelContext {
+  /// Names the row, who refers to it, and how many more such links there are.
+  func missingRow(of storage: ModelStorage, _ entity: ModelEntity) -> InstarError {
+    let what = "cannot read \(entity.layout.name) \(storage.key)"
+    var sentences: [String] = []
+    var seen: Set<[String]> = []
+    do {
+      for owner in store.entities {
+        for (slot, place) in owner.slots.enumerated() {
+          guard case .toOne(let reference, let destination, _) = place,
+            let target = store.entity(named: destination),
+            target.layout.table == entity.layout.table,
+            // Entities that inherit a relationship share its column.
+            seen.insert([owner.layout.table] + reference.columns).inserted
+          else { continue }
+          let links = try brokenLinks(reference, owner, target, to: storage.key)
+          guard links.here > 0 else { continue }
+          let name = "\(owner.layout.name).\(owner.descriptor.properties[slot].name)"
+          sentences.append(
+            "\(name) of \(links.here == 1 ? "1 row" : "\(links.here) rows") leads to it, but there is no such row"
+              + (links.elsewhere > 0
+                ? "; \(links.elsewhere) more links of \(name) lead to rows that are gone" : ""))
+        }
+      }
+    } catch {
+      sentences.append("there is no such row; \(error)")
+    }
+    return InstarError(
+      .brokenReferences, what,
+      cause: sentences.isEmpty
+        ? "there is no such row: it was deleted" : sentences.joined(separator: "\n"),
+      next: sentences.isEmpty
+        ? "fetch again"
+        : "set the relationship to nil; `instarctl plan` lists all such links beforehand")
+  }
+
+  /// How many rows refer to the row with a key, and how many to others that are gone.
+  private func brokenLinks(
+    _ reference: ForeignKey, _ owner: ModelEntity, _ target: ModelEntity, to key: Int64
+  ) throws -> (here: Int64, elsewhere: Int64) {
+    let link = reference.reading.sql("t0")
+    return try store.connection.perform { session in
+      let statement = try session.statement(
+        "SELECT COALESCE(SUM(\(link) = ?1), 0), COALESCE(SUM(\(link) <> ?1), 0) "
+          + "FROM \(owner.layout.table) AS t0 WHERE \(link) IS NOT NULL AND NOT EXISTS "
+          + "(SELECT 1 FROM \(target.layout.table) AS d WHERE \(reference.condition("t0", refersTo: "d")))"
+      )
+      statement.bind(key, at: 1)
+      defer { statement.reset() }
+      guard try statement.step() else { return (0, 0) }
+      return (statement.integer(at: 0), statement.integer(at: 1))
+    }
+  }
+}

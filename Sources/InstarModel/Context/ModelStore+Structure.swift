@@ -1,0 +1,62 @@
+import InstarSchema
+import InstarStore
+import Synchronization
+
+extension ModelStore {
+  /// The store may have been migrated since it was opened. Rows written in the shape of the old version would be wrong in
+  /// the new one, even where SQLite takes them: entities have other numbers there.
+  ///
+  /// Only others can have changed it, and SQLite counts changes of a database's structure, so that this costs nothing as
+  /// long as nobody else commits, and one statement then.
+  ///
+  /// - Throws: `storeChanged`. To be called inside the transaction that writes.
+  func requireSameStructure(_ session: SQLSession) throws {
+    let commits = connection.commitCountOfOthers
+    if !session.hasMetCommitsOfOthers, knownStructure.withLock({ $0.commits == commits }) { return }
+    let statement = try session.statement("PRAGMA schema_version")
+    let version = try statement.step() ? statement.integer(at: 0) : 0
+    statement.reset()
+    if knownStructure.withLock({ $0.version != version }) {
+      let structure = try StoreStructure.read(session.database, format: layout.format)
+      guard structure == layout.structure else {
+        throw InstarError(
+          .storeChanged, "cannot save with the models of \(schema.version)",
+          cause: "the store was migrated to another version since its container was opened",
+          state: "unchanged", next: "open a container with the models of that version")
+      }
+    }
+    knownStructure.withLock { $0 = (commits, version) }
+  }
+
+  /// The tables of the entities and of their links, each once.
+  private var tables: Set<String> {
+    var tables = Set(entities.map(\.layout.table))
+    for relationship in entities.flatMap(\.layout.relationships) {
+      if case .joinTable(let name, _, _) = relationship.place { tables.insert(name) }
+    }
+    return tables
+  }
+
+  /// Deletes all rows, and has SQLite overwrite what they held.
+  func erase() throws {
+    try connection.perform { session in
+      let before = try session.integer("PRAGMA secure_delete") ?? 0
+      try session.run("PRAGMA secure_delete = ON")
+      // By SQLite's number for it: 0, 1, or 2 for "fast".
+      defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
+      try session.transaction {
+        try requireSameStructure(session)
+        for table in tables {
+          try session.run("DELETE FROM \(table)")
+        }
+        for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] {
+          let found = try session.integer(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
+          if found != nil { try session.run("DELETE FROM \(table)") }
+        }
+      }
+      try session.run("PRAGMA incremental_vacuum")
+    }
+    connection.saves.note(nil, by: nil)
+  }
+}

@@ -1,0 +1,175 @@
+internal import Foundation
+internal import GRDBSQLite
+package import InstarSchema
+
+/// Shows the statements of one connection as Core Data does:
+///
+/// ```text
+/// CoreData: sql: SELECT t0.Z_PK, t0.ZTITLE FROM ZNOTE AS t0 WHERE t0.ZFOLDER = ?1
+/// CoreData: details: SQLite bind[0] = (int64)3
+/// CoreData: annotation: sql connection fetch time: 0.0003s
+/// CoreData: annotation: total fetch execution time: 0.0005s for 3 rows.
+/// ```
+///
+/// A statement is shown when it begins, what it took when it is over. One that runs many times in a row is shown once, with
+/// the number and the time of all, unless values are shown. Nothing is paid where no log is attached: SQLite itself calls
+/// what is here.
+///
+/// Sendable because only the connection's queue reaches it.
+public final class SQLLog: @unchecked Sendable {
+  private let debug: SQLDebug
+  private let write: @Sendable (String) -> Void
+  private var running: [OpaquePointer: Run] = [:]
+  private var last: Repetition?
+  /// Statements whose plan is still to be shown.
+  private var unexplained: [String] = []
+  private var isExplaining = false
+
+  private struct Run {
+    var start: ContinuousClock.Instant
+    var rows = 0
+  }
+
+  /// Runs of one statement, one after the other.
+  private struct Repetition {
+    var sql: String
+    var isFetch: Bool
+    var count = 0
+    var rows = 0
+    var fetchSeconds = 0.0
+    var seconds = 0.0
+  }
+
+  /// - Parameter write: called with each line, on the connection's queue.
+  package init(_ debug: SQLDebug, write: @escaping @Sendable (String) -> Void) {
+    self.debug = debug
+    self.write = write
+  }
+
+  /// A log on standard error, where this process was started with the launch arguments that ask for one, or with
+  /// `INSTAR_SQL_DEBUG`; `nil` where it was not.
+  package static func ofThisProcess() -> SQLLog? {
+    guard levelOfThisProcess > 0 else { return nil }
+    return SQLLog(SQLDebug(level: levelOfThisProcess)) { line in
+      FileHandle.standardError.write(Data("\(line)\n".utf8))
+    }
+  }
+
+  /// The level that this process was started with.
+  package static let levelOfThisProcess = SQLDebug.read(
+    CommandLine.arguments.dropFirst(),
+    variable: ProcessInfo.processInfo.environment["INSTAR_SQL_DEBUG"]
+  ).debug.level
+
+  /// Has SQLite call the log, as long as the connection is open.
+  func attach(to connection: OpaquePointer) {
+    let kinds = UInt32(SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW)
+    sqlite3_trace_v2(
+      connection, kinds,
+      { kind, context, statement, detail in
+        guard let context, let statement else { return 0 }
+        Unmanaged<SQLLog>.fromOpaque(context).takeUnretainedValue()
+          .note(Int32(kind), OpaquePointer(statement), detail)
+        return 0
+      }, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  private func note(_ kind: Int32, _ statement: OpaquePointer, _ detail: UnsafeMutableRawPointer?) {
+    guard !isExplaining else { return }
+    switch kind {
+    case SQLITE_TRACE_STMT:
+      guard let detail else { return }
+      let sql = String(cString: detail.assumingMemoryBound(to: CChar.self))
+      // What a trigger runs comes as a comment.
+      if !sql.hasPrefix("--") { begin(statement, sql) }
+    case SQLITE_TRACE_ROW:
+      running[statement]?.rows += 1
+    case SQLITE_TRACE_PROFILE:
+      let nanoseconds = detail?.loadUnaligned(as: Int64.self) ?? 0
+      end(statement, fetchSeconds: Double(nanoseconds) / 1e9)
+    default: break
+    }
+  }
+
+  private func begin(_ statement: OpaquePointer, _ sql: String) {
+    running[statement] = Run(start: .now)
+    if debug.showsValues || last?.sql != sql {
+      flush()
+      write("CoreData: sql: \(sql)")
+      if debug.showsPlans, !unexplained.contains(sql) { unexplained.append(sql) }
+    }
+    guard debug.showsValues, let expanded = sqlite3_expanded_sql(statement) else { return }
+    defer { sqlite3_free(expanded) }
+    let values = BoundValues(template: sql, expanded: String(cString: expanded))
+    for (index, value) in values.inOrder.enumerated() {
+      write("CoreData: details: SQLite bind[\(index)] = \(value)")
+    }
+  }
+
+  private func end(_ statement: OpaquePointer, fetchSeconds: Double) {
+    guard let run = running.removeValue(forKey: statement), let text = sqlite3_sql(statement) else {
+      return
+    }
+    let sql = String(cString: text)
+    if last?.sql != sql { flush() }
+    var repetition =
+      last ?? Repetition(sql: sql, isFetch: sqlite3_column_count(statement) > 0)
+    let (seconds, attoseconds) = run.start.duration(to: .now).components
+    repetition.count += 1
+    repetition.rows += run.rows
+    repetition.fetchSeconds += fetchSeconds
+    repetition.seconds += Double(seconds) + Double(attoseconds) / 1e18
+    last = repetition
+    if debug.showsValues { flush() }
+  }
+
+  /// Shows what the last statement took.
+  private func flush() {
+    guard let done = last else { return }
+    last = nil
+    func text(_ seconds: Double) -> String { String(format: "%.4fs", seconds) }
+    let times = done.count == 1 ? "" : ", executed \(done.count) times"
+    if done.isFetch {
+      write("CoreData: annotation: sql connection fetch time: \(text(done.fetchSeconds))")
+      write(
+        "CoreData: annotation: total fetch execution time: \(text(done.seconds)) for \(done.rows) rows\(times)."
+      )
+    } else {
+      write("CoreData: annotation: sql execution time: \(text(done.seconds))\(times)")
+    }
+  }
+
+  /// Shows what is still to be shown, when the connection is given back.
+  func finish(_ session: SQLSession) {
+    flush()
+    isExplaining = true
+    defer { isExplaining = false }
+    for sql in unexplained where Self.hasPlan(sql) {
+      write("CoreData: details: SQLite: EXPLAIN QUERY PLAN \(sql)")
+      for line in session.queryPlan(of: sql) { write("\t\(line)") }
+    }
+    unexplained.removeAll()
+  }
+
+  private static func hasPlan(_ sql: String) -> Bool {
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "REPLACE"].contains { sql.hasPrefix($0) }
+  }
+}
+
+extension SQLSession {
+  /// Each step as Core Data shows it: its number, that of the step above, and what it does. Empty for a statement that can
+  /// no longer be prepared.
+  fileprivate func queryPlan(of sql: String) -> [String] {
+    do {
+      let plan = try statement("EXPLAIN QUERY PLAN \(sql)")
+      defer { plan.reset() }
+      var lines: [String] = []
+      while try plan.step() {
+        lines.append("\(plan.integer(at: 0)) \(plan.integer(at: 1)) 0 \(plan.text(at: 3))")
+      }
+      return lines
+    } catch {
+      return []
+    }
+  }
+}

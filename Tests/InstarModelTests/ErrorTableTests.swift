@@ -1,0 +1,107 @@
+import GRDB
+import Instar
+import InstarTestSupport
+import Testing
+
+/// The errors that people meet with SwiftData, and what is said here instead.
+@Suite("Errors that name their cause")
+struct ErrorTableTests {
+  @Test("a relationship to a row that is gone is named, with its row and the number of others")
+  func missingRow() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("a.store")
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Library.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    for number in 1...3 {
+      let note = Library.Note(uid: "\(number)")
+      note.folder = Library.Folder(uid: "\(number)")
+      context.insert(note)
+    }
+    try context.save()
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM ZFOLDER") }
+    try queue.close()
+
+    let fresh = ModelContext(container)
+    let note = try #require(
+      try fresh.fetch(FetchDescriptor<Library.Note>(sortBy: [SortDescriptor(\.uid)])).first)
+    _ = note.folder?.name
+    let error = #expect(throws: InstarError.self) { try fresh.save() }
+    #expect(error?.code == .brokenReferences)
+    let text = try #require(error?.description)
+    #expect(text.contains("cannot read Folder "))
+    #expect(text.contains("Note.folder of 1 row leads to it, but there is no such row"))
+    #expect(text.contains("2 more links of Note.folder lead to rows that are gone"))
+    #expect(text.contains("instarctl plan"))
+  }
+
+  enum Tangled: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Song.self, Playlist.self] }
+    @Model
+    final class Song {
+      var title: String
+      var playlists: [Playlist] = []
+      init(title: String) { self.title = title }
+    }
+    @Model
+    final class Playlist {
+      var name: String
+      var songs: [Song] = []
+      init(name: String) { self.name = name }
+    }
+  }
+
+  @Test("a many-to-many relationship without an inverse names both properties, and what to write")
+  func unpairedManyToMany() throws {
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: Tangled.self),
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    }
+    let text = try #require(error?.description)
+    #expect(text.contains("Playlist.songs and Song.playlists are both arrays"))
+    #expect(text.contains("@Relationship(inverse: \\Song.playlists)"))
+    #expect(error == SwiftDataError.loadIssueModelContainer)
+  }
+
+  enum Partial: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Library.Note.self, Library.Tag.self] }
+  }
+
+  @Test("a model missing from a version is named, with who uses it")
+  func missingModel() throws {
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: Partial.self),
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    }
+    #expect(
+      error?.cause?.cause
+        == "Library.Folder is used by Note.folder, but is missing from the models of 2.0.0")
+    #expect(error?.cause?.next == "add Folder.self to the models of version 2.0.0")
+  }
+
+  @Test("a store of another structure is described, without a plan too")
+  func incompatible() throws {
+    let memory = ModelConfiguration(isStoredInMemoryOnly: true)
+    let other = try ModelContainer(
+      for: Schema(versionedSchema: Library.self), configurations: memory)
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(for: Other.self, configurations: memory)
+    }
+    #expect(error?.description.contains("table ZNOTE is not expected") == true)
+    #expect(error.map { SwiftDataError.unknownSchema ~= $0 } == true)
+    #expect(error?.cause?.state == "unchanged")
+    _ = other
+  }
+
+  @Model
+  final class Other {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+}

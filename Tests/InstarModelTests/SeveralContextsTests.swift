@@ -1,0 +1,178 @@
+import Instar
+import InstarTestSupport
+import Testing
+
+@Suite("Several contexts of one container")
+struct SeveralContextsTests {
+  private let container: ModelContainer
+  private let first: ModelContext
+  private let second: ModelContext
+
+  init() throws {
+    container = try Library.container()
+    first = ModelContext(container)
+    second = ModelContext(container)
+    let folder = Library.Folder(uid: "A")
+    for number in 1...3 {
+      let note = Library.Note(uid: "\(number)", title: "Book \(number)")
+      note.folder = folder
+      first.insert(note)
+    }
+    try first.save()
+  }
+
+  private func notes(_ context: ModelContext) throws -> [Library.Note] {
+    try context.fetch(FetchDescriptor<Library.Note>(sortBy: [SortDescriptor(\.uid)]))
+  }
+
+  @Test("a fetch returns what another context saved in models that are in memory already")
+  func changes() throws {
+    let mine = try notes(second)
+    #expect(mine.map(\.title) == ["Book 1", "Book 2", "Book 3"])
+    try notes(first)[0].title = "changed"
+    try first.save()
+    #expect(mine[0].title == "Book 1")
+    let again = try notes(second)
+    #expect(again.map(\.title) == ["changed", "Book 2", "Book 3"])
+    #expect(again[0] === mine[0])
+    #expect(!second.hasChanges)
+  }
+
+  @Test("what another context deleted is gone")
+  func deletion() throws {
+    let mine = try notes(second)
+    try first.delete(notes(first)[1])
+    try first.save()
+    #expect(try notes(second).map(\.uid) == ["1", "3"])
+    #expect(mine[1].isDeleted && mine[1].modelContext == nil)
+    #expect(mine[1].title == "Book 2")
+  }
+
+  @Test("unsaved changes win; the other values of the model are the other context's")
+  func conflict() throws {
+    let mine = try notes(second)
+    mine[0].title = "mine"
+    let theirs = try notes(first)[0]
+    theirs.title = "theirs"
+    theirs.count = 77
+    try first.save()
+    let again = try notes(second)
+    #expect(again[0].title == "mine" && again[0].count == 77)
+    try second.save()
+    #expect(try notes(first)[0].title == "mine")
+    #expect(try notes(first)[0].count == 77)
+  }
+
+  @Test("a change of what was deleted elsewhere is an error at the save, and undone by rollback()")
+  func changeOfDeleted() throws {
+    let mine = try notes(second)
+    mine[0].title = "mine"
+    try first.delete(notes(first)[0])
+    try first.save()
+    let error = #expect(throws: InstarError.self) { try second.save() }
+    #expect(error?.code == .storeChanged)
+    second.rollback()
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+  }
+
+  @Test("members of a relationship are those of the store, and those not saved yet")
+  func members() throws {
+    let folder = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)
+    #expect(folder.notes.count == 3)
+    let pending = Library.Note(uid: "8", title: "pending")
+    second.insert(pending)
+    pending.folder = folder
+    let removed = try #require(folder.notes.first { $0.uid == "2" })
+    removed.folder = nil
+
+    let added = Library.Note(uid: "9", title: "added")
+    added.folder = try first.fetch(FetchDescriptor<Library.Folder>()).first
+    try first.save()
+    _ = try notes(second)
+    #expect(Set(folder.notes.map(\.uid)) == ["1", "3", "8", "9"])
+    _ = try notes(second)
+    #expect(Set(folder.notes.map(\.uid)) == ["1", "3", "8", "9"])
+    try second.save()
+    #expect(Set(folder.notes.map(\.uid)) == ["1", "3", "8", "9"])
+    let theirs = try #require(try first.fetch(FetchDescriptor<Library.Folder>()).first)
+    #expect(Set(theirs.notes.map(\.uid)) == ["1", "3", "8", "9"])
+  }
+
+  @Test("a row that was taken over by its unique value is read again")
+  func upsert() throws {
+    let mine = try notes(second)
+    first.insert(Library.Note(uid: "1", title: "new edition"))
+    try first.save()
+    #expect(try notes(second).map(\.title) == ["new edition", "Book 2", "Book 3"])
+    #expect(mine[0].title == "new edition")
+  }
+
+  @Test("many saves are seen, also those that were too many to be listed")
+  func manySaves() throws {
+    let mine = try notes(second)
+    let theirs = try notes(first)
+    for number in 0..<5000 {
+      theirs[number % 3].title = "\(number)"
+      try first.save()
+    }
+    #expect(try notes(second).map(\.title) == theirs.map(\.title))
+    #expect(mine.map(\.title) == theirs.map(\.title))
+  }
+
+  @Test("another container of the same file is another writer like any other")
+  func otherContainer() throws {
+    let folder = try TemporaryFolder()
+    let url = URL(filePath: folder.path("a.store"))
+    let schema = Schema(versionedSchema: Library.self)
+    let here = try ModelContainer(for: schema, configurations: ModelConfiguration(url: url))
+    let there = try ModelContainer(for: schema, configurations: ModelConfiguration(url: url))
+    let (mine, theirs) = (ModelContext(here), ModelContext(there))
+    mine.insert(Library.Note(uid: "1", title: "one"))
+    mine.insert(Library.Note(uid: "2", title: "two"))
+    try mine.save()
+    let before = try notes(mine)
+    let others = try notes(theirs)
+    others[0].title = "changed"
+    theirs.delete(others[1])
+    try theirs.save()
+    #expect(try notes(mine).map(\.title) == ["changed"])
+    #expect(before[1].isDeleted)
+  }
+
+  @Test(
+    "erasing leaves an open, empty store; models in memory are gone, and keys are not used again")
+  func erasing() throws {
+    let mine = try notes(second)
+    try container.erase()
+    #expect(try notes(first).isEmpty)
+    #expect(try notes(second).isEmpty)
+    #expect(mine.allSatisfy { $0.isDeleted })
+    #expect(try first.fetchCount(FetchDescriptor<Library.Folder>()) == 0)
+    first.insert(Library.Note(uid: "1", title: "again"))
+    try first.save()
+    #expect(try notes(second).map(\.title) == ["again"])
+    try container.deleteAllData()
+    #expect(try notes(second).isEmpty)
+  }
+
+  @Test("the main context lives as long as its container, and the container is let go of")
+  @MainActor
+  func mainContext() throws {
+    weak var gone: ModelContainer?
+    var context: ModelContext?
+    do {
+      let container = try Library.container()
+      gone = container
+      container.mainContext.insert(Library.Note(uid: "1", title: "one"))
+      #expect(container.mainContext.hasChanges)
+      #expect(container.mainContext === container.mainContext)
+      #expect(container.mainContext.container === container)
+      try container.mainContext.save()
+      context = container.mainContext
+    }
+    #expect(gone == nil)
+    // A main context that outlives its container still works.
+    #expect(try context?.fetchCount(FetchDescriptor<Library.Note>()) == 1)
+    #expect(context?.container.schema.entity(named: "Note") != nil)
+  }
+}
