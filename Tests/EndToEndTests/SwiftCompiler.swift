@@ -1,5 +1,4 @@
 import Foundation
-import InstarLinux
 import InstarTestSupport
 
 /// `swiftc`, compiling against the SDK of the build that the tests belong to.
