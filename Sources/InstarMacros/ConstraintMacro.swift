@@ -39,13 +39,17 @@ struct ConstraintDeclaration {
   }
 
   let kind: Kind
+  /// What has to be put right.
+  let diagnostics: [Diagnostic]
   /// Each group of paths as written: `[\\.a, \\.b]`.
   let groups: [String]
   /// Each `.named("byTitle", [\\.title])` as a pair: `("byTitle", [\\.title])`.
   let namedGroups: [String]
 
   /// `nil` for every other member.
-  init?(_ member: MemberBlockItemSyntax) {
+  ///
+  /// - Parameter model: the class it stands in.
+  init?(_ member: MemberBlockItemSyntax, model: String) {
     guard let node = member.decl.as(MacroExpansionDeclSyntax.self),
       let kind = Kind(rawValue: node.macroName.text)
     else { return nil }
@@ -57,6 +61,15 @@ struct ConstraintDeclaration {
       else { return nil }
       return "(\(call.arguments.trimmedDescription))"
     }
+    // The compiler says only that it cannot infer 'T', and does not expand the macro then.
+    diagnostics =
+      node.genericArgumentClause != nil
+      ? []
+      : [
+        Diagnostic(
+          node: node, message: Problem.constraintWithoutModel(macro: kind.rawValue, model: model),
+          fixIt: .insert("<\(model)>", after: node.macroName, message: .nameModel(model)))
+      ]
     groups = node.arguments.compactMap { argument in
       if argument.expression.is(ArrayExprSyntax.self) {
         return argument.expression.trimmedDescription

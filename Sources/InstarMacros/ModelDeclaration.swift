@@ -26,7 +26,8 @@ struct ModelDeclaration {
   /// What has to be put right. Properties that occur here have no slot.
   private(set) var diagnostics: [Diagnostic] = []
 
-  init(_ declaration: ClassDeclSyntax) {
+  /// - Parameter superclass: the model that the class inherits from, as it is written.
+  init(_ declaration: ClassDeclSyntax, superclass: String? = nil) {
     name = declaration.name.trimmedDescription
     if let generics = declaration.genericParameterClause {
       diagnostics.append(Diagnostic(node: generics, message: Problem.genericModel(name: name)))
@@ -35,7 +36,7 @@ struct ModelDeclaration {
       read(member)
     }
     if !declaration.memberBlock.members.containsInitializer {
-      diagnostics.append(missingInitializer(of: declaration))
+      diagnostics.append(missingInitializer(of: declaration, superclass: superclass))
     }
   }
 
@@ -57,7 +58,8 @@ struct ModelDeclaration {
       }
       return
     }
-    if let constraint = ConstraintDeclaration(member) {
+    if let constraint = ConstraintDeclaration(member, model: name) {
+      diagnostics += constraint.diagnostics
       switch constraint.kind {
       case .unique: uniqueGroups += constraint.groups
       case .index:
@@ -100,6 +102,12 @@ struct ModelDeclaration {
     }
 
     var problems: [Diagnostic] = []
+    problems += markers.flatMap(\.optionProblems)
+    if let modifier = variable.modifiers.first(where: { $0.name.tokenKind == .keyword(.override) })
+    {
+      problems.append(
+        Diagnostic(node: modifier, message: Problem.overriddenProperty(property: name)))
+    }
     if let second = markers.dropFirst().first {
       problems.append(
         Diagnostic(node: second.attribute, message: Problem.contradictoryMarkers(property: name)))
@@ -160,7 +168,9 @@ struct ModelDeclaration {
 
   /// `@Model` adds an initializer, and with that Swift no longer provides `init()`. The fix-it
   /// writes the one most people want.
-  private func missingInitializer(of declaration: ClassDeclSyntax) -> Diagnostic {
+  private func missingInitializer(
+    of declaration: ClassDeclSyntax, superclass: String?
+  ) -> Diagnostic {
     let settable = properties.compactMap { property in
       property.type.map { (property: property, type: $0.trimmedDescription) }
     }
@@ -176,17 +186,22 @@ struct ModelDeclaration {
     let assignments = settable.map { property, _ in
       "\(indentation)  self.\(property.codeName) = \(property.codeName)\n"
     }
+    let call =
+      superclass == nil ? "" : "\(indentation)  super.init(\(editorPlaceholder("arguments")))\n"
     let initializer = """
       \(indentation)\(access)init(\(parameters.joined(separator: ", "))) {
-      \(assignments.joined())\(indentation)}
+      \(assignments.joined())\(call)\(indentation)}
       """
     return Diagnostic(
-      node: declaration.name, message: Problem.missingInitializer(name: name),
+      node: declaration.name,
+      message: superclass.map {
+        Problem.missingInitializerOfSubclass(name: name, superclass: $0)
+      } ?? Problem.missingInitializer(name: name),
       fixIt: .insert(
         (members.isEmpty ? "\n" : "\n\n") + initializer
           + (declaration.memberBlock.rightBrace.indentation == nil ? "\n" : ""),
         after: members.isEmpty ? Syntax(declaration.memberBlock.leftBrace) : Syntax(members),
-        message: .insertInitializer))
+        message: superclass == nil ? .insertInitializer : .insertInitializerOfSubclass))
   }
 }
 

@@ -6,7 +6,7 @@ import SwiftSyntaxBuilder
 /// Three shapes, by the place of the class in a tree of models:
 /// - A final class that inherits from no model has its storage and description to itself.
 /// - One that is not final may have subclasses: what they replace is declared with `class` and `required`, and its
-///   properties are described for any subclass, because the key path `\\Country.name` is another than `\\Region.name`.
+///   properties are described for any subclass, because the key path `\Country.name` is another than `\Region.name`.
 /// - A subclass has a storage of its own for all its slots, the inherited ones first. Its initializers fill both, each its
 ///   own properties: Swift has no other way before `super.init`. The first access after that joins them.
 struct ModelExpansion {

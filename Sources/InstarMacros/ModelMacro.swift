@@ -18,12 +18,12 @@ extension ModelMacro: MemberMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard let classDeclaration = declaration.as(ClassDeclSyntax.self) else { return [] }
-    let model = ModelDeclaration(classDeclaration)
+    let superclass = superclass(of: classDeclaration, conformingTo: protocols)
+    let model = ModelDeclaration(classDeclaration, superclass: superclass)
     for diagnostic in model.diagnostics {
       context.diagnose(diagnostic)
     }
 
-    let superclass = superclass(of: classDeclaration, conformingTo: protocols)
     let expansion = ModelExpansion(
       model: model, classDeclaration: classDeclaration, superclass: superclass,
       access: memberAccess(of: classDeclaration, in: context))

@@ -8,6 +8,8 @@ enum Problem {
   case constraintOfOtherModel(macro: String, named: String, model: String)
   case constraintOutsideModel(macro: String)
   case contradictoryMarkers(property: String)
+  case constraintWithoutModel(macro: String, model: String)
+  case deleteRuleAsOption(rule: String)
   case genericModel(name: String)
   case markerOnComputedProperty(PropertyMarker.Kind, property: String)
   case markerOnLazyProperty(PropertyMarker.Kind, property: String)
@@ -15,10 +17,12 @@ enum Problem {
   case markerOnStaticProperty(PropertyMarker.Kind, property: String)
   case markerOutsideModel(PropertyMarker.Kind)
   case missingInitializer(name: String)
+  case missingInitializerOfSubclass(name: String, superclass: String)
   case missingType(property: String)
   case modelOnOtherDeclaration
   case notAClass(kind: String, name: String)
   case observedProperty(property: String)
+  case overriddenProperty(property: String)
   case pluginNotAtFileScope
   case pluginPlanNamedTwice(name: String)
   case pluginPlanWithoutSelf(expression: String)
@@ -27,6 +31,7 @@ enum Problem {
   case transientWithMarker(PropertyMarker.Kind)
   case transientWithoutValue(property: String)
   case tuplePattern
+  case unknownOption(PropertyMarker.Kind, option: String, known: [String])
   case weakProperty(property: String, modifier: String)
 }
 
@@ -63,6 +68,10 @@ extension Problem: DiagnosticMessage {
       '\(property)' can have only one '@Attribute' or '@Relationship'; merge their arguments into \
       one, or remove one of them.
       """
+    case .constraintWithoutModel(let macro, let model):
+      "'#\(macro)' has to name its model, so that its paths have a type; write '#\(macro)<\(model)>'."
+    case .deleteRuleAsOption(let rule):
+      "'.\(rule)' is a delete rule, not an option; write 'deleteRule: .\(rule)'."
     case .genericModel(let name):
       """
       Model '\(name)' cannot be generic, because an entity of a schema is one concrete type; \
@@ -95,6 +104,11 @@ extension Problem: DiagnosticMessage {
       Model '\(name)' needs an initializer of its own, because '@Model' adds one and Swift then \
       no longer provides 'init()'; write one that sets its properties.
       """
+    case .missingInitializerOfSubclass(let name, let superclass):
+      """
+      Model '\(name)' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit those \
+      of '\(superclass)'; write one that sets its properties and calls 'super.init'.
+      """
     case .missingType(let property):
       "'\(property)' needs a type or an initial value; write 'var \(property): Type'."
     case .modelOnOtherDeclaration:
@@ -108,6 +122,11 @@ extension Problem: DiagnosticMessage {
       """
       '\(property)' cannot have observers, because '@Model' gives it accessors of its own; \
       mark it '@Transient', or set it through a method that does what the observer does.
+      """
+    case .overriddenProperty(let property):
+      """
+      '\(property)' cannot override a property of the superclass, because both are one value of one row; remove it, and \
+      set the inherited one in an initializer.
       """
     case .pluginNotAtFileScope:
       "'#InstarPlugin' declares a C entry point; write it at file scope, outside of any type."
@@ -141,6 +160,11 @@ extension Problem: DiagnosticMessage {
       A property of a model cannot be declared by a pattern; declare each one by its own 'var' \
       with a name and a type.
       """
+    case .unknownOption(let kind, let option, let known):
+      """
+      '@\(kind.rawValue)' has no option '.\(option)'; it has \
+      \(known.map { "'.\($0)'" }.joined(separator: ", ")).
+      """
     case .weakProperty(let property, let modifier):
       """
       '\(property)' cannot be '\(modifier)', because it is stored as a relationship and its \
@@ -155,13 +179,16 @@ enum Repair {
   case appendSelf
   case insertInitialValue
   case insertInitializer
+  case insertInitializerOfSubclass
   case insertType
   case makeFinalClass
   case nameModel(String)
   case removeMarker(PropertyMarker.Kind)
   case removeModifier(String)
   case replaceLetByVar
+  case replaceOption(String)
   case separateBindings
+  case writeDeleteRule(String)
 }
 
 extension Repair: FixItMessage {
@@ -175,13 +202,16 @@ extension Repair: FixItMessage {
     case .appendSelf: "append '.self'"
     case .insertInitialValue: "insert an initial value"
     case .insertInitializer: "insert an initializer for all properties"
+    case .insertInitializerOfSubclass: "insert an initializer that calls 'super.init'"
     case .insertType: "insert a type"
     case .makeFinalClass: "replace by 'final class'"
     case .nameModel(let name): "name '\(name)'"
     case .removeMarker(let kind): "remove '@\(kind.rawValue)'"
     case .removeModifier(let modifier): "remove '\(modifier)'"
     case .replaceLetByVar: "replace 'let' by 'var'"
+    case .replaceOption(let name): "replace by '.\(name)'"
     case .separateBindings: "declare each property by its own 'var'"
+    case .writeDeleteRule(let rule): "write 'deleteRule: .\(rule)'"
     }
   }
 }

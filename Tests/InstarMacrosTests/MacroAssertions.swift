@@ -40,11 +40,15 @@ func expectExpansion(
 ///
 /// What the source expands to in spite of its problems is left open: it never gets to run.
 ///
-/// - Parameter fixed: The source with the fix-its applied; `nil` where none is offered.
+/// - Parameters:
+///   - fixed: The source with the fix-its applied; `nil` where none is offered.
+///   - isSubclass: whether the compiler would find that the model has its conformance from a superclass.
 func expectDiagnostics(
   _ source: String, _ diagnostics: [DiagnosticSpec], fixed: String? = nil,
-  sourceLocation: Testing.SourceLocation = #_sourceLocation
+  isSubclass: Bool = false, sourceLocation: Testing.SourceLocation = #_sourceLocation
 ) {
+  var macros = macros
+  if isSubclass { macros["Model"] = MacroSpec(type: ModelMacro.self) }
   assertMacroExpansion(
     source, expandedSource: "", diagnostics: diagnostics, macroSpecs: macros,
     fixedSource: fixed ?? source, indentationWidth: .spaces(2),

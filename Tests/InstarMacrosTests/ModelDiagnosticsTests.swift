@@ -492,4 +492,131 @@ struct MarkerDiagnosticsTests {
           line: 1, column: 1)
       ])
   }
+
+  @Test("a '#Unique' that does not name its model, and offers to")
+  func constraintWithoutModel() {
+    expectDiagnostics(
+      #"""
+      @Model final class Note {
+        #Unique([\.uid])
+        var uid: String
+        init(uid: String) { self.uid = uid }
+      }
+      """#,
+      [
+        DiagnosticSpec(
+          message:
+            "'#Unique' has to name its model, so that its paths have a type; write '#Unique<Note>'.",
+          line: 2, column: 3, fixIts: [FixItSpec(message: "name 'Note'")])
+      ],
+      fixed:
+        #"""
+        @Model final class Note {
+          #Unique<Note>([\.uid])
+          var uid: String
+          init(uid: String) { self.uid = uid }
+        }
+        """#)
+  }
+
+  @Test("an option that there is not, and offers the one that was meant")
+  func unknownOptions() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        @Attribute(.uniqe, originalName: "id") var uid: String
+        @Attribute(.transformabel(by: "X")) var tint: Tint
+        @Attribute(.indexed) var title: String
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: attributeOptions(unlike: "uniqe"), line: 2, column: 14,
+          fixIts: [FixItSpec(message: "replace by '.unique'")]),
+        DiagnosticSpec(
+          message: attributeOptions(unlike: "transformabel"), line: 3, column: 14,
+          fixIts: [FixItSpec(message: "replace by '.transformable'")]),
+        DiagnosticSpec(message: attributeOptions(unlike: "indexed"), line: 4, column: 14),
+      ],
+      fixed: """
+        @Model final class Note {
+          @Attribute(.unique, originalName: "id") var uid: String
+          @Attribute(.transformable(by: "X")) var tint: Tint
+          @Attribute(.indexed) var title: String
+          init() {}
+        }
+        """)
+  }
+
+  private func attributeOptions(unlike name: String) -> String {
+    "'@Attribute' has no option '.\(name)'; it has '.allowsCloudEncryption', '.codable', '.derived', "
+      + "'.ephemeral', '.externalStorage', '.preserveValueOnDeletion', '.spotlight', '.transformable', '.unique'."
+  }
+
+  @Test("a delete rule among the options, and offers its label")
+  func deleteRuleAsOption() {
+    expectDiagnostics(
+      """
+      @Model final class Folder {
+        @Relationship(.cascade) var notes: [Note]
+        init() {}
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message: "'.cascade' is a delete rule, not an option; write 'deleteRule: .cascade'.",
+          line: 2, column: 17, fixIts: [FixItSpec(message: "write 'deleteRule: .cascade'")])
+      ],
+      fixed: """
+        @Model final class Folder {
+          @Relationship(deleteRule: .cascade) var notes: [Note]
+          init() {}
+        }
+        """)
+  }
+
+  @Test("a property that overrides an inherited one")
+  func overriddenProperty() {
+    expectDiagnostics(
+      """
+      @Model final class Country: Region {
+        override var name: String
+        init() { super.init(name: "") }
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message:
+            "'name' cannot override a property of the superclass, because both are one value of one row; remove it, and set the inherited one in an initializer.",
+          line: 2, column: 3)
+      ])
+  }
+
+  @Test("a subclass without initializer, and offers one that calls that of its superclass")
+  func missingInitializerOfSubclass() {
+    expectDiagnostics(
+      """
+      @Model final class Country: Region {
+        var capital: String
+      }
+      """,
+      [
+        DiagnosticSpec(
+          message:
+            "Model 'Country' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit those of 'Region'; write one that sets its properties and calls 'super.init'.",
+          line: 1, column: 20,
+          fixIts: [FixItSpec(message: "insert an initializer that calls 'super.init'")])
+      ],
+      fixed: """
+        @Model final class Country: Region {
+          var capital: String
+
+          init(capital: String) {
+            self.capital = capital
+            super.init(\("<" + "#arguments#>"))
+          }
+        }
+        """, isSubclass: true)
+  }
 }

@@ -8,7 +8,7 @@ internal import InstarStore
 ///
 /// Beside the plugin `Notes.so` they are the files of the folder `Notes.referencestores`, each named by its version:
 /// `2.0.0.sqlite`. A store that is migrated to a version gets from it what Apple's frameworks know that version by.
-struct ReferenceStore {
+package struct ReferenceStore {
   let metadata: CoreDataMetadata
   /// The archived model, packed as stores have it; `nil` where the reference store has none.
   let modelCache: Data?

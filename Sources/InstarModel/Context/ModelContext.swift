@@ -414,7 +414,7 @@ public final class ModelContext {
       switch entity.slots[slot] {
       case .attribute(let stored, let isOptional):
         let value = Self.value(of: statement, at: column)
-        if case .null = value, !isOptional {
+        if case .null = value, !isOptional, !mayLackValues {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
             cause:
@@ -445,6 +445,10 @@ public final class ModelContext {
     storage.state = .loaded
   }
 
+  /// In `didMigrate` a required property that is new, or has another type, has no value in the rows yet: the closure is there to
+  /// set it. One that is read before is an error, and one that stays empty is found when the store is verified.
+  private var mayLackValues: Bool { phase == "didMigrate" }
+
   /// A composite from its columns. Where all are NULL there is no value: `nil`, or the property's initial value where it
   /// has to have one, as in the rows that were there before the property.
   private func composite(
@@ -464,6 +468,7 @@ public final class ModelContext {
     {
       return initial
     }
+    if mayLackValues { return .null }
     throw Self.unreadable(storage, slot)
   }
 

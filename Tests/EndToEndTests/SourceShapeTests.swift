@@ -1,0 +1,99 @@
+import Foundation
+import GRDB
+import InstarTestSupport
+import Testing
+
+/// The model code of apps, as their authors write it for SwiftData, with only the import changed.
+@Suite("Sources written for SwiftData")
+struct SourceShapeTests {
+  private static let folder = CommandLineTool.repository
+    .appendingPathComponent("Tests/Fixtures/Sources")
+
+  static let apps: [String] = {
+    let found = try? FileManager.default.contentsOfDirectory(
+      at: folder, includingPropertiesForKeys: [.isDirectoryKey])
+    return (found ?? []).filter(\.hasDirectoryPath).map(\.lastPathComponent).sorted()
+  }()
+
+  /// Those with global variables that can change, which Swift 6 refuses.
+  private static let onlySwift5: Set = ["Contacts", "Habits", "Trips"]
+
+  private let scratch: TemporaryFolder
+
+  init() throws { scratch = try TemporaryFolder() }
+
+  /// The files of an app.
+  private func files(_ app: String) throws -> [String] {
+    let files = try FileManager.default.contentsOfDirectory(
+      atPath: Self.folder.appendingPathComponent(app).path
+    ).filter { $0.hasSuffix(".swift") }.sorted()
+    return files.map { Self.folder.appendingPathComponent("\(app)/\($0)").path }
+  }
+
+  private func build(_ app: String, languageMode: Int) async throws -> String {
+    let program = scratch.path(app)
+    let support = Self.folder.appendingPathComponent("Support.swift").path
+    let answer = try await SwiftCompiler.link(
+      try files(app) + [support], output: program, languageMode: languageMode)
+    try #require(answer.status == 0, Comment(rawValue: answer.messages))
+    return program
+  }
+
+  @Test("compile as an app, and behave", arguments: apps)
+  func app(_ app: String) async throws {
+    let program = try await build(app, languageMode: Self.onlySwift5.contains(app) ? 5 : 6)
+    let run = try await Program.run(program, [])
+    #expect(run.status == 0, Comment(rawValue: run.messages))
+  }
+
+  @Test(
+    "compile as a plugin, and migrate a store of their first version",
+    arguments: [
+      ("Trips", "TripsMigrationPlan"), ("Notebook", "NotebookMigrationPlan"),
+      ("Recipes", "RecipeMigrationPlan"), ("Contacts", "ContactsMigrationPlan"),
+    ])
+  func plugin(_ app: String, plan: String) async throws {
+    let program = try await build(app, languageMode: 5)
+    let store = scratch.path("old.store")
+    let making = try await Program.run(program, [store])
+    try #require(making.status == 0, Comment(rawValue: making.messages))
+
+    let line = scratch.path("Plugin.swift")
+    try Data("import Instar\n#InstarPlugin(\(plan).self)\n".utf8)
+      .write(to: URL(fileURLWithPath: line))
+    let plugin = scratch.path("\(app)Plans.so")
+    let sources = try files(app).filter { !$0.hasSuffix("/main.swift") }
+    let built = try await CommandLineTool.run(
+      ["plugin", "build", "--debug", "-o", plugin, line] + sources)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+
+    let migrated = try await CommandLineTool.run(
+      "migrate", store, "--plugin", plugin, "--state-dir", scratch.path("state"))
+    #expect(migrated.status == 0, Comment(rawValue: migrated.messages + migrated.output))
+    #expect(try rows(of: app, store) == Self.migratedRows[app])
+  }
+
+  /// What the stages of each app make of its old store.
+  private static let migratedRows = [
+    "Trips": ["Oslo Oslo 1", "Rome Rome 1"],
+    "Notebook": ["Old first"],
+    "Recipes": [#"Stew ["Read the old card."]"#],
+    "Contacts": ["ada Ada King Lovelace", "grace Grace Hopper"],
+  ]
+
+  private static let queries = [
+    "Trips":
+      "SELECT t.ZNAME || ' ' || l.ZADDRESS FROM ZTRIP t JOIN ZLIVINGACCOMMODATION l ON l.ZTRIP = t.Z_PK",
+    "Notebook":
+      "SELECT n.ZTITLE || ' ' || p.ZBODY FROM ZNOTEBOOK n JOIN ZPAGE p ON p.ZNOTEBOOK = n.Z_PK",
+    "Recipes": "SELECT ZTITLE || ' ' || CAST(ZSTEPS AS TEXT) FROM ZRECIPE",
+    "Contacts": "SELECT ZEMAIL || ' ' || ZGIVENNAME || ' ' || ZFAMILYNAME FROM ZPERSON",
+  ]
+
+  private func rows(of app: String, _ store: String) throws -> [String] {
+    let query = try #require(Self.queries[app])
+    return try DatabaseQueue(path: store).read { db in
+      try String.fetchAll(db, sql: "SELECT * FROM (\(query)) ORDER BY 1")
+    }
+  }
+}

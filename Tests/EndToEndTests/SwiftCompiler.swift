@@ -1,0 +1,59 @@
+import Foundation
+import InstarTestSupport
+
+/// `swiftc`, compiling against the SDK of the build that the tests belong to.
+enum SwiftCompiler {
+  struct Answer {
+    var status: Int32
+    /// What the compiler says, or what the program that it built does.
+    var messages: String
+  }
+
+  static let products = CommandLineTool.productsFolder.path
+
+  /// Compiles files in the way that app targets are compiled.
+  ///
+  /// - Parameter arguments: What to make of the files, and any other options.
+  static func run(_ arguments: [String], files: [String], languageMode: Int = 6) async throws
+    -> Answer
+  {
+    try await Program.run(
+      "swiftc",
+      ["-swift-version", "\(languageMode)", "-I", products + "/Modules"]
+        + ["-load-plugin-executable", products + "/InstarMacros-tool#InstarMacros"]
+        + ["-enable-upcoming-feature", "MemberImportVisibility"]
+        + (languageMode == 6 ? ["-enable-upcoming-feature", "ExistentialAny"] : [])
+        + arguments + files)
+  }
+
+  /// Compiles and links a program.
+  static func link(_ files: [String], output: String, languageMode: Int) async throws -> Answer {
+    try await run(
+      ["-Onone", "-warnings-as-errors", "-o", output, "-L", products, "-lInstar"]
+        + ["-Xlinker", "-rpath", "-Xlinker", products],
+      files: files, languageMode: languageMode)
+  }
+}
+
+/// Any program, found in PATH or by its path.
+enum Program {
+  static func run(_ program: String, _ arguments: [String]) async throws -> SwiftCompiler.Answer {
+    let scratch = try TemporaryFolder()
+    let messages = scratch.url.appendingPathComponent("messages")
+    try Data().write(to: messages)
+    let handle = try FileHandle(forWritingTo: messages)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = handle
+    process.standardError = handle
+    let ended = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in ended.continuation.finish() }
+    try process.run()
+    for await _ in ended.stream {}
+    return SwiftCompiler.Answer(
+      status: process.terminationStatus,
+      messages: try String(contentsOf: messages, encoding: .utf8))
+  }
+}

@@ -1,0 +1,81 @@
+// swift-format-ignore-file
+import Foundation
+import Instar
+
+enum SearchSchema: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Article.self, Keyword.self] }
+
+  @Model final class Article {
+    var headline: String
+    var body: String?
+    var published: Date
+    var views: Int
+    var rating: Double?
+    var isDraft: Bool
+    @Relationship(inverse: \Keyword.articles) var keywords: [Keyword]
+
+    init(
+      headline: String, body: String? = nil, published: Date = .now, views: Int = 0, rating: Double? = nil,
+      isDraft: Bool = false, keywords: [Keyword] = []
+    ) {
+      self.headline = headline
+      self.body = body
+      self.published = published
+      self.views = views
+      self.rating = rating
+      self.isDraft = isDraft
+      self.keywords = keywords
+    }
+  }
+
+  @Model final class Keyword {
+    @Attribute(.unique) var text: String
+    var articles: [Article] = []
+    init(text: String) { self.text = text }
+  }
+}
+
+enum SearchPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [SearchSchema.self] }
+  static var stages: [MigrationStage] { [] }
+}
+
+typealias Article = SearchSchema.Article
+typealias Keyword = SearchSchema.Keyword
+
+extension Article {
+  static func predicate(searchText: String, since: Date?, keyword: Keyword? = nil) -> Predicate<Article> {
+    let start = since ?? .distantPast
+    let keywordText = keyword?.text ?? ""
+    return #Predicate<Article> { article in
+      (searchText.isEmpty || article.headline.localizedStandardContains(searchText)
+        || article.body?.localizedStandardContains(searchText) == true)
+        && article.published >= start
+        && (keywordText == "" || article.keywords.contains { $0.text == keywordText })
+    }
+  }
+}
+
+struct ArticleQuery {
+  var text = ""
+  var minimumViews: Int?
+  var order: SortOrder = .forward
+
+  var descriptor: FetchDescriptor<Article> {
+    let views = minimumViews ?? 0
+    var descriptor = FetchDescriptor<Article>(
+      predicate: #Predicate { $0.views >= views && !$0.isDraft && ($0.rating ?? 0) < 5 },
+      sortBy: [SortDescriptor(\Article.headline, order: order)])
+    descriptor.fetchLimit = 10
+    descriptor.relationshipKeyPathsForPrefetching = [\.keywords]
+    return descriptor
+  }
+}
+
+/// For any model of the app.
+func everything<Model: PersistentModel>(
+  _ type: Model.Type, in context: ModelContext, sortedBy order: [SortDescriptor<Model>] = []
+) throws -> [Model] {
+  try context.fetch(FetchDescriptor<Model>(sortBy: order))
+}
