@@ -80,6 +80,8 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let ambiguousPlan = Code("I210")
     /// No plan knows the store.
     public static let noPlan = Code("I211")
+    /// The file holds no schema that `instarctl schema export` wrote.
+    public static let notASchema = Code("I212")
 
     // 3: a run
     /// A stage of the plan threw an error.
@@ -146,6 +148,8 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let stateFolderFailed = Code("I603")
     /// A program or library of Instar is not where it must be.
     public static let incompleteInstallation = Code("I604")
+    /// A file that was asked for could not be written.
+    public static let outputFailed = Code("I605")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

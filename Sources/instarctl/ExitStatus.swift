@@ -37,7 +37,8 @@ enum ExitStatus: Int32, Sendable {
     case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
-      .incompleteSchema, .ambiguousPlan, .noPlan, .notAPlugin, .wrongABI, .untrustedPlugin,
+      .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema, .notAPlugin, .wrongABI,
+      .untrustedPlugin,
       .unsupported, .invalidConfiguration:
       self = .refused
     default:

@@ -55,13 +55,20 @@ struct AdoptionOptions: ParsableArguments {
     help: ArgumentHelp(
       "Take an unversioned store for this version of the plan; it has to be built like it.",
       valueName: "version"),
-    transform: {
-      guard let version = Schema.Version($0) else {
-        throw ValidationError("'\($0)' is not a version such as 1.2.3")
-      }
-      return version
-    })
+    transform: Schema.Version.typed)
   var version: Schema.Version?
+}
+
+extension Schema.Version {
+  /// A version as it was typed on the command line.
+  ///
+  /// - Throws: `ValidationError`, a wrong usage.
+  static func typed(_ text: String) throws -> Schema.Version {
+    guard let version = Schema.Version(text) else {
+      throw ValidationError("'\(text)' is not a version such as 1.2.3")
+    }
+    return version
+  }
 }
 
 /// Where runs and their phases are written down.

@@ -1,0 +1,293 @@
+import Foundation
+import GRDB
+import InstarSchema
+
+/// The schema of a Core Data store that carries no model, from its tables.
+///
+/// The tables tell every entity, every column with its type, every relationship that is kept in a join table or in a
+/// column that names its entity, and every constraint. They do not tell the case of most names, what is optional, and
+/// where a foreign key leads: names are taken in lower case, and a key is taken for a relationship where its column has
+/// the index that a key has and is named after an entity ("Core Data layout", sections 3 to 6).
+struct CoreDataIntrospection {
+  private let db: Database
+  private let listed: [StoreProbe.ListedEntity]
+  private let structure: StoreStructure
+
+  private var entities: [String: Schema.Entity] = [:]
+  private var notes: [String] = []
+  /// Which property a column of a table became.
+  private var properties: [Place: (entity: String, name: String)] = [:]
+
+  private struct Place: Hashable {
+    var table: String
+    var column: String
+  }
+
+  private struct Column {
+    var name: String
+    var type: String
+  }
+
+  init(_ db: Database, _ probe: StoreProbe) throws {
+    self.db = db
+    listed = probe.entityList
+    structure = probe.identity.structure
+  }
+
+  mutating func read(version: Schema.Version) throws -> StoreIntrospection {
+    for entity in listed {
+      entities[entity.name] = Schema.Entity(
+        name: entity.name, superentityName: self.entity(numbered: entity.superNumber)?.name)
+    }
+    for root in listed where root.superNumber == 0 {
+      try readTable(of: root)
+    }
+    readJoinTables()
+    for index in structure.indexes { read(index) }
+    notes.append(
+      "the store carries no model: names are in lower case and everything is optional, as its tables do not tell more"
+    )
+    return StoreIntrospection(
+      origin: .tables, schema: Schema(entities: Array(entities.values), version: version),
+      notes: notes)
+  }
+
+  // MARK: Entities
+
+  private func entity(numbered number: Int) -> StoreProbe.ListedEntity? {
+    listed.first { $0.number == number }
+  }
+
+  /// The entities whose rows are in the table of a root, the root first.
+  private func members(of root: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+    listed.filter { path(to: $0).first?.number == root.number }
+  }
+
+  /// An entity's ancestors from the root on, and itself.
+  private func path(to entity: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+    var path = [entity]
+    // At most as many steps as there are entities: the list may hold a circle.
+    for _ in listed {
+      guard let above = self.entity(numbered: path[0].superNumber) else { break }
+      path.insert(above, at: 0)
+    }
+    return path
+  }
+
+  private func hasSubentities(_ entity: StoreProbe.ListedEntity) -> Bool {
+    listed.contains { $0.superNumber == entity.number }
+  }
+
+  // MARK: Columns
+
+  private mutating func readTable(of root: StoreProbe.ListedEntity) throws {
+    let table = "Z" + root.name.uppercased()
+    guard structure.tables.contains(where: { $0.name == table }) else {
+      notes.append("entity \(root.name) has no table \(table)")
+      return
+    }
+    let columns = try Row.fetchAll(
+      db, sql: "SELECT name, type FROM pragma_table_xinfo(?)", arguments: [table]
+    ).compactMap { row -> Column? in
+      let values = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]) else { return nil }
+      return Column(name: name, type: String.fromDatabaseValue(values[1]) ?? "")
+    }
+    .filter { !["Z_PK", "Z_ENT", "Z_OPT"].contains($0.name) }
+    let owners = try owners(of: columns.map(\.name), in: table, members: members(of: root))
+    for (index, column) in columns.enumerated() {
+      let owner = owners[column.name] ?? root.name
+      let next = index + 1 < columns.count ? columns[index + 1].name : nil
+      read(column, followedBy: next, of: owner, in: table)
+    }
+  }
+
+  /// The entity that a column of a table with several belongs to: the lowest one above all rows that have a value.
+  private func owners(
+    of columns: [String], in table: String, members: [StoreProbe.ListedEntity]
+  ) throws -> [String: String] {
+    guard members.count > 1 else { return [:] }
+    var paths: [String: [String]] = [:]
+    // A result may have 2,000 columns, and a store 50 GB.
+    for start in stride(from: 0, to: columns.count, by: 500) {
+      let part = columns[start..<min(start + 500, columns.count)]
+      let counts = part.map { "count(\($0.quotedDatabaseIdentifier))" }.joined(separator: ", ")
+      let rows = try Row.fetchAll(
+        db,
+        sql: """
+          SELECT Z_ENT, \(counts) FROM (SELECT * FROM \(table.quotedDatabaseIdentifier) LIMIT 100000)
+          GROUP BY Z_ENT
+          """)
+      for row in rows {
+        let values = Array(row.databaseValues)
+        guard let number = Int.fromDatabaseValue(values[0]),
+          let member = members.first(where: { $0.number == number })
+        else { continue }
+        let path = path(to: member).map(\.name)
+        for (column, value) in zip(part, values.dropFirst()) where Int.fromDatabaseValue(value) != 0
+        {
+          paths[column] = paths[column].map { common($0, path) } ?? path
+        }
+      }
+    }
+    return paths.compactMapValues(\.last)
+  }
+
+  private func common(_ one: [String], _ two: [String]) -> [String] {
+    zip(one, two).prefix { $0 == $1 }.map(\.0)
+  }
+
+  private mutating func read(
+    _ column: Column, followedBy next: String?, of owner: String, in table: String
+  ) {
+    guard column.name.hasPrefix("Z") else {
+      notes.append("column \(table).\(column.name) is none of Core Data's")
+      return
+    }
+    let bare = String(column.name.dropFirst())
+    let number = bare.prefix { ("0"..."9").contains($0) }
+    let rest = String(bare.dropFirst(number.count))
+    if bare.hasPrefix("_FOK_") || (!number.isEmpty && rest.hasPrefix("_")) {
+      return
+    }
+    if let number = Int(number), let source = entity(numbered: number) {
+      entities[source.name]?.relationships.append(
+        Schema.Relationship(
+          name: rest.lowercased(), destination: owner, isToOneRelationship: false))
+      return
+    }
+    let name = bare.lowercased()
+    properties[Place(table: table, column: column.name)] = (owner, name)
+    if column.type == "INTEGER",
+      let destination = destination(of: column.name, in: table, followedBy: next)
+    {
+      entities[owner]?.relationships.append(
+        Schema.Relationship(name: name, destination: destination, isToOneRelationship: true))
+      return
+    }
+    entities[owner]?.attributes.append(
+      Schema.Attribute(name: name, type: Self.type(declared: column.type), isOptional: true))
+  }
+
+  private static func type(declared: String) -> Schema.AttributeType {
+    switch declared {
+    case "INTEGER": .int64
+    case "DECIMAL": .decimal
+    case "FLOAT": .double
+    case "TIMESTAMP": .date
+    case "VARCHAR": .string
+    default: .data
+    }
+  }
+
+  /// Where a to-one relationship in a column leads; `nil` for an attribute.
+  private func destination(
+    of column: String, in table: String, followedBy next: String?
+  ) -> String? {
+    let bare = column.dropFirst()
+    // The number of the row's entity stands beside the key, in a column that names the destination by its number.
+    if let next, next.hasSuffix("_\(bare)"),
+      let number = Int(next.dropFirst().dropLast(bare.count + 1)),
+      let destination = entity(numbered: number)
+    {
+      return destination.name
+    }
+    let isKey = structure.indexes.contains {
+      $0.table == table && $0.columns == [column] && $0.name == "\(table)_\(column)_INDEX"
+    }
+    guard isKey else { return nil }
+    // Without that column, the destination is an entity that has none below it.
+    let leaves = listed.filter { !hasSubentities($0) }
+    func named(_ test: (String) -> Bool) -> String? {
+      leaves.map(\.name).filter { test($0.uppercased()) }.max { $0.count < $1.count }
+    }
+    return named { $0 == bare } ?? named { bare.hasSuffix($0) || bare.hasPrefix($0) }
+      ?? named { $0.hasSuffix(bare) }
+  }
+
+  // MARK: Join tables (section 4.5)
+
+  private mutating func readJoinTables() {
+    for table in structure.tables where table.name.hasPrefix("Z_") {
+      let keys = table.columns.filter { !$0.name.hasPrefix("Z_FOK_") }.map(\.name)
+      guard keys.count == 2, let (firstNumber, name) = numbered(table.name),
+        let first = entity(numbered: firstNumber),
+        let there = keys.first(where: {
+          numbered($0)?.name == name && numbered($0)?.number != firstNumber
+        })
+          ?? keys.first(where: { numbered($0)?.name == name }),
+        let back = keys.first(where: { $0 != there }).flatMap(numbered),
+        let second = numbered(there).flatMap({ entity(numbered: $0.number) })
+      else {
+        notes.append("table \(table.name) is none of an entity or a relationship")
+        continue
+      }
+      entities[first.name]?.relationships.append(
+        Schema.Relationship(
+          name: name.lowercased(), destination: second.name, inverseName: back.name.lowercased(),
+          isToOneRelationship: false))
+      entities[second.name]?.relationships.append(
+        Schema.Relationship(
+          name: back.name.lowercased(), destination: first.name, inverseName: name.lowercased(),
+          isToOneRelationship: false))
+    }
+  }
+
+  /// `Z_12TAGS` as 12 and TAGS.
+  private func numbered(_ name: String) -> (number: Int, name: String)? {
+    guard name.hasPrefix("Z_") else { return nil }
+    let digits = name.dropFirst(2).prefix { ("0"..."9").contains($0) }
+    guard let number = Int(digits) else { return nil }
+    return (number, String(name.dropFirst(2 + digits.count)))
+  }
+
+  // MARK: Indexes (section 6.1)
+
+  private mutating func read(_ index: StoreStructure.Index) {
+    let places = index.columns.compactMap { properties[Place(table: index.table, column: $0)] }
+    guard places.count == index.columns.count, !places.isEmpty else { return }
+    let kinds = [("_UNIQUE_", "_", true), ("_SwiftDataIndexOnBinary", "", false)]
+    for (infix, separator, isUnique) in kinds {
+      guard let range = index.name.range(of: infix), index.isUnique == isUnique,
+        let entity = entities[String(index.name[..<range.lowerBound].dropFirst(2))]
+      else { continue }
+      // The name of the index spells the properties as the model does.
+      let names = spelled(
+        places.map(\.name), String(index.name[range.upperBound...]), separator: separator)
+      for (place, name) in zip(places, names) { rename(place, to: name) }
+      if isUnique {
+        entities[entity.name]?.uniquenessConstraints.append(names)
+      } else {
+        entities[entity.name]?.indices.append(names)
+      }
+      return
+    }
+  }
+
+  private func spelled(_ names: [String], _ text: String, separator: String) -> [String] {
+    guard text.lowercased() == names.joined(separator: separator) else { return names }
+    var rest = text[...]
+    return names.map { name in
+      let spelled = rest.prefix(name.count)
+      rest = rest.dropFirst(name.count + separator.count)
+      return String(spelled)
+    }
+  }
+
+  private mutating func rename(_ property: (entity: String, name: String), to name: String) {
+    guard property.name != name, var entity = entities[property.entity] else { return }
+    for index in entity.attributes.indices where entity.attributes[index].name == property.name {
+      entity.attributes[index].name = name
+      entity.attributes[index].originalName = name
+    }
+    for index in entity.relationships.indices
+    where entity.relationships[index].name == property.name {
+      entity.relationships[index].name = name
+      entity.relationships[index].originalName = name
+    }
+    entities[property.entity] = entity
+    for (place, known) in properties where known == property {
+      properties[place] = (property.entity, name)
+    }
+  }
+}
