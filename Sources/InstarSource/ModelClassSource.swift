@@ -61,7 +61,9 @@ struct ModelClassSource {
   }
 
   private func argument(_ option: Schema.Attribute.Option) -> String {
-    option.argument.map { ".\(option.name)(by: \(SwiftLiteral.string($0)))" } ?? ".\(option.name)"
+    guard let argument = option.argument else { return ".\(option.name)" }
+    let label = option.name == "transformable" ? "by: " : ""
+    return ".\(option.name)(\(label)\(SwiftLiteral.string(argument)))"
   }
 
   private func marker(_ name: String, _ arguments: [String]) -> String? {

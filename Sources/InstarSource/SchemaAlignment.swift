@@ -71,7 +71,7 @@ extension Schema.AttributeType {
       case .double, .float: 2
       case .string, .url: 3
       case .date: 4
-      case .data, .uuid, .codable: 5
+      default: 5
       }
     }
     return kind(self) == kind(other)

@@ -14,9 +14,10 @@ enum SwiftType {
     case .float: "Float"
     case .string: "String"
     case .date: "Date"
-    case .data, .codable: "Data"
     case .uuid: "UUID"
     case .url: "URL"
+    // Bytes that only the app's own code can read.
+    default: "Data"
     }
   }
 

@@ -20,6 +20,10 @@ public struct SchemaReport: Sendable, Codable, Hashable {
   public var schema: Schema
   public var structure: StoreStructure
   public var fingerprint: String
+  /// "Note.kind": properties that are enums: of the columns of one without raw value each is a case.
+  public var enumerations: [String] = []
+  /// "Note.author": properties of several columns that every model has a value of.
+  public var requiredComposites: [String] = []
   /// What of the store the schema does not say, one sentence each.
   public var notes: [String]
 

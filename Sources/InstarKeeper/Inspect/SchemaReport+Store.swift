@@ -20,10 +20,13 @@ extension SchemaReport {
       throw InstarError(
         .internalError, "cannot read the schema of '\(store)'", cause: "nothing was read")
     }
-    return SchemaReport(
+    var report = SchemaReport(
       store: store, format: probe.identity.format,
       origin: found.origin == .modelCache ? .modelCache : .tables,
       version: probe.identity.version, schema: found.schema, structure: probe.identity.structure,
       fingerprint: probe.identity.fingerprint, notes: found.notes)
+    report.enumerations = found.enumerations
+    report.requiredComposites = found.requiredComposites
+    return report
   }
 }

@@ -23,6 +23,11 @@ struct CoreDataIntrospection {
     var column: String
   }
 
+  private struct NumberedName {
+    var number: Int
+    var name: String
+  }
+
   private struct Column {
     var name: String
     var type: String
@@ -34,7 +39,10 @@ struct CoreDataIntrospection {
     structure = probe.identity.structure
   }
 
-  mutating func read(version: Schema.Version) throws -> StoreIntrospection {
+  /// - Parameter reason: Why there is no model to read.
+  mutating func read(
+    version: Schema.Version, because reason: String
+  ) throws -> StoreIntrospection {
     for entity in listed {
       entities[entity.name] = Schema.Entity(
         name: entity.name, superentityName: self.entity(numbered: entity.superNumber)?.name)
@@ -44,8 +52,9 @@ struct CoreDataIntrospection {
     }
     readJoinTables()
     for index in structure.indexes { read(index) }
+    pairKeys()
     notes.append(
-      "the store carries no model: names are in lower case and everything is optional, as its tables do not tell more"
+      "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
     )
     return StoreIntrospection(
       origin: .tables, schema: Schema(entities: Array(entities.values), version: version),
@@ -86,14 +95,16 @@ struct CoreDataIntrospection {
       notes.append("entity \(root.name) has no table \(table)")
       return
     }
-    let columns = try Row.fetchAll(
-      db, sql: "SELECT name, type FROM pragma_table_xinfo(?)", arguments: [table]
-    ).compactMap { row -> Column? in
-      let values = Array(row.databaseValues)
-      guard let name = String.fromDatabaseValue(values[0]) else { return nil }
-      return Column(name: name, type: String.fromDatabaseValue(values[1]) ?? "")
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT name, type FROM pragma_table_xinfo(?)", arguments: [table])
+    var columns: [Column] = []
+    for row in rows {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]),
+        !["Z_PK", "Z_ENT", "Z_OPT"].contains(name)
+      else { continue }
+      columns.append(Column(name: name, type: String.fromDatabaseValue(values[1]) ?? ""))
     }
-    .filter { !["Z_PK", "Z_ENT", "Z_OPT"].contains($0.name) }
     let owners = try owners(of: columns.map(\.name), in: table, members: members(of: root))
     for (index, column) in columns.enumerated() {
       let owner = owners[column.name] ?? root.name
@@ -119,7 +130,7 @@ struct CoreDataIntrospection {
           GROUP BY Z_ENT
           """)
       for row in rows {
-        let values = Array(row.databaseValues)
+        let values: [DatabaseValue] = Array(row.databaseValues)
         guard let number = Int.fromDatabaseValue(values[0]),
           let member = members.first(where: { $0.number == number })
         else { continue }
@@ -197,31 +208,66 @@ struct CoreDataIntrospection {
     }
     guard isKey else { return nil }
     // Without that column, the destination is an entity that has none below it.
-    let leaves = listed.filter { !hasSubentities($0) }
+    let leaves: [String] = listed.filter { !hasSubentities($0) }.map { $0.name }
     func named(_ test: (String) -> Bool) -> String? {
-      leaves.map(\.name).filter { test($0.uppercased()) }.max { $0.count < $1.count }
+      leaves.filter { test($0.uppercased()) }.max { $0.count < $1.count }
     }
-    return named { $0 == bare } ?? named { bare.hasSuffix($0) || bare.hasPrefix($0) }
-      ?? named { $0.hasSuffix(bare) }
+    if let equal = named({ $0 == bare }) { return equal }
+    if let part = named({ bare.hasSuffix($0) || bare.hasPrefix($0) }) { return part }
+    return named { $0.hasSuffix(bare) }
+  }
+
+  /// Two entities of which each has one key of the other are taken for the two sides of a one-to-one relationship.
+  private mutating func pairKeys() {
+    func keys(of entity: String, to destination: String) -> [String] {
+      var names: [String] = []
+      for relationship in entities[entity]?.relationships ?? []
+      where relationship.isToOneRelationship && relationship.destination == destination {
+        names.append(relationship.name)
+      }
+      return names
+    }
+    func pair(_ name: String, of entity: String, with inverse: String) {
+      guard var relationships = entities[entity]?.relationships,
+        let index = relationships.firstIndex(where: { $0.name == name })
+      else { return }
+      relationships[index].inverseName = inverse
+      entities[entity]?.relationships = relationships
+    }
+    let names: [String] = listed.map { $0.name }
+    for one in names {
+      for two in names where one < two {
+        let there: [String] = keys(of: one, to: two)
+        let back: [String] = keys(of: two, to: one)
+        guard there.count == 1, back.count == 1 else { continue }
+        pair(there[0], of: one, with: back[0])
+        pair(back[0], of: two, with: there[0])
+      }
+    }
   }
 
   // MARK: Join tables (section 4.5)
 
   private mutating func readJoinTables() {
     for table in structure.tables where table.name.hasPrefix("Z_") {
-      let keys = table.columns.filter { !$0.name.hasPrefix("Z_FOK_") }.map(\.name)
-      guard keys.count == 2, let (firstNumber, name) = numbered(table.name),
-        let first = entity(numbered: firstNumber),
-        let there = keys.first(where: {
-          numbered($0)?.name == name && numbered($0)?.number != firstNumber
-        })
-          ?? keys.first(where: { numbered($0)?.name == name }),
-        let back = keys.first(where: { $0 != there }).flatMap(numbered),
-        let second = numbered(there).flatMap({ entity(numbered: $0.number) })
+      let keys: [NumberedName] = table.columns.filter { !$0.name.hasPrefix("Z_FOK_") }
+        .compactMap { numbered($0.name) }
+      guard keys.count == 2, let own = numbered(table.name),
+        let first = entity(numbered: own.number)
       else {
         notes.append("table \(table.name) is none of an entity or a relationship")
         continue
       }
+      // The column of the other entity is named after the relationship that leads there, which names the table too.
+      let isSecond = keys[1].name == own.name && (keys[0].name != own.name || keys[0].number == own.number)
+      let (there, back) = isSecond ? (keys[1], keys[0]) : (keys[0], keys[1])
+      guard there.name == own.name, back.number == own.number,
+        let second = entity(numbered: there.number)
+      else {
+        notes.append("table \(table.name) is none of an entity or a relationship")
+        continue
+      }
+      let name = own.name
       entities[first.name]?.relationships.append(
         Schema.Relationship(
           name: name.lowercased(), destination: second.name, inverseName: back.name.lowercased(),
@@ -234,11 +280,11 @@ struct CoreDataIntrospection {
   }
 
   /// `Z_12TAGS` as 12 and TAGS.
-  private func numbered(_ name: String) -> (number: Int, name: String)? {
+  private func numbered(_ name: String) -> NumberedName? {
     guard name.hasPrefix("Z_") else { return nil }
     let digits = name.dropFirst(2).prefix { ("0"..."9").contains($0) }
     guard let number = Int(digits) else { return nil }
-    return (number, String(name.dropFirst(2 + digits.count)))
+    return NumberedName(number: number, name: String(name.dropFirst(2 + digits.count)))
   }
 
   // MARK: Indexes (section 6.1)

@@ -14,8 +14,18 @@ public struct StoreIntrospection: Sendable {
   public var origin: Origin
   /// Of the version that the store declares, or 1.0.0.
   public var schema: Schema
+  /// "Note.kind": composites whose columns are the cases of an enum, and enums with a raw value.
+  public var enumerations: [String] = []
+  /// "Note.kind": composites that every model has a value of.
+  public var requiredComposites: [String] = []
   /// What of the store the schema does not say, one sentence each.
   public var notes: [String]
+
+  init(origin: Origin, schema: Schema, notes: [String]) {
+    self.origin = origin
+    self.schema = schema
+    self.notes = notes
+  }
 
   /// Reads the schema of a store that is open and was probed.
   ///
@@ -25,11 +35,46 @@ public struct StoreIntrospection: Sendable {
     switch probe.identity.format {
     case .coredata:
       var tables = try CoreDataIntrospection(db, probe)
-      return try tables.read(version: version)
+      let carried: CoreDataModel?
+      do {
+        carried = try CoreDataModel.read(db)
+      } catch {
+        guard error.code == .corruptStore else { throw error }
+        return try tables.read(version: version, because: error.cause)
+      }
+      guard let model = carried else {
+        return try tables.read(version: version, because: "it carries no model")
+      }
+      let names = Set(model.schema.entities.map(\.name))
+      guard probe.entityHashes.isEmpty || names == Set(probe.entityHashes.keys) else {
+        return try tables.read(
+          version: version, because: "the model that it carries is of another version")
+      }
+      return StoreIntrospection(model, version: version)
     case .plain:
       throw InstarError(
         .unsupported, "cannot read the schema of the store",
         cause: "it has ordinary tables, not those of Core Data")
+    }
+  }
+
+  /// What the model says that a store carries.
+  private init(_ model: CoreDataModel, version: Schema.Version) {
+    origin = .modelCache
+    schema = model.schema
+    schema.version = version
+    notes = []
+    for entity in model.details.keys.sorted() {
+      guard let details = model.details[entity] else { continue }
+      for composite in details.composites {
+        let path = "\(entity).\(composite.property)"
+        if composite.isEnumeration { enumerations.append(path) }
+        if !composite.isOptional { requiredComposites.append(path) }
+      }
+      notes += details.fetchedProperties.map {
+        "'\($0)' of \(entity) is fetched each time and not stored: it is left out"
+      }
+      notes += details.notes.map { "\(entity): \($0)" }
     }
   }
 }

@@ -74,7 +74,9 @@ struct SchemaImportCommand: InstarCommand {
       schema, name: name,
       comment: "The models of '\(URL(fileURLWithPath: path).lastPathComponent)', "
         + "as 'instarctl schema import' read them off \(report.origin == .modelCache ? "the model in the store" : "its tables").",
-      notes: report.notes)
+      composites: .init(
+        enumerations: Set(report.enumerations), required: Set(report.requiredComposites)),
+      notes: report.notes, comments: report.comments)
     var answer = Answer(
       store: path, name: name, version: schema.version, fingerprint: report.fingerprint,
       origin: report.origin, notes: source.notes)
@@ -96,5 +98,23 @@ struct SchemaImportCommand: InstarCommand {
       if let file = answer.file { Console.write("'\(file)' is written") }
     }
     return .done
+  }
+}
+
+extension SchemaReport {
+  /// What stands above properties whose type in the app cannot be known.
+  fileprivate var comments: [String: String] {
+    var comments: [String: String] = [:]
+    for entity in schema.entities {
+      for attribute in entity.attributes {
+        let path = "\(entity.name).\(attribute.name)"
+        if enumerations.contains(path) {
+          comments[path] = "In the app an enum with this raw value."
+        } else if attribute.isTransformable {
+          comments[path] = "In the app a value of another type: these are the bytes that its transformer made."
+        }
+      }
+    }
+    return comments
   }
 }
