@@ -222,7 +222,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Instar", "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor",
+        "Instar", "InstarLinux", "InstarSchema", "InstarSource", "InstarStore", "InstarSupervisor",
         "InstarTestSupport",
         "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),

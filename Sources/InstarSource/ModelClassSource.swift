@@ -48,6 +48,9 @@ struct ModelClassSource {
       initialValue($0, of: attribute.type, named: attribute.name)
     }
     var arguments = attribute.options.map(argument)
+    if !attribute.isUnique, entity.uniquenessConstraints.contains([attribute.name]) {
+      arguments.insert(".unique", at: 0)
+    }
     if attribute.originalName != attribute.name {
       arguments.append("originalName: \(SwiftLiteral.string(attribute.originalName))")
     }
@@ -60,6 +63,7 @@ struct ModelClassSource {
       comment: scope.comments["\(entity.name).\(attribute.name)"])
   }
 
+  /// The option as it is given to `@Attribute`.
   private func argument(_ option: Schema.Attribute.Option) -> String {
     guard let argument = option.argument else { return ".\(option.name)" }
     let label = option.name == "transformable" ? "by: " : ""
@@ -183,7 +187,7 @@ struct ModelClassSource {
     var lines = ["@\(scope.macro("Model"))"]
     let inheritance = superclass.map { ": \($0.name)" } ?? ""
     lines.append("\(hasSubclasses ? "" : "final ")class \(name)\(inheritance) {")
-    for (macro, groups) in [("Unique", groupsToName), ("Index", entity.indices)]
+    for (macro, groups) in [("Unique", groupsToName), ("Index", indexesToName)]
     where !groups.isEmpty {
       let list = groups.map { group in
         "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
@@ -199,11 +203,21 @@ struct ModelClassSource {
     return lines + ["}"]
   }
 
-  /// Groups of several properties, and those of one whose property does not say so itself.
+  /// Groups of several properties, and those of one that is no attribute of this class: others say so themselves.
   private var groupsToName: [[String]] {
     entity.uniquenessConstraints.filter { group in
-      group.count != 1 || entity.attributesByName[group[0]]?.isUnique != true
+      group.count != 1 || entity.attributesByName[group[0]] == nil
     }
+  }
+
+  /// What `#Index` can say: indexes over columns, smaller values first, of all rows.
+  private var indexesToName: [[String]] {
+    var groups = entity.indices
+    for index in entity.fetchIndexes where index.canBeNamed {
+      let names = index.elements.map(\.property)
+      if !groups.contains(names) { groups.append(names) }
+    }
+    return groups
   }
 
   private func declaration(of property: Property) -> [String] {
@@ -251,4 +265,11 @@ struct ModelClassSource {
 
   /// What the initializer of a subclass has to be given for this class.
   var parameters: [Property] { properties.filter(\.isParameter) }
+}
+
+extension Schema.FetchIndex {
+  /// Whether `#Index` can say what the index covers.
+  var canBeNamed: Bool {
+    partialPredicate == nil && !elements.isEmpty && elements.allSatisfy(\.isAscending)
+  }
 }

@@ -37,8 +37,11 @@ public struct VersionedSchemaSource {
   ) {
     let scope = SourceScope(
       schema, name: name, composites: composites, comments: comments)
-    var lines = ["import Instar", "", "/// \(comment)"]
-    for note in notes + scope.notes { lines.append("// \(note)") }
+    var lines = ["import Instar", ""] + Self.wrapped(comment, prefix: "/// ")
+    if !(notes + scope.notes).isEmpty { lines.append("///") }
+    for note in notes + scope.notes {
+      lines += Self.wrapped(note, prefix: "/// - ", next: "///   ")
+    }
     let version = schema.version
     lines.append("enum \(SwiftName.declared(name)): \(scope.sdk("VersionedSchema")) {")
     lines.append(
@@ -63,6 +66,20 @@ public struct VersionedSchemaSource {
     lines.append("}")
     text = lines.joined(separator: "\n") + "\n"
     self.notes = notes + scope.notes
+  }
+
+  /// A text as comment lines of at most 100 characters.
+  static func wrapped(_ text: String, prefix: String, next: String? = nil) -> [String] {
+    var lines: [String] = []
+    var line = prefix
+    for word in text.split(whereSeparator: { $0 == " " || $0.isNewline }) {
+      if line.count + word.count > 100, line != prefix, line != next {
+        lines.append(String(line.dropLast()))
+        line = next ?? prefix
+      }
+      line += word + " "
+    }
+    return lines + [String(line.dropLast())]
   }
 }
 
@@ -150,6 +167,16 @@ struct SourceScope {
       )
     }
     for entity in schema.entities {
+      for index in entity.fetchIndexes where !index.canBeNamed {
+        let cause = index.partialPredicate == nil ? "greater values first" : "some rows only"
+        notes.append("index '\(index.name)' of \(entity.name) is left out: it covers \(cause)")
+      }
+      if entity.isAbstract {
+        notes.append("\(entity.name) is abstract: it has no rows of its own")
+      }
+      if entity.originalName != entity.name {
+        notes.append("\(entity.name) was called \(entity.originalName) in a version before")
+      }
       for relationship in entity.relationships
       where relationship.inverseName == relationship.name && relationship.destination == entity.name
       {

@@ -12,9 +12,12 @@ struct CoreDataIntrospection {
   private let db: Database
   private let listed: [StoreProbe.ListedEntity]
   private let structure: StoreStructure
+  private let indexes: [Index]
 
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
+  /// The names of the indexes that relationships have.
+  private var keys: Set<String> = []
   /// Which property a column of a table became.
   private var properties: [Place: (entity: String, name: String)] = [:]
 
@@ -37,6 +40,7 @@ struct CoreDataIntrospection {
     self.db = db
     listed = probe.entityList
     structure = probe.identity.structure
+    indexes = try Self.readIndexes(db)
   }
 
   /// - Parameter reason: Why there is no model to read.
@@ -51,7 +55,7 @@ struct CoreDataIntrospection {
       try readTable(of: root)
     }
     readJoinTables()
-    for index in structure.indexes { read(index) }
+    for index in indexes { read(index) }
     pairKeys()
     notes.append(
       "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
@@ -172,6 +176,7 @@ struct CoreDataIntrospection {
     if column.type == "INTEGER",
       let destination = destination(of: column.name, in: table, followedBy: next)
     {
+      keys.insert("\(table)_\(column.name)_INDEX")
       entities[owner]?.relationships.append(
         Schema.Relationship(name: name, destination: destination, isToOneRelationship: true))
       return
@@ -203,10 +208,10 @@ struct CoreDataIntrospection {
     {
       return destination.name
     }
-    let isKey = structure.indexes.contains {
+    let isIndexed = indexes.contains {
       $0.table == table && $0.columns == [column] && $0.name == "\(table)_\(column)_INDEX"
     }
-    guard isKey else { return nil }
+    guard isIndexed else { return nil }
     // Without that column, the destination is an entity that has none below it.
     let leaves: [String] = listed.filter { !hasSubentities($0) }.map { $0.name }
     func named(_ test: (String) -> Bool) -> String? {
@@ -259,7 +264,8 @@ struct CoreDataIntrospection {
         continue
       }
       // The column of the other entity is named after the relationship that leads there, which names the table too.
-      let isSecond = keys[1].name == own.name && (keys[0].name != own.name || keys[0].number == own.number)
+      let isSecond =
+        keys[1].name == own.name && (keys[0].name != own.name || keys[0].number == own.number)
       let (there, back) = isSecond ? (keys[1], keys[0]) : (keys[0], keys[1])
       guard there.name == own.name, back.number == own.number,
         let second = entity(numbered: there.number)
@@ -289,25 +295,80 @@ struct CoreDataIntrospection {
 
   // MARK: Indexes (section 6.1)
 
-  private mutating func read(_ index: StoreStructure.Index) {
-    let places = index.columns.compactMap { properties[Place(table: index.table, column: $0)] }
-    guard places.count == index.columns.count, !places.isEmpty else { return }
-    let kinds = [("_UNIQUE_", "_", true), ("_SwiftDataIndexOnBinary", "", false)]
-    for (infix, separator, isUnique) in kinds {
-      guard let range = index.name.range(of: infix), index.isUnique == isUnique,
-        let entity = entities[String(index.name[..<range.lowerBound].dropFirst(2))]
+  /// An index by its name, which a structure leaves out.
+  private struct Index {
+    var name: String
+    var table: String
+    var columns: [String] = []
+    var isUnique: Bool
+    /// Whether it covers all rows, smaller values first.
+    var isPlain: Bool
+  }
+
+  private static func readIndexes(_ db: Database) throws -> [Index] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT l.name, m.name, l."unique", l.partial OR x."desc", x.name
+        FROM sqlite_master AS m
+        JOIN pragma_index_list(m.name) AS l
+        JOIN pragma_index_xinfo(l.name) AS x
+        WHERE m.type = 'table' AND m.rootpage > 0 AND m.name GLOB 'Z*' AND x.key = 1
+          AND l.origin IN ('c', 'u')
+        ORDER BY m.name, l.name, x.seqno
+        """)
+    var indexes: [Index] = []
+    for row in rows {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]),
+        let table = String.fromDatabaseValue(values[1])
       else { continue }
-      // The name of the index spells the properties as the model does.
-      let names = spelled(
-        places.map(\.name), String(index.name[range.upperBound...]), separator: separator)
-      for (place, name) in zip(places, names) { rename(place, to: name) }
-      if isUnique {
-        entities[entity.name]?.uniquenessConstraints.append(names)
-      } else {
-        entities[entity.name]?.indices.append(names)
+      if indexes.last?.name != name {
+        let isUnique = Int.fromDatabaseValue(values[2]) == 1
+        indexes.append(Index(name: name, table: table, isUnique: isUnique, isPlain: true))
       }
+      indexes[indexes.count - 1].columns.append(String.fromDatabaseValue(values[4]) ?? "")
+      if Int.fromDatabaseValue(values[3]) != 0 { indexes[indexes.count - 1].isPlain = false }
+    }
+    return indexes
+  }
+
+  private mutating func read(_ index: Index) {
+    var places: [(entity: String, name: String)] = []
+    for column in index.columns {
+      guard let place = properties[Place(table: index.table, column: column)] else { return }
+      places.append(place)
+    }
+    // The index of a key belongs to the relationship.
+    guard let first = places.first, index.isUnique || !keys.contains(index.name)
+    else { return }
+    guard index.isPlain else {
+      notes.append(
+        "index \(index.name) is left out: it covers some rows only, or greater values first")
       return
     }
+    var entity = first.entity
+    for place in places where isBelow(place.entity, entity) { entity = place.entity }
+    var names: [String] = places.map { $0.name }
+    let kinds = [("_UNIQUE_", "_"), ("_SwiftDataIndexOnBinary", "")]
+    for (infix, separator) in kinds {
+      guard let range = index.name.range(of: infix) else { continue }
+      let named = String(index.name[..<range.lowerBound].dropFirst(2))
+      if entities[named] != nil { entity = named }
+      // The name of the index spells the properties as the model does.
+      names = spelled(names, String(index.name[range.upperBound...]), separator: separator)
+    }
+    for (place, name) in zip(places, names) { rename(place, to: name) }
+    if index.isUnique {
+      entities[entity]?.uniquenessConstraints.append(names)
+    } else {
+      entities[entity]?.indices.append(names)
+    }
+  }
+
+  private func isBelow(_ name: String, _ other: String) -> Bool {
+    guard name != other, let entity = listed.first(where: { $0.name == name }) else { return false }
+    return path(to: entity).contains { $0.name == other }
   }
 
   private func spelled(_ names: [String], _ text: String, separator: String) -> [String] {
