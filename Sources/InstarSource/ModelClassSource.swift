@@ -223,7 +223,8 @@ struct ModelClassSource {
   private func declaration(of property: Property) -> [String] {
     let variable =
       "var \(property.name): \(property.type)" + (property.initialValue.map { " = \($0)" } ?? "")
-    var lines = property.comment.map { ["  // \($0)"] } ?? []
+    var lines =
+      property.comment.map { VersionedSchemaSource.wrapped($0, prefix: "  // ", width: 98) } ?? []
     guard let marker = property.marker else { return lines + ["  \(variable)"] }
     if marker.count + variable.count + 3 <= 96 - scope.indent.count {
       lines.append("  \(marker) \(variable)")

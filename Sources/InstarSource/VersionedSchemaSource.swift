@@ -35,6 +35,9 @@ public struct VersionedSchemaSource {
     _ schema: Schema, name: String, comment: String, composites: Composites = Composites(),
     notes: [String] = [], comments: [String: String] = [:]
   ) {
+    let names = SourceNames(schema)
+    let schema = names.schema
+    let notes = notes + names.notes
     let scope = SourceScope(
       schema, name: name, composites: composites, comments: comments)
     var lines = ["import Instar", ""] + Self.wrapped(comment, prefix: "/// ")
@@ -68,12 +71,26 @@ public struct VersionedSchemaSource {
     self.notes = notes + scope.notes
   }
 
+  /// A word of a note as it may stand in source and on a terminal: names in it come from stores.
+  private static func visible(_ word: Substring) -> String {
+    String(
+      String.UnicodeScalarView(
+        word.unicodeScalars.map { scalar in
+          switch scalar.properties.generalCategory {
+          case .control, .format, .lineSeparator, .paragraphSeparator: "\u{FFFD}"
+          default: scalar
+          }
+        }))
+  }
+
   /// A text as comment lines of at most 100 characters.
-  static func wrapped(_ text: String, prefix: String, next: String? = nil) -> [String] {
+  static func wrapped(
+    _ text: String, prefix: String, next: String? = nil, width: Int = 100
+  ) -> [String] {
     var lines: [String] = []
     var line = prefix
-    for word in text.split(whereSeparator: { $0 == " " || $0.isNewline }) {
-      if line.count + word.count > 100, line != prefix, line != next {
+    for word in text.split(whereSeparator: { $0.isWhitespace || $0.isNewline }).map(visible) {
+      if line.count + word.count > width, line != prefix, line != next {
         lines.append(String(line.dropLast()))
         line = next ?? prefix
       }

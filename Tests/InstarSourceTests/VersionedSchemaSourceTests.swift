@@ -162,6 +162,23 @@ struct VersionedSchemaSourceTests {
     #expect(source.text.contains("class C {\n    var bs: [B] = []\n\n    init() {}\n"))
   }
 
+  @Test("names from a hostile store cannot write source of their own")
+  func hostileNames() {
+    let name = "X {}\n}\nimport Evil // \u{2028}"
+    let entity = Schema.Entity(
+      name: name, attributes: [Schema.Attribute(name: "a\nb", type: .string, isOptional: true)],
+      uniquenessConstraints: [["a\nb"]])
+    let source = VersionedSchemaSource(
+      Schema(entities: [entity], version: Schema.Version(1, 0, 0)), name: "V1",
+      comment: "Of '\(name)'.", notes: [name], comments: ["\(name).a\nb": name])
+    let code = source.text.split(whereSeparator: \.isNewline).filter {
+      !$0.drop { $0 == " " }.hasPrefix("//")
+    }
+    #expect(!code.contains { $0.contains("Evil") })
+    #expect(code.contains("    @Attribute(.unique) var aB: String?"))
+    #expect(source.notes.count == 3)
+  }
+
   @Test("what does not fit in a line is broken")
   func longLines() {
     let attributes = (1...12).map {

@@ -7,16 +7,13 @@ extension SchemaReport {
   ///
   /// - Throws: why the file is no store, or cannot be read.
   static func read(_ store: String, opening: StoreOpening) throws(InstarError) -> SchemaReport {
-    var found: StoreIntrospection?
+    var introspection: StoreIntrospection?
     let probe = try opening.probe(store) { path throws(InstarError) in
-      let file = try StoreFile.look(at: path)
-      return try StoreReader.withReadOnlyStore(path) { db in
-        let probe = try StoreProbe.read(db, file: file)
-        found = try StoreIntrospection.read(db, probe)
-        return probe
-      }
+      let read = try StoreIntrospection.read(path)
+      introspection = read.introspection
+      return read.probe
     }
-    guard let found else {
+    guard let found = introspection else {
       throw InstarError(
         .internalError, "cannot read the schema of '\(store)'", cause: "nothing was read")
     }

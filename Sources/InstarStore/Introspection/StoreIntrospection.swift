@@ -1,4 +1,4 @@
-public import GRDB
+internal import GRDB
 public import InstarSchema
 
 /// What a store tells of its schema.
@@ -27,10 +27,26 @@ public struct StoreIntrospection: Sendable {
     self.notes = notes
   }
 
-  /// Reads the schema of a store that is open and was probed.
+  /// Probes the store at a path, and reads its schema.
   ///
-  /// - Throws: the database's error; nothing is written in any case.
-  public static func read(_ db: Database, _ probe: StoreProbe) throws -> StoreIntrospection {
+  /// - Throws: what `StoreProbe.read` throws; `unsupported` where the store is laid out in a way that no schema is read
+  ///   off. The store is as it was in any case.
+  public static func read(
+    _ path: String
+  ) throws(InstarError) -> (probe: StoreProbe, introspection: StoreIntrospection) {
+    var found: StoreIntrospection?
+    let probe = try StoreProbe.read(path, rows: .none, busyTimeout: 1) { db, probe in
+      found = try read(db, probe)
+    }
+    guard let found else {
+      throw InstarError(
+        .internalError, "cannot read the schema of '\(path)'", cause: "nothing was read")
+    }
+    return (probe, found)
+  }
+
+  /// Reads the schema of a store that is open and was probed.
+  private static func read(_ db: Database, _ probe: StoreProbe) throws -> StoreIntrospection {
     let version = probe.identity.version ?? Schema.Version(1, 0, 0)
     switch probe.identity.format {
     case .coredata:

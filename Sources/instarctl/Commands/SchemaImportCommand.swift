@@ -94,7 +94,7 @@ struct SchemaImportCommand: InstarCommand {
       JSONLine.write(answer)
     } else {
       if file == nil { Console.write(source.text) }
-      for note in source.notes { Console.note("note: \(note)") }
+      for note in source.notes { Console.note("note: \(note)".printable) }
       if let file = answer.file { Console.write("'\(file)' is written") }
     }
     return .done
@@ -111,7 +111,8 @@ extension SchemaReport {
         if enumerations.contains(path) {
           comments[path] = "In the app an enum with this raw value."
         } else if attribute.isTransformable {
-          comments[path] = "In the app a value of another type: these are the bytes that its transformer made."
+          comments[path] =
+            "In the app a value of another type: these are the bytes that its transformer made."
         }
       }
     }

@@ -27,8 +27,8 @@ extension FoundSchema {
       lines += entity.constraintLines.map { "    \($0)" }
     }
     if !notes.isEmpty { lines.append("") }
-    lines += notes.map { "  \(Style.faint("note:")) \($0)" }
-    return lines.joined(separator: "\n")
+    lines += notes.map { "  note: \($0)" }
+    return lines.joined(separator: "\n").printableLines
   }
 }
 

@@ -31,18 +31,18 @@ struct FoundDifference {
     guard !comparison.changes.isEmpty else {
       lines.append(
         comparison.notes.isEmpty ? "  no difference" : "  nothing that a store would notice")
-      lines += comparison.notes.map { "  \(Style.faint("note:")) \($0)" }
-      return lines.joined(separator: "\n")
+      lines += comparison.notes.map { "  note: \($0)" }
+      return lines.joined(separator: "\n").printableLines
     }
     for change in comparison.changes {
       lines.append("  \(change.sentence)")
       if let reason = change.needsCustomStage {
-        lines.append("    \(Style.warning("needs code:")) \(reason)")
+        lines.append("    needs code: \(reason)")
       }
     }
-    lines += comparison.notes.map { "  \(Style.faint("note:")) \($0)" }
+    lines += comparison.notes.map { "  note: \($0)" }
     lines += ["", "stage: \(comparison.stage.rawValue)", "", comparison.stageSource]
-    return lines.joined(separator: "\n")
+    return lines.joined(separator: "\n").printableLines
   }
 }
 
