@@ -57,6 +57,8 @@ let package = Package(
     .target(name: "InstarSchema", swiftSettings: publicModule),
     .target(name: "InstarWire", dependencies: ["InstarSchema"], swiftSettings: strict),
 
+    .target(name: "InstarSource", dependencies: ["InstarSchema"], swiftSettings: strict),
+
     // The SDK.
     .macro(
       name: "InstarMacros",
@@ -146,7 +148,8 @@ let package = Package(
     .executableTarget(
       name: "instarctl",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarWire",
+        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSource", "InstarSupervisor",
+        "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -165,6 +168,10 @@ let package = Package(
     .testTarget(
       name: "InstarSchemaTests",
       dependencies: ["InstarSchema", "InstarWire"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarSourceTests",
+      dependencies: ["InstarSchema", "InstarSource"],
       swiftSettings: strict),
     .testTarget(
       name: "InstarMacrosTests",
@@ -225,7 +232,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Instar", "InstarLinux", "InstarSchema", "InstarStore", "InstarSupervisor",
+        "Instar", "InstarLinux", "InstarSchema", "InstarSource", "InstarStore", "InstarSupervisor",
         "InstarTestSupport",
         "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),

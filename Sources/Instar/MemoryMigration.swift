@@ -37,7 +37,7 @@ struct MemoryMigration {
       let structure = try verification.verify(clone.database).structure
       try StoreStamp(
         earlier: source.metadata, uuid: nil, path: source.path, layout: source.layout,
-        fingerprint: structure.fingerprint
+        fingerprint: structure.fingerprint, reference: nil
       ).write(clone.database)
     }
     try connection.perform { store in

@@ -42,6 +42,8 @@ public final class Keeper {
         try describe(plugins)
       case .probe(let stores, let plugins, let rows):
         try probe(stores, plugins: plugins, rows: rows)
+      case .readSchema(let stores):
+        try readSchemas(of: stores)
       case .plan(let stores, let plugins, let adopt):
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
@@ -90,6 +92,18 @@ public final class Keeper {
       try conversation.send(.probed(report))
     }
     try conversation.send(.done)
+  }
+
+  private func readSchemas(of stores: [String]) throws(InstarError) {
+    for store in stores {
+      let event: KeeperEvent
+      do {
+        event = .schema(try SchemaReport.read(store, opening: opening))
+      } catch {
+        event = .failed(error.about(store: store))
+      }
+      try conversation.send(event)
+    }
   }
 
   /// The plans of plugins; `nil` where one cannot be used, which is then the answer to the request.

@@ -82,6 +82,8 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let noPlan = Code("I211")
     /// The store is built nearly like the version it shall be adopted as; that has to be confirmed.
     public static let unconfirmedAdoption = Code("I212")
+    /// The file holds no schema that `instarctl schema export` wrote.
+    public static let notASchema = Code("I213")
 
     // 3: a run
     /// A stage of the plan threw an error.
@@ -148,6 +150,8 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let stateFolderFailed = Code("I603")
     /// A program or library of Instar is not where it must be.
     public static let incompleteInstallation = Code("I604")
+    /// A file that was asked for could not be written.
+    public static let outputFailed = Code("I605")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

@@ -330,6 +330,8 @@ extension Schema {
       public static let unique = Option(name: "unique")
       /// The models at the other end of a to-many relationship have an order, which is kept.
       public static let ordered = Option(name: "ordered")
+      /// No relationship of the destination is kept in step with this one, although there is one that could be.
+      public static let withoutInverse = Option(name: "withoutInverse")
     }
 
     /// Whether the models at the other end have an order.

@@ -56,7 +56,7 @@ struct Recovery: Sendable {
         return .success(report)
       case .failed(let error): return .failure(error)
       case .run: continue
-      case .described, .probed, .planned, .ask, .finished, .recovered, .done:
+      case .described, .probed, .schema, .planned, .ask, .finished, .recovered, .done:
         throw unexpected()
       }
     }

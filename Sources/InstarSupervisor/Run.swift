@@ -108,7 +108,7 @@ struct Run: Sendable {
         return report
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
-      case .described, .probed, .planned, .run, .finished, .recovered, .done:
+      case .described, .probed, .schema, .planned, .run, .finished, .recovered, .done:
         throw unexpected()
       }
     }

@@ -85,6 +85,28 @@ public final class Supervisor: Sendable {
     return descriptions.withLock { $0 }
   }
 
+  /// The schemas that stores themselves tell, without changing them: one a store, in the order that `probe` has. A store
+  /// that cannot be read has an error as its result.
+  public func schemas(of stores: [String]) async throws(InstarError) -> [StoreSchema] {
+    let schemas = Mutex<[StoreSchema]>([])
+    let add: @Sendable (String, Result<SchemaReport, InstarError>) -> Void = { store, result in
+      schemas.withLock { $0.append(StoreSchema(store: store, result: result)) }
+    }
+    let batches = batches(of: stores) { store, error in add(store, .failure(error)) }
+    for batch in batches {
+      try await inBatch(
+        batch.stores, as: batch.identity, request: { .readSchema(stores: $0) }, endsInDone: false
+      ) { (store, answer) throws(InstarError) in
+        switch answer {
+        case .event(.schema(let report)) where report.store == store: add(store, .success(report))
+        case .event(.failed(let error)), .died(let error): add(store, .failure(error))
+        case .event: throw unexpected()
+        }
+      }
+    }
+    return schemas.withLock { $0 }
+  }
+
   /// What stores are, without changing them: one report a store, each as soon as it is known. In
   /// order, unless stores of several owners are probed with the rights of these.
   ///
@@ -324,6 +346,17 @@ public struct PluginDescription: Sendable {
 
   public init(plugin: String, result: Result<PluginManifest, InstarError>) {
     self.plugin = plugin
+    self.result = result
+  }
+}
+
+/// What a store tells of its schema, or why it cannot be read.
+public struct StoreSchema: Sendable {
+  public var store: String
+  public var result: Result<SchemaReport, InstarError>
+
+  public init(store: String, result: Result<SchemaReport, InstarError>) {
+    self.store = store
     self.result = result
   }
 }

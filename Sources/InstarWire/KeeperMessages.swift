@@ -7,6 +7,8 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   case describe(plugins: [String])
   /// Answered by one `.probed` a store, each as soon as it is known, then `.done`.
   case probe(stores: [String], plugins: [String], rows: RowCounting)
+  /// The schemas of stores. Answered by one `.schema` or `.failed` each.
+  case readSchema(stores: [String])
   /// Answered by one `.planned` a store, then `.done`.
   case plan(stores: [String], plugins: [String], adopt: Schema.Version?)
   /// One run. Answered by `.run` events and questions (`.ask`), ends in `.finished`.
@@ -109,6 +111,7 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
 public enum KeeperEvent: Sendable, Codable, Hashable {
   case described(plugin: String, PluginManifest)
   case probed(ProbeReport)
+  case schema(SchemaReport)
   case planned(PlanReport)
   /// Something that happened in a run, for people to see.
   case run(RunEvent)

@@ -36,8 +36,13 @@ public struct VersionManifest: Sendable, Codable, Hashable {
   public var schema: Schema
   public var structure: StoreStructure
   public var fingerprint: String
+  /// The name of the `VersionedSchema` type, without the types around it.
+  public var name: String?
 
-  public init(schema: Schema, structure: StoreStructure, fingerprint: String) {
+  public init(
+    schema: Schema, structure: StoreStructure, fingerprint: String, name: String? = nil
+  ) {
+    self.name = name
     self.schema = schema
     self.structure = structure
     self.fingerprint = fingerprint

@@ -37,7 +37,7 @@ enum ExitStatus: Int32, Sendable {
     case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
-      .incompleteSchema, .ambiguousPlan, .noPlan,
+      .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
       .unconfirmedAdoption, .notAPlugin, .wrongABI, .untrustedPlugin,
       .unsupported, .invalidConfiguration:
       self = .refused

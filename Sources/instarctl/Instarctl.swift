@@ -32,7 +32,7 @@ struct Instarctl: AsyncParsableCommand {
     version: versionText,
     subcommands: [
       ProbeCommand.self, PlanCommand.self, MigrateCommand.self, PluginCommand.self,
-      HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
+      SchemaCommand.self, HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
     ])
 
   static func main() async {

@@ -57,13 +57,20 @@ struct AdoptionOptions: ParsableArguments {
         + "than that version, or lacks an index of it, that has to be confirmed; where it lacks "
         + "more, it is refused.",
       valueName: "version"),
-    transform: {
-      guard let version = Schema.Version($0) else {
-        throw ValidationError("'\($0)' is not a version such as 1.2.3")
-      }
-      return version
-    })
+    transform: Schema.Version.typed)
   var version: Schema.Version?
+}
+
+extension Schema.Version {
+  /// A version as it was typed on the command line.
+  ///
+  /// - Throws: `ValidationError`, a wrong usage.
+  static func typed(_ text: String) throws -> Schema.Version {
+    guard let version = Schema.Version(text) else {
+      throw ValidationError("'\(text)' is not a version such as 1.2.3")
+    }
+    return version
+  }
 }
 
 /// Where runs and their phases are written down.

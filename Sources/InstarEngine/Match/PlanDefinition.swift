@@ -14,6 +14,8 @@ package struct PlanDefinition: Sendable {
   package struct Version: Sendable {
     package let schema: Schema
     package let layout: CoreDataLayout
+    /// What the `VersionedSchema` is called.
+    package let name: String
   }
 
   /// A stage between two versions of this plan.
@@ -49,7 +51,9 @@ package struct PlanDefinition: Sendable {
           .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
           next: "give each VersionedSchema its own versionIdentifier")
       }
-      versions.append(Version(schema: schema, layout: try CoreDataLayout(schema: schema)))
+      versions.append(
+        Version(
+          schema: schema, layout: try CoreDataLayout(schema: schema), name: "\(versioned)"))
     }
     guard !versions.isEmpty else {
       throw InstarError(.invalidPlan, what, cause: "it has no schemas")
@@ -119,7 +123,8 @@ package struct PlanDefinition: Sendable {
       versions: versions.map {
         let structure = $0.layout.structure
         return VersionManifest(
-          schema: $0.schema, structure: structure, fingerprint: structure.fingerprint)
+          schema: $0.schema, structure: structure, fingerprint: structure.fingerprint,
+          name: $0.name)
       },
       stages: stages.compactMap { stage in
         guard let from = version(stage.fromVersion.versionIdentifier),

@@ -102,6 +102,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     if let superclass, slot < ownSlots.lowerBound { return superclass.inverse(ofSlot: slot) }
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
     let other = relationship.destination._modelDescriptor
+    if relationship.metadata.options.contains(.withoutInverse) { return nil }
     if let named = relationship.metadata.inverse {
       return other.slotsByKeyPath[named].flatMap { other.inverseValue(ofSlot: $0) }
     }
@@ -125,7 +126,9 @@ public final class ModelDescriptor: @unchecked Sendable {
   }
 
   private func inferredInverse(ofSlot slot: Int) -> Int? {
-    guard case .relationship(let relationship) = properties[slot].kind else { return nil }
+    guard case .relationship(let relationship) = properties[slot].kind,
+      !relationship.metadata.options.contains(.withoutInverse)
+    else { return nil }
     let other = relationship.destination._modelDescriptor
     let here = slotsWithoutNamedInverse(leadingTo: other).filter { other !== self || $0 != slot }
     let there = other.slotsWithoutNamedInverse(leadingTo: self)
@@ -138,6 +141,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     ownSlots.filter { slot in
       guard case .relationship(let relationship) = properties[slot].kind,
         relationship.metadata.inverse == nil,
+        !relationship.metadata.options.contains(.withoutInverse),
         relationship.destination._modelDescriptor === destination
       else { return false }
       // A property that the other side names as its inverse is taken.

@@ -45,6 +45,14 @@ public struct StoreProbe: Sendable {
   public static func read(
     _ path: String, rows: RowCounting = .none, busyTimeout: Double = 1
   ) throws(InstarError) -> StoreProbe {
+    try read(path, rows: rows, busyTimeout: busyTimeout) { _, _ in }
+  }
+
+  /// The same, and has `more` read more of the store, within as much processor time again.
+  static func read(
+    _ path: String, rows: RowCounting, busyTimeout: Double,
+    more: (Database, StoreProbe) throws -> Void
+  ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.look(at: path)
     return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout) { db in
       let seconds = WorkLimit.seconds(for: file)
@@ -56,9 +64,9 @@ public struct StoreProbe: Sendable {
           .unsupported, "cannot read '\(path)'", store: path,
           cause: "it has \(tables) tables, indexes, views and triggers; Instar reads \(tableLimit)")
       }
-      var probe = try WorkLimit.within(seconds + Double(tables) * secondsPerTable, db) {
-        try read(db, file: file)
-      }
+      let limit = seconds + Double(tables) * secondsPerTable
+      var probe = try WorkLimit.within(limit, db) { try read(db, file: file) }
+      try WorkLimit.within(limit, db) { try more(db, probe) }
       try probe.count(rows, db)
       return probe
     }

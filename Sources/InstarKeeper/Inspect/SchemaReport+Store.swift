@@ -1,0 +1,29 @@
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension SchemaReport {
+  /// Reads what a store tells of its schema, without changing it.
+  ///
+  /// - Throws: why the file is no store, or cannot be read.
+  static func read(_ store: String, opening: StoreOpening) throws(InstarError) -> SchemaReport {
+    var introspection: StoreIntrospection?
+    let probe = try opening.probe(store) { path throws(InstarError) in
+      let read = try StoreIntrospection.read(path)
+      introspection = read.introspection
+      return read.probe
+    }
+    guard let found = introspection else {
+      throw InstarError(
+        .internalError, "cannot read the schema of '\(store)'", cause: "nothing was read")
+    }
+    var report = SchemaReport(
+      store: store, format: probe.identity.format,
+      origin: found.origin == .modelCache ? .modelCache : .tables,
+      version: probe.identity.version, schema: found.schema, structure: probe.identity.structure,
+      fingerprint: probe.identity.fingerprint, notes: found.notes)
+    report.enumerations = found.enumerations
+    report.requiredComposites = found.requiredComposites
+    return report
+  }
+}

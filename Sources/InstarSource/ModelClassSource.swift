@@ -1,0 +1,276 @@
+import InstarSchema
+
+/// The `@Model` class of one entity.
+struct ModelClassSource {
+  /// One stored property of the class.
+  struct Property {
+    /// As code spells it.
+    var name: String
+    /// With the question mark of an optional one.
+    var type: String
+    var marker: String?
+    /// The expression behind `=`.
+    var initialValue: String?
+    var comment: String?
+    /// Whether the class's initializer takes it.
+    var isParameter = true
+
+    /// What the parameter is where the caller gives none.
+    var parameterDefault: String? { initialValue ?? (type.hasSuffix("?") ? "nil" : nil) }
+  }
+
+  private let entity: Schema.Entity
+  private let scope: SourceScope
+  /// Types of the class's own, for composites.
+  private var types: [[String]] = []
+  private(set) var properties: [Property] = []
+
+  init(_ entity: Schema.Entity, in scope: SourceScope) {
+    self.entity = entity
+    self.scope = scope
+    var composites: Set<String> = []
+    for attribute in entity.attributes {
+      guard let dot = attribute.name.firstIndex(of: ".") else {
+        properties.append(property(attribute))
+        continue
+      }
+      let name = String(attribute.name[..<dot])
+      if composites.insert(name).inserted { addComposite(name) }
+    }
+    for relationship in entity.relationships { properties.append(property(relationship)) }
+  }
+
+  // MARK: Attributes
+
+  private func property(_ attribute: Schema.Attribute) -> Property {
+    let type = scope.type(SwiftType.name(of: attribute.type))
+    let value = attribute.defaultValue.flatMap {
+      initialValue($0, of: attribute.type, named: attribute.name)
+    }
+    var arguments = attribute.options.map(argument)
+    if !attribute.isUnique, entity.uniquenessConstraints.contains([attribute.name]) {
+      arguments.insert(".unique", at: 0)
+    }
+    if attribute.originalName != attribute.name {
+      arguments.append("originalName: \(SwiftLiteral.string(attribute.originalName))")
+    }
+    if let modifier = attribute.hashModifier {
+      arguments.append("hashModifier: \(SwiftLiteral.string(modifier))")
+    }
+    return Property(
+      name: SwiftName.declared(attribute.name), type: attribute.isOptional ? "\(type)?" : type,
+      marker: marker("Attribute", arguments), initialValue: value,
+      comment: scope.comments["\(entity.name).\(attribute.name)"])
+  }
+
+  /// The option as it is given to `@Attribute`.
+  private func argument(_ option: Schema.Attribute.Option) -> String {
+    guard let argument = option.argument else { return ".\(option.name)" }
+    let label = option.name == "transformable" ? "by: " : ""
+    return ".\(option.name)(\(label)\(SwiftLiteral.string(argument)))"
+  }
+
+  private func marker(_ name: String, _ arguments: [String]) -> String? {
+    arguments.isEmpty ? nil : "@\(scope.macro(name))(\(arguments.joined(separator: ", ")))"
+  }
+
+  /// The expression of a default; `nil` where the stored value is none of the type.
+  private func initialValue(
+    _ value: AttributeValue, of type: Schema.AttributeType, named name: String
+  ) -> String? {
+    switch (type, value) {
+    case (.bool, .integer(let integer)): return integer != 0 ? "true" : "false"
+    case (.int16, .integer(let integer)): return Int16(exactly: integer).map { "\($0)" }
+    case (.int32, .integer(let integer)): return Int32(exactly: integer).map { "\($0)" }
+    case (.int64, .integer(let integer)): return "\(integer)"
+    case (.double, .integer(let integer)), (.float, .integer(let integer)): return "\(integer)"
+    case (.double, .real(let real)), (.float, .real(let real)): return SwiftLiteral.real(real)
+    case (.decimal, .integer(let integer)): return "\(integer)"
+    // A literal would go through a binary fraction.
+    case (.decimal, .real(let real)):
+      return real.isFinite
+        ? "\(scope.type("Decimal"))(string: \(SwiftLiteral.string("\(real)")))!" : nil
+    case (.decimal, .text(let text)):
+      return "\(scope.type("Decimal"))(string: \(SwiftLiteral.string(text)))!"
+    case (.date, .integer(let integer)):
+      return "\(scope.type("Date"))(timeIntervalSinceReferenceDate: \(integer))"
+    case (.date, .real(let real)):
+      // Nobody writes a date with microseconds: it is the moment at which the model was made.
+      return real == real.rounded()
+        ? "\(scope.type("Date"))(timeIntervalSinceReferenceDate: \(SwiftLiteral.real(real)))"
+        : "\(scope.type("Date")).now"
+    case (.string, .text(let text)): return SwiftLiteral.string(text)
+    case (.url, .text(let text)):
+      return "\(scope.type("URL"))(string: \(SwiftLiteral.string(text)))!"
+    // A random default that was drawn once, as `var id = UUID()` leaves it in the model.
+    case (.uuid, .blob): return "\(scope.type("UUID"))()"
+    case (.data, .blob(let bytes)): return SwiftLiteral.bytes(bytes, type: scope.type("Data"))
+    default: return nil
+    }
+  }
+
+  // MARK: Composites
+
+  private mutating func addComposite(_ name: String) {
+    let path = "\(entity.name).\(name)"
+    let fields = entity.attributes.filter { $0.name.hasPrefix("\(name).") }.map {
+      (name: String($0.name.dropFirst(name.count + 1)), attribute: $0)
+    }
+    let typeName = SwiftName.free(SwiftName.type(name), among: scope.typeNames)
+    let codable = scope.type("Codable")
+    if scope.enumerations.contains(path) {
+      types.append(
+        ["enum \(SwiftName.declared(typeName)): \(codable) {"]
+          + fields.map { "  case \(SwiftName.declared($0.name))" } + ["}"])
+    } else {
+      types.append(
+        ["struct \(SwiftName.declared(typeName)): \(codable), \(scope.type("Hashable")) {"]
+          + fields.map {
+            "  var \(SwiftName.declared($0.name)): \(scope.type(SwiftType.name(of: $0.attribute.type)))?"
+          } + ["}"])
+    }
+    var arguments: [String] = []
+    if let original = fields.first?.attribute.originalName.prefix(while: { $0 != "." }),
+      original != name
+    {
+      arguments.append("originalName: \(SwiftLiteral.string(String(original)))")
+    }
+    let isOptional = !scope.requiredComposites.contains(path)
+    properties.append(
+      Property(
+        name: SwiftName.declared(name),
+        type: SwiftName.declared(typeName) + (isOptional ? "?" : ""),
+        marker: marker("Attribute", arguments)))
+  }
+
+  // MARK: Relationships
+
+  private func property(_ relationship: Schema.Relationship) -> Property {
+    let destination = SwiftName.declared(relationship.destination)
+    var arguments = scope.standsAlone(relationship, of: entity.name) ? [".withoutInverse"] : []
+    if relationship.deleteRule != .nullify {
+      arguments.append("deleteRule: .\(relationship.deleteRule.rawValue)")
+    }
+    if relationship.minimumModelCount > 0 {
+      arguments.append("minimumModelCount: \(relationship.minimumModelCount)")
+    }
+    if !relationship.isToOneRelationship, relationship.maximumModelCount > 0 {
+      arguments.append("maximumModelCount: \(relationship.maximumModelCount)")
+    }
+    if relationship.originalName != relationship.name {
+      arguments.append("originalName: \(SwiftLiteral.string(relationship.originalName))")
+    }
+    if let inverse = scope.inverseToName(of: relationship, in: entity.name) {
+      arguments.append("inverse: \\\(destination).\(SwiftName.declared(inverse))")
+    }
+    if let modifier = relationship.hashModifier {
+      arguments.append("hashModifier: \(SwiftLiteral.string(modifier))")
+    }
+    let marker = marker("Relationship", arguments)
+    let comment = scope.comments["\(entity.name).\(relationship.name)"]
+    if relationship.isToOneRelationship {
+      return Property(
+        name: SwiftName.declared(relationship.name),
+        type: relationship.isOptional ? "\(destination)?" : destination, marker: marker,
+        comment: comment)
+    }
+    return Property(
+      name: SwiftName.declared(relationship.name), type: "[\(destination)]", marker: marker,
+      initialValue: "[]", comment: comment, isParameter: false)
+  }
+
+  // MARK: The class
+
+  /// The lines of the class, without indentation.
+  func lines(superclass: (name: String, parameters: [Property])?, hasSubclasses: Bool) -> [String] {
+    let name = SwiftName.declared(entity.name)
+    var lines = ["@\(scope.macro("Model"))"]
+    let inheritance = superclass.map { ": \($0.name)" } ?? ""
+    lines.append("\(hasSubclasses ? "" : "final ")class \(name)\(inheritance) {")
+    for (macro, groups) in [("Unique", groupsToName), ("Index", indexesToName)]
+    where !groups.isEmpty {
+      let list = groups.map { group in
+        "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
+      }
+      lines += wrapped(
+        "  #\(macro)<\(name)>(", list, ")", indent: "  ")
+      lines.append("")
+    }
+    for type in types { lines += type.map { "  \($0)" } + [""] }
+    for property in properties { lines += declaration(of: property) }
+    if !properties.isEmpty { lines.append("") }
+    lines += initializer(inherited: superclass?.parameters)
+    return lines + ["}"]
+  }
+
+  /// Groups of several properties, and those of one that is no attribute of this class: others say so themselves.
+  private var groupsToName: [[String]] {
+    entity.uniquenessConstraints.filter { group in
+      group.count != 1 || entity.attributesByName[group[0]] == nil
+    }
+  }
+
+  /// What `#Index` can say: indexes over columns, smaller values first, of all rows.
+  private var indexesToName: [[String]] {
+    var groups = entity.indices
+    for index in entity.fetchIndexes where index.canBeNamed {
+      let names = index.elements.map(\.property)
+      if !groups.contains(names) { groups.append(names) }
+    }
+    return groups
+  }
+
+  private func declaration(of property: Property) -> [String] {
+    let variable =
+      "var \(property.name): \(property.type)" + (property.initialValue.map { " = \($0)" } ?? "")
+    var lines =
+      property.comment.map { VersionedSchemaSource.wrapped($0, prefix: "  // ", width: 98) } ?? []
+    guard let marker = property.marker else { return lines + ["  \(variable)"] }
+    if marker.count + variable.count + 3 <= 96 - scope.indent.count {
+      lines.append("  \(marker) \(variable)")
+    } else {
+      lines += ["  \(marker)", "  \(variable)"]
+    }
+    return lines
+  }
+
+  private func initializer(inherited: [Property]?) -> [String] {
+    let own = properties.filter(\.isParameter)
+    let parameters = (inherited ?? []) + own
+    let list = parameters.map { parameter in
+      "\(parameter.name): \(parameter.type)"
+        + (parameter.parameterDefault.map { " = \($0)" } ?? "")
+    }
+    let overrides = inherited != nil && own.isEmpty
+    var lines = wrapped("  \(overrides ? "override " : "")init(", list, ") {", indent: "  ")
+    lines += own.map { "    self.\($0.name) = \($0.name)" }
+    if let inherited {
+      let arguments = inherited.map { "\($0.name): \($0.name)" }
+      lines += wrapped("    super.init(", arguments, ")", indent: "    ")
+    }
+    if lines.count == 1, own.isEmpty { return ["  init() {}"] }
+    return lines + ["  }"]
+  }
+
+  /// On one line where it fits, else an element a line.
+  private func wrapped(
+    _ head: String, _ elements: [String], _ tail: String, indent: String
+  ) -> [String] {
+    let line = head + elements.joined(separator: ", ") + tail
+    if line.count + scope.indent.count <= 100 || elements.isEmpty { return [line] }
+    return [head]
+      + elements.enumerated().map { index, element in
+        "\(indent)  \(element)\(index + 1 < elements.count ? "," : "")"
+      } + ["\(indent)\(tail)"]
+  }
+
+  /// What the initializer of a subclass has to be given for this class.
+  var parameters: [Property] { properties.filter(\.isParameter) }
+}
+
+extension Schema.FetchIndex {
+  /// Whether `#Index` can say what the index covers.
+  var canBeNamed: Bool {
+    partialPredicate == nil && !elements.isEmpty && elements.allSatisfy(\.isAscending)
+  }
+}

@@ -1,0 +1,79 @@
+public import InstarSchema
+
+extension Schema {
+  /// This schema, which was read off tables, with what tables do not tell taken from another one.
+  ///
+  /// Tables keep neither the case of names nor which of the types that are stored alike is meant, nor what is optional. A
+  /// property whose column could be that of the other schema's property is taken for it.
+  public func aligned(to other: Schema) -> Schema {
+    var copy = self
+    copy.entities = entities.map { entity in
+      let folded = entity.name.uppercased()
+      guard let model = other.entities.first(where: { $0.name.uppercased() == folded }) else {
+        return entity
+      }
+      return entity.aligned(to: model)
+    }
+    return copy
+  }
+}
+
+extension Schema.Entity {
+  fileprivate func aligned(to other: Schema.Entity) -> Schema.Entity {
+    var copy = self
+    var names: [String: String] = [:]
+    var attributesOfOther: [String: Schema.Attribute] = [:]
+    for attribute in other.attributes {
+      // The fields of a composite have columns without the property's name.
+      let column = (attribute.name.split(separator: ".").last ?? "").uppercased()
+      attributesOfOther[column] = attributesOfOther[column] ?? attribute
+    }
+    let relationshipsOfOther = Dictionary(
+      other.relationships.map { ($0.name.uppercased(), $0) },
+      uniquingKeysWith: { first, _ in first })
+    copy.attributes = attributes.map { attribute in
+      guard let model = attributesOfOther[attribute.name.uppercased()],
+        attribute.type.hasColumn(like: model.type)
+      else { return attribute }
+      names[attribute.name] = model.name
+      var taken = model
+      taken.originalName = taken.name
+      return taken
+    }
+    copy.relationships = relationships.map { relationship in
+      guard let model = relationshipsOfOther[relationship.name.uppercased()],
+        model.isToOneRelationship == relationship.isToOneRelationship
+      else { return relationship }
+      names[relationship.name] = model.name
+      var taken = model
+      taken.originalName = taken.name
+      taken.destination = relationship.destination
+      return taken
+    }
+    // The other side of a to-one relationship has no column: whether it is there cannot be seen.
+    let known = Set(copy.relationships.map(\.name))
+    copy.relationships += other.relationships.filter {
+      !$0.isToOneRelationship && $0.inverseName != nil && !known.contains($0.name)
+    }
+    copy.uniquenessConstraints = uniquenessConstraints.map { $0.map { names[$0] ?? $0 } }
+    copy.indices = indices.map { $0.map { names[$0] ?? $0 } }
+    return copy
+  }
+}
+
+extension Schema.AttributeType {
+  /// Whether columns of the two types are declared alike.
+  fileprivate func hasColumn(like other: Schema.AttributeType) -> Bool {
+    func kind(_ type: Schema.AttributeType) -> Int {
+      switch type {
+      case .bool, .int16, .int32, .int64: 0
+      case .decimal: 1
+      case .double, .float: 2
+      case .string, .url: 3
+      case .date: 4
+      default: 5
+      }
+    }
+    return kind(self) == kind(other)
+  }
+}

@@ -1,0 +1,121 @@
+public import InstarSchema
+
+/// What became of one schema in another, and the stage that this needs.
+public struct SchemaComparison: Sendable {
+  /// One side of a comparison.
+  public struct Side: Sendable {
+    public var schema: Schema
+    /// What the `VersionedSchema` is called in source.
+    public var typeName: String
+
+    /// A side; without a name, one that is made from its version.
+    public init(_ schema: Schema, typeName: String? = nil) {
+      self.schema = schema
+      self.typeName = typeName ?? VersionName.type("Schema", schema.version)
+    }
+  }
+
+  /// What a stage between the two has to be.
+  public enum Stage: String, Sendable, Codable {
+    case lightweight, custom
+  }
+
+  public let old: Side
+  public let new: Side
+  /// What has to change in a store.
+  public let changes: [SchemaDifference.Change]
+  /// What changes in the models alone: a store stays as it is.
+  public let notes: [String]
+
+  /// Compares two schemas, in the direction of a migration.
+  public init(from old: Side, to new: Side) {
+    self.old = old
+    self.new = new
+    let difference = SchemaDifference(from: old.schema, to: new.schema)
+    changes = difference.changes
+    notes = Self.notes(on: difference)
+  }
+
+  /// As the engine decides it: `custom` where at least one change cannot be derived from the schemas.
+  public var stage: Stage {
+    changes.contains { $0.needsCustomStage != nil } ? .custom : .lightweight
+  }
+
+  private static func notes(on difference: SchemaDifference) -> [String] {
+    var notes: [String] = []
+    for mapping in difference.entities {
+      guard let old = mapping.old else { continue }
+      for group in mapping.new.uniquenessConstraints
+      where !old.uniquenessConstraints.contains(group) {
+        notes.append(
+          "a store in which values of \(mapping.new.name).\(group.joined(separator: ", ")) repeat is refused, unless willMigrate of a custom stage removes them"
+        )
+      }
+      for attribute in mapping.attributes {
+        guard let before = attribute.old else { continue }
+        let path = "\(mapping.new.name).\(attribute.new.name)"
+        if before.defaultValue != attribute.new.defaultValue {
+          notes.append(
+            "the default of \(path) changes from \(words(before.defaultValue)) to \(words(attribute.new.defaultValue)): existing rows keep their values"
+          )
+        }
+        if before.type != attribute.new.type, before.type.isStoredLike(attribute.new.type) {
+          notes.append(
+            "\(path) changes from \(before.type.rawValue) to \(attribute.new.type.rawValue), which is stored alike"
+          )
+        }
+        let options = (Set(before.options.map(\.name)), Set(attribute.new.options.map(\.name)))
+        for name in options.1.subtracting(options.0).subtracting(["unique"]).sorted() {
+          notes.append("\(path) gets the option .\(name)")
+        }
+        for name in options.0.subtracting(options.1).subtracting(["unique"]).sorted() {
+          notes.append("\(path) loses the option .\(name)")
+        }
+        if before.hashModifier != attribute.new.hashModifier {
+          notes.append("the hash modifier of \(path) changes")
+        }
+      }
+      for relationship in mapping.relationships {
+        guard let before = relationship.old else { continue }
+        let path = "\(mapping.new.name).\(relationship.new.name)"
+        let limits = { (one: Schema.Relationship) in
+          [one.minimumModelCount, one.isToOneRelationship ? 1 : one.maximumModelCount]
+        }
+        if limits(before) != limits(relationship.new) {
+          notes.append("\(path) may refer to other numbers of models than before")
+        }
+        if before.hashModifier != relationship.new.hashModifier {
+          notes.append("the hash modifier of \(path) changes")
+        }
+      }
+    }
+    return notes
+  }
+
+  private static func words(_ value: AttributeValue?) -> String {
+    value?.words ?? "none"
+  }
+}
+
+extension AttributeValue {
+  /// The value as people read it.
+  public var words: String {
+    switch self {
+    case .integer(let integer): "\(integer)"
+    case .real(let real): "\(real)"
+    case .text(let text):
+      text.count <= 40 ? SwiftLiteral.string(text) : "a text of \(text.count) characters"
+    case .blob(let bytes): SwiftLiteral.uuid(bytes) ?? "\(bytes.count) bytes"
+    }
+  }
+}
+
+/// The names of versions in source.
+public enum VersionName {
+  /// `NotesSchemaV1` of 1.0.0, `NotesSchemaV1_2` of 1.2.0, `NotesSchemaV1_2_3` of 1.2.3.
+  public static func type(_ prefix: String, _ version: Schema.Version) -> String {
+    var parts = [version.major, version.minor, version.patch]
+    while parts.count > 1, parts.last == 0 { parts.removeLast() }
+    return "\(prefix)V\(parts.map(String.init).joined(separator: "_"))"
+  }
+}

@@ -1,0 +1,142 @@
+import InstarSchema
+
+extension SchemaComparison {
+  /// The stage between the two versions as Swift source, to be pasted between the brackets of a plan's `stages`.
+  ///
+  /// What only the author can know is an editor placeholder, `<#String#>`, which no compiler takes for a value.
+  public var stageSource: String {
+    let versions = "fromVersion: \(old.typeName).self, toVersion: \(new.typeName).self"
+    guard stage == .custom else {
+      return ".lightweight(\(versions))"
+    }
+    var before: [String] = []
+    var after: [String] = []
+    let difference = SchemaDifference(from: old.schema, to: new.schema)
+    for mapping in difference.entities where mapping.old != nil {
+      let entity = mapping.new.name
+      for attribute in mapping.attributes {
+        guard let lines = steps(for: attribute, of: entity) else { continue }
+        before += lines.before
+        after += lines.after
+      }
+      for relationship in mapping.relationships {
+        guard let lines = steps(for: relationship, of: entity) else { continue }
+        before += lines.before
+        after += lines.after
+      }
+    }
+    return """
+      .custom(
+        \(versions),
+        willMigrate: \(closure(before)),
+        didMigrate: \(closure(after)))
+      """
+  }
+
+  private struct Steps {
+    var before: [String] = []
+    var after: [String] = []
+  }
+
+  private func steps(
+    for mapping: SchemaDifference.PropertyMapping<Schema.Attribute>, of entity: String
+  ) -> Steps? {
+    let attribute = mapping.new
+    let type = value(of: attribute)
+    let name = member(attribute.name)
+    guard let before = mapping.old else {
+      guard !attribute.isOptional, attribute.defaultValue == nil else { return nil }
+      return Steps(
+        after: loop(
+          over: "\(new.typeName).\(entity)",
+          "\(entity).\(attribute.name) is new and required, and existing rows have no value for it",
+          ["\(variable(entity)).\(name) = <#\(type)#>"]))
+    }
+    if !before.type.isStoredLike(attribute.type) {
+      return Steps(
+        after: [
+          "// \(entity).\(attribute.name) was \(before.type.rawValue) and is \(attribute.type.rawValue): its column is made anew, and empty.",
+          "// To keep the values, insert a version between the two that has both: the old one renamed by",
+          "// @Attribute(originalName: \"\(before.name)\"), the new one beside it; and convert them in its stage.",
+        ]
+          + loop(
+            over: "\(new.typeName).\(entity)", nil,
+            ["\(variable(entity)).\(name) = <#\(type)#>"]))
+    }
+    guard before.isOptional, !attribute.isOptional, attribute.defaultValue == nil else {
+      return nil
+    }
+    let oldName = member(before.name)
+    return Steps(
+      before: loop(
+        over: "\(old.typeName).\(entity)",
+        "\(entity).\(attribute.name) becomes required, and rows without a value need one",
+        ["\(variable(entity)).\(oldName) = <#\(type)#>"],
+        where: "\(variable(entity)).\(oldName) == nil"))
+  }
+
+  private func steps(
+    for mapping: SchemaDifference.PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Steps? {
+    let relationship = mapping.new
+    let name = SwiftName.declared(relationship.name)
+    let value =
+      relationship.isToOneRelationship
+      ? "<#\(relationship.destination)#>" : "<#[\(relationship.destination)]#>"
+    let isRequired = relationship.isToOneRelationship && !relationship.isOptional
+    guard let before = mapping.old else {
+      guard isRequired else { return nil }
+      return Steps(
+        after: loop(
+          over: "\(new.typeName).\(entity)",
+          "\(entity).\(relationship.name) is new and required, and existing rows have no value for it",
+          ["\(variable(entity)).\(name) = \(value)"]))
+    }
+    if before.destination != relationship.destination
+      || before.isToOneRelationship != relationship.isToOneRelationship
+    {
+      return Steps(
+        after: loop(
+          over: "\(new.typeName).\(entity)",
+          "links of \(entity).\(relationship.name) have to be made anew",
+          ["\(variable(entity)).\(name) = \(value)"]))
+    }
+    guard isRequired, before.isOptional else { return nil }
+    let oldName = SwiftName.declared(before.name)
+    return Steps(
+      before: loop(
+        over: "\(old.typeName).\(entity)",
+        "\(entity).\(relationship.name) becomes required, and rows without a value need one",
+        ["\(variable(entity)).\(oldName) = \(value)"],
+        where: "\(variable(entity)).\(oldName) == nil"))
+  }
+
+  /// The Swift type of a value that has to be given. Of a composite it is the composite, whatever of it changed.
+  private func value(of attribute: Schema.Attribute) -> String {
+    attribute.name.contains(".") ? "value" : SwiftType.name(of: attribute.type)
+  }
+
+  private func member(_ name: String) -> String {
+    SwiftName.declared(String(name.prefix { $0 != "." }))
+  }
+
+  private func variable(_ entity: String) -> String {
+    SwiftName.declared(SwiftName.property(entity))
+  }
+
+  private func loop(
+    over type: String, _ comment: String?, _ body: [String], where condition: String? = nil
+  ) -> [String] {
+    let entity = type.split(separator: ".").last.map(String.init) ?? type
+    let variable = SwiftName.declared(SwiftName.property(entity))
+    let filter = condition.map { " where \($0)" } ?? ""
+    return (comment.map { ["// \($0)"] } ?? [])
+      + ["for \(variable) in try context.fetch(FetchDescriptor<\(type)>())\(filter) {"]
+      + body.map { "  \($0)" } + ["}"]
+  }
+
+  private func closure(_ lines: [String]) -> String {
+    guard !lines.isEmpty else { return "nil" }
+    return "{ context in\n" + lines.map { "    \($0)" }.joined(separator: "\n") + "\n  }"
+  }
+}

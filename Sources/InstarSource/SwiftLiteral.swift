@@ -1,0 +1,57 @@
+import Foundation
+
+/// Values as Swift source writes them.
+enum SwiftLiteral {
+  /// A string literal; also of text with quotes, backslashes, line breaks and control characters.
+  static func string(_ text: String) -> String {
+    var literal = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": literal += "\\\""
+      case "\\": literal += "\\\\"
+      case "\n": literal += "\\n"
+      case "\r": literal += "\\r"
+      case "\t": literal += "\\t"
+      case _
+      where scalar.properties.generalCategory == .control
+        || scalar.properties.generalCategory == .format
+        || scalar.properties.generalCategory == .lineSeparator
+        || scalar.properties.generalCategory == .paragraphSeparator:
+        literal += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+      default: literal.unicodeScalars.append(scalar)
+      }
+    }
+    return literal + "\""
+  }
+
+  /// A floating-point literal, or the member that stands for a value without one.
+  static func real(_ value: Double) -> String {
+    if value.isNaN { return ".nan" }
+    if value.isInfinite { return value < 0 ? "-.infinity" : ".infinity" }
+    return "\(value)"
+  }
+
+  static func bytes(_ bytes: [UInt8], type: String) -> String {
+    guard !bytes.isEmpty else { return "\(type)()" }
+    return bytes.count <= 16
+      ? "\(type)([\(bytes.map { "0x" + hexadecimal($0) }.joined(separator: ", "))])"
+      : "\(type)(base64Encoded: \(string(Data(bytes).base64EncodedString())))!"
+  }
+
+  static func uuid(_ bytes: [UInt8]) -> String? {
+    guard bytes.count == 16 else { return nil }
+    let digits = bytes.map(hexadecimal).joined()
+    var parts: [Substring] = []
+    var rest = digits[...]
+    for length in [8, 4, 4, 4, 12] {
+      parts.append(rest.prefix(length))
+      rest = rest.dropFirst(length)
+    }
+    return parts.joined(separator: "-")
+  }
+
+  private static func hexadecimal(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16, uppercase: true)
+    return digits.count == 1 ? "0" + digits : digits
+  }
+}

@@ -1,0 +1,400 @@
+import Foundation
+import GRDB
+import InstarSchema
+
+/// The schema of a Core Data store that carries no model, from its tables.
+///
+/// The tables tell every entity, every column with its type, every relationship that is kept in a join table or in a
+/// column that names its entity, and every constraint. They do not tell the case of most names, what is optional, and
+/// where a foreign key leads: names are taken in lower case, and a key is taken for a relationship where its column has
+/// the index that a key has and is named after an entity ("Core Data layout", sections 3 to 6).
+struct CoreDataIntrospection {
+  private let db: Database
+  private let listed: [StoreProbe.ListedEntity]
+  private let structure: StoreStructure
+  private let indexes: [Index]
+
+  private var entities: [String: Schema.Entity] = [:]
+  private var notes: [String] = []
+  /// The names of the indexes that relationships have.
+  private var keys: Set<String> = []
+  /// Which property a column of a table became.
+  private var properties: [Place: (entity: String, name: String)] = [:]
+
+  private struct Place: Hashable {
+    var table: String
+    var column: String
+  }
+
+  private struct NumberedName {
+    var number: Int
+    var name: String
+  }
+
+  private struct Column {
+    var name: String
+    var type: String
+  }
+
+  init(_ db: Database, _ probe: StoreProbe) throws {
+    self.db = db
+    listed = probe.entityList
+    structure = probe.identity.structure
+    indexes = try Self.readIndexes(db)
+  }
+
+  /// - Parameter reason: Why there is no model to read.
+  mutating func read(
+    version: Schema.Version, because reason: String
+  ) throws -> StoreIntrospection {
+    for entity in listed {
+      entities[entity.name] = Schema.Entity(
+        name: entity.name, superentityName: self.entity(numbered: entity.superNumber)?.name)
+    }
+    for root in listed where root.superNumber == 0 {
+      try readTable(of: root)
+    }
+    readJoinTables()
+    for index in indexes { read(index) }
+    pairKeys()
+    notes.append(
+      "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
+    )
+    return StoreIntrospection(
+      origin: .tables, schema: Schema(entities: Array(entities.values), version: version),
+      notes: notes)
+  }
+
+  // MARK: Entities
+
+  private func entity(numbered number: Int) -> StoreProbe.ListedEntity? {
+    listed.first { $0.number == number }
+  }
+
+  /// The entities whose rows are in the table of a root, the root first.
+  private func members(of root: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+    listed.filter { path(to: $0).first?.number == root.number }
+  }
+
+  /// An entity's ancestors from the root on, and itself.
+  private func path(to entity: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+    var path = [entity]
+    // At most as many steps as there are entities: the list may hold a circle.
+    for _ in listed {
+      guard let above = self.entity(numbered: path[0].superNumber) else { break }
+      path.insert(above, at: 0)
+    }
+    return path
+  }
+
+  private func hasSubentities(_ entity: StoreProbe.ListedEntity) -> Bool {
+    listed.contains { $0.superNumber == entity.number }
+  }
+
+  // MARK: Columns
+
+  private mutating func readTable(of root: StoreProbe.ListedEntity) throws {
+    let table = "Z" + root.name.uppercased()
+    guard structure.tables.contains(where: { $0.name == table }) else {
+      notes.append("entity \(root.name) has no table \(table)")
+      return
+    }
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT name, type FROM pragma_table_xinfo(?)", arguments: [table])
+    var columns: [Column] = []
+    for row in rows {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]),
+        !["Z_PK", "Z_ENT", "Z_OPT"].contains(name)
+      else { continue }
+      columns.append(Column(name: name, type: String.fromDatabaseValue(values[1]) ?? ""))
+    }
+    let owners = try owners(of: columns.map(\.name), in: table, members: members(of: root))
+    for (index, column) in columns.enumerated() {
+      let owner = owners[column.name] ?? root.name
+      let next = index + 1 < columns.count ? columns[index + 1].name : nil
+      read(column, followedBy: next, of: owner, in: table)
+    }
+  }
+
+  /// The entity that a column of a table with several belongs to: the lowest one above all rows that have a value.
+  private func owners(
+    of columns: [String], in table: String, members: [StoreProbe.ListedEntity]
+  ) throws -> [String: String] {
+    guard members.count > 1 else { return [:] }
+    var paths: [String: [String]] = [:]
+    // A result may have 2,000 columns, and a store 50 GB.
+    for start in stride(from: 0, to: columns.count, by: 500) {
+      let part = columns[start..<min(start + 500, columns.count)]
+      let counts = part.map { "count(\($0.quotedDatabaseIdentifier))" }.joined(separator: ", ")
+      let rows = try Row.fetchAll(
+        db,
+        sql: """
+          SELECT Z_ENT, \(counts) FROM (SELECT * FROM \(table.quotedDatabaseIdentifier) LIMIT 100000)
+          GROUP BY Z_ENT
+          """)
+      for row in rows {
+        let values: [DatabaseValue] = Array(row.databaseValues)
+        guard let number = Int.fromDatabaseValue(values[0]),
+          let member = members.first(where: { $0.number == number })
+        else { continue }
+        let path = path(to: member).map(\.name)
+        for (column, value) in zip(part, values.dropFirst()) where Int.fromDatabaseValue(value) != 0
+        {
+          paths[column] = paths[column].map { common($0, path) } ?? path
+        }
+      }
+    }
+    return paths.compactMapValues(\.last)
+  }
+
+  private func common(_ one: [String], _ two: [String]) -> [String] {
+    zip(one, two).prefix { $0 == $1 }.map(\.0)
+  }
+
+  private mutating func read(
+    _ column: Column, followedBy next: String?, of owner: String, in table: String
+  ) {
+    guard column.name.hasPrefix("Z") else {
+      notes.append("column \(table).\(column.name) is none of Core Data's")
+      return
+    }
+    let bare = String(column.name.dropFirst())
+    let number = bare.prefix { ("0"..."9").contains($0) }
+    let rest = String(bare.dropFirst(number.count))
+    if bare.hasPrefix("_FOK_") || (!number.isEmpty && rest.hasPrefix("_")) {
+      return
+    }
+    if let number = Int(number), let source = entity(numbered: number) {
+      entities[source.name]?.relationships.append(
+        Schema.Relationship(
+          name: rest.lowercased(), destination: owner, isToOneRelationship: false))
+      return
+    }
+    let name = bare.lowercased()
+    properties[Place(table: table, column: column.name)] = (owner, name)
+    if column.type == "INTEGER",
+      let destination = destination(of: column.name, in: table, followedBy: next)
+    {
+      keys.insert("\(table)_\(column.name)_INDEX")
+      entities[owner]?.relationships.append(
+        Schema.Relationship(name: name, destination: destination, isToOneRelationship: true))
+      return
+    }
+    entities[owner]?.attributes.append(
+      Schema.Attribute(name: name, type: Self.type(declared: column.type), isOptional: true))
+  }
+
+  private static func type(declared: String) -> Schema.AttributeType {
+    switch declared {
+    case "INTEGER": .int64
+    case "DECIMAL": .decimal
+    case "FLOAT": .double
+    case "TIMESTAMP": .date
+    case "VARCHAR": .string
+    default: .data
+    }
+  }
+
+  /// Where a to-one relationship in a column leads; `nil` for an attribute.
+  private func destination(
+    of column: String, in table: String, followedBy next: String?
+  ) -> String? {
+    let bare = column.dropFirst()
+    // The number of the row's entity stands beside the key, in a column that names the destination by its number.
+    if let next, next.hasSuffix("_\(bare)"),
+      let number = Int(next.dropFirst().dropLast(bare.count + 1)),
+      let destination = entity(numbered: number)
+    {
+      return destination.name
+    }
+    let isIndexed = indexes.contains {
+      $0.table == table && $0.columns == [column] && $0.name == "\(table)_\(column)_INDEX"
+    }
+    guard isIndexed else { return nil }
+    // Without that column, the destination is an entity that has none below it.
+    let leaves: [String] = listed.filter { !hasSubentities($0) }.map { $0.name }
+    func named(_ test: (String) -> Bool) -> String? {
+      leaves.filter { test($0.uppercased()) }.max { $0.count < $1.count }
+    }
+    if let equal = named({ $0 == bare }) { return equal }
+    if let part = named({ bare.hasSuffix($0) || bare.hasPrefix($0) }) { return part }
+    return named { $0.hasSuffix(bare) }
+  }
+
+  /// Two entities of which each has one key of the other are taken for the two sides of a one-to-one relationship.
+  private mutating func pairKeys() {
+    func keys(of entity: String, to destination: String) -> [String] {
+      var names: [String] = []
+      for relationship in entities[entity]?.relationships ?? []
+      where relationship.isToOneRelationship && relationship.destination == destination {
+        names.append(relationship.name)
+      }
+      return names
+    }
+    func pair(_ name: String, of entity: String, with inverse: String) {
+      guard var relationships = entities[entity]?.relationships,
+        let index = relationships.firstIndex(where: { $0.name == name })
+      else { return }
+      relationships[index].inverseName = inverse
+      entities[entity]?.relationships = relationships
+    }
+    let names: [String] = listed.map { $0.name }
+    for one in names {
+      for two in names where one < two {
+        let there: [String] = keys(of: one, to: two)
+        let back: [String] = keys(of: two, to: one)
+        guard there.count == 1, back.count == 1 else { continue }
+        pair(there[0], of: one, with: back[0])
+        pair(back[0], of: two, with: there[0])
+      }
+    }
+  }
+
+  // MARK: Join tables (section 4.5)
+
+  private mutating func readJoinTables() {
+    for table in structure.tables where table.name.hasPrefix("Z_") {
+      let keys: [NumberedName] = table.columns.filter { !$0.name.hasPrefix("Z_FOK_") }
+        .compactMap { numbered($0.name) }
+      guard keys.count == 2, let own = numbered(table.name),
+        let first = entity(numbered: own.number)
+      else {
+        notes.append("table \(table.name) is none of an entity or a relationship")
+        continue
+      }
+      // The column of the other entity is named after the relationship that leads there, which names the table too.
+      let isSecond =
+        keys[1].name == own.name && (keys[0].name != own.name || keys[0].number == own.number)
+      let (there, back) = isSecond ? (keys[1], keys[0]) : (keys[0], keys[1])
+      guard there.name == own.name, back.number == own.number,
+        let second = entity(numbered: there.number)
+      else {
+        notes.append("table \(table.name) is none of an entity or a relationship")
+        continue
+      }
+      let name = own.name
+      entities[first.name]?.relationships.append(
+        Schema.Relationship(
+          name: name.lowercased(), destination: second.name, inverseName: back.name.lowercased(),
+          isToOneRelationship: false))
+      entities[second.name]?.relationships.append(
+        Schema.Relationship(
+          name: back.name.lowercased(), destination: first.name, inverseName: name.lowercased(),
+          isToOneRelationship: false))
+    }
+  }
+
+  /// `Z_12TAGS` as 12 and TAGS.
+  private func numbered(_ name: String) -> NumberedName? {
+    guard name.hasPrefix("Z_") else { return nil }
+    let digits = name.dropFirst(2).prefix { ("0"..."9").contains($0) }
+    guard let number = Int(digits) else { return nil }
+    return NumberedName(number: number, name: String(name.dropFirst(2 + digits.count)))
+  }
+
+  // MARK: Indexes (section 6.1)
+
+  /// An index by its name, which a structure leaves out.
+  private struct Index {
+    var name: String
+    var table: String
+    var columns: [String] = []
+    var isUnique: Bool
+    /// Whether it covers all rows, smaller values first.
+    var isPlain: Bool
+  }
+
+  private static func readIndexes(_ db: Database) throws -> [Index] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT l.name, m.name, l."unique", l.partial OR x."desc", x.name
+        FROM sqlite_master AS m
+        JOIN pragma_index_list(m.name) AS l
+        JOIN pragma_index_xinfo(l.name) AS x
+        WHERE m.type = 'table' AND m.rootpage > 0 AND m.name GLOB 'Z*' AND x.key = 1
+          AND l.origin IN ('c', 'u')
+        ORDER BY m.name, l.name, x.seqno
+        """)
+    var indexes: [Index] = []
+    for row in rows {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]),
+        let table = String.fromDatabaseValue(values[1])
+      else { continue }
+      if indexes.last?.name != name {
+        let isUnique = Int.fromDatabaseValue(values[2]) == 1
+        indexes.append(Index(name: name, table: table, isUnique: isUnique, isPlain: true))
+      }
+      indexes[indexes.count - 1].columns.append(String.fromDatabaseValue(values[4]) ?? "")
+      if Int.fromDatabaseValue(values[3]) != 0 { indexes[indexes.count - 1].isPlain = false }
+    }
+    return indexes
+  }
+
+  private mutating func read(_ index: Index) {
+    var places: [(entity: String, name: String)] = []
+    for column in index.columns {
+      guard let place = properties[Place(table: index.table, column: column)] else { return }
+      places.append(place)
+    }
+    // The index of a key belongs to the relationship.
+    guard let first = places.first, index.isUnique || !keys.contains(index.name)
+    else { return }
+    guard index.isPlain else {
+      notes.append(
+        "index \(index.name) is left out: it covers some rows only, or greater values first")
+      return
+    }
+    var entity = first.entity
+    for place in places where isBelow(place.entity, entity) { entity = place.entity }
+    var names: [String] = places.map { $0.name }
+    let kinds = [("_UNIQUE_", "_"), ("_SwiftDataIndexOnBinary", "")]
+    for (infix, separator) in kinds {
+      guard let range = index.name.range(of: infix) else { continue }
+      let named = String(index.name[..<range.lowerBound].dropFirst(2))
+      if entities[named] != nil { entity = named }
+      // The name of the index spells the properties as the model does.
+      names = spelled(names, String(index.name[range.upperBound...]), separator: separator)
+    }
+    for (place, name) in zip(places, names) { rename(place, to: name) }
+    if index.isUnique {
+      entities[entity]?.uniquenessConstraints.append(names)
+    } else {
+      entities[entity]?.indices.append(names)
+    }
+  }
+
+  private func isBelow(_ name: String, _ other: String) -> Bool {
+    guard name != other, let entity = listed.first(where: { $0.name == name }) else { return false }
+    return path(to: entity).contains { $0.name == other }
+  }
+
+  private func spelled(_ names: [String], _ text: String, separator: String) -> [String] {
+    guard text.lowercased() == names.joined(separator: separator) else { return names }
+    var rest = text[...]
+    return names.map { name in
+      let spelled = rest.prefix(name.count)
+      rest = rest.dropFirst(name.count + separator.count)
+      return String(spelled)
+    }
+  }
+
+  private mutating func rename(_ property: (entity: String, name: String), to name: String) {
+    guard property.name != name, var entity = entities[property.entity] else { return }
+    for index in entity.attributes.indices where entity.attributes[index].name == property.name {
+      entity.attributes[index].name = name
+      entity.attributes[index].originalName = name
+    }
+    for index in entity.relationships.indices
+    where entity.relationships[index].name == property.name {
+      entity.relationships[index].name = name
+      entity.relationships[index].originalName = name
+    }
+    entities[property.entity] = entity
+    for (place, known) in properties where known == property {
+      properties[place] = (property.entity, name)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+internal import GRDB
+public import InstarSchema
+
+/// What a store tells of its schema.
+public struct StoreIntrospection: Sendable {
+  /// Where it was found.
+  public enum Origin: Sendable, Hashable {
+    /// The archived model in `Z_MODELCACHE`.
+    case modelCache
+    /// The tables alone.
+    case tables
+  }
+
+  public var origin: Origin
+  /// Of the version that the store declares, or 1.0.0.
+  public var schema: Schema
+  /// "Note.kind": composites whose columns are the cases of an enum, and enums with a raw value.
+  public var enumerations: [String] = []
+  /// "Note.kind": composites that every model has a value of.
+  public var requiredComposites: [String] = []
+  /// What of the store the schema does not say, one sentence each.
+  public var notes: [String]
+
+  init(origin: Origin, schema: Schema, notes: [String]) {
+    self.origin = origin
+    self.schema = schema
+    self.notes = notes
+  }
+
+  /// Probes the store at a path, and reads its schema.
+  ///
+  /// - Throws: what `StoreProbe.read` throws; `unsupported` where the store is laid out in a way that no schema is read
+  ///   off. The store is as it was in any case.
+  public static func read(
+    _ path: String
+  ) throws(InstarError) -> (probe: StoreProbe, introspection: StoreIntrospection) {
+    var found: StoreIntrospection?
+    let probe = try StoreProbe.read(path, rows: .none, busyTimeout: 1) { db, probe in
+      found = try read(db, probe)
+    }
+    guard let found else {
+      throw InstarError(
+        .internalError, "cannot read the schema of '\(path)'", cause: "nothing was read")
+    }
+    return (probe, found)
+  }
+
+  /// Reads the schema of a store that is open and was probed.
+  private static func read(_ db: Database, _ probe: StoreProbe) throws -> StoreIntrospection {
+    let version = probe.identity.version ?? Schema.Version(1, 0, 0)
+    switch probe.identity.format {
+    case .coredata:
+      var tables = try CoreDataIntrospection(db, probe)
+      let carried: CoreDataModel?
+      do {
+        carried = try CoreDataModel.read(db)
+      } catch {
+        guard error.code == .corruptStore else { throw error }
+        return try tables.read(version: version, because: error.cause)
+      }
+      guard let model = carried else {
+        return try tables.read(version: version, because: "it carries no model")
+      }
+      let names = Set(model.schema.entities.map(\.name))
+      guard probe.entityHashes.isEmpty || names == Set(probe.entityHashes.keys) else {
+        return try tables.read(
+          version: version, because: "the model that it carries is of another version")
+      }
+      return StoreIntrospection(model, version: version)
+    case .plain:
+      throw InstarError(
+        .unsupported, "cannot read the schema of the store",
+        cause: "it has ordinary tables, not those of Core Data")
+    }
+  }
+
+  /// What the model says that a store carries.
+  private init(_ model: CoreDataModel, version: Schema.Version) {
+    origin = .modelCache
+    schema = model.schema
+    schema.version = version
+    notes = []
+    for entity in model.details.keys.sorted() {
+      guard let details = model.details[entity] else { continue }
+      for composite in details.composites {
+        let path = "\(entity).\(composite.property)"
+        if composite.isEnumeration { enumerations.append(path) }
+        if !composite.isOptional { requiredComposites.append(path) }
+      }
+      notes += details.fetchedProperties.map {
+        "'\($0)' of \(entity) is fetched each time and not stored: it is left out"
+      }
+      notes += details.notes.map { "\(entity): \($0)" }
+    }
+  }
+}

@@ -1,0 +1,12 @@
+import ArgumentParser
+
+/// `instarctl schema`
+struct SchemaCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "schema",
+    abstract: "Shows, compares, keeps and imports the schemas of stores and plugins.",
+    subcommands: [
+      SchemaShowCommand.self, SchemaDiffCommand.self, SchemaExportCommand.self,
+      SchemaImportCommand.self,
+    ])
+}

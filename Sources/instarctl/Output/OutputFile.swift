@@ -1,0 +1,42 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+
+/// Files that a command writes because it was asked to.
+enum OutputFile {
+  /// Writes a text, and makes the folders that are missing.
+  ///
+  /// - Returns: Whether the file was not there, or had another content.
+  /// - Throws: `outputFailed`; a file that was there is whole.
+  static func replace(_ path: String, by text: String) throws(InstarError) -> Bool {
+    let content = Data(text.utf8)
+    if FileManager.default.contents(atPath: path) == content { return false }
+    try write(content, to: path)
+    return true
+  }
+
+  /// Writes a text to a file that is not there.
+  ///
+  /// - Throws: `outputFailed`, also where there is one.
+  static func make(_ path: String, _ text: String) throws(InstarError) {
+    guard !FilePath.exists(path) else {
+      throw InstarError(
+        .outputFailed, "cannot write '\(path)'", cause: "there is such a file already",
+        next: "name another file, or give --force to replace it")
+    }
+    try write(Data(text.utf8), to: path)
+  }
+
+  private static func write(_ content: Data, to path: String) throws(InstarError) {
+    let folder = (path as NSString).deletingLastPathComponent
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true)
+      try DurableFile.write(content, to: path, mode: 0o644)
+    } catch {
+      throw InstarError(
+        .outputFailed, "cannot write '\(path)'",
+        cause: (error as? InstarError)?.cause ?? error.localizedDescription)
+    }
+  }
+}

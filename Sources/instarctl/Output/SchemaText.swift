@@ -1,0 +1,94 @@
+import InstarSchema
+import InstarSource
+import InstarWire
+
+extension FoundSchema {
+  /// The schema as a person reads it.
+  var text: String {
+    var head = Table(.left, .left)
+    head.add("version", version?.description ?? "none declared")
+    if let plan {
+      head.add("plan", [plan, typeName.map { "(\($0))" }].compactMap { $0 }.joined(separator: " "))
+    }
+    if let origin { head.add("known from", origin.words) }
+    head.add("fingerprint", fingerprint)
+    var lines = [path] + head.lines(indent: "  ")
+    for entity in schema.entities {
+      lines += ["", "  " + entity.heading]
+      var table = Table(.left, .left, .left)
+      for attribute in entity.attributes {
+        let isComputed = computedDefaults.contains("\(entity.name).\(attribute.name)")
+        table.add(attribute.name, attribute.typeWords, attribute.details(isComputed: isComputed))
+      }
+      for relationship in entity.relationships {
+        table.add(relationship.name, relationship.typeWords, relationship.details)
+      }
+      lines += table.lines(indent: "    ")
+      lines += entity.constraintLines.map { "    \($0)" }
+    }
+    if !notes.isEmpty { lines.append("") }
+    lines += notes.map { "  note: \($0)" }
+    return lines.joined(separator: "\n").printableLines
+  }
+}
+
+extension SchemaReport.Origin {
+  fileprivate var words: String {
+    switch self {
+    case .modelCache: "the model in the store"
+    case .tables: "the store's tables"
+    }
+  }
+}
+
+extension Schema.Entity {
+  fileprivate var heading: String {
+    superentityName.map { "\(name): \($0)" } ?? name
+  }
+
+  /// Constraints and indexes of several properties, and indexes: those of one are told beside it.
+  fileprivate var constraintLines: [String] {
+    uniquenessConstraints.filter { group in
+      group.count > 1 || attributesByName[group.first ?? ""]?.isUnique != true
+    }.map { "unique: \($0.joined(separator: ", "))" }
+      + indices.map { "index: \($0.joined(separator: ", "))" }
+  }
+}
+
+extension Schema.Attribute {
+  fileprivate var typeWords: String {
+    isOptional ? "\(type.rawValue), optional" : type.rawValue
+  }
+
+  fileprivate func details(isComputed: Bool) -> String {
+    var details = options.map { option in
+      option.argument.map { "\(option.name)(\($0))" } ?? option.name
+    }
+    if isComputed {
+      details.append("default computed")
+    } else if let defaultValue {
+      details.append("default \(defaultValue.words)")
+    }
+    if originalName != name { details.append("was \(originalName)") }
+    return details.joined(separator: ", ")
+  }
+}
+
+extension Schema.Relationship {
+  fileprivate var typeWords: String {
+    if isToOneRelationship { return "→ \(destination)\(isOptional ? ", optional" : "")" }
+    return "→ many \(destination)"
+  }
+
+  fileprivate var details: String {
+    var details: [String] = []
+    if let inverseName { details.append("inverse \(inverseName)") }
+    if deleteRule != .nullify { details.append("on delete \(deleteRule.rawValue)") }
+    if minimumModelCount > 0 { details.append("at least \(minimumModelCount)") }
+    if !isToOneRelationship, maximumModelCount > 0 {
+      details.append("at most \(maximumModelCount)")
+    }
+    if originalName != name { details.append("was \(originalName)") }
+    return details.joined(separator: ", ")
+  }
+}

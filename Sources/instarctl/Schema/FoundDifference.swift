@@ -1,0 +1,71 @@
+import InstarSchema
+import InstarSource
+import InstarWire
+
+/// What `schema diff` found out.
+struct FoundDifference {
+  var old: FoundSchema
+  var new: FoundSchema
+  var comparison: SchemaComparison
+
+  /// Compares two schemas. Where one was read off tables alone, what these do not tell is taken from the other.
+  init(from old: FoundSchema, to new: FoundSchema) {
+    var (old, new) = (old, new)
+    if old.origin == .tables, new.origin != .tables {
+      old.schema = old.schema.aligned(to: new.schema)
+    } else if new.origin == .tables, old.origin != .tables {
+      new.schema = new.schema.aligned(to: old.schema)
+    }
+    self.old = old
+    self.new = new
+    comparison = SchemaComparison(from: old.side, to: new.side)
+  }
+
+  /// `nil` where no stage is needed.
+  var stage: SchemaComparison.Stage? {
+    comparison.changes.isEmpty && old.version == new.version ? nil : comparison.stage
+  }
+
+  var text: String {
+    var lines = ["\(old.title) → \(new.title)"]
+    guard !comparison.changes.isEmpty else {
+      lines.append(
+        comparison.notes.isEmpty ? "  no difference" : "  nothing that a store would notice")
+      lines += comparison.notes.map { "  note: \($0)" }
+      return lines.joined(separator: "\n").printableLines
+    }
+    for change in comparison.changes {
+      lines.append("  \(change.sentence)")
+      if let reason = change.needsCustomStage {
+        lines.append("    needs code: \(reason)")
+      }
+    }
+    lines += comparison.notes.map { "  note: \($0)" }
+    lines += ["", "stage: \(comparison.stage.rawValue)", "", comparison.stageSource]
+    return lines.joined(separator: "\n").printableLines
+  }
+}
+
+extension FoundDifference: Encodable {
+  private struct Change: Encodable {
+    var sentence: String
+    var needsCustomStage: String?
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case from, to, changes, notes, stage, source
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(old, forKey: .from)
+    try container.encode(new, forKey: .to)
+    try container.encode(
+      comparison.changes.map {
+        Change(sentence: $0.sentence, needsCustomStage: $0.needsCustomStage)
+      }, forKey: .changes)
+    try container.encode(comparison.notes, forKey: .notes)
+    try container.encode(stage, forKey: .stage)
+    try container.encodeIfPresent(stage.map { _ in comparison.stageSource }, forKey: .source)
+  }
+}

@@ -1,0 +1,104 @@
+import InstarSchema
+import InstarSource
+import Testing
+
+@Suite("a comparison of schemas")
+struct SchemaComparisonTests {
+  private func schema(
+    _ version: Int, _ attributes: [Schema.Attribute], unique: [[String]] = []
+  ) -> Schema {
+    Schema(
+      entities: [
+        Schema.Entity(name: "Note", attributes: attributes, uniquenessConstraints: unique)
+      ], version: Schema.Version(version, 0, 0))
+  }
+
+  private func compare(_ old: Schema, _ new: Schema) -> SchemaComparison {
+    SchemaComparison(
+      from: .init(old, typeName: "NotesV1"), to: .init(new, typeName: "NotesV2"))
+  }
+
+  @Test("what the engine derives by itself needs a lightweight stage")
+  func lightweight() {
+    let comparison = compare(
+      schema(1, [Schema.Attribute(name: "text", type: .string)]),
+      schema(
+        2,
+        [
+          Schema.Attribute(name: "content", originalName: "text", type: .string),
+          Schema.Attribute(name: "pinned", type: .bool, defaultValue: .integer(0)),
+        ]))
+    #expect(comparison.stage == .lightweight)
+    #expect(
+      comparison.changes.map(\.sentence) == [
+        "renames Note.text to content", "adds Note.pinned (bool, required)",
+      ])
+    #expect(
+      comparison.stageSource == ".lightweight(fromVersion: NotesV1.self, toVersion: NotesV2.self)")
+  }
+
+  @Test("a custom stage comes with the loops that have to be filled")
+  func custom() {
+    let comparison = compare(
+      schema(1, [Schema.Attribute(name: "uid", type: .string, isOptional: true)]),
+      schema(
+        2,
+        [
+          Schema.Attribute(name: "uid", type: .string),
+          Schema.Attribute(name: "words", type: .int64),
+        ]))
+    #expect(comparison.stage == .custom)
+    #expect(
+      comparison.stageSource == """
+        .custom(
+          fromVersion: NotesV1.self, toVersion: NotesV2.self,
+          willMigrate: { context in
+            // Note.uid becomes required, and rows without a value need one
+            for note in try context.fetch(FetchDescriptor<NotesV1.Note>()) where note.uid == nil {
+              note.uid = <#String#>
+            }
+          },
+          didMigrate: { context in
+            // Note.words is new and required, and existing rows have no value for it
+            for note in try context.fetch(FetchDescriptor<NotesV2.Note>()) {
+              note.words = <#Int#>
+            }
+          })
+        """)
+  }
+
+  @Test("what a store does not notice is a note, not a change")
+  func notes() {
+    let comparison = compare(
+      schema(1, [Schema.Attribute(name: "pages", type: .int16)]),
+      schema(
+        2,
+        [
+          Schema.Attribute(
+            name: "pages", type: .int64, options: [.spotlight], defaultValue: .integer(1))
+        ]))
+    #expect(comparison.changes.isEmpty)
+    #expect(
+      comparison.notes == [
+        "the default of Note.pages changes from none to 1: existing rows keep their values",
+        "Note.pages changes from int16 to int64, which is stored alike",
+        "Note.pages gets the option .spotlight",
+      ])
+  }
+
+  @Test("a schema that was read off tables takes from the other what tables do not tell")
+  func alignment() {
+    let tables = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Note",
+          attributes: [
+            Schema.Attribute(name: "ispinned", type: .int64, isOptional: true),
+            Schema.Attribute(name: "extra", type: .string, isOptional: true),
+          ])
+      ], version: Schema.Version(1, 0, 0))
+    let models = schema(1, [Schema.Attribute(name: "isPinned", type: .bool)])
+    let comparison = compare(tables.aligned(to: models), models)
+    #expect(comparison.changes.map(\.sentence) == ["removes Note.extra with its values"])
+  }
+}

@@ -1,0 +1,227 @@
+import InstarSchema
+import InstarSource
+import Testing
+
+@Suite("the source of a version")
+struct VersionedSchemaSourceTests {
+  private func source(_ entities: [Schema.Entity]) -> VersionedSchemaSource {
+    VersionedSchemaSource(
+      Schema(entities: entities, version: Schema.Version(1, 2, 0)), name: "ShelfSchemaV1_2",
+      comment: "The models of 'shelf.store'.")
+  }
+
+  @Test("attributes, relationships, defaults and constraints are written as people write them")
+  func wholeSource() {
+    let source = source([
+      Schema.Entity(
+        name: "Book",
+        attributes: [
+          Schema.Attribute(name: "isbn", type: .string, options: [.unique]),
+          Schema.Attribute(
+            name: "pages", originalName: "pageCount", type: .int32, defaultValue: .integer(0)),
+          Schema.Attribute(name: "class", type: .string, isOptional: true),
+        ],
+        relationships: [
+          Schema.Relationship(
+            name: "author", destination: "Person", inverseName: "books", isOptional: false,
+            isToOneRelationship: true)
+        ],
+        uniquenessConstraints: [["isbn"], ["class", "pages"]], indices: [["pages"]]),
+      Schema.Entity(
+        name: "Person",
+        attributes: [
+          Schema.Attribute(name: "name", type: .string, defaultValue: .text("a \"b\"\n"))
+        ],
+        relationships: [
+          Schema.Relationship(
+            name: "books", destination: "Book", inverseName: "author", deleteRule: .cascade,
+            isToOneRelationship: false)
+        ]),
+    ])
+    #expect(source.notes.isEmpty)
+    #expect(
+      source.text == #"""
+        import Instar
+
+        /// The models of 'shelf.store'.
+        enum ShelfSchemaV1_2: VersionedSchema {
+          static var versionIdentifier: Schema.Version { Schema.Version(1, 2, 0) }
+          static var models: [any PersistentModel.Type] {
+            [Book.self, Person.self]
+          }
+
+          @Model
+          final class Book {
+            #Unique<Book>([\.`class`, \.pages])
+
+            #Index<Book>([\.pages])
+
+            @Attribute(.unique) var isbn: String
+            @Attribute(originalName: "pageCount") var pages: Int32 = 0
+            var `class`: String?
+            @Relationship(inverse: \Person.books) var author: Person
+
+            init(isbn: String, pages: Int32 = 0, `class`: String? = nil, author: Person) {
+              self.isbn = isbn
+              self.pages = pages
+              self.`class` = `class`
+              self.author = author
+            }
+          }
+
+          @Model
+          final class Person {
+            var name: String = "a \"b\"\n"
+            @Relationship(deleteRule: .cascade) var books: [Book] = []
+
+            init(name: String = "a \"b\"\n") {
+              self.name = name
+            }
+          }
+        }
+
+        """#)
+  }
+
+  @Test("a type that a model hides is written with its module")
+  func hiddenTypes() {
+    let source = source([
+      Schema.Entity(
+        name: "Data",
+        attributes: [
+          Schema.Attribute(name: "bytes", type: .data),
+          Schema.Attribute(name: "text", type: .string),
+        ]),
+      Schema.Entity(
+        name: "String", attributes: [Schema.Attribute(name: "date", type: .date, isOptional: true)]),
+      Schema.Entity(
+        name: "Schema", attributes: [Schema.Attribute(name: "id", type: .uuid, options: [.unique])]),
+    ])
+    #expect(source.text.contains("var bytes: Foundation.Data\n"))
+    #expect(source.text.contains("var text: Swift.String\n"))
+    #expect(source.text.contains("var date: Date?\n"))
+    #expect(
+      source.text.contains(
+        "versionIdentifier: InstarSchema.Schema.Version { InstarSchema.Schema.Version(1, 2, 0) }"))
+  }
+
+  @Test("composites become types of the class: structs of optional fields, enums by their cases")
+  func composites() {
+    let entity = Schema.Entity(
+      name: "Note",
+      attributes: [
+        Schema.Attribute(name: "author.name", type: .string, isOptional: true),
+        Schema.Attribute(name: "author.links", type: .data, isOptional: true),
+        Schema.Attribute(name: "kind.draft", type: .string, isOptional: true),
+        Schema.Attribute(name: "kind.default", type: .string, isOptional: true),
+      ])
+    let source = VersionedSchemaSource(
+      Schema(entities: [entity], version: Schema.Version(1, 0, 0)), name: "V1", comment: "Notes.",
+      composites: .init(enumerations: ["Note.kind"], required: ["Note.kind"]))
+    #expect(
+      source.text.contains(
+        """
+            struct Author: Codable, Hashable {
+              var name: String?
+              var links: Data?
+            }
+
+            enum Kind: Codable {
+              case draft
+              case `default`
+            }
+
+            var author: Author?
+            var kind: Kind
+
+            init(author: Author? = nil, kind: Kind) {
+        """))
+  }
+
+  @Test(
+    "one side of a pair names the other; relationships without inverse say so where they would be paired"
+  )
+  func inverses() {
+    func many(_ name: String, to: String, inverse: String? = nil) -> Schema.Relationship {
+      Schema.Relationship(
+        name: name, destination: to, inverseName: inverse, isToOneRelationship: false)
+    }
+    let source = source([
+      Schema.Entity(
+        name: "A",
+        relationships: [many("bs", to: "B", inverse: "as"), many("others", to: "B")]),
+      Schema.Entity(
+        name: "B",
+        relationships: [many("as", to: "A", inverse: "bs"), many("strangers", to: "A")]),
+      Schema.Entity(name: "C", relationships: [many("bs", to: "B")]),
+    ])
+    #expect(source.text.contains("@Relationship(inverse: \\B.`as`) var bs: [B] = []"))
+    #expect(source.text.contains("    var `as`: [A] = []"))
+    #expect(source.text.contains("@Relationship(.withoutInverse) var others: [B] = []"))
+    #expect(source.text.contains("@Relationship(.withoutInverse) var strangers: [A] = []"))
+    #expect(source.text.contains("class C {\n    var bs: [B] = []\n\n    init() {}\n"))
+  }
+
+  @Test("names from a hostile store cannot write source of their own")
+  func hostileNames() {
+    let name = "X {}\n}\nimport Evil // \u{2028}"
+    let entity = Schema.Entity(
+      name: name, attributes: [Schema.Attribute(name: "a\nb", type: .string, isOptional: true)],
+      uniquenessConstraints: [["a\nb"]])
+    let source = VersionedSchemaSource(
+      Schema(entities: [entity], version: Schema.Version(1, 0, 0)), name: "V1",
+      comment: "Of '\(name)'.", notes: [name], comments: ["\(name).a\nb": name])
+    let code = source.text.split(whereSeparator: \.isNewline).filter {
+      !$0.drop { $0 == " " }.hasPrefix("//")
+    }
+    #expect(!code.contains { $0.contains("Evil") })
+    #expect(code.contains("    @Attribute(.unique) var aB: String?"))
+    #expect(source.notes.count == 3)
+  }
+
+  @Test("what does not fit in a line is broken")
+  func longLines() {
+    let attributes = (1...12).map {
+      Schema.Attribute(name: "aRatherLongName\($0)", type: .string)
+    }
+    let lines = source([Schema.Entity(name: "Wide", attributes: attributes)]).text.split(
+      separator: "\n")
+    #expect(lines.allSatisfy { $0.count <= 100 })
+    #expect(lines.contains("      aRatherLongName12: String"))
+  }
+}
+
+@Suite("names in source")
+struct SwiftNameTests {
+  @Test(
+    "a name of any column becomes one of Swift",
+    arguments: [
+      ("folder_id", "folderId"), ("CUSTOMER_ID", "customerId"), ("Folder Name", "folderName"),
+      ("2nd", "_2nd"), ("größe", "größe"), ("", "_property"), ("---", "_property"),
+      ("createdAt", "createdAt"),
+    ])
+  func properties(_ text: String, _ name: String) {
+    #expect(SwiftName.property(text) == name)
+    #expect(SwiftName.isIdentifier(name))
+  }
+
+  @Test("a name of any table becomes one of a type")
+  func types() {
+    #expect(SwiftName.type("folder_tags") == "FolderTags")
+    #expect(SwiftName.type("App-1_0_0") == "App100")
+    #expect(SwiftName.type("default") == "Default")
+  }
+
+  @Test("reserved words stand in backticks")
+  func reserved() {
+    #expect(SwiftName.declared("class") == "`class`")
+    #expect(SwiftName.declared("name") == "name")
+  }
+
+  @Test("versions are named as people name them")
+  func versions() {
+    #expect(VersionName.type("Notes", Schema.Version(1, 0, 0)) == "NotesV1")
+    #expect(VersionName.type("Notes", Schema.Version(1, 2, 0)) == "NotesV1_2")
+    #expect(VersionName.type("Notes", Schema.Version(1, 0, 3)) == "NotesV1_0_3")
+  }
+}
