@@ -145,8 +145,7 @@ package struct MigrationRun {
     state = .verifying
     let verification = CloneVerification(
       path: path, layout: layout, additions: inspection.fit.additions, before: source.census,
-      codeBefore: source.code,
-      pageSize: source.pageSize, autoVacuum: source.autoVacuum)
+      codeBefore: source.code, pageSize: source.pageSize, autoVacuum: source.autoVacuum)
     let result = try verify(verification, in: folder)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(

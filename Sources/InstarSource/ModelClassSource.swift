@@ -44,7 +44,7 @@ struct ModelClassSource {
 
   private func property(_ attribute: Schema.Attribute) -> Property {
     let type = scope.type(SwiftType.name(of: attribute.type))
-    let value = attribute.defaultValue.flatMap {
+    let value = attribute.storedDefault.flatMap {
       initialValue($0, of: attribute.type, named: attribute.name)
     }
     var arguments = attribute.options.map(argument)

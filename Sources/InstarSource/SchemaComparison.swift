@@ -54,9 +54,9 @@ public struct SchemaComparison: Sendable {
       for attribute in mapping.attributes {
         guard let before = attribute.old else { continue }
         let path = "\(mapping.new.name).\(attribute.new.name)"
-        if before.defaultValue != attribute.new.defaultValue {
+        if before.storedDefault != attribute.new.storedDefault {
           notes.append(
-            "the default of \(path) changes from \(words(before.defaultValue)) to \(words(attribute.new.defaultValue)): existing rows keep their values"
+            "the default of \(path) changes from \(words(before.storedDefault)) to \(words(attribute.new.storedDefault)): existing rows keep their values"
           )
         }
         if before.type != attribute.new.type, before.type.isStoredLike(attribute.new.type) {

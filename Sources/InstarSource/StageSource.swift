@@ -45,7 +45,7 @@ extension SchemaComparison {
     let type = value(of: attribute)
     let name = member(attribute.name)
     guard let before = mapping.old else {
-      guard !attribute.isOptional, attribute.defaultValue == nil else { return nil }
+      guard !attribute.isOptional, attribute.storedDefault == nil else { return nil }
       return Steps(
         after: loop(
           over: "\(new.typeName).\(entity)",
@@ -63,7 +63,7 @@ extension SchemaComparison {
             over: "\(new.typeName).\(entity)", nil,
             ["\(variable(entity)).\(name) = <#\(type)#>"]))
     }
-    guard before.isOptional, !attribute.isOptional, attribute.defaultValue == nil else {
+    guard before.isOptional, !attribute.isOptional, attribute.storedDefault == nil else {
       return nil
     }
     let oldName = member(before.name)

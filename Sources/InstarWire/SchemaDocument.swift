@@ -35,9 +35,9 @@ public struct SchemaDocument: Sendable, Codable, Hashable {
       let other = again.schema.entity(named: schema.entities[entity].name)?.attributesByName ?? [:]
       for attribute in schema.entities[entity].attributes.indices {
         let here = schema.entities[entity].attributes[attribute]
-        guard here.defaultValue != other[here.name]?.defaultValue else { continue }
+        guard here.storedDefault != other[here.name]?.storedDefault else { continue }
         computed.append("\(schema.entities[entity].name).\(here.name)")
-        schema.entities[entity].attributes[attribute].defaultValue = here.defaultValue?.cleared
+        schema.entities[entity].attributes[attribute].storedDefault = here.storedDefault?.cleared
       }
     }
     self.schema = schema

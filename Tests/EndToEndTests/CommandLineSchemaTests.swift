@@ -146,7 +146,7 @@ struct CommandLineSchemaTests {
     let document = try JSONDecoder().decode(SchemaDocument.self, from: Data(texts[0].utf8))
     #expect(document.computedDefaults == ["Stamp.id", "Stamp.madeAt"])
     let stamp = try #require(document.schema.entity(named: "Stamp"))
-    #expect(stamp.attributesByName["count"]?.defaultValue == .integer(3))
+    #expect(stamp.attributesByName["count"]?.storedDefault == .integer(3))
   }
 
   @Test("what cannot be read is refused with its code and status")

@@ -18,11 +18,12 @@ package struct CloneVerification {
   let autoVacuum: Int
 
   package init(
-    path: MigrationPath, layout: CoreDataLayout, before: StoreCensus, codeBefore: StoreCode,
-    pageSize: Int, autoVacuum: Int
+    path: MigrationPath, layout: CoreDataLayout, additions: StoreStructure, before: StoreCensus,
+    codeBefore: StoreCode, pageSize: Int, autoVacuum: Int
   ) {
     self.path = path
     self.layout = layout
+    self.additions = additions
     self.before = before
     self.codeBefore = codeBefore
     self.pageSize = pageSize

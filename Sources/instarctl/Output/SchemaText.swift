@@ -66,8 +66,8 @@ extension Schema.Attribute {
     }
     if isComputed {
       details.append("default computed")
-    } else if let defaultValue {
-      details.append("default \(defaultValue.words)")
+    } else if let storedDefault {
+      details.append("default \(storedDefault.words)")
     }
     if originalName != name { details.append("was \(originalName)") }
     return details.joined(separator: ", ")
