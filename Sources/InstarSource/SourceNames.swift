@@ -21,11 +21,18 @@ struct SourceNames {
       let properties = propertyNames(of: entity)
       func renamed(_ name: String) -> String { properties[name] ?? name }
       for index in entity.attributes.indices {
-        entity.attributes[index].name = renamed(entity.attributes[index].name)
+        let attribute = entity.attributes[index]
+        entity.attributes[index].name = renamed(attribute.name)
+        if attribute.originalName == attribute.name {
+          entity.attributes[index].originalName = renamed(attribute.name)
+        }
       }
       for index in entity.relationships.indices {
         let relationship = entity.relationships[index]
         entity.relationships[index].name = renamed(relationship.name)
+        if relationship.originalName == relationship.name {
+          entity.relationships[index].originalName = renamed(relationship.name)
+        }
         entity.relationships[index].destination =
           entityNames[relationship.destination] ?? relationship.destination
         if let inverse = relationship.inverseName, !SwiftName.isIdentifier(inverse) {
@@ -40,7 +47,10 @@ struct SourceNames {
           entity.fetchIndexes[index].elements[element].property = renamed(property)
         }
       }
-      entity.name = entityNames[entity.name] ?? entity.name
+      if let name = entityNames[entity.name] {
+        if entity.originalName == entity.name { entity.originalName = name }
+        entity.name = name
+      }
       entity.superentityName = entity.superentityName.map { entityNames[$0] ?? $0 }
       return entity
     }

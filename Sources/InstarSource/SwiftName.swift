@@ -5,12 +5,12 @@ public enum SwiftName {
     reservedWords.contains(name) ? "`\(name)`" : name
   }
 
-  /// Whether the name can be declared, with or without backticks.
+  /// Whether the name can be declared, with or without backticks. A member called `self` cannot: `object.self` is the object.
   public static func isIdentifier(_ name: String) -> Bool {
     guard let first = name.unicodeScalars.first else { return false }
     return (first == "_" || first.properties.isXIDStart)
       && name.unicodeScalars.allSatisfy { $0 == "_" || $0.properties.isXIDContinue }
-      && name != "_"
+      && name != "_" && name != "self"
   }
 
   /// A name for a property: `folder id` and `folder_id` become `folderId`, `2nd` becomes `_2nd`.

@@ -76,8 +76,9 @@ struct ImportedSchemaTests {
     #expect(!fingerprints.isEmpty)
     let versions = try await plugin.versions()
     for (schema, expected) in fingerprints {
-      #expect(
-        versions[schema]?.fingerprint == expected.fingerprint, Comment(rawValue: expected.store))
+      let comment = Comment(rawValue: expected.store)
+      let version = try #require(versions[schema], comment)
+      #expect(version.fingerprint == expected.fingerprint, comment)
     }
   }
 
@@ -153,7 +154,6 @@ struct ImportedSchemaTests {
           name: "Data",
           attributes: [
             Schema.Attribute(name: "class", type: .data),
-            Schema.Attribute(name: "self", type: .string, isOptional: true),
             Schema.Attribute(name: "init", type: .date, options: [.unique]),
             Schema.Attribute(name: "description", type: .string, isOptional: true),
             Schema.Attribute(name: "isDeleted", type: .bool, isOptional: true),

@@ -174,7 +174,7 @@ struct VersionedSchemaSourceTests {
     let code = source.text.split(whereSeparator: \.isNewline).filter {
       !$0.drop { $0 == " " }.hasPrefix("//")
     }
-    #expect(!code.contains { $0.contains("Evil") })
+    #expect(!code.contains { $0.hasPrefix("import Evil") || $0.hasPrefix("}") && $0 != "}" })
     #expect(code.contains("    @Attribute(.unique) var aB: String?"))
     #expect(source.notes.count == 3)
   }
