@@ -269,12 +269,16 @@ package struct MigrationRun {
     _ fit: StructureFit, of layout: CoreDataLayout, in clone: String
   ) throws {
     guard !fit.missingIndexes.isEmpty else { return }
-    let names = Set(fit.missingIndexes.map(\.name))
     let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
     defer { try? connection.close() }
     try connection.writeWithoutTransaction { db in
-      for index in layout.indexes where names.contains(index.name) {
-        try db.execute(sql: index.createStatement)
+      for index in layout.indexes {
+        // A structure knows indexes by what they cover, not by their names.
+        let isMissing = fit.missingIndexes.contains { missing in
+          missing.table == index.table && missing.columns == index.columns
+            && missing.isUnique == index.isUnique
+        }
+        if isMissing { try db.execute(sql: index.createStatement) }
       }
     }
   }

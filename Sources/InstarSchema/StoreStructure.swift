@@ -10,10 +10,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
 
   public init(tables: [Table], indexes: [Index]) {
     self.tables = tables.sorted { $0.name < $1.name }
-    // Those of Core Data are named by what they cover: two may differ in this alone.
-    self.indexes = indexes.sorted {
-      $0.name == $1.name ? !$0.isUnique && $1.isUnique : $0.name < $1.name
-    }
+    self.indexes = indexes.sorted { $0.name < $1.name }
   }
 
   public struct Table: Sendable, Codable, Hashable {

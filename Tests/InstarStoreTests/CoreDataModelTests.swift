@@ -42,7 +42,7 @@ struct CoreDataModelTests {
     #expect(pages.deleteRule == .cascade)
     let novel = try #require(model.schema.entity(named: "GraphicNovel"))
     #expect(novel.superentityName == "Book")
-    #expect(novel.properties.map(\.name) == ["isBlackAndWhite"])
+    #expect(novel.attributes.map(\.name) == ["isBlackAndWhite"])
     #expect(novel.attributesByName["isBlackAndWhite"]?.storedDefault == .integer(0))
     #expect(model.schema.entity(named: "Writer")?.isAbstract == true)
     #expect(model.details["Author"]?.fetchedProperties == ["favFeedbacks", "feedbacks"])

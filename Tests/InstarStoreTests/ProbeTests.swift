@@ -75,7 +75,7 @@ struct ProbeTests {
         StoreStructure.Index(
           name: "ZNOTE(ZTITLE)", table: "ZNOTE", isUnique: false, columns: ["ZTITLE"]),
         StoreStructure.Index(
-          name: "ZNOTE(ZTITLE)", table: "ZNOTE", isUnique: true, columns: ["ZTITLE"]),
+          name: "ZNOTE(unique ZTITLE)", table: "ZNOTE", isUnique: true, columns: ["ZTITLE"]),
       ])
   }
 

@@ -83,7 +83,11 @@ private struct StageRun {
     _ new: CoreDataLayout
   ) throws {
     let triggers = try DerivedTriggers(of: session, from: old, to: new, difference)
-    let isFresh = !old.conventions.isMadeByInstar && stage.columnOrder == .asNew
+    // What a store was adopted with beside its version would not come along to a table made anew.
+    let before = try StoreStructure.read(session.database, format: .coredata)
+    let additions = StructureFit(of: before, to: old.structure).additions
+    let isFresh =
+      !old.conventions.isMadeByInstar && stage.columnOrder == .asNew && before == old.structure
     let change = LayoutChange(
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
@@ -95,7 +99,7 @@ private struct StageRun {
       try renameEntities(session, new)
       for statement in triggers.createStatements { try session.run(statement) }
       let structure = try StoreStructure.read(session.database, format: .coredata)
-      let differences = structure.differences(from: new.structure)
+      let differences = structure.differences(from: new.structure.adding(additions))
       guard differences.isEmpty else {
         throw InstarError(
           .unexpectedStructure, "cannot migrate from \(from) to \(to)",

@@ -46,7 +46,15 @@ package final class PluginCatalog {
     /// The version whose reference store has these hashes; `nil` where none has.
     func version(withHashes hashes: [String: Data]) -> Schema.Version? {
       guard !hashes.isEmpty else { return nil }
-      return references.first { $0.value.metadata.entityHashes == hashes }?.key
+      return manifest.versions.lazy.map(\.schema.version).first { version in
+        references[version]?.metadata.entityHashes == hashes && isBuiltAsNamed(version)
+      }
+    }
+
+    /// Whether a reference store is what its name says. One that is not is refused when it is needed.
+    private func isBuiltAsNamed(_ version: Schema.Version) -> Bool {
+      let structure = manifest.versions.first { $0.schema.version == version }?.structure
+      return references[version]?.structure == structure
     }
   }
 

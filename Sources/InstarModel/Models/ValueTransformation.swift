@@ -2,6 +2,9 @@ import Foundation
 import InstarSchema
 
 /// How a value transformer's attribute is stored: the transformer's bytes in one BLOB.
+///
+/// A property of type `Data` holds these bytes themselves where no transformer is known by the name: so a migration
+/// carries values along that only the app can read.
 struct ValueTransformation: Sendable {
   /// Looked up when it is used: an app may register its transformers after a schema was made.
   let transformerName: String
@@ -12,6 +15,7 @@ struct ValueTransformation: Sendable {
   func slot<Value>(of value: Value) throws(InstarError) -> Slot {
     if let optional = value as? any OptionalValue, optional.wrappedValue == nil { return .null }
     guard let transformer = ValueTransformer.named(transformerName) else {
+      if let data = value as? Data { return .blob(data) }
       throw InstarError(
         .invalidModel, "cannot store a value",
         cause: "no value transformer is registered by the name '\(transformerName)'",
@@ -28,8 +32,8 @@ struct ValueTransformation: Sendable {
   /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
   func value<Value>(of slot: Slot, as type: Value.Type) -> Value? {
     if slot.isNull, let optional = type as? any NilValue.Type { return optional.nilValue as? Value }
-    guard case .blob(let data) = slot, let transformer = ValueTransformer.named(transformerName)
-    else { return nil }
+    guard case .blob(let data) = slot else { return nil }
+    guard let transformer = ValueTransformer.named(transformerName) else { return data as? Value }
     return transformer.reverseTransformedValue(data) as? Value
   }
 }

@@ -86,7 +86,8 @@ extension StoreStructure {
     }
     var covered: [Index] = []
     for var index in indexes where !joins.contains(index.table) {
-      index.name = "\(index.table)(\(index.columns.joined(separator: ", ")))"
+      let columns = index.columns.joined(separator: ", ")
+      index.name = "\(index.table)(\(index.isUnique ? "unique " : "")\(columns))"
       covered.append(index)
     }
     return StoreStructure(tables: renamed, indexes: covered)
