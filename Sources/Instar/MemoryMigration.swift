@@ -33,8 +33,10 @@ struct MemoryMigration {
       .run(plan.path(from: source.path.from), plan: plan.name)
     try clone.perform { clone in
       let verification = CloneVerification(
-        path: source.path, layout: source.layout, additions: StoreStructure(tables: [], indexes: []),
-        before: source.census, codeBefore: source.code, pageSize: source.pageSize, autoVacuum: source.autoVacuum)
+        path: source.path, layout: source.layout,
+        additions: StoreStructure(tables: [], indexes: []),
+        before: source.census, codeBefore: source.code, pageSize: source.pageSize,
+        autoVacuum: source.autoVacuum)
       let structure = try verification.verify(clone.database).structure
       try StoreStamp(
         earlier: source.metadata, uuid: nil, path: source.path, layout: source.layout,
