@@ -1,3 +1,4 @@
+import Dispatch
 import InstarSchema
 import Synchronization
 
@@ -7,6 +8,9 @@ import Synchronization
 /// never writes back, and one that writes back is never canceled: whichever comes first decides,
 /// under one lock. A run that could not write back because others had written the store works
 /// again; if it was to be canceled meanwhile, it is then.
+///
+/// What is to be canceled and still writes after the grace has a keeper that hangs. It is killed, which
+/// costs the store nothing: another keeper finishes the run or clears it away.
 final class Conversation: Sendable {
   private enum State {
     case starting
@@ -17,10 +21,12 @@ final class Conversation: Sendable {
 
   /// `nil` for calls that are no run.
   let run: String?
+  private let writeBackGrace: Duration
   private let state = Mutex(State.starting)
 
-  init(run: String?) {
+  init(run: String?, writeBackGrace: Duration) {
     self.run = run
+    self.writeBackGrace = writeBackGrace
   }
 
   var isCanceled: Bool {
@@ -76,13 +82,28 @@ final class Conversation: Sendable {
       case .working(let session):
         state = .canceled
         return session
-      case .writingBack(let session, _):
+      case .writingBack(let session, let isCancelWanted):
         state = .writingBack(session, isCancelWanted: true)
+        if !isCancelWanted { endAfterGrace() }
         return nil
       case .canceled:
         return nil
       }
     }
     session?.close()
+  }
+
+  /// Does nothing once the call is over: nobody holds the conversation then.
+  private func endAfterGrace() {
+    let seconds =
+      Double(writeBackGrace.components.seconds)
+      + Double(writeBackGrace.components.attoseconds) / 1e18
+    DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [weak self] in
+      let session = self?.state.withLock { state -> KeeperSession? in
+        guard case .writingBack(let session, isCancelWanted: true) = state else { return nil }
+        return session
+      }
+      session?.kill()
+    }
   }
 }

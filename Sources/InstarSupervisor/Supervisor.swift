@@ -15,6 +15,7 @@ public final class Supervisor: Sendable {
   public let stateFolder: StateFolder?
   let keepers: KeeperPool
   let access: KeeperAccess
+  private let writeBackGrace: Duration
   private let calls = Mutex(Calls())
 
   private struct Calls {
@@ -27,19 +28,23 @@ public final class Supervisor: Sendable {
   ///   - stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no
   ///     `recoverAll`.
   ///   - rights: As whom stores are worked on.
+  ///   - writeBackGrace: How long `cancel` leaves a keeper that writes a store back to finish.
   public init(
-    installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller
+    installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller,
+    writeBackGrace: Duration = .seconds(900)
   ) {
     self.installation = installation
     self.stateFolder = stateFolder
     access = KeeperAccess(rights)
+    self.writeBackGrace = writeBackGrace
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
 
   /// Ends every call that goes on, and every one that is begun later. A run that has not begun to
   /// write its store back ends as failed, with code `interrupted` and the store unchanged; one that
-  /// has is left to finish. Recoveries go on. May be called from any thread; the calls return soon.
+  /// has is left to finish, for a quarter of an hour: then its keeper hangs, and is replaced by one
+  /// that finishes the run or clears it away. Recoveries go on. May be called from any thread; the calls return soon.
   public func cancel() {
     let conversations = calls.withLock { calls in
       calls.areCanceled = true
@@ -254,7 +259,7 @@ public final class Supervisor: Sendable {
     run: String? = nil,
     _ body: @escaping @Sendable (Conversation) throws(InstarError) -> Value
   ) async throws(InstarError) -> Value {
-    let conversation = Conversation(run: run)
+    let conversation = Conversation(run: run, writeBackGrace: writeBackGrace)
     let key = ObjectIdentifier(conversation)
     let isCanceled = calls.withLock { calls in
       calls.conversations[key] = conversation

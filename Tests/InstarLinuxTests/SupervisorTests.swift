@@ -25,7 +25,9 @@ struct SupervisorTests {
 
   /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say`
   /// answers, `log` writes to the file `log`, and `listen` waits for the next request.
-  func supervisor(_ cases: String) throws -> Supervisor {
+  func supervisor(
+    _ cases: String, writeBackGrace: Duration = .seconds(900)
+  ) throws -> Supervisor {
     let script = """
       #!/bin/bash
       say() { printf '%s' "$1" >&3; }
@@ -43,7 +45,8 @@ struct SupervisorTests {
     let installation = Installation(
       keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
       macroExecutable: "/x")
-    return Supervisor(installation: installation, stateFolder: state)
+    return Supervisor(
+      installation: installation, stateFolder: state, writeBackGrace: writeBackGrace)
   }
 
   func say(_ event: KeeperEvent) throws -> String {
@@ -240,6 +243,23 @@ struct SupervisorTests {
     supervisor.cancel()
     try folder.write("", to: "canceled")
     #expect(try await running == report)
+  }
+
+  @Test("a keeper that hangs in the write-back is ended some time after the run was to be canceled")
+  func hangsWritingBack() async throws {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
+        \(try say(.ask(phase(.writingBack)))); listen; log writing; kill -STOP $$ ;;
+      *'"recover"'*) \(try recovered(.finished)) ;;
+      """, writeBackGrace: .milliseconds(50))
+    async let running = supervisor.migrate(request) { _ in }
+    try await waitFor(log: "writing")
+    supervisor.cancel()
+    let report = try await running
+    #expect(report.result == .migrated && report.backup == "/srv/app/.instar/backup")
+    #expect(try state.history().reports == [report])
+    #expect(try state.openPhases().records == [])
   }
 
   /// A keeper that clones a second time because others wrote the store.
