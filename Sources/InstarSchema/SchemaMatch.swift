@@ -96,7 +96,6 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     _ identity: StoreIdentity, beside expected: StoreStructure
   ) -> Bool {
     guard identity.stampedFingerprint == identity.fingerprint else { return false }
-    let fit = StructureFit(of: identity.structure, to: expected)
-    return fit.obstacles.isEmpty && fit.missingIndexes.isEmpty
+    return StructureFit(of: identity.structure, to: expected).lacksNothing
   }
 }

@@ -62,10 +62,12 @@ public struct StructureFit: Sendable, Hashable {
       tables: tables, indexes: structure.indexes.filter { !indexNames.contains($0.name) })
   }
 
+  /// Whether the store has all that the version has.
+  public var lacksNothing: Bool { obstacles.isEmpty && missingIndexes.isEmpty }
+
   /// Whether the store is built exactly like the version.
   public var isExact: Bool {
-    obstacles.isEmpty && missingIndexes.isEmpty && additions.tables.isEmpty
-      && additions.indexes.isEmpty
+    lacksNothing && additions.tables.isEmpty && additions.indexes.isEmpty
   }
 
   /// What becomes of the differences that are no obstacles, one sentence each.

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import InstarSchema
 import InstarTestSupport
@@ -153,6 +154,34 @@ struct CommandLineStoreTests {
     #expect(try history.objects(RunReport.self).contains { $0.run == reports[0].run })
     let table = try await CommandLineTool.run("history", "--state-dir", state)
     #expect(table.output.contains("1.0.0 → 2.0.0"))
+  }
+
+  @Test("a store with more than its version is adopted once that is confirmed, and keeps it")
+  func adoption() async throws {
+    let store = try store()
+    let queue = try DatabaseQueue(path: store)
+    try await queue.write { try $0.execute(sql: "CREATE INDEX mine ON ZNOTE (Z_OPT)") }
+    try queue.close()
+    let plugin = try await BuiltPlugins.notes.value
+    let arguments = [
+      "migrate", store, "--plugin", plugin, "--state-dir", state, "--json", "--adopt", "1.0.0",
+    ]
+    let refused = try await CommandLineTool.run(arguments)
+    #expect(refused.status == 3)
+    let error = try #require(try refused.objects(RunReport.self).first?.error)
+    #expect(error.code == .unconfirmedAdoption)
+    #expect(error.cause.contains("index ZNOTE(Z_OPT) is not expected: it stays"))
+
+    let answer = try await CommandLineTool.run(arguments + ["--yes"])
+    #expect(answer.status == 0, Comment(rawValue: answer.output))
+    let probe = try await CommandLineTool.run("probe", store, "--json", "--plugin", plugin)
+    #expect(try probe.objects(ProbeReport.self).first?.state == .current)
+    let kept = try DatabaseQueue(path: store)
+    #expect(
+      try await kept.read {
+        try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema WHERE name = 'mine'")
+      } == 1)
+    try kept.close()
   }
 
   @Test("SQL debugging shows the statements of a migration on standard error, in Core Data's form")

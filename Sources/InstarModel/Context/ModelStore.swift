@@ -19,7 +19,8 @@ final class ModelStore: Sendable {
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
-  /// Maps a store whose structure must be that of the schema.
+  /// Maps a store whose structure must be that of the schema. A store that was adopted with more than
+  /// that may have it still.
   ///
   /// - Parameter creatingWhereEmpty: makes the schema's tables in a database that has none.
   init(
@@ -72,7 +73,13 @@ final class ModelStore: Sendable {
       }
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: layout.structure)
-      guard differences.isEmpty else {
+      let fit = StructureFit(of: structure, to: layout.structure)
+      let metadata = try? CoreDataMetadata.read(session.database)
+      // What a stage works on was matched to its version before; a store is believed as it was left.
+      let mayHaveMore =
+        !creatingWhereEmpty
+        || metadata?.version == schema.version && metadata?.fingerprint == structure.fingerprint
+      guard differences.isEmpty || fit.lacksNothing && mayHaveMore else {
         throw InstarError(
           .unknownVersion, "cannot open the store with schema \(schema.version)",
           cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
