@@ -113,6 +113,9 @@ extension Schema {
     /// Tells two versions of an entity apart that differ in nothing else.
     public var hashModifier: String?
 
+    /// The table in a plain store; `nil` in a schema of the Core Data format.
+    public var table: Table?
+
     /// An entity as it is declared. Names in the constraints and indices are those of its properties.
     public init(
       name: String, originalName: String? = nil, attributes: [Attribute] = [],
@@ -195,6 +198,9 @@ extension Schema {
     /// Tells two versions of an attribute apart that differ in nothing else.
     public var hashModifier: String?
 
+    /// The column in a plain store, where it is not the default one.
+    public var column: Column?
+
     /// An attribute; without an original name, one that was not renamed.
     public init(
       name: String, originalName: String? = nil, type: AttributeType, isOptional: Bool = false,
@@ -254,6 +260,9 @@ extension Schema {
     public var options: [Option]
     /// Tells two versions of a relationship apart that differ in nothing else.
     public var hashModifier: String?
+
+    /// The columns in a plain store, where they are not the default ones.
+    public var column: Column?
 
     /// A relationship; without an original name, one that was not renamed.
     public init(

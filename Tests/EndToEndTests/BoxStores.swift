@@ -83,6 +83,7 @@ struct BoxStore {
 enum FixturePlugins {
   static let boxes = Task { try await build("Boxes") }
   static let freezeRay = Task { try await build("FreezeRay") }
+  static let tables = Task { try await build("Tables") }
 
   private static func build(_ name: String) async throws -> String {
     let folder = CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.plugins")

@@ -27,10 +27,11 @@ package enum StageCheck {
   ///
   /// Runs after `willMigrate`, which is where a plan removes them, and before the change of schema.
   package static func checkRows(
-    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, _ session: SQLSession
+    _ stage: PlanDefinition.Stage, from oldLayout: CoreDataLayout, _ difference: SchemaDifference,
+    _ session: SQLSession
   ) throws(InstarError) {
     for mapping in difference.entities {
-      guard let old = mapping.old, let layout = stage.from.layout.entity(named: old.name) else {
+      guard let old = mapping.old, let layout = oldLayout.entity(named: old.name) else {
         continue
       }
       for group in mapping.new.uniquenessConstraints {
@@ -44,7 +45,7 @@ package enum StageCheck {
           try checkNewUnique(group, mapping, layout.table, stage, session)
           continue
         }
-        let isNew = !stage.from.layout.indexes.contains {
+        let isNew = !oldLayout.indexes.contains {
           $0.isUnique && $0.table == layout.table && $0.columns == columns
         }
         guard isNew else { continue }

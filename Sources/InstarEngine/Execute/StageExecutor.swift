@@ -52,8 +52,20 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
-        try StageCheck.checkRows(stage, difference, session)
-        try change(session, difference)
+        switch (stage.from.layout, stage.to.layout) {
+        case (.coreData(let old), .coreData(let new)):
+          try StageCheck.checkRows(stage, from: old, difference, session)
+          try change(session, from: old, to: new, difference)
+        case (.plain(let old), .plain(let new)):
+          try PlainChangeExecutor(
+            change: PlainChange(old: old, new: new, difference: difference), session: session
+          )
+          .run()
+        case (.coreData, .plain), (.plain, .coreData):
+          throw InstarError(
+            .internalError, "cannot migrate from \(from) to \(to)",
+            cause: "the two versions are of different formats")
+        }
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage.stage {
@@ -72,14 +84,17 @@ private struct StageRun {
     }
   }
 
-  private func change(_ session: SQLSession, _ difference: SchemaDifference) throws {
-    let change = LayoutChange(from: stage.from.layout, to: stage.to.layout, difference)
+  private func change(
+    _ session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout,
+    _ difference: SchemaDifference
+  ) throws {
+    let change = LayoutChange(from: old, to: new, difference)
     try session.transaction {
       for statement in change.statements { try session.run(statement) }
-      try renumberHistory(session)
-      try renameEntities(session)
+      try renumberHistory(session, from: old, to: new)
+      try renameEntities(session, to: new)
       let structure = try StoreStructure.read(session.database, format: .coredata)
-      let differences = structure.differences(from: stage.to.layout.structure)
+      let differences = structure.differences(from: new.structure)
       guard differences.isEmpty else {
         throw InstarError(
           .unexpectedStructure, "cannot migrate from \(from) to \(to)",
@@ -90,16 +105,16 @@ private struct StageRun {
   }
 
   /// The history of a store names entities by number too (section 9). Not every store has one.
-  private func renumberHistory(_ session: SQLSession) throws {
-    let moved = stage.to.layout.entities.compactMap { entity -> (Int, Int)? in
-      guard let before = stage.from.layout.entity(named: entity.name),
+  private func renumberHistory(
+    _ session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout
+  ) throws {
+    let moved = new.entities.compactMap { entity -> (Int, Int)? in
+      guard let before = old.entity(named: entity.name),
         before.number != entity.number
       else { return nil }
       return (before.number, entity.number)
     }
-    let removed = stage.from.layout.entities.filter {
-      stage.to.layout.entity(named: $0.name) == nil
-    }
+    let removed = old.entities.filter { new.entity(named: $0.name) == nil }
     guard !moved.isEmpty || !removed.isEmpty,
       try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
@@ -116,8 +131,8 @@ private struct StageRun {
   }
 
   /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
-  private func renameEntities(_ session: SQLSession) throws {
-    for entity in stage.to.layout.entities {
+  private func renameEntities(_ session: SQLSession, to new: CoreDataLayout) throws {
+    for entity in new.entities {
       let other = try session.integer(
         "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'"
       )

@@ -9,10 +9,12 @@ package struct PlanDefinition {
   /// Oldest first.
   package let versions: [Version]
   private let stages: [MigrationStage]
+  private let versionSource: VersionSource
+  private let importedVersions: [ToolVersion: Schema.Version]
 
   package struct Version {
     package let schema: Schema
-    package let layout: CoreDataLayout
+    package let layout: StoreLayout
   }
 
   /// A stage between two versions of this plan.
@@ -47,7 +49,16 @@ package struct PlanDefinition {
           .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
           next: "give each VersionedSchema its own versionIdentifier")
       }
-      versions.append(Version(schema: schema, layout: try CoreDataLayout(schema: schema)))
+      let layout = try StoreLayout(schema: schema)
+      if let other = versions.first(where: { $0.layout.format != layout.format }) {
+        throw InstarError(
+          .invalidPlan, what,
+          cause:
+            "its schema \(other.schema.version) is of the format \(other.layout.format.rawValue), "
+            + "and \(schema.version) of the format \(layout.format.rawValue)",
+          next: "write @Table before the models of all versions, or of none")
+      }
+      versions.append(Version(schema: schema, layout: layout))
     }
     guard !versions.isEmpty else {
       throw InstarError(.invalidPlan, what, cause: "it has no schemas")
@@ -76,6 +87,8 @@ package struct PlanDefinition {
           next: "leave one way from each version to the next")
       }
     }
+    versionSource = plan.versionSource
+    importedVersions = plan.importedVersions
     self.name = name
     self.versions = versions
     self.stages = plan.stages
@@ -111,7 +124,7 @@ package struct PlanDefinition {
   }
 
   package var manifest: PlanManifest {
-    PlanManifest(
+    var manifest = PlanManifest(
       name: name,
       versions: versions.map {
         let structure = $0.layout.structure
@@ -125,5 +138,8 @@ package struct PlanDefinition {
         return Stage(from: from, to: to, stage: stage).manifest
       }
       .sorted { $0.from < $1.from })
+    manifest.versionSource = versionSource
+    manifest.importedVersions = importedVersions
+    return manifest
   }
 }

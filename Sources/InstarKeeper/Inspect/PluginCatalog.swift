@@ -64,3 +64,8 @@ final class PluginCatalog {
       nanoseconds: status.st_mtim.tv_nsec)
   }
 }
+
+extension [PluginCatalog.Plan] {
+  /// Where plain stores of these plans say their versions.
+  var versionSources: Set<VersionSource> { Set(map(\.manifest.versionSource)) }
+}

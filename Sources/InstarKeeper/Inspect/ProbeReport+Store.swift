@@ -11,6 +11,7 @@ extension ProbeReport {
       version: probe.identity.version,
       entities: probe.entities.map { Entity(name: $0.name, rows: $0.rows) })
     uuid = probe.uuid
+    if !probe.identity.toolVersions.isEmpty { toolVersions = probe.identity.toolVersions }
     fingerprint = probe.identity.fingerprint
     if !probe.entityHashes.isEmpty {
       entityHashes = probe.entityHashes.mapValues { $0.base64EncodedString() }
@@ -23,6 +24,8 @@ extension ProbeReport {
     reason = probe.metadataProblem
     do {
       guard let match = try StoreMatch(of: probe.identity, among: plans) else { return }
+      // A plan may look for the version elsewhere.
+      version = match.identity.version
       state = match.match.state
       if !match.match.reason.isEmpty { reason = match.match.reason }
       if match.match.state != .unknown {

@@ -3,19 +3,27 @@ internal import InstarSchema
 internal import InstarStore
 
 /// Writes into a verified clone what it is now: its version in the metadata, its highest keys in
-/// the entity list.
+/// the entity list; for a plain store its version where the plan says.
 struct StoreStamp {
-  let metadata: CoreDataMetadata
-  let layout: CoreDataLayout
+  private let form: Form
+
+  private enum Form {
+    case coreData(CoreDataMetadata, CoreDataLayout)
+    case plain(Schema.Version, VersionSource)
+  }
 
   /// - Parameters:
   ///   - earlier: The metadata the store had before the run, not what the clone holds now:
   ///     identifier and app's own keys are kept. `nil` where the store had none that can be read.
   ///   - uuid: The identifier of a store without readable metadata.
   init(
-    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: CoreDataLayout,
+    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: StoreLayout,
     fingerprint: String
   ) {
+    guard case .coreData(let layout) = layout else {
+      form = .plain(path.to, path.versionSource)
+      return
+    }
     var metadata: CoreDataMetadata
     if let earlier {
       metadata = earlier
@@ -25,12 +33,17 @@ struct StoreStamp {
     }
     metadata.stamp(
       schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint)
-    self.metadata = metadata
-    self.layout = layout
+    form = .coreData(metadata, layout)
   }
 
   func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
+      guard case .coreData(let metadata, let layout) = form else {
+        if case .plain(let version, let source) = form {
+          try PlainVersion.stamp(version, at: source, db)
+        }
+        return .commit
+      }
       try metadata.write(db)
       // A key that was handed out once is not handed out again: the mark never falls, and is above
       // all rows.

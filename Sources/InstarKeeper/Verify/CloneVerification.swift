@@ -8,12 +8,13 @@ internal import InstarWire
 /// looked at.
 struct CloneVerification {
   let path: MigrationPath
-  let layout: CoreDataLayout
+  let layout: StoreLayout
   /// What the store has beside its version, and has to have still.
   let additions: StoreStructure
   /// What the store was before.
   let before: StoreCensus
   let codeBefore: StoreCode
+  let structureBefore: StoreStructure
   let pageSize: Int
   let autoVacuum: Int
 
@@ -59,13 +60,14 @@ struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    if let name = try StoreCode(db).addition(to: codeBefore) {
+    if let name = try StoreCode(db).addition(to: codeBefore, renames: try renames()) {
       throw Self.failed(
         "the trigger, view or virtual table '\(name)' is new or was changed, and belongs to no version"
       )
     }
-    let structure = try StoreStructure.read(db, format: .coredata)
+    let whole = try StoreStructure.read(db, format: layout.format)
     let expected = layout.structure.adding(additions)
+    let structure = try described(whole, asIn: expected)
     guard structure == expected else {
       throw InstarError(
         .unexpectedStructure, Self.what,
@@ -73,14 +75,21 @@ struct CloneVerification {
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
         next: "let the stages leave tables, columns and indexes to the change of schema")
     }
-    try requireEntityList(db)
-    try requireValues(db)
+    switch layout {
+    case .coreData(let layout):
+      try requireEntityList(db, layout)
+      try requireValues(db, layout)
+    case .plain(let layout):
+      try requireUndescribed(whole)
+      try requireValues(db, layout)
+    }
     let after = try StoreCensus(db, layout: layout)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }) {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
     try requireLinks(after)
-    return Result(census: after, structure: structure, notes: try compareCounts(after))
+    try requireOthers(after)
+    return Result(census: after, structure: whole, notes: try compareCounts(after))
   }
 
   /// - Throws: `corruptStore` with SQLite's first findings.
@@ -93,9 +102,9 @@ struct CloneVerification {
     }
   }
 
-  private static let what = "cannot verify the migrated clone"
+  static let what = "cannot verify the migrated clone"
 
-  private static func failed(_ cause: String) -> InstarError {
+  static func failed(_ cause: String) -> InstarError {
     InstarError(.verificationFailed, what, cause: cause)
   }
 }
@@ -104,7 +113,7 @@ struct CloneVerification {
 
 extension CloneVerification {
   /// `Z_PRIMARYKEY` lists the entities by the numbers that rows and table names are made with.
-  private func requireEntityList(_ db: Database) throws {
+  private func requireEntityList(_ db: Database, _ layout: CoreDataLayout) throws {
     let rows = try Row.fetchAll(
       db,
       sql: """
@@ -125,7 +134,7 @@ extension CloneVerification {
     }
   }
 
-  private func requireValues(_ db: Database) throws {
+  private func requireValues(_ db: Database, _ layout: CoreDataLayout) throws {
     for entity in layout.entities {
       let required = entity.attributes.filter { !$0.attribute.isOptional }
       guard !required.isEmpty else { continue }

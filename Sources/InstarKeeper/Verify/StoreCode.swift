@@ -34,7 +34,33 @@ struct StoreCode {
   }
 
   /// The name of what is new or changed since; `nil` where nothing is. What is gone is none.
-  func addition(to earlier: StoreCode) -> String? {
-    objects.subtracting(earlier.objects).map(\.name).min()
+  ///
+  /// - Parameter renames: the names that tables and columns had and have. SQLite writes those that are renamed anew wherever
+  ///   they stand, so that a text that differs in them alone is the same.
+  func addition(
+    to earlier: StoreCode, renames: (old: Set<String>, new: Set<String>) = ([], [])
+  ) -> String? {
+    let known = Dictionary(
+      earlier.objects.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    return objects.subtracting(earlier.objects).filter { object in
+      guard let before = known[object.name] else { return true }
+      return !Self.isSame(before.sql, object.sql, renames)
+    }
+    .map(\.name).min()
+  }
+
+  private static func isSame(
+    _ old: String, _ new: String, _ renames: (old: Set<String>, new: Set<String>)
+  ) -> Bool {
+    func tokens(_ sql: String) -> [SQLToken] {
+      SQLToken.tokens(of: sql).filter { $0.kind != .space }
+    }
+    let (before, after) = (tokens(old), tokens(new))
+    guard before.count == after.count else { return false }
+    return zip(before, after).allSatisfy { one, other in
+      if one.text == other.text { return true }
+      let (old, new) = (one.name.lowercased(), other.name.lowercased())
+      return !old.isEmpty && (old == new || renames.old.contains(old) && renames.new.contains(new))
+    }
   }
 }

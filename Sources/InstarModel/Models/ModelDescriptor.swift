@@ -1,4 +1,4 @@
-import InstarSchema
+public import InstarSchema
 import Synchronization
 
 /// What the SDK knows of one model class: its properties by slot, and how its relationships pair up with those of other
@@ -18,6 +18,8 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The groups of `#Unique` and of `#Index` of the class itself.
   let uniqueness: [[AnyKeyPath]]
   let indices: [[AnyKeyPath]]
+  /// What `@Table` says; `nil` for a model without.
+  let table: Schema.Table?
 
   /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
@@ -30,9 +32,11 @@ public final class ModelDescriptor: @unchecked Sendable {
 
   public init<Model: PersistentModel>(
     _ type: Model.Type, name: String, superclass: (any PersistentModel.Type)? = nil,
-    uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = []
+    uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = [],
+    table: Schema.Table? = nil
   ) {
     self.superclass = superclass?._modelDescriptor
+    self.table = table
     self.uniqueness = uniqueness
     self.indices = indices
     self.name = name

@@ -38,6 +38,7 @@ extension Schema {
 extension Schema.Entity {
   init(_ descriptor: ModelDescriptor) {
     self.init(name: descriptor.name, superentityName: descriptor.superclass?.name)
+    table = descriptor.table
     for slot in descriptor.ownSlots {
       let property = descriptor.properties[slot]
       switch property.kind {
@@ -54,15 +55,21 @@ extension Schema.Entity {
           }
           continue
         }
-        let attribute = Schema.Attribute(
+        var attribute = Schema.Attribute(
           name: property.name, originalName: kind.metadata.originalName, type: kind.type,
           isOptional: kind.isOptional, options: kind.metadata.options,
           defaultValue: kind.defaultSlot()?.attributeValue,
           hashModifier: kind.metadata.hashModifier)
+        attribute.column = property.column
+        if table != nil, !kind.hasConstantDefault {
+          // `UUID()` is no default of a column: each row would have the same one.
+          attribute.column = attribute.column ?? Schema.Column()
+          attribute.column?.hasConstantDefault = false
+        }
         attributes.append(attribute)
       case .relationship(let kind):
         let inverse = descriptor.inverse(ofSlot: slot)
-        relationships.append(
+        var relationship =
           Schema.Relationship(
             name: property.name, originalName: kind.metadata.originalName,
             destination: kind.destination._modelDescriptor.name,
@@ -71,7 +78,9 @@ extension Schema.Entity {
             minimumModelCount: kind.metadata.minimumModelCount,
             maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
             isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-            hashModifier: kind.metadata.hashModifier))
+            hashModifier: kind.metadata.hashModifier)
+        relationship.column = property.column
+        relationships.append(relationship)
       }
     }
     func names(_ groups: [[Int]]) -> [[String]] {

@@ -1,9 +1,30 @@
+public import InstarSchema
+
 /// The versions an app's store had, and the stages between them.
 public protocol SchemaMigrationPlan: SendableMetatype {
   /// All versions, oldest first.
   static var schemas: [any VersionedSchema.Type] { get }
   /// In any order; each leads from one version to a later one.
   static var stages: [MigrationStage] { get }
+  /// Where plain stores say which version they are at; `PRAGMA user_version` without one.
+  static var versionSource: VersionSource { get }
+  /// Which version it is that another tool's history table names, for stores that declare none themselves.
+  ///
+  /// ```swift
+  /// static var importedVersions: [ToolVersion: Schema.Version] {
+  ///   [.alembic("ae1027a6acf"): Schema.Version(1, 0, 0)]
+  /// }
+  /// ```
+  ///
+  /// The tool's table is read and never written: after a run the version stands at `versionSource`.
+  static var importedVersions: [ToolVersion: Schema.Version] { get }
+}
+
+extension SchemaMigrationPlan {
+  /// `PRAGMA user_version`.
+  public static var versionSource: VersionSource { .userVersion }
+  /// None.
+  public static var importedVersions: [ToolVersion: Schema.Version] { [:] }
 }
 
 /// One step between two versions.

@@ -3,17 +3,22 @@ public import InstarSchema
 /// How a schema is laid out in the tables of a store, in the schema's format.
 public enum StoreLayout: Sendable {
   case coreData(CoreDataLayout)
+  case plain(PlainLayout)
 
   /// Lays a schema out.
   ///
   /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property.
   public init(schema: Schema) throws(InstarError) {
-    self = .coreData(try CoreDataLayout(schema: schema))
+    switch schema.format {
+    case .coredata: self = .coreData(try CoreDataLayout(schema: schema))
+    case .plain: self = .plain(try PlainLayout(schema: schema))
+    }
   }
 
   public var format: StoreFormat {
     switch self {
     case .coreData: .coredata
+    case .plain: .plain
     }
   }
 
@@ -21,6 +26,7 @@ public enum StoreLayout: Sendable {
   public var entityLayouts: [EntityLayout] {
     switch self {
     case .coreData(let layout): layout.entityLayouts
+    case .plain(let layout): layout.entityLayouts
     }
   }
 
@@ -28,6 +34,7 @@ public enum StoreLayout: Sendable {
   public var structure: StoreStructure {
     switch self {
     case .coreData(let layout): layout.structure
+    case .plain(let layout): layout.structure
     }
   }
 
@@ -35,6 +42,7 @@ public enum StoreLayout: Sendable {
   public var createStatements: [String] {
     switch self {
     case .coreData(let layout): layout.createStatements
+    case .plain(let layout): layout.createStatements
     }
   }
 }

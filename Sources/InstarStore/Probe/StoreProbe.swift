@@ -36,12 +36,15 @@ public struct StoreProbe: Sendable {
   /// - Parameters:
   ///   - rows: Whether rows are counted. A table whose rows cannot be counted has none in the
   ///     result.
+  ///   - versionSources: Where plans want a plain store to say its version, besides
+  ///     `PRAGMA user_version`.
   ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
   /// - Throws: what `StoreReader.withReadOnlyStore` throws; `corruptStore` where what the store is
   ///   made of leads in circles; `unsupported` where it is larger than is read. The store is as it
   ///   was in any case.
   public static func read(
-    _ path: String, rows: RowCounting = .none, busyTimeout: Double = 1
+    _ path: String, rows: RowCounting = .none, versionSources: Set<VersionSource> = [],
+    busyTimeout: Double = 1
   ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.look(at: path)
     return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout) { db in
@@ -55,7 +58,7 @@ public struct StoreProbe: Sendable {
           cause: "it has \(tables) tables, indexes, views and triggers; Instar reads \(tableLimit)")
       }
       var probe = try WorkLimit.within(seconds + Double(tables) * secondsPerTable, db) {
-        try read(db, file: file)
+        try read(db, file: file, versionSources: versionSources)
       }
       try probe.count(rows, db)
       return probe
@@ -67,7 +70,9 @@ public struct StoreProbe: Sendable {
   private static let secondsPerTable = 0.0001
 
   /// Probes a store that is open already.
-  static func read(_ db: Database, file: StoreFile) throws -> StoreProbe {
+  static func read(
+    _ db: Database, file: StoreFile, versionSources: Set<VersionSource> = []
+  ) throws -> StoreProbe {
     let format = try format(of: db)
     let structure = try StoreStructure.read(db, format: format)
     var identity = StoreIdentity(
@@ -76,6 +81,9 @@ public struct StoreProbe: Sendable {
     switch format {
     case .plain:
       identity.entityNames = structure.tables.map(\.name)
+      identity.declaredVersions = try PlainVersion.read(db, at: versionSources, in: structure)
+      identity.version = identity.declaredVersions[.userVersion]
+      identity.toolVersions = try PlainVersion.toolVersions(db, in: structure)
       return StoreProbe(
         file: file, identity: identity, entities: structure.tables.map { Entity(name: $0.name) },
         entityHashes: [:])

@@ -64,20 +64,21 @@ extension StoreStructure {
     return columns.map { Table(name: $0.key, columns: $0.value) }
   }
 
-  /// Only indexes made by `CREATE INDEX`: those that belong to a constraint have names of SQLite's
-  /// making.
+  /// Only indexes made by `CREATE INDEX`, and for `plain` those of `UNIQUE` constraints, which have
+  /// names of SQLite's making.
   private static func readIndexes(_ db: Database, format: StoreFormat) throws -> [Index] {
+    let constraints = format == .plain ? "1" : "0"
     let rows = try Row.fetchCursor(
       db,
       sql: """
         SELECT m.name, l.name, l."unique", l.partial, x.name, x."desc", x.coll
         FROM (
           SELECT DISTINCT tbl_name AS name FROM sqlite_master
-          WHERE type = 'index' AND sql IS NOT NULL
+          WHERE type = 'index' AND (sql IS NOT NULL OR \(constraints))
         ) AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
-        WHERE l.origin = 'c' AND x.key = 1
+        WHERE x.key = 1 AND (l.origin = 'c' OR l.origin = 'u' AND \(constraints))
         ORDER BY l.name, x.seqno
         """)
     var size = NameSize()
