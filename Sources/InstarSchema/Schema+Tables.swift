@@ -222,3 +222,101 @@ extension Schema {
     }
   }
 }
+
+// MARK: - Names
+
+extension Schema {
+  /// The name that a Swift name has by convention: "createdAt" is `created_at`, "userID" is `user_id`.
+  package static func snakeCase(_ name: String) -> String {
+    let characters = Array(name)
+    var text = ""
+    for (index, character) in characters.enumerated() {
+      if character == "." {
+        text += "_"
+        continue
+      }
+      let next = index + 1 < characters.count ? characters[index + 1] : nil
+      if character.isUppercase, index > 0, characters[index - 1] != ".",
+        !characters[index - 1].isUppercase || next?.isLowercase == true,
+        characters[index - 1] != "_"
+      {
+        text += "_"
+      }
+      text += character.lowercased()
+    }
+    return text
+  }
+}
+
+extension Schema.Entity {
+  /// The name of the table; `nil` in a schema of the Core Data format.
+  package var tableName: String? { table.map { $0.name ?? Schema.snakeCase(name) } }
+
+  /// The attributes that are the primary key, or a part of it. Without any that says so, the one named `id`.
+  package var keyAttributes: [Schema.Attribute] {
+    let marked = attributes.filter { $0.column?.isPrimaryKey == true }
+    let hasReference = relationships.contains { $0.column?.isPrimaryKey == true }
+    if !marked.isEmpty || hasReference { return marked }
+    return attributes.filter {
+      $0.name == "id" && ($0.type.isInteger || $0.type == .uuid || $0.type == .string)
+    }
+  }
+}
+
+extension Schema.Attribute {
+  /// The name of the column in a plain store.
+  package var columnName: String { column?.names?.first ?? Schema.snakeCase(name) }
+
+  /// The declared type of the column in a plain store.
+  package func columnType(isStrict: Bool) -> String {
+    if let type = column?.type { return type }
+    if let encoding = column?.encoding ?? .standard(for: type) { return encoding.columnType }
+    return type.columnType(isStrict: isStrict)
+  }
+}
+
+extension Schema.AttributeType {
+  package var isInteger: Bool { self == .int16 || self == .int32 || self == .int64 }
+
+  /// The declared type of a column of values that need no encoding.
+  package func columnType(isStrict: Bool) -> String {
+    switch self {
+    case .bool, .int16, .int32, .int64: "INTEGER"
+    case .double, .float: "REAL"
+    case .decimal: isStrict ? "REAL" : "NUMERIC"
+    case .string, .url: "TEXT"
+    default: "BLOB"
+    }
+  }
+}
+
+extension Schema.Column.Encoding {
+  /// The encoding of a type where none is named; `nil` for types that need none.
+  public static func standard(for type: Schema.AttributeType) -> Schema.Column.Encoding? {
+    switch type {
+    case .date: .iso8601
+    case .uuid: .uuidText
+    case .codable: .jsonText
+    default: nil
+    }
+  }
+
+  /// Whether values of a type can be written so.
+  public func fits(_ type: Schema.AttributeType) -> Bool {
+    switch self {
+    case .iso8601, .dateTime, .unixSeconds, .unixMilliseconds, .julianDay: type == .date
+    case .uuidText, .uuidUppercaseText, .uuidHexadecimal, .uuidBytes: type == .uuid
+    case .jsonText, .jsonBytes: type == .codable
+    }
+  }
+
+  /// The declared type of a column of such values.
+  package var columnType: String {
+    switch self {
+    case .unixSeconds, .unixMilliseconds: "INTEGER"
+    case .julianDay: "REAL"
+    case .uuidBytes, .jsonBytes: "BLOB"
+    case .iso8601, .dateTime, .uuidText, .uuidUppercaseText, .uuidHexadecimal, .jsonText: "TEXT"
+    }
+  }
+}

@@ -59,10 +59,10 @@ extension StoreStructure.Index {
 }
 
 /// How SQLite treats values by the declared type of their column (https://www.sqlite.org/datatype3.html, section 3.1).
-enum ColumnAffinity {
+package enum ColumnAffinity {
   case integer, text, blob, real, numeric
 
-  init(_ type: String) {
+  package init(_ type: String) {
     let type = type.uppercased()
     func contains(_ words: String...) -> Bool { words.contains { type.contains($0) } }
     if contains("INT") {
@@ -79,7 +79,7 @@ enum ColumnAffinity {
   }
 
   /// Integer and numeric columns differ in casts only.
-  func isLike(_ other: ColumnAffinity) -> Bool {
+  package func isLike(_ other: ColumnAffinity) -> Bool {
     func kind(_ affinity: ColumnAffinity) -> ColumnAffinity {
       affinity == .numeric ? .integer : affinity
     }

@@ -297,7 +297,7 @@ struct TableRebuild {
     if let value = column.defaultValue { return value }
     guard case .attribute(let name) = column.role,
       let value = pair.new.entity.flatMap({ new.schema.entity(named: $0) })?.attributes
-        .first(where: { $0.name == name })?.defaultValue
+        .first(where: { $0.name == name })?.storedDefault
     else { return nil }
     return (column.encoding?.written(value) ?? value).literal
   }

@@ -50,7 +50,11 @@ package struct Recovery {
       unlink(backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       // For people only: nothing depends on it, and the store may be in use.
-      report.version = try? opening.probe(place.store, busyTimeout: 0).identity.version
+      let source = record.versionSource
+      let identity = try? opening.probe(
+        place.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
+      ).identity
+      report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
     case .writingBack:
       return try settle(place, backup: backup, what)

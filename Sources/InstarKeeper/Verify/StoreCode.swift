@@ -1,4 +1,5 @@
 package import GRDB
+internal import InstarStore
 
 /// What of a store is run by whoever uses it: its triggers, views and virtual tables.
 ///

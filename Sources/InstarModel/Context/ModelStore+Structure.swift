@@ -32,7 +32,8 @@ extension ModelStore {
     let structure = try StoreStructure.read(session.database, format: layout.format)
     switch layout {
     // One that was adopted may have more.
-    case .coreData(let layout): return StructureFit(of: structure, to: layout.structure).lacksNothing
+    case .coreData(let layout):
+      return StructureFit(of: structure, to: layout.structure).lacksNothing
     case .plain(let layout):
       return structure.described(asIn: layout.structure, among: [layout.structure])
         == layout.structure

@@ -8,35 +8,6 @@ public import InstarSchema
 /// of the SDK call the two functions of an encoding, so that neither models nor predicates know of it. A stored value that
 /// is none of the kind is passed on as it is; the one who reads it says so.
 extension Schema.Column.Encoding {
-  /// The encoding of a type where none is named; `nil` for types that need none.
-  public static func standard(for type: Schema.AttributeType) -> Schema.Column.Encoding? {
-    switch type {
-    case .date: .iso8601
-    case .uuid: .uuidText
-    case .codable: .jsonText
-    default: nil
-    }
-  }
-
-  /// Whether values of a type can be written so.
-  public func fits(_ type: Schema.AttributeType) -> Bool {
-    switch self {
-    case .iso8601, .dateTime, .unixSeconds, .unixMilliseconds, .julianDay: type == .date
-    case .uuidText, .uuidUppercaseText, .uuidHexadecimal, .uuidBytes: type == .uuid
-    case .jsonText, .jsonBytes: type == .codable
-    }
-  }
-
-  /// The declared type of a column of such values.
-  var columnType: String {
-    switch self {
-    case .unixSeconds, .unixMilliseconds: "INTEGER"
-    case .julianDay: "REAL"
-    case .uuidBytes, .jsonBytes: "BLOB"
-    case .iso8601, .dateTime, .uuidText, .uuidUppercaseText, .uuidHexadecimal, .jsonText: "TEXT"
-    }
-  }
-
   package var readFunction: String { "instar_read_\(rawValue)" }
   package var writeFunction: String { "instar_write_\(rawValue)" }
 

@@ -33,7 +33,7 @@ struct PlainLayoutBuilder {
             "declare the properties of both in one class; only the Core Data format has inheritance"
         )
       }
-      let name = table.name ?? PlainName.snakeCase(entity.name)
+      let name = table.name ?? Schema.snakeCase(entity.name)
       try Self.requireName(name, of: "the table of \(entity.name)", schema)
       guard names.insert(name.lowercased()).inserted else {
         throw Self.invalid(schema, "two tables are named \(name)")
@@ -53,15 +53,6 @@ struct PlainLayoutBuilder {
 
   // MARK: Keys
 
-  private func keyAttributes(of entity: Schema.Entity) -> [Schema.Attribute] {
-    let marked = entity.attributes.filter { $0.column?.isPrimaryKey == true }
-    let hasReference = entity.relationships.contains { $0.column?.isPrimaryKey == true }
-    if !marked.isEmpty || hasReference { return marked }
-    return entity.attributes.filter {
-      $0.name == "id" && ($0.type.isInteger || $0.type == .uuid || $0.type == .string)
-    }
-  }
-
   /// The columns of an entity's primary key: those of attributes, then those of relationships.
   ///
   /// - Parameter depth: how many tables refer on to this one by their keys; a circle has no end.
@@ -72,8 +63,8 @@ struct PlainLayoutBuilder {
       throw Self.invalid(schema, "the primary key of \(entity.name) is made of itself")
     }
     var key: [KeyColumn] = []
-    for attribute in keyAttributes(of: entity) {
-      key.append(KeyColumn(name: columnName(attribute), type: try type(of: attribute, entity)))
+    for attribute in entity.keyAttributes {
+      key.append(KeyColumn(name: attribute.columnName, type: try type(of: attribute, entity)))
     }
     for relationship in entity.relationships where relationship.column?.isPrimaryKey == true {
       let reference = try reference(relationship, of: entity, depth: depth + 1)
@@ -120,7 +111,7 @@ struct PlainLayoutBuilder {
     let key = try primaryKey(of: destination, depth: depth)
     let names =
       relationship.column?.names
-      ?? key.map { "\(PlainName.snakeCase(relationship.name))_\($0.name)" }
+      ?? key.map { "\(Schema.snakeCase(relationship.name))_\($0.name)" }
     guard names.count == key.count else {
       throw Self.invalid(
         schema,
@@ -172,10 +163,6 @@ struct PlainLayoutBuilder {
 
   // MARK: Columns
 
-  private func columnName(_ attribute: Schema.Attribute) -> String {
-    attribute.column?.names?.first ?? PlainName.snakeCase(attribute.name)
-  }
-
   private func encoding(_ attribute: Schema.Attribute) -> Schema.Column.Encoding? {
     attribute.column?.encoding ?? .standard(for: attribute.type)
   }
@@ -189,20 +176,12 @@ struct PlainLayoutBuilder {
         "\(entity.name).\(attribute.name) is a \(attribute.type.rawValue), which .\(encoding.rawValue) does not encode"
       )
     }
-    if let type = attribute.column?.type {
-      guard type.utf8.allSatisfy({ $0 != 0x3B && $0 != 0x27 && $0 != 0x2D && $0 != 0x2F }) else {
-        throw Self.invalid(schema, "'\(type)' is no type of a column")
-      }
-      return type
+    if let type = attribute.column?.type,
+      type.utf8.contains(where: { $0 == 0x3B || $0 == 0x27 || $0 == 0x2D || $0 == 0x2F })
+    {
+      throw Self.invalid(schema, "'\(type)' is no type of a column")
     }
-    if let encoding = encoding(attribute) { return encoding.columnType }
-    return switch attribute.type {
-    case .bool, .int16, .int32, .int64: "INTEGER"
-    case .double, .float: "REAL"
-    case .decimal: entity.table?.isStrict == true ? "REAL" : "NUMERIC"
-    case .string, .url: "TEXT"
-    default: "BLOB"
-    }
+    return attribute.columnType(isStrict: entity.table?.isStrict ?? false)
   }
 
   private func column(
@@ -216,7 +195,7 @@ struct PlainLayoutBuilder {
     if mapping.junction != nil {
       throw Self.invalid(schema, "\(path) is a value, and no table of links can hold it")
     }
-    let name = columnName(attribute)
+    let name = attribute.columnName
     try Self.requireName(name, of: "the column of \(path)", schema)
     let type = try type(of: attribute, entity)
     let encoding = encoding(attribute)
@@ -234,7 +213,7 @@ struct PlainLayoutBuilder {
     if isRequired { declaration.append("NOT NULL") }
     var defaultValue = mapping.defaultValue
     if defaultValue == nil, mapping.generated == nil, !isKey, !attribute.isOptional,
-      mapping.hasConstantDefault, let value = attribute.defaultValue
+      mapping.hasConstantDefault, let value = attribute.storedDefault
     {
       defaultValue = (encoding?.written(value) ?? value).literal
     }
@@ -262,7 +241,7 @@ struct PlainLayoutBuilder {
   // MARK: Tables
 
   private func table(of entity: Schema.Entity) throws(InstarError) -> PlainLayout.Table {
-    let keyAttributes = keyAttributes(of: entity)
+    let keyAttributes = entity.keyAttributes
     let key = try primaryKey(of: entity)
     let isHidden =
       keyAttributes.isEmpty
@@ -365,12 +344,12 @@ struct PlainLayoutBuilder {
       return Schema.Column.Junction(table: turned.table, own: turned.other, other: turned.own)
     }
     let (own, other) = (try primaryKey(of: entity), try primaryKey(of: destination))
-    let ownName = PlainName.snakeCase(entity.name)
+    let ownName = Schema.snakeCase(entity.name)
     let otherName =
       destination.name == entity.name
-      ? PlainName.snakeCase(relationship.name) : PlainName.snakeCase(destination.name)
+      ? Schema.snakeCase(relationship.name) : Schema.snakeCase(destination.name)
     return Schema.Column.Junction(
-      table: "\(tableNames[entity.name] ?? "")_\(PlainName.snakeCase(relationship.name))",
+      table: "\(tableNames[entity.name] ?? "")_\(Schema.snakeCase(relationship.name))",
       own: own.map { "\(ownName)_\($0.name)" }, other: other.map { "\(otherName)_\($0.name)" })
   }
 
@@ -590,8 +569,4 @@ extension StoredColumn {
       parameter = "\(encoding.writeFunction)(?)"
     }
   }
-}
-
-extension Schema.AttributeType {
-  var isInteger: Bool { self == .int16 || self == .int32 || self == .int64 }
 }
