@@ -149,7 +149,8 @@ struct TableStoreTests {
           """)
     }
     #expect(
-      try store.strings(#"SELECT id || ifnull("teamId", '-') FROM player"#) == ["1crimson", "41-"])
+      try store.strings(#"SELECT id || ifnull("teamId", '-') FROM player ORDER BY id"#)
+        == ["1crimson", "41-"])
     #expect(try store.strings(#"SELECT "playerId" FROM "match""#) == ["1"])
   }
 
