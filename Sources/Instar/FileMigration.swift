@@ -43,10 +43,14 @@ struct FileMigration {
 
   /// - Returns: `nil` where there is nothing to do.
   private func versionToAdopt() throws(InstarError) -> Adoption? {
-    let probe = try StoreProbe.readShared(path, busyTimeout: Self.busyTimeoutSeconds)
+    let manifest = plan.manifest
+    let probe = try StoreProbe.readShared(
+      path, versionSources: [manifest.versionSource], busyTimeout: Self.busyTimeoutSeconds)
     // A database without any tables: the container fills it.
     if probe.identity.format == .plain, probe.identity.structure.tables.isEmpty { return nil }
-    let match = SchemaMatch(of: probe.identity, among: plan.manifest.candidates)
+    let identity = probe.identity.seen(
+      from: manifest.versionSource, importing: manifest.importedVersions)
+    let match = SchemaMatch(of: identity, among: manifest.candidates)
     let version = try plan.startingVersion(of: match)
     if match.state == .current { return nil }
     guard !isReadOnly else {

@@ -16,10 +16,11 @@ struct MemoryMigration {
   /// What is known of the store before the stages run.
   private struct Source {
     var path: MigrationPath
-    var layout: CoreDataLayout
+    var layout: StoreLayout
     var census: StoreCensus
     var code: StoreCode
-    var metadata: CoreDataMetadata
+    var structure: StoreStructure
+    var metadata: CoreDataMetadata?
     var pageSize: Int
     var autoVacuum: Int
     /// Rows that were ever changed through the connection: tells whether somebody wrote meanwhile.
@@ -35,8 +36,8 @@ struct MemoryMigration {
       let verification = CloneVerification(
         path: source.path, layout: source.layout,
         additions: StoreStructure(tables: [], indexes: []),
-        before: source.census, codeBefore: source.code, pageSize: source.pageSize,
-        autoVacuum: source.autoVacuum)
+        before: source.census, codeBefore: source.code, structureBefore: source.structure,
+        pageSize: source.pageSize, autoVacuum: source.autoVacuum)
       let structure = try verification.verify(clone.database).structure
       try StoreStamp(
         earlier: source.metadata, uuid: nil, path: source.path, layout: source.layout,
@@ -59,17 +60,21 @@ struct MemoryMigration {
   private func copy(to clone: StoreConnection) throws -> Source? {
     try connection.perform { session in
       let db = session.database
-      let identity = try StoreProbe.read(db, file: .inMemory).identity
+      let manifest = plan.manifest
+      let identity = try StoreProbe.read(
+        db, file: .inMemory, versionSources: [manifest.versionSource]
+      ).identity.seen(from: manifest.versionSource, importing: manifest.importedVersions)
       if identity.format == .plain, identity.structure.tables.isEmpty { return nil }
-      let match = SchemaMatch(of: identity, among: plan.manifest.candidates)
+      let match = SchemaMatch(of: identity, among: manifest.candidates)
       let version = try plan.startingVersion(of: match)
       if match.state == .current { return nil }
-      let path = try MigrationPath(from: version, in: plan.manifest)
+      let path = try MigrationPath(from: version, in: manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
-        path: path, layout: try CoreDataLayout(schema: path.last),
-        census: try StoreCensus(db, layout: CoreDataLayout(schema: path.first)),
-        code: try StoreCode(db), metadata: try CoreDataMetadata.read(db),
+        path: path, layout: try StoreLayout(schema: path.last),
+        census: try StoreCensus(db, layout: StoreLayout(schema: path.first)),
+        code: try StoreCode(db), structure: identity.structure,
+        metadata: identity.format == .coredata ? try CoreDataMetadata.read(db) : nil,
         pageSize: try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0,
         autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0,
         changes: db.totalChangesCount)

@@ -82,7 +82,7 @@ public final class Keeper {
       var report: ProbeReport
       do {
         let probe = try opening.probe(store) { path throws(InstarError) in
-          try StoreProbe.read(path, rows: rows)
+          try StoreProbe.read(path, rows: rows, versionSources: plans.versionSources)
         }
         report = ProbeReport(probe, store: store, plans: plans)
       } catch {
@@ -126,7 +126,7 @@ public final class Keeper {
       let probe: StoreProbe
       do {
         probe = try opening.probe(store) { path throws(InstarError) in
-          try StoreProbe.read(path)
+          try StoreProbe.read(path, versionSources: plans.versionSources)
         }
       } catch {
         try conversation.send(

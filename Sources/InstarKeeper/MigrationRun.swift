@@ -78,7 +78,9 @@ package struct MigrationRun {
   private mutating func run() throws {
     try StorePlace.requireSafe(run: request.run)
     let plans = try plans()
-    let probe = try opening.probe(request.store, busyTimeout: request.busyTimeoutSeconds)
+    let probe = try opening.probe(
+      request.store, versionSources: plans.versionSources,
+      busyTimeout: request.busyTimeoutSeconds)
     let (inspection, isCurrent) = try StoreInspection.inspect(
       probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences)
     let path = inspection.path
@@ -97,9 +99,11 @@ package struct MigrationRun {
         next: finding.fix)
     }
     let conventions = inspection.probe.conventions
-    let layout = try CoreDataLayout(schema: path.last, conventions: conventions)
-    let layoutBefore = try CoreDataLayout(schema: path.first, conventions: conventions)
-    try inspection.reference?.requireVersion(layout, path.to)
+    let layout = try StoreLayout(schema: path.last, conventions: conventions)
+    let layoutBefore = try StoreLayout(schema: path.first, conventions: conventions)
+    if case .coreData(let layout) = layout {
+      try inspection.reference?.requireVersion(layout, path.to)
+    }
     if !path.stages.isEmpty {
       // Refuses what the plan cannot do, before anything is made.
       _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
@@ -122,7 +126,7 @@ package struct MigrationRun {
   /// - Returns: `false` when another process wrote the store meanwhile: nothing was changed, start
   ///   over.
   private mutating func attemptRun(
-    _ inspection: StoreInspection, layoutBefore: CoreDataLayout, layout: CoreDataLayout
+    _ inspection: StoreInspection, layoutBefore: StoreLayout, layout: StoreLayout
   ) throws -> Bool {
     let path = inspection.path
     try conversation.enter(record(.cloning, inspection))
@@ -145,13 +149,14 @@ package struct MigrationRun {
     state = .verifying
     let verification = CloneVerification(
       path: path, layout: layout, additions: inspection.fit.additions, before: source.census,
-      codeBefore: source.code, pageSize: source.pageSize, autoVacuum: source.autoVacuum)
-    let result = try verify(verification, in: folder)
+      codeBefore: source.code, structureBefore: source.structure, pageSize: source.pageSize,
+      autoVacuum: source.autoVacuum)
+    var result = try verify(verification, in: folder)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
       fingerprint: result.structure.fingerprint, reference: inspection.reference)
-    try write(stamp, to: folder.clone)
+    result.structure = try write(stamp, to: folder.clone, format: layout.format)
     fill(before: source.census, result: result, path: path)
     if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
@@ -167,6 +172,7 @@ package struct MigrationRun {
     do {
       var record = record(.writingBack, inspection)
       record.backup = backup
+      if layout.format == .plain { record.fingerprint = result.structure.fingerprint }
       try conversation.enter(record)
       state = .writingBack
       isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
@@ -195,6 +201,7 @@ package struct MigrationRun {
   private struct Source {
     var census: StoreCensus
     var code: StoreCode
+    var structure: StoreStructure
     var metadata: CoreDataMetadata?
     var pageSize: Int
     var autoVacuum: Int
@@ -215,8 +222,15 @@ package struct MigrationRun {
   ) throws -> Bool {
     let identity = inspection.probe.identity
     return try lock.read { db in
-      try StoreStructure.read(db, format: .coredata) == identity.structure
-        && CoreDataMetadata.readIfSound(db)?.version == identity.version
+      let structure = try StoreStructure.read(db, format: identity.format)
+      guard structure == identity.structure else { return false }
+      switch identity.format {
+      case .coredata: return try CoreDataMetadata.readIfSound(db)?.version == identity.version
+      case .plain:
+        return try PlainVersion.read(
+          db, at: Set(identity.declaredVersions.keys), in: structure) == identity.declaredVersions
+          && PlainVersion.toolVersions(db, in: structure) == identity.toolVersions
+      }
     }
   }
 
@@ -228,7 +242,7 @@ package struct MigrationRun {
 
   /// Makes the backup and, from it, the clone.
   private func backUp(
-    _ lock: StoreLock, into folder: RunFolder, layout: CoreDataLayout
+    _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout
   ) throws -> Source {
     let (pageCount, pageSize) = try lock.read { db in
       (
@@ -255,7 +269,8 @@ package struct MigrationRun {
       try CloneVerification.quickCheck(db, of: "the store")
       return Source(
         census: try StoreCensus(db, layout: layout), code: try StoreCode(db),
-        metadata: try CoreDataMetadata.readIfSound(db),
+        structure: try StoreStructure.read(db, format: layout.format),
+        metadata: layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil,
         pageSize: Int(pageSize),
         autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size)
     }
@@ -266,19 +281,19 @@ package struct MigrationRun {
 
   /// Makes on the clone what a store that was adopted lacks of its version.
   private func makeMissingIndexes(
-    _ fit: StructureFit, of layout: CoreDataLayout, in clone: String
+    _ fit: StructureFit, of layout: StoreLayout, in clone: String
   ) throws {
     guard !fit.missingIndexes.isEmpty else { return }
     let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
     defer { try? connection.close() }
     try connection.writeWithoutTransaction { db in
-      for index in layout.indexes {
-        // A structure knows indexes by what they cover, not by their names.
+      for (index, statement) in layout.indexStatements {
+        // A structure of the Core Data format knows indexes by what they cover, not by their names.
         let isMissing = fit.missingIndexes.contains { missing in
           missing.table == index.table && missing.columns == index.columns
             && missing.isUnique == index.isUnique
         }
-        if isMissing { try db.execute(sql: index.createStatement) }
+        if isMissing { try db.execute(sql: statement) }
       }
     }
   }
@@ -361,17 +376,25 @@ package struct MigrationRun {
     }
   }
 
-  private func write(_ stamp: StoreStamp, to clone: String) throws {
+  /// - Returns: what the stamped clone is made of; a plan may keep the version in a table.
+  private func write(
+    _ stamp: StoreStamp, to clone: String, format: StoreFormat
+  ) throws -> StoreStructure {
+    let structure: StoreStructure
     try FileCopy.useRollbackJournal(clone)
     let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
     do {
-      try connection.writeWithoutTransaction { try stamp.write($0) }
+      structure = try connection.writeWithoutTransaction { db in
+        try stamp.write(db)
+        return try StoreStructure.read(db, format: format)
+      }
       try connection.close()
     } catch {
       try? connection.close()
       throw error
     }
     try DurableFile.synchronizeFile(clone)
+    return structure
   }
 
   private mutating func fill(
@@ -457,8 +480,14 @@ package struct MigrationRun {
         cause: known.cause, state: "unchanged; SQLite undid what was written", next: known.next)
     }
     let isThere = try lock.read { db in
-      try CoreDataMetadata.read(db).version == path.to
-        && StoreStructure.read(db, format: .coredata) == result.structure
+      let structure = try StoreStructure.read(db, format: path.last.format)
+      guard structure == result.structure else { return false }
+      switch path.last.format {
+      case .coredata: return try CoreDataMetadata.read(db).version == path.to
+      case .plain:
+        return try PlainVersion.read(db, at: [path.versionSource], in: structure)[
+          path.versionSource] == path.to
+      }
     }
     guard isThere else {
       throw InstarError(
@@ -479,6 +508,9 @@ package struct MigrationRun {
     record.to = inspection.path.to
     // Elsewhere nobody would look for it.
     if request.backupFolder != nil { record.backup = backupPath(inspection.place) }
+    if inspection.path.last.format == .plain {
+      record.versionSource = inspection.path.versionSource
+    }
     return record
   }
 

@@ -27,11 +27,18 @@ public enum StoreOpening: Sendable, Hashable {
 
   /// Probes a store for a run.
   ///
-  /// - Parameter busyTimeout: Seconds to wait for a process that is in the middle of writing.
-  func probe(_ store: String, busyTimeout: Double) throws(InstarError) -> StoreProbe {
-    if self == .shared { return try StoreProbe.readShared(store, busyTimeout: busyTimeout) }
+  /// - Parameters:
+  ///   - versionSources: Where plans want a plain store to say its version.
+  ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
+  func probe(
+    _ store: String, versionSources: Set<VersionSource>, busyTimeout: Double
+  ) throws(InstarError) -> StoreProbe {
+    if self == .shared {
+      return try StoreProbe.readShared(
+        store, versionSources: versionSources, busyTimeout: busyTimeout)
+    }
     return try probe(store) { path throws(InstarError) in
-      try StoreProbe.read(path, busyTimeout: busyTimeout)
+      try StoreProbe.read(path, versionSources: versionSources, busyTimeout: busyTimeout)
     }
   }
 

@@ -6,11 +6,13 @@ import SwiftSyntaxMacros
 struct InstarMacrosPlugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [
     AttributeMacro.self,
+    ColumnMacro.self,
     ConstraintMacro.self,
     InstarPluginMacro.self,
     ModelMacro.self,
     PersistedPropertyMacro.self,
     RelationshipMacro.self,
+    TableMacro.self,
     TransientMacro.self,
   ]
 }

@@ -13,6 +13,11 @@ extension PropertyMarker {
       ]
     case .relationship: ["ordered", "unique", "withoutInverse"]
     case .transient: []
+    case .column:
+      [
+        "autoincrement", "check", "collation", "columns", "default", "encoding", "generated",
+        "junction", "onDelete", "onUpdate", "primaryKey", "type",
+      ]
     }
   }
 

@@ -14,6 +14,9 @@ struct ModelDeclaration {
   /// The properties that are stored with the model. The index of a property is its slot.
   private(set) var properties: [ModelProperty] = []
 
+  /// The arguments of `@Table`, as written; `nil` without one.
+  let table: String?
+
   /// The groups of paths of `#Unique`, as written.
   private(set) var uniqueGroups: [String] = []
 
@@ -29,6 +32,9 @@ struct ModelDeclaration {
   /// - Parameter superclass: the model that the class inherits from, as it is written.
   init(_ declaration: ClassDeclSyntax, superclass: String? = nil) {
     name = declaration.name.trimmedDescription
+    table = declaration.attributes.first(named: "Table").map {
+      $0.arguments?.trimmedDescription ?? ""
+    }
     if let generics = declaration.genericParameterClause {
       diagnostics.append(Diagnostic(node: generics, message: Problem.genericModel(name: name)))
     }
@@ -81,7 +87,7 @@ struct ModelDeclaration {
     let problems = problems(of: variable, in: member, markers: markers)
     diagnostics += problems
     if problems.isEmpty, let binding = variable.bindings.first, let name = binding.name {
-      properties.append(ModelProperty(name: name, binding: binding, marker: markers.first))
+      properties.append(ModelProperty(name: name, binding: binding, markers: markers))
     }
   }
 
@@ -108,7 +114,7 @@ struct ModelDeclaration {
       problems.append(
         Diagnostic(node: modifier, message: Problem.overriddenProperty(property: name)))
     }
-    if let second = markers.dropFirst().first {
+    if let second = markers.filter({ $0.kind != .column }).dropFirst().first {
       problems.append(
         Diagnostic(node: second.attribute, message: Problem.contradictoryMarkers(property: name)))
     }
@@ -222,12 +228,16 @@ struct ModelProperty {
   /// The `@Attribute` or `@Relationship` on the property.
   let marker: PropertyMarker?
 
-  init(name: String, binding: PatternBindingSyntax, marker: PropertyMarker?) {
+  /// The `@Column` on the property.
+  let column: PropertyMarker?
+
+  init(name: String, binding: PatternBindingSyntax, markers: [PropertyMarker]) {
     self.name = name
     codeName = binding.pattern.trimmedDescription
     type = binding.typeAnnotation?.type.trimmed
     defaultValue = binding.initializer?.value.trimmed
-    self.marker = marker
+    marker = markers.first { $0.kind != .column }
+    column = markers.first { $0.kind == .column }
   }
 
   /// The stored variable that stands for the property where Swift checks that an initializer
@@ -235,12 +245,13 @@ struct ModelProperty {
   var backingName: String { "_\(name)" }
 }
 
-/// `@Attribute`, `@Relationship` or `@Transient` on a property.
+/// `@Attribute`, `@Relationship`, `@Transient` or `@Column` on a property.
 struct PropertyMarker {
   enum Kind: String, CaseIterable {
     case attribute = "Attribute"
     case relationship = "Relationship"
     case transient = "Transient"
+    case column = "Column"
   }
 
   let kind: Kind

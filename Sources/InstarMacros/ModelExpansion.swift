@@ -83,9 +83,10 @@ struct ModelExpansion {
       ("namedIndices", model.namedIndexGroups),
     ]
     .filter { !$0.1.isEmpty }.map { ", \($0.0): [\($0.1.joined(separator: ", "))]" }.joined()
+    let table = model.table.map { ", table: InstarSchema.Schema.Table(\($0))" } ?? ""
     let call =
       "InstarModel.ModelDescriptor(\(name).self, name: "
-      + "\(StringLiteralExprSyntax(content: entityName))\(originalName)\(inherited)\(constraints))"
+      + "\(StringLiteralExprSyntax(content: entityName))\(originalName)\(inherited)\(constraints)\(table))"
     guard isInheritable || superclass != nil else {
       return [
         """
@@ -163,7 +164,7 @@ struct ModelExpansion {
       arguments.append("InstarModel.AttributeMetadata(\(property.marker?.arguments ?? ""))")
     case .relationship:
       arguments.append("InstarModel.RelationshipMetadata(\(property.marker?.arguments ?? ""))")
-    case .transient, nil:
+    case .transient, .column, nil:
       break
     }
     if let defaultValue = property.defaultValue {
@@ -173,7 +174,9 @@ struct ModelExpansion {
       arguments.append(
         "defaultValue: {\nlet _$value\(type) = \(defaultValue)\nreturn _$value\n}")
     }
-    return "InstarSchema.Schema.PropertyMetadata(\(arguments.joined(separator: ", ")))"
+    let column =
+      property.column.map { ".column(InstarSchema.Schema.Column(\($0.arguments)))" } ?? ""
+    return "InstarSchema.Schema.PropertyMetadata(\(arguments.joined(separator: ", ")))\(column)"
   }
 }
 

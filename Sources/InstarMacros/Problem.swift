@@ -28,6 +28,7 @@ enum Problem {
   case pluginPlanWithoutSelf(expression: String)
   case pluginWithoutPlans
   case severalBindings
+  case tableOutsideModel
   case transientWithMarker(PropertyMarker.Kind)
   case transientWithoutValue(property: String)
   case tuplePattern
@@ -144,6 +145,8 @@ extension Problem: DiagnosticMessage {
       """
     case .severalBindings:
       "Each property of a model needs a 'var' of its own; declare them one by one."
+    case .tableOutsideModel:
+      "'@Table' has an effect only on a class marked '@Model'; mark the class, or remove '@Table'."
     case .transientWithMarker(let kind):
       """
       '@\(kind.rawValue)' has no effect on a '@Transient' property, because it is not stored; \

@@ -2,7 +2,7 @@ import SwiftDiagnostics
 public import SwiftSyntax
 public import SwiftSyntaxMacros
 
-// The three markers expand to nothing: `@Model` reads them off the property. What they do
+// The markers expand to nothing: `@Model` reads them off the property. What they do
 // themselves is to say so where they have no effect.
 
 /// `@Attribute`: options and the former name of a property that holds a value.
@@ -37,6 +37,33 @@ public struct TransientMacro: PeerMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     PropertyMarker(node)?.check(declaration, in: context)
+    return []
+  }
+}
+
+/// `@Column`: the column of a property in a plain store.
+public struct ColumnMacro: PeerMacro {
+  public static func expansion(
+    of node: AttributeSyntax,
+    providingPeersOf declaration: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    PropertyMarker(node)?.check(declaration, in: context)
+    return []
+  }
+}
+
+/// `@Table`: the table of a model in a plain store.
+public struct TableMacro: PeerMacro {
+  public static func expansion(
+    of node: AttributeSyntax,
+    providingPeersOf declaration: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    guard declaration.as(ClassDeclSyntax.self)?.attributes.first(named: "Model") == nil else {
+      return []
+    }
+    context.diagnose(Diagnostic(node: node, message: Problem.tableOutsideModel))
     return []
   }
 }

@@ -20,6 +20,13 @@ extension AttributeSyntax {
 }
 
 extension AttributeListSyntax {
+  func first(named name: String) -> AttributeSyntax? {
+    for case .attribute(let attribute) in self where attribute.simpleName == name {
+      return attribute
+    }
+    return nil
+  }
+
   func contains(named name: String) -> Bool {
     contains { element in
       if case .attribute(let attribute) = element { attribute.simpleName == name } else { false }

@@ -159,6 +159,43 @@ extension Schema {
 @attached(peer)
 public macro Transient() = #externalMacro(module: "InstarMacros", type: "TransientMacro")
 
+/// Keeps a model in an ordinary table of a plain store, as any language writes it.
+///
+/// ```swift
+/// @Table("note", .check("length(title) > 0"))
+/// @Model final class Note {
+///   @Column(.primaryKey) var id: Int
+///   var title: String                                   // title TEXT NOT NULL
+///   @Column("created", .encoding(.unixSeconds)) var createdAt: Date
+///   @Column(.onDelete(.cascade)) var folder: Folder?    // folder_id REFERENCES folder(id)
+///   …
+/// }
+/// ```
+///
+/// All models of a schema have tables, or none. The name is the class's in snake case where none is given.
+///
+/// - Parameter options: What else holds for the table.
+@attached(peer)
+public macro Table(_ options: Schema.Table.Option...) =
+  #externalMacro(module: "InstarMacros", type: "TableMacro")
+
+/// The same, with the name of the table.
+@attached(peer)
+public macro Table(_ name: String, _ options: Schema.Table.Option...) =
+  #externalMacro(module: "InstarMacros", type: "TableMacro")
+
+/// Says which column of a plain store a property is kept in, and how. See ``Table(_:_:)``.
+///
+/// - Parameter options: What else holds for the column.
+@attached(peer)
+public macro Column(_ options: Schema.Column.Option...) =
+  #externalMacro(module: "InstarMacros", type: "ColumnMacro")
+
+/// The same, with the name of the column.
+@attached(peer)
+public macro Column(_ name: String, _ options: Schema.Column.Option...) =
+  #externalMacro(module: "InstarMacros", type: "ColumnMacro")
+
 /// Makes a property read and write a slot of its model's storage. ``Model()`` attaches it; it is
 /// not meant to be written by hand.
 ///

@@ -129,8 +129,11 @@ extension Schema {
 
     private enum CodingKeys: String, CodingKey {
       case name, originalName, attributes, relationships, uniquenessConstraints, indices
-      case fetchIndexes, superentityName, isAbstract, hashModifier
+      case fetchIndexes, superentityName, isAbstract, hashModifier, table
     }
+
+    /// The table in a plain store; `nil` in a schema of the Core Data format.
+    public var table: Table?
 
     /// An entity as it is declared. Names in the constraints and indices are those of its properties.
     public init(
@@ -218,9 +221,12 @@ extension Schema {
     package var compositeType = SwiftType(nil)
 
     private enum CodingKeys: String, CodingKey {
-      case name, originalName, type, isOptional, options, hashModifier
+      case name, originalName, type, isOptional, options, hashModifier, column
       case storedDefault = "defaultValue"
     }
+
+    /// The column in a plain store, where it is not the default one.
+    public var column: Column?
 
     /// An attribute; without an original name, one that was not renamed.
     public init(
@@ -287,8 +293,11 @@ extension Schema {
 
     private enum CodingKeys: String, CodingKey {
       case name, originalName, destination, inverseName, deleteRule, minimumModelCount
-      case maximumModelCount, isOptional, isToOneRelationship, options, hashModifier
+      case maximumModelCount, isOptional, isToOneRelationship, options, hashModifier, column
     }
+
+    /// The columns in a plain store, where they are not the default ones.
+    public var column: Column?
 
     /// A relationship; without an original name, one that was not renamed.
     public init(

@@ -30,8 +30,13 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     public var version: Schema.Version
     public var entityNames: [String]
     public var structure: StoreStructure
+    public var format: StoreFormat
 
-    public init(version: Schema.Version, entityNames: [String], structure: StoreStructure) {
+    public init(
+      version: Schema.Version, entityNames: [String], structure: StoreStructure,
+      format: StoreFormat = .coredata
+    ) {
+      self.format = format
       self.version = version
       self.entityNames = entityNames
       self.structure = structure
@@ -42,13 +47,25 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
   ///
   /// - Parameter candidates: the plan's versions, oldest first, at least one.
   public init(of identity: StoreIdentity, among candidates: [Candidate]) {
+    guard candidates.contains(where: { $0.format == identity.format }) else {
+      self.init(
+        state: .unknown,
+        reason: "the store is of the format \(identity.format.rawValue), and the plan is not")
+      return
+    }
     let last = candidates.last?.version
+    let known = candidates.map(\.structure)
+    /// What there is, as far as it counts, in the words of a version.
+    func structure(asIn candidate: Candidate) -> StoreStructure {
+      identity.format == .plain
+        ? identity.structure.described(asIn: candidate.structure, among: known)
+        : identity.structure
+    }
     if let declared = identity.version,
       let named = candidates.first(where: { $0.version == declared })
     {
-      if named.structure == identity.structure
-        || Self.isAsLeft(identity, beside: named.structure)
-      {
+      let structure = structure(asIn: named)
+      if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
         self.init(state: declared == last ? .current : .behind, version: declared)
       } else {
         self.init(
@@ -56,19 +73,22 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
           reason:
             "the store declares version \(declared), but is built otherwise than that version",
           nearest: declared,
-          differences: identity.structure.differences(from: named.structure))
+          differences: structure.differences(from: named.structure))
       }
       return
     }
     let entityNames = Set(identity.entityNames)
     if let declared = identity.version, let last, declared > last,
-      candidates.contains(where: { !entityNames.isDisjoint(with: $0.entityNames) })
+      candidates.contains(where: {
+        !entityNames.isDisjoint(
+          with: $0.format == .plain ? $0.structure.tables.map(\.name) : $0.entityNames)
+      })
     {
       self.init(
         state: .ahead, reason: "the store is at \(declared), the plan ends at \(last)")
       return
     }
-    let equal = candidates.filter { $0.structure == identity.structure }
+    let equal = candidates.filter { $0.structure == structure(asIn: $0) }
     if equal.count == 1 {
       self.init(
         state: .unversioned, version: equal[0].version,
@@ -84,7 +104,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       )
       return
     }
-    let ranked = candidates.map { ($0, identity.structure.differences(from: $0.structure)) }
+    let ranked = candidates.map { ($0, structure(asIn: $0).differences(from: $0.structure)) }
     let best = ranked.min { $0.1.count < $1.1.count }
     self.init(
       state: .unknown, reason: "the store is built like no version of the plan",

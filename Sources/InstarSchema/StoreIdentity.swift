@@ -19,6 +19,10 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   public var fingerprint: String
   /// The fingerprint that the store had when Instar last put it back; `nil` where it never did.
   public var stampedFingerprint: String?
+  /// What a plain store declares, by where it does.
+  public var declaredVersions: [VersionSource: Schema.Version] = [:]
+  /// What the history tables of migration tools in a plain store say.
+  public var toolVersions: [ToolVersion] = []
 
   public init(
     format: StoreFormat, version: Schema.Version?, entityNames: [String],

@@ -59,8 +59,9 @@ struct ModelClassSource {
     }
     return Property(
       name: SwiftName.declared(attribute.name), type: attribute.isOptional ? "\(type)?" : type,
-      marker: marker("Attribute", arguments), initialValue: value,
-      comment: scope.comments["\(entity.name).\(attribute.name)"])
+      marker: joined(columnMarker(attribute.column), marker("Attribute", arguments)),
+      initialValue: value, comment: scope.comments["\(entity.name).\(attribute.name)"],
+      isParameter: attribute.column?.generated == nil)
   }
 
   /// The option as it is given to `@Attribute`.
@@ -68,6 +69,74 @@ struct ModelClassSource {
     guard let argument = option.argument else { return ".\(option.name)" }
     let label = option.name == "transformable" ? "by: " : ""
     return ".\(option.name)(\(label)\(SwiftLiteral.string(argument)))"
+  }
+
+  private func joined(_ markers: String?...) -> String? {
+    let markers = markers.compactMap { $0 }
+    return markers.isEmpty ? nil : markers.joined(separator: " ")
+  }
+
+  // MARK: Tables
+
+  private func columnMarker(_ column: Schema.Column?) -> String? {
+    guard let column else { return nil }
+    var arguments: [String] = []
+    func add(_ option: String, _ text: String?) {
+      if let text { arguments.append(".\(option)(\(SwiftLiteral.string(text)))") }
+    }
+    if let names = column.names {
+      let names = names.map(SwiftLiteral.string)
+      arguments.append(names.count == 1 ? names[0] : ".columns(\(names.joined(separator: ", ")))")
+    }
+    if column.isAutoincrement {
+      arguments.append(".autoincrement")
+    } else if column.isPrimaryKey {
+      arguments.append(".primaryKey")
+    }
+    add("type", column.type)
+    if let encoding = column.encoding { arguments.append(".encoding(.\(encoding.rawValue))") }
+    add("collation", column.collation)
+    add("check", column.check)
+    add("default", column.defaultValue)
+    if let expression = column.generated {
+      let stored = column.isStored ? ", stored: true" : ""
+      arguments.append(".generated(\(SwiftLiteral.string(expression))\(stored))")
+    }
+    if let action = column.onDelete { arguments.append(".onDelete(.\(name(of: action)))") }
+    if let action = column.onUpdate { arguments.append(".onUpdate(.\(name(of: action)))") }
+    if let junction = column.junction, let own = junction.own.first,
+      let other = junction.other.first
+    {
+      let names = [junction.table, own, other].map(SwiftLiteral.string)
+      arguments.append(".junction(\(names[0]), own: \(names[1]), other: \(names[2]))")
+    }
+    return marker("Column", arguments)
+  }
+
+  private func name(of action: Schema.Column.Action) -> String {
+    switch action {
+    case .noAction: "noAction"
+    case .restrict: "restrict"
+    case .setNull: "setNull"
+    case .setDefault: "setDefault"
+    case .cascade: "cascade"
+    }
+  }
+
+  /// `@Table` of a class in a plain store.
+  private var tableMarker: String? {
+    guard let table = entity.table else { return nil }
+    var arguments = table.name.map { [SwiftLiteral.string($0)] } ?? []
+    if table.isStrict { arguments.append(".strict") }
+    if table.isWithoutRowID { arguments.append(".withoutRowID") }
+    arguments += table.checks.map { ".check(\(SwiftLiteral.string($0)))" }
+    arguments += table.indexes.map { index in
+      let terms = index.terms.map(SwiftLiteral.string).joined(separator: ", ")
+      return ".index(\(SwiftLiteral.string(index.name)), on: \(terms)"
+        + (index.isUnique ? ", unique: true" : "")
+        + (index.condition.map { ", where: \(SwiftLiteral.string($0))" } ?? "") + ")"
+    }
+    return marker("Table", arguments) ?? "@\(scope.macro("Table"))"
   }
 
   private func marker(_ name: String, _ arguments: [String]) -> String? {
@@ -166,7 +235,7 @@ struct ModelClassSource {
     if let modifier = relationship.hashModifier {
       arguments.append("hashModifier: \(SwiftLiteral.string(modifier))")
     }
-    let marker = marker("Relationship", arguments)
+    let marker = joined(columnMarker(relationship.column), marker("Relationship", arguments))
     let comment = scope.comments["\(entity.name).\(relationship.name)"]
     if relationship.isToOneRelationship {
       return Property(
@@ -184,7 +253,7 @@ struct ModelClassSource {
   /// The lines of the class, without indentation.
   func lines(superclass: (name: String, parameters: [Property])?, hasSubclasses: Bool) -> [String] {
     let name = SwiftName.declared(entity.name)
-    var lines = ["@\(scope.macro("Model"))"]
+    var lines = [tableMarker, "@\(scope.macro("Model"))"].compactMap { $0 }
     let inheritance = superclass.map { ": \($0.name)" } ?? ""
     lines.append("\(hasSubclasses ? "" : "final ")class \(name)\(inheritance) {")
     for (macro, groups) in [("Unique", groupsToName), ("Index", indexesToName)]

@@ -6,6 +6,7 @@ extension Schema {
   /// Tables keep neither the case of names nor which of the types that are stored alike is meant, nor what is optional. A
   /// property whose column could be that of the other schema's property is taken for it.
   public func aligned(to other: Schema) -> Schema {
+    if format == .plain { return other.format == .plain ? alignedTables(to: other) : self }
     var copy = self
     copy.entities = entities.map { entity in
       let folded = entity.name.uppercased()

@@ -72,6 +72,10 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var to: Schema.Version?
   /// Set from `writingBack` on; before that only where it is not kept beside the store.
   public var backup: String?
+  /// Where a plain store says its version; `nil` for the Core Data format.
+  public var versionSource: VersionSource?
+  /// The fingerprint of what a plain store becomes. Set from `writingBack` on.
+  public var fingerprint: String?
   /// Seconds since 1970.
   public var startedAt: Double
 

@@ -14,6 +14,10 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var name: String
   public var versions: [VersionManifest]
   public var stages: [StageManifest]
+  /// Where plain stores of the plan say which version they are at.
+  public var versionSource = VersionSource.userVersion
+  /// Which version what other tools say stands for.
+  public var importedVersions: [ToolVersion: Schema.Version] = [:]
 
   public init(name: String, versions: [VersionManifest], stages: [StageManifest]) {
     self.name = name
@@ -26,7 +30,7 @@ public struct PlanManifest: Sendable, Codable, Hashable {
     versions.map {
       SchemaMatch.Candidate(
         version: $0.schema.version, entityNames: $0.schema.entities.map(\.name),
-        structure: $0.structure)
+        structure: $0.structure, format: $0.schema.format)
     }
   }
 }

@@ -48,6 +48,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The store's `Z_UUID`.
   public var uuid: String?
   public var fingerprint: String?
+  /// What the history tables of migration tools in a plain store say; left out where there are none.
+  public var toolVersions: [ToolVersion]?
   /// Hashes of the entities, base64, as the store declares them.
   public var entityHashes: [String: String]?
   public var sizeBytes: Int64?
@@ -78,7 +80,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   private enum CodingKeys: String, CodingKey {
     case store, format, state, reason, error, version, entities, plan, plugin, planVersion
     case nearestVersion, differences, uuid, fingerprint, entityHashes, sizeBytes, pageSizeBytes
-    case journalMode, walBytes, journalBytes, holders
+    case journalMode, walBytes, journalBytes, holders, toolVersions
   }
 
   /// As the compiler would write it, but for the two values that scripts find as null instead of not at all.
@@ -98,6 +100,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     try container.encode(differences, forKey: .differences)
     try container.encodeIfPresent(uuid, forKey: .uuid)
     try container.encodeIfPresent(fingerprint, forKey: .fingerprint)
+    try container.encodeIfPresent(toolVersions, forKey: .toolVersions)
     try container.encodeIfPresent(entityHashes, forKey: .entityHashes)
     try container.encodeIfPresent(sizeBytes, forKey: .sizeBytes)
     try container.encodeIfPresent(pageSizeBytes, forKey: .pageSizeBytes)

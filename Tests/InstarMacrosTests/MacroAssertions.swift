@@ -7,12 +7,14 @@ import Testing
 /// All macros, under the names people write.
 private let macros: [String: MacroSpec] = [
   "Attribute": MacroSpec(type: AttributeMacro.self),
+  "Column": MacroSpec(type: ColumnMacro.self),
   "Index": MacroSpec(type: ConstraintMacro.self),
   "InstarPlugin": MacroSpec(type: InstarPluginMacro.self),
   "Model": MacroSpec(
     type: ModelMacro.self,
     conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("PersistentModel")))]),
   "Relationship": MacroSpec(type: RelationshipMacro.self),
+  "Table": MacroSpec(type: TableMacro.self),
   "Transient": MacroSpec(type: TransientMacro.self),
   "Unique": MacroSpec(type: ConstraintMacro.self),
   "_PersistedProperty": MacroSpec(type: PersistedPropertyMacro.self),

@@ -52,17 +52,31 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
-        let conventions = try CoreDataConventions(of: session.database)
-        let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-        let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
-        try StageCheck.checkRows(stage, difference, old, session)
-        try change(session, difference, old, new)
+        switch (stage.from.layout, stage.to.layout) {
+        case (.coreData, .coreData):
+          let conventions = try CoreDataConventions(of: session.database)
+          let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
+          let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
+          try StageCheck.checkRows(stage, difference, old, session)
+          try change(session, difference, old, new)
+        case (.plain(let old), .plain(let new)):
+          try PlainChangeExecutor(
+            change: PlainChange(old: old, new: new, difference: difference), session: session
+          )
+          .run()
+        case (.coreData, .plain), (.plain, .coreData):
+          throw InstarError(
+            .internalError, "cannot migrate from \(from) to \(to)",
+            cause: "the two versions are of different formats")
+        }
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage.stage {
       try runClosure(didMigrate, "didMigrate", stage.to.schema)
-      try step("the order of new links") {
-        try connection.perform { session in try placeLinks(session) }
+      if case .coreData = stage.to.layout {
+        try step("the order of new links") {
+          try connection.perform { session in try placeLinks(session) }
+        }
       }
     }
   }

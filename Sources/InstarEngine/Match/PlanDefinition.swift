@@ -10,10 +10,12 @@ package struct PlanDefinition: Sendable {
   package let versions: [Version]
   private let stages: [MigrationStage]
   private let columnOrder: ColumnOrder
+  private let versionSource: VersionSource
+  private let importedVersions: [ToolVersion: Schema.Version]
 
   package struct Version: Sendable {
     package let schema: Schema
-    package let layout: CoreDataLayout
+    package let layout: StoreLayout
     /// What the `VersionedSchema` is called.
     package let name: String
   }
@@ -51,9 +53,16 @@ package struct PlanDefinition: Sendable {
           .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
           next: "give each VersionedSchema its own versionIdentifier")
       }
-      versions.append(
-        Version(
-          schema: schema, layout: try CoreDataLayout(schema: schema), name: "\(versioned)"))
+      let layout = try StoreLayout(schema: schema)
+      if let other = versions.first(where: { $0.layout.format != layout.format }) {
+        throw InstarError(
+          .invalidPlan, what,
+          cause:
+            "its schema \(other.schema.version) is of the format \(other.layout.format.rawValue), "
+            + "and \(schema.version) of the format \(layout.format.rawValue)",
+          next: "write @Table before the models of all versions, or of none")
+      }
+      versions.append(Version(schema: schema, layout: layout, name: "\(versioned)"))
     }
     guard !versions.isEmpty else {
       throw InstarError(.invalidPlan, what, cause: "it has no schemas")
@@ -82,6 +91,8 @@ package struct PlanDefinition: Sendable {
           next: "leave one way from each version to the next")
       }
     }
+    versionSource = plan.versionSource
+    importedVersions = plan.importedVersions
     self.name = name
     self.versions = versions
     self.stages = plan.stages
@@ -118,7 +129,7 @@ package struct PlanDefinition: Sendable {
   }
 
   package var manifest: PlanManifest {
-    PlanManifest(
+    var manifest = PlanManifest(
       name: name,
       versions: versions.map {
         let structure = $0.layout.structure
@@ -133,5 +144,8 @@ package struct PlanDefinition: Sendable {
         return Stage(from: from, to: to, stage: stage, columnOrder: columnOrder).manifest
       }
       .sorted { $0.from < $1.from })
+    manifest.versionSource = versionSource
+    manifest.importedVersions = importedVersions
+    return manifest
   }
 }

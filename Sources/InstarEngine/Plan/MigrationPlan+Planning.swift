@@ -1,4 +1,5 @@
 package import InstarSchema
+import InstarStore
 package import InstarWire
 
 extension PlanDefinition {
@@ -12,12 +13,19 @@ extension PlanDefinition {
     for stage in path {
       let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
       try StageCheck.check(stage, difference, plan: name)
+      let statements: [String]
+      switch (stage.from.layout, stage.to.layout) {
+      case (.coreData(let old), .coreData(let new)):
+        statements = LayoutChange(from: old, to: new, difference).statements
+      case (.plain(let old), .plain(let new)):
+        statements = try PlainChange(old: old, new: new, difference: difference).plannedStatements()
+      case (.coreData, .plain), (.plain, .coreData): statements = []
+      }
       stages.append(
         MigrationPlan.Stage(
           from: stage.from.schema.version, to: stage.to.schema.version, kind: stage.manifest.kind,
           changes: difference.changes.map(\.sentence),
-          statements: LayoutChange(from: stage.from.layout, to: stage.to.layout, difference)
-            .statements))
+          statements: statements))
     }
     let last = path.last?.to.schema.version ?? start
     return MigrationPlan(plan: name, from: start, to: last, stages: stages)

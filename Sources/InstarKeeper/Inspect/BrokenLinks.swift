@@ -7,7 +7,7 @@ extension StoreInspection {
   ///
   /// Reads all keys of the store, so only `plan` asks.
   func brokenLinks(_ opening: StoreOpening) throws(InstarError) -> [Finding] {
-    let layout = try CoreDataLayout(schema: path.first)
+    let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
     let file = try opening.look(at: place.store)
     let links = try StoreReader.withReadOnlyStore(file.path) { db in
       try StoreCensus(db, layout: layout).links

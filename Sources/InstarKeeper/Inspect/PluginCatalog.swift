@@ -109,3 +109,8 @@ package final class PluginCatalog {
       nanoseconds: status.st_mtim.tv_nsec)
   }
 }
+
+extension [PluginCatalog.Plan] {
+  /// Where plain stores of these plans say their versions.
+  var versionSources: Set<VersionSource> { Set(map(\.manifest.versionSource)) }
+}

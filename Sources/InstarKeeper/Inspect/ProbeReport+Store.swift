@@ -11,6 +11,7 @@ extension ProbeReport {
       version: probe.identity.version,
       entities: probe.entities.map { Entity(name: $0.name, rows: $0.rows) })
     uuid = probe.uuid
+    if !probe.identity.toolVersions.isEmpty { toolVersions = probe.identity.toolVersions }
     fingerprint = probe.identity.fingerprint
     if !probe.entityHashes.isEmpty {
       entityHashes = probe.entityHashes.mapValues { $0.base64EncodedString() }
@@ -26,6 +27,8 @@ extension ProbeReport {
         let match = try StoreMatch(
           of: probe.identity, hashes: probe.entityHashes, among: plans)
       else { return }
+      // A plan may look for the version of a plain store elsewhere.
+      if probe.identity.format == .plain { version = match.identity.version }
       state = match.match.state
       if !match.match.reason.isEmpty { reason = match.match.reason }
       if match.match.state != .unknown {

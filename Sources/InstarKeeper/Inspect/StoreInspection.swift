@@ -31,11 +31,6 @@ struct StoreInspection {
         next: "give the plugin that carries the store's plan")
     }
     let start = try match.start(adopt: adopt, adoptsDifferences: adoptsDifferences)
-    guard probe.identity.format == .coredata else {
-      throw InstarError(
-        .unsupported, "cannot migrate the store",
-        cause: "only stores of the Core Data format can be migrated")
-    }
     let inspection = StoreInspection(
       probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
       path: try MigrationPath(from: start.version, in: match.plan.manifest),
@@ -122,6 +117,7 @@ struct StoreInspection {
   /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`): a name
   /// counts only where another number should have it.
   private func entityListDifference() -> String? {
+    guard probe.identity.format == .coredata else { return nil }
     let layout: CoreDataLayout
     do {
       layout = try CoreDataLayout(schema: path.first, conventions: probe.conventions)
@@ -166,6 +162,8 @@ package struct MigrationPath {
   package var to: Schema.Version { last.version }
   package var first: Schema
   package var last: Schema
+  /// Where a plain store of the plan says its version.
+  var versionSource: VersionSource
   /// Between each two of `schemas`.
   private let differences: [SchemaDifference]
 
@@ -176,6 +174,7 @@ package struct MigrationPath {
   package init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
     let what = "cannot migrate from \(version)"
     plan = manifest.name
+    versionSource = manifest.versionSource
     guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
       let target = manifest.versions.last?.schema
     else {

@@ -7,7 +7,8 @@ internal import InstarWire
 struct StoreMatch {
   var plan: PluginCatalog.Plan
   var match: SchemaMatch
-  private var structure: StoreStructure
+  /// The store's identity as the plan sees it.
+  var identity: StoreIdentity
 
   /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is
   ///   no plan.
@@ -18,11 +19,11 @@ struct StoreMatch {
     of identity: StoreIdentity, hashes: [String: Data], among plans: [PluginCatalog.Plan]
   ) throws(InstarError) {
     let matches = plans.map { plan in
-      var identity = identity
-      if let version = plan.version(withHashes: hashes) { identity.version = version }
+      var seen = identity.seen(
+        from: plan.manifest.versionSource, importing: plan.manifest.importedVersions)
+      if let version = plan.version(withHashes: hashes) { seen.version = version }
       return StoreMatch(
-        plan: plan, match: SchemaMatch(of: identity, among: plan.manifest.candidates),
-        structure: identity.structure)
+        plan: plan, match: SchemaMatch(of: seen, among: plan.manifest.candidates), identity: seen)
     }
     // A plan that has the store's version knows it better than one that it only resembles.
     for states in [[StoreState.current, .behind], [.unversioned], [.ahead]] {
@@ -45,10 +46,10 @@ struct StoreMatch {
     self = nearest
   }
 
-  private init(plan: PluginCatalog.Plan, match: SchemaMatch, structure: StoreStructure) {
+  private init(plan: PluginCatalog.Plan, match: SchemaMatch, identity: StoreIdentity) {
     self.plan = plan
+    self.identity = identity
     self.match = match
-    self.structure = structure
   }
 
   private static func distance(_ match: SchemaMatch) -> Int {
@@ -107,6 +108,12 @@ struct StoreMatch {
     guard let candidate = plan.manifest.candidates.first(where: { $0.version == version }) else {
       return nil
     }
+    // Of a plain store only what some version of the plan speaks of has to fit.
+    let structure =
+      identity.format == .plain
+      ? identity.structure.described(
+        asIn: candidate.structure, among: plan.manifest.candidates.map(\.structure))
+      : identity.structure
     let fit = StructureFit(of: structure, to: candidate.structure)
     return Start(
       version: version, fit: fit, consequences: fit.consequences(in: candidate.structure))

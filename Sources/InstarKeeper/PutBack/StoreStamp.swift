@@ -3,10 +3,14 @@ internal import InstarSchema
 package import InstarStore
 
 /// Writes into a verified clone what it is now: its version in the metadata, its highest keys in
-/// the entity list.
+/// the entity list; for a plain store its version where the plan says.
 package struct StoreStamp {
-  private let metadata: CoreDataMetadata
-  private let layout: CoreDataLayout
+  private let form: Form
+
+  private enum Form {
+    case coreData(CoreDataMetadata, CoreDataLayout)
+    case plain(Schema.Version, VersionSource)
+  }
 
   /// - Parameters:
   ///   - earlier: The metadata the store had before the run, not what the clone holds now:
@@ -14,9 +18,13 @@ package struct StoreStamp {
   ///   - uuid: The identifier of a store without readable metadata.
   ///   - reference: What Apple's frameworks know the version by; `nil` where that is not known.
   package init(
-    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: CoreDataLayout,
+    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: StoreLayout,
     fingerprint: String, reference: ReferenceStore?
   ) {
+    guard case .coreData(let layout) = layout else {
+      form = .plain(path.to, path.versionSource)
+      return
+    }
     var metadata: CoreDataMetadata
     if let earlier {
       metadata = earlier
@@ -32,12 +40,17 @@ package struct StoreStamp {
       metadata.stamp(
         schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint)
     }
-    self.metadata = metadata
-    self.layout = layout
+    form = .coreData(metadata, layout)
   }
 
   package func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
+      guard case .coreData(let metadata, let layout) = form else {
+        if case .plain(let version, let source) = form {
+          try PlainVersion.stamp(version, at: source, db)
+        }
+        return .commit
+      }
       try metadata.write(db)
       // A key that was handed out once is not handed out again: the mark never falls, and is above
       // all rows.

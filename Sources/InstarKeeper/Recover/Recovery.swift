@@ -50,7 +50,11 @@ package struct Recovery {
       unlink(backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       // For people only: nothing depends on it, and the store may be in use.
-      report.version = try? opening.probe(place.store, busyTimeout: 0).identity.version
+      let source = record.versionSource
+      let identity = try? opening.probe(
+        place.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
+      ).identity
+      report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
     case .writingBack:
       return try settle(place, backup: backup, what)
@@ -85,9 +89,8 @@ package struct Recovery {
       place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
     defer { try? queue.close() }
     return try queue.inDatabase { db in
-      let metadata = try CoreDataMetadata.readIfSound(db)
-      let version = metadata?.version
-      if version == record.to, try isStamped(db, metadata) {
+      let (version, isStamped) = try declaration(db)
+      if version == record.to, isStamped {
         var report = RecoveryReport(run: record.run, store: record.store, outcome: .finished)
         report.version = version
         report.backup = access(backup, F_OK) == 0 ? backup : nil
@@ -107,10 +110,18 @@ package struct Recovery {
     }
   }
 
-  /// Whether the store is built as it was stamped.
-  private func isStamped(_ db: Database, _ metadata: CoreDataMetadata?) throws -> Bool {
+  /// The version that the store declares, and whether it is built as it was stamped.
+  private func declaration(_ db: Database) throws -> (Schema.Version?, isStamped: Bool) {
+    if let source = record.versionSource {
+      let structure = try StoreStructure.read(db, format: .plain)
+      return (
+        try PlainVersion.read(db, at: [source], in: structure)[source],
+        record.fingerprint == structure.fingerprint
+      )
+    }
+    let metadata = try CoreDataMetadata.readIfSound(db)
     let structure = try StoreStructure.read(db, format: .coredata)
-    return metadata?.fingerprint == structure.fingerprint
+    return (metadata?.version, metadata?.fingerprint == structure.fingerprint)
   }
 
   private func clear(_ place: StorePlace, _ what: String) throws {

@@ -8,24 +8,26 @@ internal import InstarWire
 /// looked at.
 package struct CloneVerification {
   let path: MigrationPath
-  let layout: CoreDataLayout
+  let layout: StoreLayout
   /// What the store has beside its version, and has to have still.
   let additions: StoreStructure
   /// What the store was before.
   let before: StoreCensus
   let codeBefore: StoreCode
+  let structureBefore: StoreStructure
   let pageSize: Int
   let autoVacuum: Int
 
   package init(
-    path: MigrationPath, layout: CoreDataLayout, additions: StoreStructure, before: StoreCensus,
-    codeBefore: StoreCode, pageSize: Int, autoVacuum: Int
+    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: StoreCensus,
+    codeBefore: StoreCode, structureBefore: StoreStructure, pageSize: Int, autoVacuum: Int
   ) {
     self.path = path
     self.layout = layout
     self.additions = additions
     self.before = before
     self.codeBefore = codeBefore
+    self.structureBefore = structureBefore
     self.pageSize = pageSize
     self.autoVacuum = autoVacuum
   }
@@ -73,9 +75,9 @@ package struct CloneVerification {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
     let code = try StoreCode(db)
-    let derived = DerivedAttribute.all(in: layout)
     if let name = code.addition(
-      to: codeBefore, allowing: Set(derived.flatMap(\.triggerStatements)))
+      to: codeBefore, allowing: Set(derivedAttributes.flatMap(\.triggerStatements)),
+      renames: try renames())
     {
       throw Self.failed(
         "the trigger, view or virtual table '\(name)' is new or was changed, and belongs to no version"
@@ -88,8 +90,9 @@ package struct CloneVerification {
         throw Self.failed("nothing keeps the derived attribute \(entity.name).\(attribute.name) up")
       }
     }
-    let structure = try StoreStructure.read(db, format: .coredata)
+    let whole = try StoreStructure.read(db, format: layout.format)
     let expected = layout.structure.adding(additions)
+    let structure = try described(whole, asIn: expected)
     guard structure == expected else {
       throw InstarError(
         .unexpectedStructure, Self.what,
@@ -97,14 +100,21 @@ package struct CloneVerification {
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
         next: "let the stages leave tables, columns and indexes to the change of schema")
     }
-    try requireEntityList(db)
-    try requireValues(db)
+    switch layout {
+    case .coreData(let layout):
+      try requireEntityList(db, layout)
+      try requireValues(db, layout)
+    case .plain(let layout):
+      try requireUndescribed(whole)
+      try requireValues(db, layout)
+    }
     let after = try StoreCensus(db, layout: layout)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }) {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
     try requireLinks(after)
-    return Result(census: after, structure: structure, notes: try compareCounts(after))
+    try requireOthers(after)
+    return Result(census: after, structure: whole, notes: try compareCounts(after))
   }
 
   /// - Throws: `corruptStore` with SQLite's first findings.
@@ -117,9 +127,9 @@ package struct CloneVerification {
     }
   }
 
-  private static let what = "cannot verify the migrated clone"
+  static let what = "cannot verify the migrated clone"
 
-  private static func failed(_ cause: String) -> InstarError {
+  static func failed(_ cause: String) -> InstarError {
     InstarError(.verificationFailed, what, cause: cause)
   }
 }
@@ -127,8 +137,14 @@ package struct CloneVerification {
 // MARK: - The parts
 
 extension CloneVerification {
+  /// What Core Data itself keeps up by triggers.
+  private var derivedAttributes: [DerivedAttribute] {
+    guard case .coreData(let layout) = layout else { return [] }
+    return DerivedAttribute.all(in: layout)
+  }
+
   /// `Z_PRIMARYKEY` lists the entities by the numbers that rows and table names are made with.
-  private func requireEntityList(_ db: Database) throws {
+  private func requireEntityList(_ db: Database, _ layout: CoreDataLayout) throws {
     let rows = try Row.fetchAll(
       db,
       sql: """
@@ -149,7 +165,7 @@ extension CloneVerification {
     }
   }
 
-  private func requireValues(_ db: Database) throws {
+  private func requireValues(_ db: Database, _ layout: CoreDataLayout) throws {
     for entity in layout.entities {
       let required = entity.attributes.filter { !$0.attribute.isOptional }
       guard !required.isEmpty else { continue }

@@ -6,11 +6,16 @@ package import InstarStore
 /// lose.
 package struct StoreCensus {
   /// Rows of exactly this entity, by its name.
-  private(set) var rows: [String: Int] = [:]
+  var rows: [String: Int] = [:]
   /// By "Entity.relationship".
-  private(set) var links: [String: Links] = [:]
+  var links: [String: Links] = [:]
   /// Rows whose `Z_ENT` is the number of no entity of their table, by table.
   private(set) var strayRows: [String: Int] = [:]
+
+  /// Rows of a plain store's tables that no model speaks of, by table.
+  var otherRows: [String: Int] = [:]
+  /// Rows of a plain store that violate one of its foreign keys; `nil` where they cannot be checked.
+  var violations: Int?
 
   struct Links: Hashable {
     var count: Int
@@ -20,7 +25,16 @@ package struct StoreCensus {
     var place: String
   }
 
-  package init(_ db: Database, layout: CoreDataLayout) throws {
+  init() {}
+
+  package init(_ db: Database, layout: StoreLayout) throws {
+    switch layout {
+    case .coreData(let layout): self = try StoreCensus(db, layout: layout)
+    case .plain(let layout): self = try StoreCensus(db, tables: layout)
+    }
+  }
+
+  private init(_ db: Database, layout: CoreDataLayout) throws {
     for table in layout.tables {
       var byNumber: [Int: Int] = [:]
       let counts = try Row.fetchAll(

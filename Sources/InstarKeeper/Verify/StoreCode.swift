@@ -1,4 +1,5 @@
 package import GRDB
+internal import InstarStore
 
 /// What of a store is run by whoever uses it: its triggers, views and virtual tables.
 ///
@@ -33,9 +34,37 @@ package struct StoreCode {
 
   /// The name of what is new or changed since; `nil` where nothing is. What is gone is none.
   ///
-  /// - Parameter statements: what may be new: the triggers of Core Data's own making.
-  func addition(to earlier: StoreCode, allowing statements: Set<String>) -> String? {
-    objects.subtracting(earlier.objects).filter { !statements.contains($0.sql) }.map(\.name).min()
+  /// - Parameters:
+  ///   - statements: what may be new: the triggers of Core Data's own making.
+  ///   - renames: the names that tables and columns had and have. SQLite writes those that are
+  ///     renamed anew wherever they stand, so that a text that differs in them alone is the same.
+  func addition(
+    to earlier: StoreCode, allowing statements: Set<String>,
+    renames: (old: Set<String>, new: Set<String>)
+  ) -> String? {
+    let known = Dictionary(
+      earlier.objects.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    return objects.subtracting(earlier.objects).filter { object in
+      if statements.contains(object.sql) { return false }
+      guard let before = known[object.name] else { return true }
+      return !Self.isSame(before.sql, object.sql, renames)
+    }
+    .map(\.name).min()
+  }
+
+  private static func isSame(
+    _ old: String, _ new: String, _ renames: (old: Set<String>, new: Set<String>)
+  ) -> Bool {
+    func tokens(_ sql: String) -> [SQLToken] {
+      SQLToken.tokens(of: sql).filter { $0.kind != .space }
+    }
+    let (before, after) = (tokens(old), tokens(new))
+    guard before.count == after.count else { return false }
+    return zip(before, after).allSatisfy { one, other in
+      if one.text == other.text { return true }
+      let (old, new) = (one.name.lowercased(), other.name.lowercased())
+      return !old.isEmpty && (old == new || renames.old.contains(old) && renames.new.contains(new))
+    }
   }
 
   /// Whether there is a trigger of a derived attribute.

@@ -92,7 +92,7 @@ extension ModelContext {
       let page =
         isPaged
         ? try keysOfPage(statement, after: lastKey, count: size)
-        : keys[start..<min(start + size, keys.count)]
+        : keys.dropFirst(start).prefix(size)
       guard let last = page.last else { return }
       (start, lastKey) = (start + size, last)
       try visit(page, entity, descriptor, block)
@@ -149,7 +149,7 @@ extension ModelContext {
   }
 
   private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-    if identifier.id.key < 0 {
+    if !identifier.id.key.isRowKey {
       return inserted.all.first { $0.persistentModelID == identifier }
     }
     guard let entity = store.entity(named: identifier.entityName) else { return nil }
@@ -257,7 +257,7 @@ extension ModelContext {
     for storage in storages where storage.state == .loaded {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
-        case .model(let model) where model._modelStorage.key > 0:
+        case .model(let model) where model._modelStorage.key.isRowKey:
           storage.slots[slot] = .key(model._modelStorage.key)
         case .models: storage.slots[slot] = .unloaded
         default: break

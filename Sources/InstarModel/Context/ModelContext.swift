@@ -39,7 +39,7 @@ public final class ModelContext {
   private var deleted = OrderedModels()
   /// Models that are unchanged themselves, but know of a change made from the other side of a relationship.
   private var held = OrderedModels()
-  private var lastTemporaryKey: Int64 = 0
+  private var lastTemporaryKey: Int64 = .min
   /// An error met where nothing could be thrown (a getter); thrown by the next fetch or save.
   private var deferredError: (any Error)?
   /// The closure this context was made for ("willMigrate"), as errors name it.
@@ -128,7 +128,7 @@ public final class ModelContext {
         note(error)
         storage.encodingError = nil
       }
-      lastTemporaryKey -= 1
+      lastTemporaryKey += 1
       storage.key = lastTemporaryKey
       inserted.insert(model)
       waiting += adoptRelationships(of: model, storage)
@@ -207,7 +207,7 @@ public final class ModelContext {
 
   /// Called by a storage whose model goes away.
   func forget(_ storage: ModelStorage) {
-    guard storage.key > 0, let entity = entity(of: storage) else { return }
+    guard storage.key.isRowKey, let entity = entity(of: storage) else { return }
     let root = root(of: entity)
     if registered[root][storage.key]?.toOpaque() == Unmanaged.passUnretained(storage).toOpaque() {
       registered[root][storage.key] = nil
@@ -413,7 +413,7 @@ public final class ModelContext {
     for (slot, column) in zip(part.slots, part.firstColumns) {
       switch entity.slots[slot] {
       case .attribute(let stored, let isOptional):
-        let value = Self.value(of: statement, at: column)
+        let value = statement.slot(at: column)
         if case .null = value, !isOptional, !mayLackValues {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
@@ -426,7 +426,7 @@ public final class ModelContext {
         }
         storage.slots[slot] = value
       case .composite(let columns, let isOptional):
-        let leaves = columns.indices.map { Self.value(of: statement, at: column + Int32($0)) }
+        let leaves = columns.indices.map { statement.slot(at: column + Int32($0)) }
         storage.slots[slot] = try composite(leaves, isOptional, storage, slot, entity)
       case .toOne:
         storage.slots[slot] =
@@ -470,16 +470,6 @@ public final class ModelContext {
     }
     if mayLackValues { return .null }
     throw storage.unreadable(slot)
-  }
-
-  private static func value(of statement: SQLStatement, at column: Int32) -> Slot {
-    switch statement.storageClass(at: column) {
-    case .null: .null
-    case .integer: .integer(statement.integer(at: column))
-    case .real: .real(statement.real(at: column))
-    case .text: .text(statement.text(at: column))
-    case .blob: .blob(statement.data(at: column))
-    }
   }
 
   // MARK: Faults
@@ -642,6 +632,7 @@ public final class ModelContext {
     storage.changedSlots.removeAll()
     storage.pendingMembers.removeAll()
     guard let entity = entity(of: storage) else { return }
+    for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }
     for slot in entity.slots.indices {
       guard case .toMany = entity.slots[slot] else { continue }
       switch storage.slots[slot] {

@@ -34,23 +34,48 @@ struct ModelSave {
         )
       }
     }
-    self.inserted = try changes(inserted)
+    self.inserted = try changes(
+      context.store.layout.format == .plain ? Self.referredFirst(inserted) : inserted)
     self.changed = try changes(changed)
     self.deleted = try changes(deleted)
+  }
+
+  /// New models in an order in which each comes after those that it refers to, as an app inserts them: its triggers may
+  /// count on that.
+  private static func referredFirst(_ models: [any PersistentModel]) -> [any PersistentModel] {
+    var ordered: [any PersistentModel] = []
+    var seen: Set<ObjectIdentifier> = []
+    // Without recursion: a list of models may be as long as there is memory.
+    for model in models {
+      var waiting = [(model, false)]
+      while let (model, isReady) = waiting.popLast() {
+        if isReady {
+          ordered.append(model)
+          continue
+        }
+        guard model._modelStorage.state == .inserted,
+          seen.insert(ObjectIdentifier(model)).inserted
+        else { continue }
+        waiting.append((model, true))
+        for case .model(let other) in model._modelStorage.slots { waiting.append((other, false)) }
+      }
+    }
+    return ordered
   }
 
   /// - Returns: The rows that were in the store before and are changed or gone; `nil` where they are too many to list.
   func run() throws -> SaveLog.Rows? {
     for change in inserted + changed { try validate(change) }
     var replaced: [Bool] = []
-    let temporaryKeys = inserted.map(\.storage.key)
+    let before = inserted.map { ($0.storage.key, $0.entity.keySlot.map($0.storage.value(inSlot:))) }
     do {
       try store.connection.perform { session in
         try session.transaction {
           try store.requireSameStructure(session)
+          // Rows may refer to each other in a circle: what they refer to has to be there in the end.
+          if store.layout.format == .plain { try session.run("PRAGMA defer_foreign_keys = ON") }
           for change in deleted { try delete(change, session) }
-          replaced.removeAll()
-          try assignKeys(session, replaced: &replaced)
+          replaced = try assignKeys(session)
           for change in changed {
             try update(
               change,
@@ -69,7 +94,10 @@ struct ModelSave {
         }
       }
     } catch {
-      for (change, key) in zip(inserted, temporaryKeys) { change.storage.key = key }
+      for (change, (key, value)) in zip(inserted, before) {
+        change.storage.key = key
+        if let slot = change.entity.keySlot, let value { change.storage.slots[slot] = value }
+      }
       throw error
     }
     return rows(replaced: replaced)
@@ -113,6 +141,14 @@ struct ModelSave {
       default: continue
       }
     }
+    guard change.storage.state == .loaded else { return }
+    let keySlots = change.entity.keySlot.map { [$0] } ?? change.entity.keySlots
+    if let slot = keySlots.first(where: { change.storage.changedSlots.contains($0) }) {
+      throw SwiftDataError.validation(
+        "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        "its primary key '\(change.entity.descriptor.properties[slot].name)' was changed, by which the row is known",
+        next: "insert a new model with the new key, and delete this one")
+    }
   }
 
   private func isInstance(_ model: any PersistentModel, of name: String) -> Bool {
@@ -147,10 +183,13 @@ struct ModelSave {
 
   private func insert(_ change: Change, _ session: SQLSession) throws {
     let statement = try session.statement(change.entity.insertStatement)
-    statement.bind(change.storage.key, at: 1)
-    var index: Int32 = 2
+    var index: Int32 = 1
+    if change.entity.insertsKey {
+      statement.bind(change.storage.key, at: 1)
+      index += 1
+    }
     for slot in change.entity.columnSlots {
-      bind(slot, of: change, to: statement, at: &index)
+      try bind(slot, of: change, to: statement, at: &index, session)
     }
     try statement.run()
   }
@@ -159,7 +198,7 @@ struct ModelSave {
   private func update(
     _ change: Change, slots: [Int], takesRow: Bool = false, _ session: SQLSession
   ) throws {
-    guard !slots.isEmpty else { return }
+    guard slots.contains(where: { !change.entity.columnsBySlot[$0].isEmpty }) else { return }
     let layout = change.entity.layout
     // Z_OPT counts the updates of a row (Core Data layout, section 2.3).
     var assignments = layout.lockColumn.map { ["\($0) = IFNULL(\($0), 0) + 1"] } ?? []
@@ -177,7 +216,7 @@ struct ModelSave {
         + "WHERE \(layout.key.condition("t0", equals: "?\(count)"))")
     var index: Int32 = 1
     for slot in slots {
-      bind(slot, of: change, to: statement, at: &index)
+      try bind(slot, of: change, to: statement, at: &index, session)
     }
     statement.bind(change.storage.key, at: Int32(count))
     try statement.run()
@@ -191,9 +230,19 @@ struct ModelSave {
 
   /// Binds the values of a slot's columns, and goes on to the index behind them.
   private func bind(
-    _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32
-  ) {
+    _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
+    _ session: SQLSession
+  ) throws {
     let value = change.storage.slots[slot]
+    if case .toOne(let reference, let destination, _) = change.entity.slots[slot],
+      let columns = reference.referredColumns
+    {
+      for value in try referredValues(value, columns, of: destination, session) {
+        bind(value, to: statement, at: index)
+        index += 1
+      }
+      return
+    }
     for column in change.entity.columnsBySlot[slot].indices {
       if case .composite(let leaves) = value, leaves.indices.contains(column) {
         bind(leaves[column], to: statement, at: index)
@@ -210,13 +259,61 @@ struct ModelSave {
 
   /// The number of the concrete entity beside the key of a row (section 4.2).
   private func bindEntityNumber(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
-    if case .model(let model) = slot, !model._modelStorage.isDeleted, model._modelStorage.key > 0,
+    if case .model(let model) = slot, !model._modelStorage.isDeleted,
+      model._modelStorage.key.isRowKey,
       let entity = store.entity(named: model._modelStorage.descriptor.name)
     {
       statement.bind(Int64(entity.layout.number), at: index)
     } else {
       statement.bindNull(at: index)
     }
+  }
+
+  /// What a row holds that refers to another by values of that one: as they are stored, not as models keep them.
+  private func referredValues(
+    _ value: Slot, _ columns: [String], of destination: String, _ session: SQLSession
+  ) throws -> [Slot] {
+    let none = columns.map { _ in Slot.null }
+    guard let entity = store.entity(named: destination) else { return none }
+    let key: Int64
+    switch value {
+    case .key(let known): key = known
+    case .model(let model):
+      let storage = model._modelStorage
+      if storage.isDeleted { return none }
+      if storage.state == .inserted {
+        // Its row may not be there yet.
+        return try columns.map { try storedValue(of: storage, entity, $0, session) }
+      }
+      key = storage.key
+    default: return none
+    }
+    let list = columns.map { "t0.\($0)" }.joined(separator: ", ")
+    let statement = try session.statement(
+      "SELECT \(list) FROM \(entity.layout.table) AS t0 "
+        + "WHERE \(entity.layout.key.condition("t0", equals: "?1"))")
+    statement.bind(key, at: 1)
+    defer { statement.reset() }
+    guard try statement.step() else { return none }
+    return columns.indices.map { statement.slot(at: Int32($0)) }
+  }
+
+  private func storedValue(
+    of storage: ModelStorage, _ entity: ModelEntity, _ column: String, _ session: SQLSession
+  ) throws -> Slot {
+    guard let place = entity.place(ofColumn: column) else { return .null }
+    let value = storage.slots[place.slot]
+    if case .toOne(let reference, let destination, _) = entity.slots[place.slot] {
+      if let columns = reference.referredColumns {
+        return try referredValues(value, columns, of: destination, session)[place.index]
+      }
+      if case .model(let model) = value { return .key(model._modelStorage.key) }
+      return value
+    }
+    guard let encoding = entity.columnsBySlot[place.slot][place.index].encoding else {
+      return value
+    }
+    return value.attributeValue.map { Slot(encoding.written($0)) } ?? value
   }
 
   private func bind(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
@@ -229,7 +326,7 @@ struct ModelSave {
     case .key(let key): statement.bind(key, at: index)
     case .model(let model):
       let storage = model._modelStorage
-      if storage.isDeleted || storage.key <= 0 {
+      if storage.isDeleted || !storage.key.isRowKey {
         statement.bindNull(at: index)
       } else {
         statement.bind(storage.key, at: index)
@@ -239,29 +336,35 @@ struct ModelSave {
 
   // MARK: Keys
 
-  /// New keys follow the highest one ever handed out.
-  private func assignKeys(_ session: SQLSession, replaced: inout [Bool]) throws {
+  /// New keys follow the highest one ever handed out. Those of tables without rowid are made of values, which may be keys
+  /// of others: they come last.
+  ///
+  /// - Returns: for each inserted model whether it takes the place of a row.
+  private func assignKeys(_ session: SQLSession) throws -> [Bool] {
+    var replaced = Array(repeating: false, count: inserted.count)
     var highest: [String: Int64] = [:]
     // Models of this save that have one unique value are one row too: the later one takes the earlier one's place.
     var keysOfValues: [UniqueValue: Int64] = [:]
     for change in changed {
       for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
     }
-    for change in inserted {
+    let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
+    let others = inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
+    for position in rowIDs + others {
+      let change = inserted[position]
+      if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
+        change.storage.slots[slot] = .null
+      }
       let values = uniqueValues(of: change)
       defer { for value in values { keysOfValues[value] = change.storage.key } }
       if let key = try values.lazy.compactMap({ keysOfValues[$0] }).first
         ?? keyOfReplacedRow(change, session)
       {
-        change.storage.key = key
-        replaced.append(true)
+        setKey(key, of: change)
+        replaced[position] = true
         continue
       }
-      let layout = change.entity.layout
-      let last = try highest[layout.root] ?? session.integer(layout.highestKeyStatement) ?? 0
-      change.storage.key = last + 1
-      highest[layout.root] = last + 1
-      replaced.append(false)
+      setKey(try newKey(of: change, &highest, session), of: change)
     }
     for (root, key) in highest {
       guard let recording = store.entity(named: root)?.layout.recordKeyStatement else { continue }
@@ -269,6 +372,41 @@ struct ModelSave {
       statement.bind(key, at: 1)
       try statement.run()
     }
+    return replaced
+  }
+
+  private func setKey(_ key: Int64, of change: Change) {
+    change.storage.key = key
+    if let slot = change.entity.keySlot { change.storage.slots[slot] = .integer(key) }
+  }
+
+  private func newKey(
+    of change: Change, _ highest: inout [String: Int64], _ session: SQLSession
+  ) throws -> Int64 {
+    let layout = change.entity.layout
+    let parameters = change.entity.keySlots.flatMap { change.entity.columnsBySlot[$0] }
+      .map(\.parameter)
+    if let sql = layout.key.statement(ofKeyOf: parameters) {
+      let statement = try session.statement(sql)
+      var index: Int32 = 1
+      for slot in change.entity.keySlots {
+        try bind(slot, of: change, to: statement, at: &index, session)
+      }
+      defer { statement.reset() }
+      guard try statement.step(), statement.storageClass(at: 0) == .integer else {
+        throw SwiftDataError.validation(
+          "cannot save a new \(layout.name)", "its primary key has no value",
+          next: "set all properties that are the primary key")
+      }
+      return statement.integer(at: 0)
+    }
+    let last = try highest[layout.root] ?? session.integer(layout.highestKeyStatement) ?? 0
+    if let slot = change.entity.keySlot, case .integer(let key) = change.storage.slots[slot] {
+      highest[layout.root] = max(last, key)
+      return key
+    }
+    highest[layout.root] = last + 1
+    return last + 1
   }
 
   private struct UniqueValue: Hashable {
@@ -301,9 +439,8 @@ struct ModelSave {
       let statement = try session.statement(
         "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 "
           + "WHERE \(conditions.joined(separator: " AND "))")
-      for (offset, value) in values.enumerated() {
-        bind(value, to: statement, at: Int32(offset + 1))
-      }
+      var index: Int32 = 1
+      for slot in group { try bind(slot, of: change, to: statement, at: &index, session) }
       guard try statement.step() else { continue }
       let key = statement.integer(at: 0)
       statement.reset()
@@ -326,7 +463,7 @@ struct ModelSave {
       let saved = storage.savedMembers[slot] ?? []
       let current = Set(
         models.filter { !$0._modelStorage.isDeleted }.map { $0._modelStorage.key }
-          .filter { $0 > 0 })
+          .filter(\.isRowKey))
       let added = current.subtracting(saved).sorted()
       let removed = saved.subtracting(current).sorted()
       switch relationship.place {

@@ -17,8 +17,7 @@ extension ModelStore {
     let version = try statement.step() ? statement.integer(at: 0) : 0
     statement.reset()
     if knownStructure.withLock({ $0.version != version }) {
-      let structure = try StoreStructure.read(session.database, format: layout.format)
-      guard structure == layout.structure else {
+      guard try isBuiltAsExpected(session) else {
         throw InstarError(
           .storeChanged, "cannot save with the models of \(schema.version)",
           cause: "the store was migrated to another version since its container was opened",
@@ -26,6 +25,19 @@ extension ModelStore {
       }
     }
     knownStructure.withLock { $0 = (commits, version) }
+  }
+
+  /// Whether the store has what the models speak of, and no other form of it.
+  private func isBuiltAsExpected(_ session: SQLSession) throws -> Bool {
+    let structure = try StoreStructure.read(session.database, format: layout.format)
+    switch layout {
+    // One that was adopted may have more.
+    case .coreData(let layout):
+      return StructureFit(of: structure, to: layout.structure).lacksNothing
+    case .plain(let layout):
+      return structure.described(asIn: layout.structure, among: [layout.structure])
+        == layout.structure
+    }
   }
 
   /// The tables of the entities and of their links, each once.
@@ -46,10 +58,13 @@ extension ModelStore {
       defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
       try session.transaction {
         try requireSameStructure(session)
+        // Which table refers to which does not matter where all are empty in the end.
+        if layout.format == .plain { try session.run("PRAGMA defer_foreign_keys = ON") }
         for table in tables {
           try session.run("DELETE FROM \(table)")
         }
-        for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] {
+        for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"]
+        where layout.format == .coredata {
           let found = try session.integer(
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
           if found != nil { try session.run("DELETE FROM \(table)") }

@@ -61,6 +61,10 @@ final class ModelStore: Sendable {
   ) throws -> String {
     try connection.perform { session in
       try PredicateFunctions.register(session)
+      if case .plain(let layout) = layout {
+        return try openTables(
+          schema, layout, session, creatingWhereEmpty: creatingWhereEmpty)
+      }
       if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
         return try session.transaction {
           for statement in layout.createStatements { try session.run(statement) }
@@ -72,18 +76,14 @@ final class ModelStore: Sendable {
         }
       }
       let structure = try StoreStructure.read(session.database, format: .coredata)
-      let differences = structure.differences(from: layout.structure)
       let fit = StructureFit(of: structure, to: layout.structure)
       let metadata = try? CoreDataMetadata.read(session.database)
       // What a stage works on was matched to its version before; a store is believed as it was left.
       let mayHaveMore =
         !creatingWhereEmpty
         || metadata?.version == schema.version && metadata?.fingerprint == structure.fingerprint
-      guard differences.isEmpty || fit.lacksNothing && mayHaveMore else {
-        throw InstarError(
-          .unknownVersion, "cannot open the store with schema \(schema.version)",
-          cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
-          next: "open the container with a migration plan that knows this version of the store")
+      if !(fit.lacksNothing && mayHaveMore) {
+        try requireStructure(structure, of: layout.structure, schema)
       }
       do {
         return try CoreDataMetadata.read(session.database).uuid
@@ -92,6 +92,35 @@ final class ModelStore: Sendable {
         return ""
       }
     }
+  }
+
+  /// Plain stores have no identifier of their own: that of the file stands for it.
+  private static func openTables(
+    _ schema: Schema, _ layout: PlainLayout, _ session: SQLSession, creatingWhereEmpty: Bool
+  ) throws -> String {
+    try session.useOrdinaryTables()
+    if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
+      try session.transaction {
+        for statement in layout.createStatements { try session.run(statement) }
+        try PlainVersion.stamp(schema.version, at: .userVersion, session.database)
+      }
+    }
+    let structure = try StoreStructure.read(session.database, format: .plain)
+      .described(asIn: layout.structure, among: [layout.structure])
+    try requireStructure(structure, of: layout.structure, schema)
+    let file = try session.text("SELECT file FROM pragma_database_list WHERE name = 'main'")
+    return file.flatMap { $0.isEmpty ? nil : "file:\($0)" } ?? UUID().uuidString
+  }
+
+  private static func requireStructure(
+    _ structure: StoreStructure, of expected: StoreStructure, _ schema: Schema
+  ) throws {
+    let differences = structure.differences(from: expected)
+    guard !differences.isEmpty else { return }
+    throw InstarError(
+      .unknownVersion, "cannot open the store with schema \(schema.version)",
+      cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
+      next: "open the container with a migration plan that knows this version of the store")
   }
 
   /// The entity of a model type.
@@ -147,6 +176,14 @@ final class ModelEntity: Sendable {
   let checkedSlots: [Bool]
   let insertStatement: String
   let deleteStatement: String
+  /// Whether a statement that inserts a row binds its key apart from the slots.
+  let insertsKey: Bool
+  /// The slot that is the key itself: an integer primary key.
+  let keySlot: Int?
+  /// The slots that are the key of a table without rowid, in its order.
+  let keySlots: [Int]
+  /// The slots whose values SQLite computes.
+  let generatedSlots: [Int]
   /// Groups of slots whose values may occur only once together.
   let uniqueSlots: [[Int]]
   let schemaEntityName: String
@@ -191,7 +228,7 @@ final class ModelEntity: Sendable {
       if let attribute = attributes[property.name] {
         slots.append(
           .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
-        columnsBySlot.append([attribute.column])
+        columnsBySlot.append(attribute.column.isGenerated ? [] : [attribute.column])
         readingsBySlot.append([attribute.column.reading])
       } else if let relationship = relationships[property.name] {
         if case .column(let reference) = relationship.place {
@@ -228,7 +265,16 @@ final class ModelEntity: Sendable {
       return minimum > 0 || maximum > 0
         ? CountLimit(slot: slot, minimum: minimum, maximum: maximum > 0 ? maximum : nil) : nil
     }
-    columnSlots = columnsBySlot.indices.filter { !columnsBySlot[$0].isEmpty }
+    columnSlots = readingsBySlot.indices.filter { !readingsBySlot[$0].isEmpty }
+    let generated = columnSlots.filter { columnsBySlot[$0].isEmpty }
+    generatedSlots = generated
+    func slot(ofColumn name: String) -> Int? {
+      columnsBySlot.firstIndex { $0.contains { $0.name == name } }
+    }
+    let key = layout.key
+    keySlots = key.isRowID ? [] : key.columns.compactMap { slot(ofColumn: $0) }
+    keySlot = key.isRowID ? slot(ofColumn: key.columns[0]) : nil
+    insertsKey = key.isRowID && keySlot == nil
     self.columnsBySlot = columnsBySlot
     self.readingsBySlot = readingsBySlot
     self.numberedSlots = numberedSlots
@@ -236,9 +282,13 @@ final class ModelEntity: Sendable {
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }
     self.slots = slots
-    uniqueSlots = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
+    // A primary key is unique, too.
+    let primaryKey = layout.primaryKey.compactMap { slot(ofColumn: $0) }
+    uniqueSlots =
+      descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
+      + (primaryKey.isEmpty || primaryKey.count < layout.primaryKey.count ? [] : [primaryKey])
     // The system columns first, then those of the slots.
-    var columns = layout.key.columns.map { ($0, "?") }
+    var columns = insertsKey ? layout.key.columns.map { ($0, "?") } : []
     if let column = layout.entityColumn { columns.append((column, "\(layout.number)")) }
     if let column = layout.lockColumn { columns.append((column, "1")) }
     columns += columnsBySlot.flatMap { $0 }.map { ($0.name, $0.parameter) }
@@ -257,6 +307,14 @@ final class ModelEntity: Sendable {
 
   /// Whether other entities have their rows in the same table.
   var sharesTable: Bool { layout.numbers.count > 1 || layout.superNumber != 0 }
+
+  /// The slot that is written to a column, and which of its columns that is.
+  func place(ofColumn name: String) -> (slot: Int, index: Int)? {
+    for (slot, columns) in columnsBySlot.enumerated() {
+      if let index = columns.firstIndex(where: { $0.name == name }) { return (slot, index) }
+    }
+    return nil
+  }
 
   /// Whether a stored value, which is not NULL, is one of the type of the slot's property.
   func accepts(_ value: Slot, at slot: Int) -> Bool {

@@ -1,4 +1,4 @@
-import InstarSchema
+public import InstarSchema
 import Synchronization
 
 /// What the SDK knows of one model class: its properties by slot, and how its relationships pair up with those of other
@@ -22,6 +22,8 @@ public final class ModelDescriptor: @unchecked Sendable {
   let namedIndices: [(name: String, group: [AnyKeyPath])]
   /// The name of the entity in the version before; `nil` where it was not renamed.
   let originalName: String?
+  /// What `@Table` says; `nil` for a model without.
+  let table: Schema.Table?
 
   /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
@@ -36,11 +38,12 @@ public final class ModelDescriptor: @unchecked Sendable {
     _ type: Model.Type, name: String, originalName: String? = nil,
     superclass: (any PersistentModel.Type)? = nil,
     uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = [],
-    namedIndices: [(String, [PartialKeyPath<Model>])] = []
+    namedIndices: [(String, [PartialKeyPath<Model>])] = [], table: Schema.Table? = nil
   ) {
     self.originalName = originalName
     self.namedIndices = namedIndices.map { ($0.0, $0.1) }
     self.superclass = superclass?._modelDescriptor
+    self.table = table
     self.uniqueness = uniqueness
     self.indices = indices
     self.name = name

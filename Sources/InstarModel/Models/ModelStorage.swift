@@ -23,8 +23,8 @@ public final class ModelStorage {
   let descriptor: ModelDescriptor
   var slots: ContiguousArray<Slot>
   var state: State = .detached
-  /// `Z_PK`; negative until the row is written.
-  var key: Int64 = 0
+  /// The row's key (`isRowKey`), once the row is written.
+  var key: Int64 = .min
   var changedSlots = SlotSet()
   /// The keys a to-many relationship had in the store, by slot: what a save compares with.
   var savedMembers: [Int: Set<Int64>] = [:]
@@ -74,7 +74,7 @@ public final class ModelStorage {
   var persistentIdentifier: PersistentIdentifier {
     PersistentIdentifier(
       entityName: descriptor.name, key: key,
-      storeIdentifier: key > 0 ? context?.store.uuid : nil)
+      storeIdentifier: key.isRowKey ? context?.store.uuid : nil)
   }
 
   // MARK: Attributes
@@ -114,6 +114,9 @@ public final class ModelStorage {
     markChanged(slot, of: model)
     noteDidChange(slot)
   }
+
+  /// What is in a slot as it is, whatever it is.
+  func value(inSlot slot: Int) -> Slot { slots[slot] }
 
   func markChanged(_ slot: Int, of model: any PersistentModel) {
     guard state == .loaded else { return }

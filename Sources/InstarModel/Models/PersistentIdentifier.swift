@@ -2,7 +2,7 @@
 public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
   /// The part that tells the rows of one entity apart.
   public struct ID: Hashable, Sendable, Codable {
-    /// The row's key (`Z_PK`); negative for a model that was not saved yet.
+    /// The row's key; no row key for a model that was not saved yet.
     let key: Int64
     let entityName: String
     let storeIdentifier: String?
@@ -20,6 +20,12 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
 
 extension PersistentIdentifier: CustomStringConvertible {
   public var description: String {
-    "\(entityName)/\(id.key < 0 ? "t\(-id.key)" : "p\(id.key)")"
+    "\(entityName)/\(id.key.isRowKey ? "p\(id.key)" : "t\(id.key - .min)")"
   }
+}
+
+extension Int64 {
+  /// Whether it is the key of a row. Models that were not saved yet have keys from the lowest integer on: in ordinary tables
+  /// 0 and negative numbers are keys like others.
+  var isRowKey: Bool { self >= .min / 2 }
 }

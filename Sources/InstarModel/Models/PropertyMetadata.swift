@@ -47,6 +47,15 @@ extension Schema {
     let name: String
     let keyPath: AnyKeyPath
     let kind: Kind
+    /// What `@Column` says.
+    private(set) var column: Schema.Column?
+
+    /// The same property in a column that is described.
+    public func column(_ column: Schema.Column) -> PropertyMetadata {
+      var copy = self
+      copy.column = column
+      return copy
+    }
 
     /// Whether the property is unique by itself.
     var isUnique: Bool {
@@ -86,6 +95,12 @@ extension Schema {
 
       /// The columns of a value that has several.
       var leaves: [Leaf]? { form?.leaves }
+
+      /// Whether the initial value is the same each time: that of `UUID()` is not.
+      var hasConstantDefault: Bool {
+        guard let one = defaultSlot(), let other = defaultSlot() else { return true }
+        return one.isSameValue(as: other)
+      }
     }
 
     struct Leaf {

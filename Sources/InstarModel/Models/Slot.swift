@@ -34,6 +34,15 @@ extension Slot {
     }
   }
 
+  init(_ value: AttributeValue) {
+    switch value {
+    case .integer(let integer): self = .integer(integer)
+    case .real(let real): self = .real(real)
+    case .text(let text): self = .text(text)
+    case .blob(let bytes): self = .blob(Data(bytes))
+    }
+  }
+
   var isNull: Bool {
     if case .null = self { true } else { false }
   }

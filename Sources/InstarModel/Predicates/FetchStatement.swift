@@ -99,6 +99,17 @@ struct FetchStatement {
 }
 
 extension SQLStatement {
+  /// A value of the current row.
+  func slot(at column: Int32) -> Slot {
+    switch storageClass(at: column) {
+    case .null: .null
+    case .integer: .integer(integer(at: column))
+    case .real: .real(real(at: column))
+    case .text: .text(text(at: column))
+    case .blob: .blob(data(at: column))
+    }
+  }
+
   func bind(_ slots: [Slot]) {
     for (offset, slot) in slots.enumerated() {
       let index = Int32(offset + 1)

@@ -145,7 +145,7 @@ final class PredicateLowering {
     // A model that was not saved, and one of another store, is no row here.
     let isHere = identifier.storeIdentifier == store.uuid
     return SQLValue(
-      sql: bind(.integer(isHere ? identifier.id.key : -1)),
+      sql: bind(.integer(isHere ? identifier.id.key : .min)),
       kind: .identifier(root: entity?.layout.root ?? identifier.entityName))
   }
 

@@ -40,6 +40,7 @@ extension Schema.Entity {
     self.init(
       name: descriptor.name, originalName: descriptor.originalName,
       superentityName: descriptor.superclass?.name)
+    table = descriptor.table
     for slot in descriptor.ownSlots {
       let property = descriptor.properties[slot]
       switch property.kind {
@@ -64,6 +65,12 @@ extension Schema.Entity {
           defaultValue: kind.defaultSlot()?.attributeValue,
           hashModifier: kind.metadata.hashModifier)
         attribute.swiftType = Schema.SwiftType(kind.valueType)
+        attribute.column = property.column
+        if table != nil, !kind.hasConstantDefault {
+          // `UUID()` is no default of a column: each row would have the same one.
+          attribute.column = attribute.column ?? Schema.Column()
+          attribute.column?.hasConstantDefault = false
+        }
         attributes.append(attribute)
       case .relationship(let kind):
         let inverse = descriptor.inverse(ofSlot: slot)
@@ -77,6 +84,7 @@ extension Schema.Entity {
           isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
           options: kind.metadata.options, hashModifier: kind.metadata.hashModifier)
         relationship.swiftType = Schema.SwiftType(kind.valueType)
+        relationship.column = property.column
         relationships.append(relationship)
       }
     }

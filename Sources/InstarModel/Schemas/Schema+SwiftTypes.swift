@@ -61,17 +61,6 @@ extension Schema.Relationship {
   public var valueType: any Any.Type { swiftType.type ?? Any.self }
 }
 
-extension Slot {
-  init(_ value: AttributeValue) {
-    switch value {
-    case .integer(let integer): self = .integer(integer)
-    case .real(let real): self = .real(real)
-    case .text(let text): self = .text(text)
-    case .blob(let bytes): self = .blob(Data(bytes))
-    }
-  }
-}
-
 extension Schema {
   /// Writes the schema to a file, as JSON with sorted keys. A file that is there is replaced at once or not at all.
   ///

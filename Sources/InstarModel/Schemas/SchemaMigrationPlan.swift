@@ -1,3 +1,5 @@
+public import InstarSchema
+
 /// The versions an app's store had, and the stages between them.
 public protocol SchemaMigrationPlan: SendableMetatype {
   /// All versions, oldest first.
@@ -7,11 +9,27 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   /// In which order a table of a store that Apple's frameworks made has its columns after a change; `.asNew` where the
   /// plan does not say.
   static var columnOrder: ColumnOrder { get }
+  /// Where plain stores say which version they are at; `PRAGMA user_version` without one.
+  static var versionSource: VersionSource { get }
+  /// Which version it is that another tool's history table names, for stores that declare none themselves.
+  ///
+  /// ```swift
+  /// static var importedVersions: [ToolVersion: Schema.Version] {
+  ///   [.alembic("ae1027a6acf"): Schema.Version(1, 0, 0)]
+  /// }
+  /// ```
+  ///
+  /// The tool's table is read and never written: after a run the version stands at `versionSource`.
+  static var importedVersions: [ToolVersion: Schema.Version] { get }
 }
 
 extension SchemaMigrationPlan {
   /// That of a new store.
   public static var columnOrder: ColumnOrder { .asNew }
+  /// `PRAGMA user_version`.
+  public static var versionSource: VersionSource { .userVersion }
+  /// None.
+  public static var importedVersions: [ToolVersion: Schema.Version] { [:] }
 }
 
 /// What a change of schema may do to the order of a table's columns. Stores that Instar made are altered in any case.

@@ -137,6 +137,20 @@ public final class SQLSession: @unchecked Sendable {
   /// The same connection, for what is written against GRDB.
   public let database: Database
 
+  private let rowKeys = RowKeys()
+  private var isReadyForTables = false
+
+  /// Prepares the connection for the statements of plain stores: their functions are made, and foreign keys are enforced.
+  /// Not to be called in a transaction.
+  public func useOrdinaryTables() throws(InstarError) {
+    if !isReadyForTables {
+      rowKeys.register(database)
+      Schema.Column.Encoding.register(database)
+      isReadyForTables = true
+    }
+    try run("PRAGMA foreign_keys = ON")
+  }
+
   init(_ database: Database) throws {
     guard let connection = database.sqliteConnection else {
       throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")
@@ -190,6 +204,13 @@ public final class SQLSession: @unchecked Sendable {
 
   /// How many rows the last INSERT, UPDATE or DELETE changed.
   public var changedRowCount: Int { database.changesCount }
+
+  /// The first column of the first row as text, or `nil` where there is no row or it is NULL.
+  public func text(_ sql: String) throws(InstarError) -> String? {
+    let statement = try SQLStatement(sql, connection: connection)
+    guard try statement.step(), statement.storageClass(at: 0) != .null else { return nil }
+    return statement.text(at: 0)
+  }
 
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {

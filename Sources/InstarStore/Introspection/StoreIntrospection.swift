@@ -29,8 +29,7 @@ public struct StoreIntrospection: Sendable {
 
   /// Probes the store at a path, and reads its schema.
   ///
-  /// - Throws: what `StoreProbe.read` throws; `unsupported` where the store is laid out in a way that no schema is read
-  ///   off. The store is as it was in any case.
+  /// - Throws: what `StoreProbe.read` throws. The store is as it was in any case.
   public static func read(
     _ path: String
   ) throws(InstarError) -> (probe: StoreProbe, introspection: StoreIntrospection) {
@@ -68,9 +67,8 @@ public struct StoreIntrospection: Sendable {
       }
       return StoreIntrospection(model, version: version)
     case .plain:
-      throw InstarError(
-        .unsupported, "cannot read the schema of the store",
-        cause: "it has ordinary tables, not those of Core Data")
+      var tables = PlainIntrospection(db, probe)
+      return try tables.read(version: version)
     }
   }
 

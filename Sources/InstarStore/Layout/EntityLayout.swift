@@ -18,6 +18,8 @@ public struct EntityLayout: Sendable {
   /// The numbers of this entity and of all below it.
   public var numbers: [Int]
   public var key: RowKey
+  /// The columns of the primary key, as they stand in SQL; empty where only `key` is one.
+  public var primaryKey: [String] = []
   /// The column with the number of the row's entity; `nil` where a table holds one entity.
   public var entityColumn: String?
   /// The column that counts the updates of a row; `nil` for none.
@@ -94,6 +96,10 @@ public struct StoredColumn: Sendable, Hashable {
   public var reading: RowExpression
   /// The parameter that a value as models keep it is bound to.
   public var parameter: String
+  /// How values are written; `nil` where that is as models keep them.
+  public var encoding: Schema.Column.Encoding?
+  /// Whether SQLite computes the value: it is never written.
+  public var isGenerated = false
 
   /// A column that holds values as models keep them.
   public init(name: String) {
@@ -127,7 +133,7 @@ public struct RowKey: Sendable, Hashable {
     let literal =
       "'\(table.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''"))'"
     self.columns = columns
-    reading = RowKeys.key(literal, columns)
+    reading = RowKeys.reading(literal, columns)
     isRowID = false
     self.table = literal
   }
@@ -137,6 +143,11 @@ public struct RowKey: Sendable, Hashable {
     zip(columns, values(of: key)).map { "\(alias).\($0) = \($1)" }.joined(separator: " AND ")
   }
 
+  /// Gives the key that values of the primary key have, where the key is no rowid.
+  public func statement(ofKeyOf values: [String]) -> String? {
+    table.map { "SELECT \(RowKeys.key)(\($0), \(values.joined(separator: ", ")))" }
+  }
+
   /// What the columns hold in the row with a key.
   fileprivate func values(of key: String) -> [String] {
     guard let table else { return [key] }
@@ -144,7 +155,7 @@ public struct RowKey: Sendable, Hashable {
   }
 
   fileprivate func reading(_ columns: [String]) -> RowExpression {
-    table.map { RowKeys.key($0, columns) } ?? RowExpression(column: columns[0])
+    table.map { RowKeys.reading($0, columns) } ?? RowExpression(column: columns[0])
   }
 }
 
@@ -179,6 +190,9 @@ public struct ForeignKey: Sendable, Hashable {
     self.key = key
     self.target = target
   }
+
+  /// The columns of the other table whose values these hold; `nil` where that is the other row's 64-bit key.
+  public var referredColumns: [String]? { target?.columns ?? (key.isRowID ? nil : key.columns) }
 
   /// Gives the key of the row referred to, NULL for none.
   public var reading: RowExpression {

@@ -12,11 +12,12 @@ internal import Synchronization
 ///
 /// Takes some hundred bytes for each row that was read.
 final class RowKeys: Sendable {
+  static let key = "instar_key"
   static let part = "instar_key_part"
 
   /// Gives the key of columns of one row.
-  static func key(_ table: String, _ columns: [String]) -> RowExpression {
-    var parts = ["instar_key(\(table), "] + columns.map { "\($0), " }
+  static func reading(_ table: String, _ columns: [String]) -> RowExpression {
+    var parts = ["\(key)(\(table), "] + columns.map { "\($0), " }
     parts[parts.count - 1] = "\(columns.last ?? ""))"
     return RowExpression(parts: parts)
   }
@@ -30,11 +31,11 @@ final class RowKeys: Sendable {
 
   func register(_ db: Database) {
     db.add(
-      function: DatabaseFunction("instar_key") { [self] arguments in
+      function: DatabaseFunction(Self.key) { [self] arguments in
         guard let name = arguments.first.flatMap(String.fromDatabaseValue) else { return nil }
         let values = Array(arguments.dropFirst())
         if values.contains(where: \.isNull) { return nil }
-        return key(name, values)
+        return number(of: values, name)
       })
     db.add(
       function: DatabaseFunction(Self.part, argumentCount: 3) { [self] arguments in
@@ -46,7 +47,7 @@ final class RowKeys: Sendable {
       })
   }
 
-  private func key(_ name: String, _ values: [DatabaseValue]) -> Int64 {
+  private func number(of values: [DatabaseValue], _ name: String) -> Int64 {
     tables.withLock { tables in
       if let known = tables[name]?.keys[values] { return known }
       var table = tables.removeValue(forKey: name) ?? Table()

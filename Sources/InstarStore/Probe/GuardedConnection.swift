@@ -34,6 +34,27 @@ public enum GuardedConnection {
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
     openingSeconds: Double = 5
   ) throws -> DatabaseQueue {
+    func connect(trustsSchema: Bool) throws -> DatabaseQueue {
+      try self.connect(
+        path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers,
+        openingSeconds: openingSeconds, trustsSchema: trustsSchema)
+    }
+    do {
+      return try connect(trustsSchema: false)
+    } catch let error as DatabaseError
+      where error.message?.uppercased().contains("UNSAFE USE OF JSON") == true
+    {
+      // SQLite 3.40 takes its own JSON functions for unsafe, which Django has in `CHECK` clauses, and
+      // reads no such schema unless it trusts it. There is nothing else to be called: the connection
+      // has no functions but SQLite's own, and loads no extension.
+      return try connect(trustsSchema: true)
+    }
+  }
+
+  private static func connect(
+    _ path: String, access: Access, busyTimeout: TimeInterval, firesTriggers: Bool,
+    openingSeconds: Double, trustsSchema: Bool
+  ) throws -> DatabaseQueue {
     guard guardCode == SQLITE_OK else {
       throw DatabaseError(resultCode: ResultCode(rawValue: guardCode))
     }
@@ -49,7 +70,7 @@ public enum GuardedConnection {
       // The first statement reads the schema.
       opening.begin(db, seconds: openingSeconds)
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
-      try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: false, on: db)
+      try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: trustsSchema, on: db)
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)
       try db.execute(sql: "PRAGMA cell_size_check = ON")
       if access != .readWrite { try limitReading(db) }

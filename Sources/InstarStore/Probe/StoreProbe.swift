@@ -38,19 +38,25 @@ public struct StoreProbe: Sendable {
   /// - Parameters:
   ///   - rows: Whether rows are counted. A table whose rows cannot be counted has none in the
   ///     result.
+  ///   - versionSources: Where plans want a plain store to say its version, besides
+  ///     `PRAGMA user_version`.
   ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
   /// - Throws: what `StoreReader.withReadOnlyStore` throws; `corruptStore` where what the store is
   ///   made of leads in circles; `unsupported` where it is larger than is read. The store is as it
   ///   was in any case.
   public static func read(
-    _ path: String, rows: RowCounting = .none, busyTimeout: Double = 1
+    _ path: String, rows: RowCounting = .none, versionSources: Set<VersionSource> = [],
+    busyTimeout: Double = 1
   ) throws(InstarError) -> StoreProbe {
-    try read(path, rows: rows, busyTimeout: busyTimeout) { _, _ in }
+    try read(
+      path, rows: rows, versionSources: versionSources, busyTimeout: busyTimeout
+    ) { _, _ in }
   }
 
   /// The same, and has `more` read more of the store, within as much processor time again.
   static func read(
-    _ path: String, rows: RowCounting, busyTimeout: Double,
+    _ path: String, rows: RowCounting, versionSources: Set<VersionSource> = [],
+    busyTimeout: Double,
     more: (Database, StoreProbe) throws -> Void
   ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.look(at: path)
@@ -65,7 +71,9 @@ public struct StoreProbe: Sendable {
           cause: "it has \(tables) tables, indexes, views and triggers; Instar reads \(tableLimit)")
       }
       let limit = seconds + Double(tables) * secondsPerTable
-      var probe = try WorkLimit.within(limit, db) { try read(db, file: file) }
+      var probe = try WorkLimit.within(limit, db) {
+        try read(db, file: file, versionSources: versionSources)
+      }
       try WorkLimit.within(limit, db) { try more(db, probe) }
       try probe.count(rows, db)
       return probe
@@ -81,7 +89,7 @@ public struct StoreProbe: Sendable {
   ///
   /// - Throws: `missingStore`, `notAStore`, `corruptStore`, `busyStore` or `unreadableStore`.
   public static func readShared(
-    _ path: String, busyTimeout: Double
+    _ path: String, versionSources: Set<VersionSource> = [], busyTimeout: Double
   ) throws(InstarError) -> StoreProbe {
     var file = try StoreFile.lookWithoutOpening(path)
     do {
@@ -93,7 +101,7 @@ public struct StoreProbe: Sendable {
         defer { try? db.execute(sql: "ROLLBACK") }
         file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
         file.pageSizeBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-        return try read(db, file: file)
+        return try read(db, file: file, versionSources: versionSources)
       }
     } catch {
       throw InstarError(error, what: "cannot read '\(path)'", store: path)
@@ -101,7 +109,9 @@ public struct StoreProbe: Sendable {
   }
 
   /// Probes a store that is open already.
-  package static func read(_ db: Database, file: StoreFile) throws -> StoreProbe {
+  package static func read(
+    _ db: Database, file: StoreFile, versionSources: Set<VersionSource> = []
+  ) throws -> StoreProbe {
     let format = try format(of: db)
     let structure = try StoreStructure.read(db, format: format)
     var identity = StoreIdentity(
@@ -110,6 +120,9 @@ public struct StoreProbe: Sendable {
     switch format {
     case .plain:
       identity.entityNames = structure.tables.map(\.name)
+      identity.declaredVersions = try PlainVersion.read(db, at: versionSources, in: structure)
+      identity.version = identity.declaredVersions[.userVersion]
+      identity.toolVersions = try PlainVersion.toolVersions(db, in: structure)
       return StoreProbe(
         file: file, identity: identity, entities: structure.tables.map { Entity(name: $0.name) },
         entityHashes: [:])

@@ -68,8 +68,8 @@ extension StoreStructure {
     return columns.map { Table(name: $0.key, columns: $0.value) }
   }
 
-  /// Indexes made by `CREATE INDEX`. Those that belong to a constraint have names of SQLite's making;
-  /// for `coredata`, whose older stores have uniqueness only there, they count as well.
+  /// Indexes made by `CREATE INDEX`, and those of `UNIQUE` constraints, which have names of SQLite's
+  /// making: older stores of Core Data have uniqueness only there.
   private static func readIndexes(_ db: Database, format: StoreFormat) throws -> [Index] {
     let rows = try Row.fetchCursor(
       db,
@@ -77,13 +77,13 @@ extension StoreStructure {
         SELECT m.name, l.name, l."unique", l.partial, x.name, x."desc", x.coll
         FROM (
           SELECT DISTINCT tbl_name AS name FROM sqlite_master
-          WHERE type = 'index' AND (sql IS NOT NULL OR :constraints)
+          WHERE type = 'index'
         ) AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
-        WHERE x.key = 1 AND (l.origin = 'c' OR l.origin = 'u' AND :constraints)
+        WHERE x.key = 1 AND l.origin IN ('c', 'u')
         ORDER BY l.name, x.seqno
-        """, arguments: ["constraints": format == .coredata])
+        """)
     var size = NameSize()
     var indexes: [Index] = []
     while let row = try rows.next() {

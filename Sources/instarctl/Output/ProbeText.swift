@@ -9,6 +9,9 @@ extension ProbeReport {
     if let reason, !reason.isEmpty { table.add("reason", reason.printable) }
     if let format { table.add("format", format.rawValue) }
     if format != nil { table.add("version", version?.description ?? "none declared") }
+    for (index, tool) in (toolVersions ?? []).enumerated() {
+      table.add(index == 0 ? "tool" : "", tool.description.printable)
+    }
     if let size { table.add("size", size) }
     if let uuid { table.add("uuid", uuid.printable) }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {

@@ -43,7 +43,8 @@ extension SchemaReport.Origin {
 
 extension Schema.Entity {
   fileprivate var heading: String {
-    superentityName.map { "\(name): \($0)" } ?? name
+    if let tableName { return "\(name), table \(tableName)" }
+    return superentityName.map { "\(name): \($0)" } ?? name
   }
 
   /// Constraints and indexes of several properties, and indexes: those of one are told beside it.
@@ -70,7 +71,27 @@ extension Schema.Attribute {
       details.append("default \(storedDefault.words)")
     }
     if originalName != name { details.append("was \(originalName)") }
-    return details.joined(separator: ", ")
+    return (details + (column?.details ?? [])).joined(separator: ", ")
+  }
+}
+
+extension Schema.Column {
+  /// What is not as it is where nothing is declared.
+  fileprivate var details: [String] {
+    var details: [String] = []
+    if let names { details.append("column \(names.joined(separator: ", "))") }
+    if let type { details.append("declared \(type)") }
+    if let encoding { details.append("written as \(encoding.rawValue)") }
+    if isAutoincrement {
+      details.append("primary key, autoincrement")
+    } else if isPrimaryKey {
+      details.append("primary key")
+    }
+    if let generated { details.append("is \(generated)") }
+    if let defaultValue { details.append("default \(defaultValue)") }
+    if let onUpdate { details.append("on update \(onUpdate.rawValue.lowercased())") }
+    if let junction { details.append("links in \(junction.table)") }
+    return details
   }
 }
 
@@ -89,6 +110,6 @@ extension Schema.Relationship {
       details.append("at most \(maximumModelCount)")
     }
     if originalName != name { details.append("was \(originalName)") }
-    return details.joined(separator: ", ")
+    return (details + (column?.details ?? [])).joined(separator: ", ")
   }
 }

@@ -1,0 +1,304 @@
+import InstarSchema
+import InstarStore
+
+/// One table made anew where `ALTER TABLE` cannot change it, from its own text and with all of its rows and rowids.
+///
+/// SQLite's procedure (https://www.sqlite.org/lang_altertable.html, section 7), step by step beside the code:
+///
+/// 1. "If foreign key constraints are enabled, disable them": the executor does, before
+/// 2. "Start a transaction", which holds the whole change of schema.
+/// 3. "Remember the format of all indexes, triggers, and views associated with table X."
+/// 4. "Use CREATE TABLE to construct a new table new_X that is in the desired revised format of table X."
+/// 5. "Transfer content from X into new_X."
+/// 6. "Drop the old table X."
+/// 7. "Change the name of new_X to X using ALTER TABLE new_X RENAME TO X."
+/// 8. "Use CREATE INDEX, CREATE TRIGGER … to reconstruct indexes, triggers, and views associated with table X."
+/// 9. "If any views refer to table X in a way that is affected by the schema change, then drop those views … and
+///    recreate them": columns were renamed by `ALTER TABLE` before, which rewrote views; those that speak of a column that is
+///    gone are found by the executor, and end the run.
+/// 10. "run PRAGMA foreign_key_check": the executor,
+/// 11. "Commit", 12. and foreign keys are enabled again, by the next context.
+struct TableRebuild {
+  let pair: TablePair
+  let old: PlainLayout
+  let new: PlainLayout
+  let difference: SchemaDifference
+  let text: CreateTableText
+  /// The columns that go, as they are called now.
+  let removed: [String]
+  /// The groups of columns whose `UNIQUE` constraint goes.
+  let uniqueColumns: [[String]]
+
+  private var name: String { pair.new.name }
+
+  // MARK: Whether
+
+  /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops none that something else refers to.
+  var isNeeded: Bool {
+    !changed.isEmpty || !uniqueColumns.isEmpty || hasOtherKey || hasOtherOptions
+      || removedChecks != addedChecks
+      || !pair.added.allSatisfy(canBeAdded) || !removed.allSatisfy(canBeDropped)
+      || hasNewCompositeReference
+  }
+
+  /// Columns that both versions have and declare otherwise.
+  private var changed: [(old: PlainLayout.Column, new: PlainLayout.Column)] {
+    pair.kept.filter { old, new in
+      // A key that a property shows now, or no longer, is the same column.
+      if old.role == .hiddenKey || new.role == .hiddenKey { return false }
+      return old.declaration != new.declaration || old.encoding != new.encoding
+    }
+  }
+
+  private var hasOtherKey: Bool {
+    let names = Dictionary(
+      pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
+    return pair.old.primaryKey.map { names[$0] ?? "" } != pair.new.primaryKey
+  }
+
+  private var hasOtherOptions: Bool {
+    pair.old.isStrict != pair.new.isStrict || pair.old.isWithoutRowID != pair.new.isWithoutRowID
+  }
+
+  private func checks(_ layout: PlainLayout) -> [String] {
+    pair.new.entity.flatMap { layout.schema.entity(named: $0)?.table?.checks } ?? []
+  }
+
+  private var removedChecks: [String] { checks(old).filter { !checks(new).contains($0) } }
+  private var addedChecks: [String] { checks(new).filter { !checks(old).contains($0) } }
+
+  private var newReferences: [String] {
+    let added = Set(pair.added.map(\.name))
+    return pair.new.constraints.filter { constraint in
+      let item = CreateTableText.Item(constraint)
+      return item.words.first == "FOREIGN" && item.listed.contains(where: added.contains)
+    }
+  }
+
+  private var hasNewCompositeReference: Bool { !newReferences.isEmpty }
+
+  /// https://www.sqlite.org/lang_altertable.html, section 4.
+  private func canBeAdded(_ column: PlainLayout.Column) -> Bool {
+    if pair.new.primaryKey.contains(column.name) { return false }
+    if column.isGenerated { return !column.definition.hasSuffix("STORED") }
+    guard let value = column.defaultValue else { return !column.isRequired }
+    let first = value.first ?? "("
+    let isConstant = first != "(" && !value.uppercased().hasPrefix("CURRENT_")
+    return isConstant && !(column.isRequired && value.uppercased() == "NULL")
+  }
+
+  /// The same page, section 5.
+  private func canBeDropped(_ column: String) -> Bool {
+    guard let index = text.index(ofColumn: column) else { return false }
+    let item = text.items[index]
+    if item.isUnique || item.words.contains("REFERENCES") { return false }
+    return text.items.enumerated().allSatisfy { position, other in
+      position == index || !other.names.contains(column.lowercased())
+    }
+  }
+
+  // MARK: What
+
+  /// Refuses to drop a column that something no model speaks of is made of: it would have to go, too.
+  func requireFreeColumns() throws {
+    let gone = Set(removed.map { $0.lowercased() })
+    let described = Set(removedChecks.map { CreateTableText.Item("CHECK (\($0))").normalized })
+    for item in text.items where !gone.isDisjoint(with: item.names) {
+      if let column = item.column {
+        if gone.contains(column.lowercased()) { continue }
+        if let new = pair.new.columns.first(where: { $0.name == column }),
+          changed.contains(where: { $0.new.name == new.name })
+        {
+          continue
+        }
+      } else {
+        if item.words.contains("FOREIGN") || item.words.contains("UNIQUE") { continue }
+        if item.words.contains("PRIMARY"), hasOtherKey { continue }
+        if described.contains(item.normalized) { continue }
+      }
+      let subject = item.column.map { "column '\($0)'" } ?? "a constraint"
+      throw InstarError(
+        .needsCustomStage, "cannot change table \(name)",
+        cause:
+          "\(removed.joined(separator: ", ")) shall go, and \(subject) of \(name) is made of it: "
+          + item.normalized,
+        next: "let the models of the new version describe what shall become of it")
+    }
+  }
+
+  private func newText() -> CreateTableText {
+    var text = text
+    let gone = Set(removed.map { $0.lowercased() })
+    text.items.removeAll { item in
+      if let column = item.column { return gone.contains(column.lowercased()) }
+      if item.words.contains("FOREIGN") || item.words.contains("UNIQUE") {
+        if item.listed.contains(where: gone.contains) { return true }
+      }
+      if item.words.contains("PRIMARY") { return hasOtherKey }
+      return item.words.contains("UNIQUE")
+        && uniqueColumns.contains { $0.map { $0.lowercased() } == item.listed }
+    }
+    for columns in uniqueColumns where columns.count == 1 {
+      if let index = text.index(ofColumn: columns[0]) {
+        text.items[index] = text.items[index].removing("UNIQUE")
+      }
+    }
+    let descriptions = removedChecks.map { CreateTableText.Item("CHECK (\($0))").normalized }
+    text.items.removeAll { $0.column == nil && descriptions.contains($0.normalized) }
+    for (old, new) in changed {
+      guard let index = text.index(ofColumn: new.name) else { continue }
+      text.items[index] = redefined(text.items[index], old, new)
+    }
+    if hasOtherKey {
+      // What is declared as the key behind a column's name is so no longer.
+      for (old, new) in pair.kept
+      where pair.old.primaryKey.contains(old.name) || pair.new.primaryKey.contains(new.name) {
+        guard let index = text.index(ofColumn: new.name) else { continue }
+        text.items[index] = CreateTableText.Item("\n  \(new.definition)")
+      }
+    }
+    for column in pair.added { text.append(column: column.definition) }
+    if hasOtherKey {
+      for constraint in pair.new.constraints where constraint.hasPrefix("PRIMARY KEY") {
+        text.items.append(CreateTableText.Item("\n  \(constraint)"))
+      }
+    }
+    for reference in newReferences { text.items.append(CreateTableText.Item("\n  \(reference)")) }
+    for check in addedChecks {
+      text.items.append(CreateTableText.Item("\n  CHECK (\(check))"))
+    }
+    if hasOtherOptions {
+      let options = [(pair.new.isWithoutRowID, "WITHOUT ROWID"), (pair.new.isStrict, "STRICT")]
+        .filter(\.0).map(\.1).joined(separator: ", ")
+      text.suffix = options.isEmpty ? "" : " \(options)"
+    }
+    return text
+  }
+
+  /// A column as the new version declares it. Where only its type changes, or whether it may be NULL, no other word of it
+  /// does; what no model speaks of stays in any case.
+  private func redefined(
+    _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
+  ) -> CreateTableText.Item {
+    func clauses(_ column: PlainLayout.Column) -> String {
+      let rest = column.declaration.dropFirst(column.type.count)
+      return rest.hasPrefix(" NOT NULL") ? String(rest.dropFirst(9)) : String(rest)
+    }
+    if clauses(old) == clauses(new) {
+      let item = item.required(new.isRequired)
+      return old.type == new.type ? item : item.declared(as: new.type)
+    }
+    let space = item.text.prefix { $0.isWhitespace }
+    var definition = new.definition
+    for keyword in ["COLLATE", "CHECK"] {
+      let described = CreateTableText.Item(old.definition).clauses(keyword)
+      let isDescribed = !CreateTableText.Item(new.definition).clauses(keyword).isEmpty
+      if described.isEmpty, !isDescribed {
+        definition += item.clauses(keyword).map { " \($0)" }.joined()
+      }
+    }
+    return CreateTableText.Item(space + definition)
+  }
+
+  // MARK: How
+
+  func statements(_ session: SQLSession) throws -> [String] {
+    // 3. Remember the format of all indexes and triggers.
+    let objects = try session.objects(of: name)
+    let table = PlainName.sql(name)
+    let newName = "instar_new_\(name)"
+    let newTable = PlainName.sql(newName)
+    let newText = newText()
+    var statements: [String] = []
+    // 4. The new table.
+    statements.append(newText.statement(named: newName))
+    // 5. Its rows, with their rowids.
+    let transfers = transfers(newText)
+    let keepsRowIDs = !isWithoutRowID(text) && !isWithoutRowID(newText)
+    var columns = transfers.map(\.column)
+    var values = transfers.map(\.value)
+    if keepsRowIDs, !hasRowIDColumn(newText) {
+      columns.insert("rowid", at: 0)
+      values.insert("rowid", at: 0)
+    }
+    statements.append(
+      "INSERT INTO \(newTable) (\(columns.joined(separator: ", "))) "
+        + "SELECT \(values.joined(separator: ", ")) FROM \(table)")
+    if newText.items.contains(where: { $0.words.contains("AUTOINCREMENT") }),
+      try session.integer("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'") != nil
+    {
+      // Keys that were given once are not given again, also where their rows are gone.
+      let (old, new) = (AttributeValue.text(name).literal, AttributeValue.text(newName).literal)
+      statements.append("DELETE FROM sqlite_sequence WHERE name = \(new)")
+      statements.append(
+        "INSERT INTO sqlite_sequence (name, seq) "
+          + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old)")
+    }
+    // 6. The old table goes.
+    statements.append("DROP TABLE \(table)")
+    // 7. The new one takes its name. As SQLite did before 3.26: views, triggers and foreign keys of other tables speak of X
+    // all the time, and must stay as they are.
+    statements.append("PRAGMA legacy_alter_table = ON")
+    statements.append("ALTER TABLE \(newTable) RENAME TO \(table)")
+    statements.append("PRAGMA legacy_alter_table = OFF")
+    // 8. Indexes and triggers, by their own texts.
+    statements += objects.filter { $0.type != "table" }.compactMap(\.sql)
+    return statements
+  }
+
+  private func isWithoutRowID(_ text: CreateTableText) -> Bool {
+    text.suffix.uppercased().contains("WITHOUT")
+  }
+
+  /// Whether a column is the rowid, so that its values are, too; or is only called so.
+  private func hasRowIDColumn(_ text: CreateTableText) -> Bool {
+    let isKey = text.items.contains { item in
+      item.column != nil && item.words.contains("PRIMARY")
+        && item.words.dropFirst().first == "INTEGER"
+    }
+    let isListed = text.items.contains { item in
+      guard item.column == nil, item.words.contains("PRIMARY"), item.listed.count == 1,
+        let index = text.index(ofColumn: item.listed[0])
+      else { return false }
+      return text.items[index].words.dropFirst().first == "INTEGER"
+    }
+    return isKey || isListed || text.index(ofColumn: "rowid") != nil
+  }
+
+  /// What each column of the new table is filled with.
+  private func transfers(_ text: CreateTableText) -> [(column: String, value: String)] {
+    text.items.compactMap { item in
+      guard let name = item.column, !item.isGenerated else { return nil }
+      let sqlName = PlainName.sql(name)
+      guard
+        let position = pair.new.columns.firstIndex(where: {
+          $0.name.lowercased() == name.lowercased()
+        })
+      else { return (sqlName, sqlName) }
+      let column = pair.new.columns[position]
+      guard let source = pair.sources[position] else {
+        return fill(column).map { (sqlName, $0) }
+      }
+      var value = sqlName
+      if source.encoding != column.encoding {
+        if let encoding = source.encoding { value = "\(encoding.readFunction)(\(value))" }
+        if let encoding = column.encoding { value = "\(encoding.writeFunction)(\(value))" }
+      }
+      if column.isRequired, !source.isRequired, let fill = fill(column) {
+        value = "ifnull(\(value), \(fill))"
+      }
+      return (sqlName, value)
+    }
+  }
+
+  /// What a required column has where a row has no value: its default, or the property's initial value.
+  func fill(_ column: PlainLayout.Column) -> String? {
+    guard column.isRequired else { return column.defaultValue }
+    if let value = column.defaultValue { return value }
+    guard case .attribute(let name) = column.role,
+      let value = pair.new.entity.flatMap({ new.schema.entity(named: $0) })?.attributes
+        .first(where: { $0.name == name })?.storedDefault
+    else { return nil }
+    return (column.encoding?.written(value) ?? value).literal
+  }
+}

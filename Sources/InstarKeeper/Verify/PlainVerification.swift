@@ -1,0 +1,167 @@
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+
+// What is looked at in a plain store only: that what no model speaks of is what it was.
+
+extension CloneVerification {
+  /// The structures of all versions on the way; empty for the Core Data format.
+  private func structures() throws(InstarError) -> [StoreStructure] {
+    guard layout.format == .plain else { return [] }
+    var structures: [StoreStructure] = []
+    for schema in path.schemas { structures.append(try StoreLayout(schema: schema).structure) }
+    return structures
+  }
+
+  /// As much of a structure as models speak of.
+  func described(
+    _ structure: StoreStructure, asIn expected: StoreStructure
+  ) throws(InstarError) -> StoreStructure {
+    guard layout.format == .plain else { return structure }
+    return structure.described(asIn: expected, among: try structures() + [expected])
+  }
+
+  /// The names that tables and columns had on the way, and have now.
+  func renames() throws(InstarError) -> (old: Set<String>, new: Set<String>) {
+    func names(_ structures: [StoreStructure]) -> Set<String> {
+      Set(
+        structures.flatMap(\.tables)
+          .flatMap { [$0.name] + $0.columns.map(\.name) }.map { $0.lowercased() })
+    }
+    let structures = try structures()
+    return (names(Array(structures.dropLast())), names(Array(structures.dropFirst())))
+  }
+
+  /// Tables, columns and indexes that no version speaks of are still there, unless code of the plan took them away.
+  func requireUndescribed(_ structure: StoreStructure) throws {
+    guard path.isLightweight else { return }
+    let known = try structures()
+    let described = Set(known.flatMap(\.tables).map { $0.name.lowercased() })
+    for table in structureBefore.tables {
+      let name = table.name.lowercased()
+      if described.contains(name) {
+        let columns = Set(
+          known.flatMap(\.tables).filter { $0.name.lowercased() == name }.flatMap(\.columns)
+            .map { $0.name.lowercased() })
+        // A table may have been renamed, or be gone as the plan says.
+        guard let now = structure.tables.first(where: { $0.name.lowercased() == name }) else {
+          continue
+        }
+        for column in table.columns
+        where !columns.contains(column.name.lowercased()) && !now.columns.contains(column) {
+          throw Self.failed("column \(table.name).\(column.name) is gone, which no model speaks of")
+        }
+      } else if !structure.tables.contains(table) {
+        throw Self.failed(
+          "table \(table.name) is gone or was changed, although no model speaks of it")
+      }
+    }
+  }
+
+  func requireValues(_ db: Database, _ layout: PlainLayout) throws {
+    for table in layout.tables {
+      let required = table.columns.filter(\.isRequired)
+      guard !required.isEmpty else { continue }
+      let sums = required.map { "coalesce(sum(\(PlainName.sql($0.name)) IS NULL), 0)" }
+      let row = try Row.fetchOne(
+        db,
+        sql: "SELECT \(sums.joined(separator: ", ")) FROM \(PlainName.sql(table.name))")
+      let counts = row.map { Array($0.databaseValues) } ?? []
+      for (column, value) in zip(required, counts) {
+        guard let count = Int.fromDatabaseValue(value), count > 0 else { continue }
+        throw InstarError(
+          .missingRequiredValues, Self.what,
+          cause:
+            "\(count) rows of \(table.name) have no value for required column '\(column.name)'",
+          next: "give the property an initial value, or fill it in willMigrate")
+      }
+    }
+  }
+
+  /// Rows of other tables, and the foreign keys of all.
+  func requireOthers(_ after: StoreCensus) throws {
+    if let now = after.violations, let earlier = before.violations, now > earlier {
+      throw InstarError(
+        .brokenReferences, Self.what,
+        cause: "\(now) rows violate a foreign key, before it were \(earlier)")
+    }
+    guard path.isLightweight else { return }
+    for (table, earlier) in before.otherRows.sorted(by: { $0.key < $1.key }) {
+      guard let now = after.otherRows[table], now != earlier else { continue }
+      throw InstarError(
+        .rowsLost, Self.what,
+        cause: "table \(table) had \(earlier) rows and has \(now), although no stage has code")
+    }
+  }
+}
+
+extension StoreCensus {
+  init(_ db: Database, tables layout: PlainLayout) throws {
+    self.init()
+    let byName = Dictionary(
+      layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for entity in layout.entityLayouts {
+      rows[entity.name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.table)") ?? 0
+      for storage in entity.relationships {
+        guard let destination = byName[storage.relationship.destination] else { continue }
+        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
+          db, storage.place, of: entity, to: destination)
+      }
+    }
+    let described = Set(layout.tables.map { $0.name.lowercased() })
+    for table in try StoreStructure.read(db, format: .plain).tables
+    where !table.columns.isEmpty && !described.contains(table.name.lowercased()) {
+      otherRows[table.name] = try Int.fetchOne(
+        db, sql: "SELECT count(*) FROM \(PlainName.sql(table.name))")
+    }
+    do {
+      let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+      var count = 0
+      while try found.next() != nil { count += 1 }
+      violations = count
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      // A foreign key that leads to no table or no unique columns: the app does not use it either.
+      violations = nil
+    }
+  }
+
+  private static func links(
+    _ db: Database, _ place: EntityLayout.RelationshipStorage.Place, of entity: EntityLayout,
+    to destination: EntityLayout
+  ) throws -> Links {
+    let sql: String
+    let name: String
+    func present(_ reference: InstarStore.ForeignKey, _ alias: String) -> String {
+      reference.columns.map { "\(alias).\($0) IS NOT NULL" }.joined(separator: " AND ")
+    }
+    func missing(_ reference: InstarStore.ForeignKey, _ alias: String, in table: String) -> String {
+      "NOT EXISTS (SELECT 1 FROM \(table) AS d WHERE \(reference.condition(alias, refersTo: "d")))"
+    }
+    switch place {
+    case .column(let reference):
+      name = "\(entity.table).\(reference.columns.joined(separator: ","))"
+      sql = """
+        SELECT count(*), coalesce(sum(\(missing(reference, "s", in: destination.table))), 0)
+        FROM \(entity.table) AS s WHERE \(present(reference, "s"))
+        """
+    case .foreignKey(let reference):
+      name = "\(destination.table).\(reference.columns.joined(separator: ","))"
+      sql = """
+        SELECT count(*), coalesce(sum(\(missing(reference, "s", in: entity.table))), 0)
+        FROM \(destination.table) AS s WHERE \(present(reference, "s"))
+        """
+    case .joinTable(let table, let own, let other):
+      name = table
+      sql = """
+        SELECT count(*), coalesce(sum(
+          \(missing(own, "j", in: entity.table)) OR \(missing(other, "j", in: destination.table))), 0)
+        FROM \(table) AS j
+        """
+    }
+    let row = try Row.fetchOne(db, sql: sql)
+    let columns = row.map { Array($0.databaseValues) } ?? []
+    return Links(
+      count: columns.first.flatMap(Int.fromDatabaseValue) ?? 0,
+      broken: columns.last.flatMap(Int.fromDatabaseValue) ?? 0, place: name)
+  }
+}

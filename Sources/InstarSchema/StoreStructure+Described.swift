@@ -1,0 +1,88 @@
+extension StoreStructure {
+  /// What of a plain store counts for a version: the tables, columns and indexes that some version of the plan speaks of.
+  /// Others are the app's own business, and survive.
+  ///
+  /// What means the same is spelled as `expected` does: names without regard to case, declared types by their affinity,
+  /// and an index by its columns, whatever it is called and whether `CREATE INDEX` or a constraint made it.
+  ///
+  /// - Parameter known: the structures of all versions of the plan.
+  public func described(
+    asIn expected: StoreStructure, among known: [StoreStructure]
+  ) -> StoreStructure {
+    var knownColumns: [String: Set<String>] = [:]
+    for table in known.flatMap(\.tables) {
+      knownColumns[table.name.lowercased(), default: []]
+        .formUnion(table.columns.map { $0.name.lowercased() })
+    }
+    let spelled = Dictionary(
+      expected.tables.map { ($0.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
+    let tables = tables.compactMap { table -> Table? in
+      guard let columns = knownColumns[table.name.lowercased()] else { return nil }
+      let other = spelled[table.name.lowercased()]
+      return Table(
+        name: other?.name ?? table.name,
+        columns: table.columns.filter { columns.contains($0.name.lowercased()) }.map { column in
+          guard
+            let same = other?.columns.first(where: {
+              $0.name.lowercased() == column.name.lowercased()
+            })
+          else { return column }
+          let isAlike = ColumnAffinity(same.type).isLike(ColumnAffinity(column.type))
+          return Column(name: same.name, type: isAlike ? same.type : column.type)
+        })
+    }
+    let knownIndexes = Set(known.flatMap(\.indexes).map { $0.name.lowercased() })
+    let wanted = expected.indexes.filter { index in indexes.contains { $0.serves(as: index) } }
+    let others = indexes.filter { index in
+      knownIndexes.contains(index.name.lowercased())
+        && !expected.indexes.contains { index.serves(as: $0) }
+    }
+    return StoreStructure(tables: tables, indexes: wanted + others)
+  }
+}
+
+extension StoreStructure.Index {
+  /// Whether this index of a plain store is the one that a version describes.
+  public func serves(as other: StoreStructure.Index) -> Bool {
+    guard table.lowercased() == other.table.lowercased(), isUnique == other.isUnique else {
+      return false
+    }
+    // How text is compared is the column's business.
+    func names(_ columns: [String]) -> [String] {
+      columns.map { column in
+        let column = column.lowercased()
+        return column.firstRange(of: " collate ").map { String(column[..<$0.lowerBound]) } ?? column
+      }
+    }
+    return name.lowercased() == other.name.lowercased() || names(columns) == names(other.columns)
+  }
+}
+
+/// How SQLite treats values by the declared type of their column (https://www.sqlite.org/datatype3.html, section 3.1).
+package enum ColumnAffinity {
+  case integer, text, blob, real, numeric
+
+  package init(_ type: String) {
+    let type = type.uppercased()
+    func contains(_ words: String...) -> Bool { words.contains { type.contains($0) } }
+    if contains("INT") {
+      self = .integer
+    } else if contains("CHAR", "CLOB", "TEXT") {
+      self = .text
+    } else if type.isEmpty || contains("BLOB") {
+      self = .blob
+    } else if contains("REAL", "FLOA", "DOUB") {
+      self = .real
+    } else {
+      self = .numeric
+    }
+  }
+
+  /// Integer and numeric columns differ in casts only.
+  package func isLike(_ other: ColumnAffinity) -> Bool {
+    func kind(_ affinity: ColumnAffinity) -> ColumnAffinity {
+      affinity == .numeric ? .integer : affinity
+    }
+    return kind(self) == kind(other)
+  }
+}

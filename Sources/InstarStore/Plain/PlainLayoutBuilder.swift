@@ -1,0 +1,572 @@
+import InstarSchema
+
+/// Computes a `PlainLayout`, step by step: names and primary keys, columns, tables of links, indexes, what models see.
+struct PlainLayoutBuilder {
+  private let schema: Schema
+  private(set) var tables: [PlainLayout.Table] = []
+  private(set) var indexes: [PlainLayout.Index] = []
+  private(set) var entityLayouts: [EntityLayout] = []
+
+  private let entitiesByName: [String: Schema.Entity]
+  private var tableNames: [String: String] = [:]
+
+  /// A column of a primary key.
+  private struct KeyColumn {
+    var name: String
+    var type: String
+  }
+
+  init(schema: Schema) throws(InstarError) {
+    self.schema = schema
+    entitiesByName = schema.entitiesByName
+    var names: Set<String> = []
+    for entity in schema.entities {
+      guard let table = entity.table else {
+        throw Self.invalid(
+          schema, "\(entity.name) has no table, and other models of the schema have one",
+          next: "write @Table before \(entity.name)")
+      }
+      guard entity.superentityName == nil else {
+        throw Self.invalid(
+          schema, "\(entity.name) has a table and inherits from another model",
+          next:
+            "declare the properties of both in one class; only the Core Data format has inheritance"
+        )
+      }
+      let name = table.name ?? Schema.snakeCase(entity.name)
+      try Self.requireName(name, of: "the table of \(entity.name)", schema)
+      guard names.insert(name.lowercased()).inserted else {
+        throw Self.invalid(schema, "two tables are named \(name)")
+      }
+      tableNames[entity.name] = name
+    }
+  }
+
+  mutating func build() throws(InstarError) {
+    for entity in schema.entities { tables.append(try table(of: entity)) }
+    try addJunctions()
+    try addIndexes()
+    for (index, entity) in schema.entities.enumerated() {
+      entityLayouts.append(try layout(of: entity, number: index + 1))
+    }
+  }
+
+  // MARK: Keys
+
+  /// The columns of an entity's primary key: those of attributes, then those of relationships.
+  ///
+  /// - Parameter depth: how many tables refer on to this one by their keys; a circle has no end.
+  private func primaryKey(
+    of entity: Schema.Entity, depth: Int = 0
+  ) throws(InstarError) -> [KeyColumn] {
+    guard depth <= schema.entities.count else {
+      throw Self.invalid(schema, "the primary key of \(entity.name) is made of itself")
+    }
+    var key: [KeyColumn] = []
+    for attribute in entity.keyAttributes {
+      key.append(KeyColumn(name: attribute.columnName, type: try type(of: attribute, entity)))
+    }
+    for relationship in entity.relationships where relationship.column?.isPrimaryKey == true {
+      let reference = try reference(relationship, of: entity, depth: depth + 1)
+      key += reference.map { KeyColumn(name: $0.column, type: $0.target.type) }
+    }
+    return key.isEmpty ? [KeyColumn(name: "id", type: "INTEGER")] : key
+  }
+
+  /// Whether the key is the rowid by another name: SQLite makes it so for this very type.
+  private func isRowID(_ key: [KeyColumn], of entity: Schema.Entity) -> Bool {
+    key.count == 1 && key[0].type.uppercased() == "INTEGER" && entity.table?.isWithoutRowID != true
+      && !entity.relationships.contains { $0.column?.isPrimaryKey == true }
+  }
+
+  private func rowKey(of entity: Schema.Entity) throws(InstarError) -> RowKey {
+    let key = try primaryKey(of: entity)
+    let names = key.map { PlainName.sql($0.name) }
+    if isRowID(key, of: entity) { return RowKey(rowID: names[0]) }
+    if key.count == 1, key[0].type.uppercased() == "INTEGER",
+      entity.table?.isWithoutRowID != true
+    {
+      throw Self.invalid(
+        schema, "the primary key of \(entity.name) is a relationship alone, and would be its rowid",
+        next: "keep \(entity.name) without rowid, or give it a key of its own")
+    }
+    if entity.table?.isWithoutRowID == true {
+      return RowKey(primaryKey: names, ofTable: tableNames[entity.name] ?? "")
+    }
+    let taken = Set(
+      tables.first { $0.entity == entity.name }?.columns.map { $0.name.lowercased() } ?? [])
+    guard let name = ["rowid", "_rowid_", "oid"].first(where: { !taken.contains($0) }) else {
+      throw Self.invalid(schema, "columns of \(entity.name) take all names of the rowid")
+    }
+    return RowKey(rowID: name)
+  }
+
+  // MARK: Relationships
+
+  /// The columns by which a to-one relationship refers, each with the one that it holds the value of.
+  private func reference(
+    _ relationship: Schema.Relationship, of entity: Schema.Entity, depth: Int = 0
+  ) throws(InstarError) -> [(column: String, target: KeyColumn)] {
+    let destination = try destination(of: relationship, entity)
+    let key = try primaryKey(of: destination, depth: depth)
+    let names =
+      relationship.column?.names
+      ?? key.map { "\(Schema.snakeCase(relationship.name))_\($0.name)" }
+    guard names.count == key.count else {
+      throw Self.invalid(
+        schema,
+        "\(entity.name).\(relationship.name) has \(names.count) columns, and the key of "
+          + "\(destination.name) has \(key.count)",
+        next: "name one column for each with .columns(…)")
+    }
+    return Array(zip(names, key))
+  }
+
+  private func destination(
+    of relationship: Schema.Relationship, _ entity: Schema.Entity
+  ) throws(InstarError) -> Schema.Entity {
+    guard let destination = entitiesByName[relationship.destination] else {
+      throw InstarError(
+        .incompleteSchema, "cannot lay out schema \(schema.version)",
+        cause:
+          "\(relationship.destination) is used by \(entity.name).\(relationship.name), but is missing from the models of \(schema.version)",
+        next: "add \(relationship.destination).self to the models of version \(schema.version)")
+    }
+    return destination
+  }
+
+  private func inverse(of relationship: Schema.Relationship) -> Schema.Relationship? {
+    relationship.inverseName.flatMap { name in
+      entitiesByName[relationship.destination]?.relationships.first { $0.name == name }
+    }
+  }
+
+  /// What happens to a row that refers to a deleted one: what is declared, else what the other side's delete rule means.
+  private func actions(_ relationship: Schema.Relationship) -> String {
+    let meant: Schema.Column.Action? = inverse(of: relationship).flatMap { inverse in
+      switch inverse.deleteRule {
+      case .cascade: .cascade
+      case .deny: .restrict
+      case .nullify: relationship.isOptional ? .setNull : nil
+      case .noAction: nil
+      }
+    }
+    return actions(relationship.column?.onDelete ?? meant, relationship.column?.onUpdate)
+  }
+
+  private func actions(
+    _ deletion: Schema.Column.Action?, _ update: Schema.Column.Action?
+  ) -> String {
+    (deletion.map { " ON DELETE \($0.rawValue)" } ?? "")
+      + (update.map { " ON UPDATE \($0.rawValue)" } ?? "")
+  }
+
+  // MARK: Columns
+
+  private func encoding(_ attribute: Schema.Attribute) -> Schema.Column.Encoding? {
+    attribute.column?.encoding ?? .standard(for: attribute.type)
+  }
+
+  private func type(
+    of attribute: Schema.Attribute, _ entity: Schema.Entity
+  ) throws(InstarError) -> String {
+    if let encoding = attribute.column?.encoding, !encoding.fits(attribute.type) {
+      throw Self.invalid(
+        schema,
+        "\(entity.name).\(attribute.name) is a \(attribute.type.rawValue), which .\(encoding.rawValue) does not encode"
+      )
+    }
+    if let type = attribute.column?.type,
+      type.utf8.contains(where: { $0 == 0x3B || $0 == 0x27 || $0 == 0x2D || $0 == 0x2F })
+    {
+      throw Self.invalid(schema, "'\(type)' is no type of a column")
+    }
+    return attribute.columnType(isStrict: entity.table?.isStrict ?? false)
+  }
+
+  private func column(
+    _ attribute: Schema.Attribute, of entity: Schema.Entity, soleKey: Bool, isKey: Bool
+  ) throws(InstarError) -> PlainLayout.Column {
+    let path = "\(entity.name).\(attribute.name)"
+    let mapping = attribute.column ?? Schema.Column()
+    if let names = mapping.names, names.count != 1 {
+      throw Self.invalid(schema, "\(path) is one value and has \(names.count) columns")
+    }
+    if mapping.junction != nil {
+      throw Self.invalid(schema, "\(path) is a value, and no table of links can hold it")
+    }
+    let name = attribute.columnName
+    try Self.requireName(name, of: "the column of \(path)", schema)
+    let type = try type(of: attribute, entity)
+    let encoding = encoding(attribute)
+    var declaration = [type]
+    let isRowID = soleKey && type.uppercased() == "INTEGER" && entity.table?.isWithoutRowID != true
+    if soleKey { declaration.append("PRIMARY KEY") }
+    if mapping.isAutoincrement {
+      guard isRowID else {
+        throw Self.invalid(
+          schema, "\(path) cannot be autoincremented: it is no INTEGER PRIMARY KEY of its own")
+      }
+      declaration.append("AUTOINCREMENT")
+    }
+    let isRequired = (!attribute.isOptional || isKey) && !isRowID && mapping.generated == nil
+    if isRequired { declaration.append("NOT NULL") }
+    var defaultValue = mapping.defaultValue
+    if defaultValue == nil, mapping.generated == nil, !isKey, !attribute.isOptional,
+      mapping.hasConstantDefault, let value = attribute.storedDefault
+    {
+      defaultValue = (encoding?.written(value) ?? value).literal
+    }
+    if let collation = mapping.collation {
+      declaration.append("COLLATE \(PlainName.sql(collation))")
+    }
+    if let check = mapping.check { declaration.append("CHECK (\(check))") }
+    if let generated = mapping.generated {
+      guard !isKey else {
+        throw Self.invalid(schema, "\(path) is generated, and cannot be a primary key")
+      }
+      declaration.append(
+        "GENERATED ALWAYS AS (\(generated)) \(mapping.isStored ? "STORED" : "VIRTUAL")")
+    }
+    let definition = declaration + (defaultValue.map { ["DEFAULT \($0)"] } ?? [])
+    if let value = mapping.defaultValue { declaration.append("DEFAULT \(value)") }
+    return PlainLayout.Column(
+      name: name, type: type, role: .attribute(attribute.name), encoding: encoding,
+      definition: "\(PlainName.sql(name)) \(definition.joined(separator: " "))",
+      declaration: declaration.joined(separator: " "), isRequired: isRequired,
+      isGenerated: mapping.generated != nil,
+      defaultValue: defaultValue)
+  }
+
+  // MARK: Tables
+
+  private func table(of entity: Schema.Entity) throws(InstarError) -> PlainLayout.Table {
+    let keyAttributes = entity.keyAttributes
+    let key = try primaryKey(of: entity)
+    let isHidden =
+      keyAttributes.isEmpty
+      && !entity.relationships.contains { $0.column?.isPrimaryKey == true }
+    if isHidden, entity.table?.isWithoutRowID == true {
+      throw Self.invalid(
+        schema, "\(entity.name) is kept without rowid, and has no primary key",
+        next: "write @Column(.primaryKey) before the properties that are one")
+    }
+    var columns: [PlainLayout.Column] = []
+    var constraints: [String] = []
+    if isHidden {
+      columns.append(
+        PlainLayout.Column(
+          name: "id", type: "INTEGER", role: .hiddenKey, definition: "id INTEGER PRIMARY KEY",
+          declaration: "INTEGER PRIMARY KEY", isRequired: false))
+    }
+    let isKey = Set(keyAttributes.map(\.name))
+    let stored = entity.attributes.filter { !$0.options.contains(.ephemeral) }
+    for attribute in stored.filter({ isKey.contains($0.name) })
+      + stored.filter({ !isKey.contains($0.name) })
+    {
+      let isOfKey = isKey.contains(attribute.name)
+      columns.append(
+        try column(
+          attribute, of: entity, soleKey: isOfKey && key.count == 1, isKey: isOfKey))
+    }
+    if !isHidden, key.count > 1 || keyAttributes.isEmpty {
+      constraints.append("PRIMARY KEY (\(Self.list(key.map(\.name))))")
+    }
+    for relationship in entity.relationships where relationship.isToOneRelationship {
+      if relationship.column?.junction != nil {
+        throw Self.invalid(
+          schema,
+          "\(entity.name).\(relationship.name) leads to one model, and needs no table of links")
+      }
+      let reference = try reference(relationship, of: entity)
+      let target = PlainName.sql(tableNames[relationship.destination] ?? "")
+      let isOfKey = relationship.column?.isPrimaryKey == true
+      let isRequired = !relationship.isOptional || isOfKey
+      let clause =
+        "REFERENCES \(target) (\(Self.list(reference.map(\.target.name))))\(actions(relationship))"
+      for (index, part) in reference.enumerated() {
+        try Self.requireName(
+          part.column, of: "a column of \(entity.name).\(relationship.name)", schema)
+        let type = part.target.type + (isRequired ? " NOT NULL" : "")
+        columns.append(
+          PlainLayout.Column(
+            name: part.column, type: part.target.type,
+            role: .reference(relationship: relationship.name, index: index),
+            definition: "\(PlainName.sql(part.column)) \(type)"
+              + (reference.count == 1 ? " \(clause)" : ""),
+            // Not by the name of the table: SQLite itself follows where that is renamed. And not by what a delete rule
+            // means: the foreign key that an app wrote stays as it is.
+            declaration: "\(type) to \(relationship.destination)"
+              + actions(relationship.column?.onDelete, relationship.column?.onUpdate),
+            isRequired: isRequired))
+      }
+      if reference.count > 1 {
+        constraints.append("FOREIGN KEY (\(Self.list(reference.map(\.column)))) \(clause)")
+      }
+    }
+    constraints += (entity.table?.checks ?? []).map { "CHECK (\($0))" }
+    try requireDistinct(columns, of: entity)
+    return PlainLayout.Table(
+      name: tableNames[entity.name] ?? entity.name, entity: entity.name, columns: columns,
+      primaryKey: key.map(\.name), isStrict: entity.table?.isStrict ?? false,
+      isWithoutRowID: entity.table?.isWithoutRowID ?? false, constraints: constraints)
+  }
+
+  private func requireDistinct(
+    _ columns: [PlainLayout.Column], of entity: Schema.Entity
+  ) throws(InstarError) {
+    var names: Set<String> = []
+    for column in columns where !names.insert(column.name.lowercased()).inserted {
+      throw Self.invalid(
+        schema, "two properties of \(entity.name) are kept in the column \(column.name)",
+        next: "name the column of one of them with @Column(\"…\")")
+    }
+  }
+
+  // MARK: Tables of links
+
+  /// How a many-to-many relationship is kept; the other side describes the same table from its end.
+  private func junction(
+    of relationship: Schema.Relationship, _ entity: Schema.Entity
+  ) throws(InstarError) -> Schema.Column.Junction? {
+    guard !relationship.isToOneRelationship else { return nil }
+    if let junction = relationship.column?.junction { return junction }
+    guard let inverse = inverse(of: relationship) else { return nil }
+    if inverse.isToOneRelationship { return nil }
+    if let junction = inverse.column?.junction {
+      return Schema.Column.Junction(
+        table: junction.table, own: junction.other, other: junction.own)
+    }
+    let destination = try destination(of: relationship, entity)
+    if (destination.name, inverse.name) < (entity.name, relationship.name),
+      let turned = try self.junction(of: inverse, destination)
+    {
+      return Schema.Column.Junction(table: turned.table, own: turned.other, other: turned.own)
+    }
+    let (own, other) = (try primaryKey(of: entity), try primaryKey(of: destination))
+    let ownName = Schema.snakeCase(entity.name)
+    let otherName =
+      destination.name == entity.name
+      ? Schema.snakeCase(relationship.name) : Schema.snakeCase(destination.name)
+    return Schema.Column.Junction(
+      table: "\(tableNames[entity.name] ?? "")_\(Schema.snakeCase(relationship.name))",
+      own: own.map { "\(ownName)_\($0.name)" }, other: other.map { "\(otherName)_\($0.name)" })
+  }
+
+  private mutating func addJunctions() throws(InstarError) {
+    for entity in schema.entities {
+      for relationship in entity.relationships {
+        guard let junction = try junction(of: relationship, entity) else {
+          if !relationship.isToOneRelationship, inverse(of: relationship) == nil {
+            throw Self.invalid(
+              schema, "\(entity.name).\(relationship.name) leads to many models and has no inverse",
+              next:
+                "name its inverse with @Relationship(inverse:), or its table of links with @Column(.junction(…))"
+            )
+          }
+          continue
+        }
+        let name = "\(entity.name).\(relationship.name)"
+        let known = tables.firstIndex { $0.name.lowercased() == junction.table.lowercased() }
+        if let known {
+          guard tables[known].entity == nil,
+            tables[known].relationships
+              == [relationship.inverseName.map { "\(relationship.destination).\($0)" }]
+          else {
+            throw Self.invalid(
+              schema, "the table of links \(junction.table) of \(name) is another one's, too")
+          }
+          tables[known].relationships.append(name)
+          continue
+        }
+        tables.append(try table(junction, of: relationship, entity, name: name))
+      }
+    }
+  }
+
+  private func table(
+    _ junction: Schema.Column.Junction, of relationship: Schema.Relationship,
+    _ entity: Schema.Entity, name: String
+  ) throws(InstarError) -> PlainLayout.Table {
+    try Self.requireName(junction.table, of: "the table of links of \(name)", schema)
+    var table = PlainLayout.Table(
+      name: junction.table, entity: nil, relationships: [name], columns: [],
+      primaryKey: junction.own + junction.other)
+    let destination = try destination(of: relationship, entity)
+    for (isOwn, names, target) in [
+      (true, junction.own, entity), (false, junction.other, destination),
+    ] {
+      let key = try primaryKey(of: target)
+      guard names.count == key.count else {
+        throw Self.invalid(
+          schema,
+          "\(junction.table) refers to \(target.name) by \(names.count) columns, whose key has \(key.count)"
+        )
+      }
+      let clause =
+        "REFERENCES \(PlainName.sql(tableNames[target.name] ?? "")) (\(Self.list(key.map(\.name)))) "
+        + "ON DELETE CASCADE"
+      for (index, (column, part)) in zip(names, key).enumerated() {
+        try Self.requireName(column, of: "a column of \(junction.table)", schema)
+        let type = "\(part.type) NOT NULL"
+        table.columns.append(
+          PlainLayout.Column(
+            name: column, type: part.type, role: .link(isOwn: isOwn, index: index),
+            definition: "\(PlainName.sql(column)) \(type)" + (key.count == 1 ? " \(clause)" : ""),
+            declaration: "\(type) to \(target.name)", isRequired: true))
+      }
+      if key.count > 1 { table.constraints.append("FOREIGN KEY (\(Self.list(names))) \(clause)") }
+    }
+    table.constraints.insert("PRIMARY KEY (\(Self.list(table.primaryKey)))", at: 0)
+    return table
+  }
+
+  // MARK: Indexes
+
+  private mutating func addIndexes() throws(InstarError) {
+    for entity in schema.entities {
+      guard let table = tables.first(where: { $0.entity == entity.name }) else { continue }
+      func names(_ properties: [String]) -> [String] {
+        properties.flatMap { property in
+          table.columns.filter { column in
+            switch column.role {
+            case .attribute(let name), .reference(let name, _): name == property
+            case .hiddenKey, .link: false
+            }
+          }.map(\.name)
+        }
+      }
+      func add(_ columns: [String], _ suffix: String, isUnique: Bool) {
+        guard !columns.isEmpty else { return }
+        indexes.append(
+          PlainLayout.Index(
+            name: "\(table.name)_\(columns.joined(separator: "_"))_\(suffix)", table: table.name,
+            terms: columns.map(PlainName.sql), isUnique: isUnique))
+      }
+      for group in entity.uniquenessConstraints {
+        let columns = names(group)
+        if Set(columns) != Set(table.primaryKey) { add(columns, "unique", isUnique: true) }
+      }
+      for group in entity.indices { add(names(group), "index", isUnique: false) }
+      for index in entity.table?.indexes ?? [] {
+        try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
+        indexes.append(
+          PlainLayout.Index(
+            name: index.name, table: table.name, terms: index.terms, isUnique: index.isUnique,
+            condition: index.condition))
+      }
+    }
+    var known: Set<String> = []
+    for index in indexes where !known.insert(index.name.lowercased()).inserted {
+      throw Self.invalid(schema, "two indexes are named \(index.name)")
+    }
+  }
+
+  // MARK: What models see
+
+  private func layout(
+    of entity: Schema.Entity, number: Int
+  ) throws(InstarError) -> EntityLayout {
+    guard let table = tables.first(where: { $0.entity == entity.name }) else {
+      throw Self.invalid(schema, "\(entity.name) has no table")
+    }
+    let key = try rowKey(of: entity)
+    var relationships: [EntityLayout.RelationshipStorage] = []
+    for relationship in entity.relationships {
+      let destination = try destination(of: relationship, entity)
+      relationships.append(
+        EntityLayout.RelationshipStorage(
+          relationship: relationship,
+          destinationTable: PlainName.sql(tableNames[destination.name] ?? ""),
+          place: try place(of: relationship, entity, destination)))
+    }
+    let name = PlainName.sql(table.name)
+    let highestKey = "(SELECT max(\(key.columns[0])) FROM \(name))"
+    let isAutoincrement = entity.attributes.contains { $0.column?.isAutoincrement == true }
+    let literal = AttributeValue.text(table.name).literal
+    return EntityLayout(
+      name: entity.name, root: entity.name, table: name, number: number, superNumber: 0,
+      numbers: [number], key: key, primaryKey: table.primaryKey.map(PlainName.sql),
+      entityColumn: nil, lockColumn: nil,
+      attributes: table.columns.compactMap { column in
+        guard case .attribute(let name) = column.role,
+          let attribute = entity.attributes.first(where: { $0.name == name })
+        else { return nil }
+        return EntityLayout.AttributeColumn(attribute: attribute, column: StoredColumn(column))
+      },
+      relationships: relationships,
+      highestKeyStatement: !key.isRowID
+        ? "SELECT 0"
+        : isAutoincrement
+          ? "SELECT max(ifnull(\(highestKey), 0), "
+            + "ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = \(literal)), 0))"
+          : "SELECT \(highestKey)", recordKeyStatement: nil)
+  }
+
+  private func place(
+    of relationship: Schema.Relationship, _ entity: Schema.Entity, _ destination: Schema.Entity
+  ) throws(InstarError) -> EntityLayout.RelationshipStorage.Place {
+    if relationship.isToOneRelationship {
+      let reference = try reference(relationship, of: entity)
+      return .column(try foreignKey(reference.map(\.column), to: destination))
+    }
+    if let junction = try junction(of: relationship, entity) {
+      return .joinTable(
+        name: PlainName.sql(junction.table), own: try foreignKey(junction.own, to: entity),
+        other: try foreignKey(junction.other, to: destination))
+    }
+    guard let inverse = inverse(of: relationship) else {
+      throw Self.invalid(schema, "\(entity.name).\(relationship.name) has no inverse")
+    }
+    let reference = try reference(inverse, of: destination)
+    return .foreignKey(try foreignKey(reference.map(\.column), to: entity))
+  }
+
+  private func foreignKey(
+    _ columns: [String], to entity: Schema.Entity
+  ) throws(InstarError) -> ForeignKey {
+    let key = try rowKey(of: entity)
+    let names = columns.map(PlainName.sql)
+    let primaryKey = try primaryKey(of: entity)
+    if isRowID(primaryKey, of: entity) || !key.isRowID {
+      return ForeignKey(columns: names, key: key)
+    }
+    return ForeignKey(
+      columns: names,
+      target: ForeignKey.Target(
+        table: PlainName.sql(tableNames[entity.name] ?? ""),
+        columns: primaryKey.map { PlainName.sql($0.name) }), key: key)
+  }
+
+  // MARK: Names and errors
+
+  private static func list(_ names: [String]) -> String {
+    names.map(PlainName.sql).joined(separator: ", ")
+  }
+
+  private static func requireName(
+    _ name: String, of what: String, _ schema: Schema
+  ) throws(InstarError) {
+    guard !name.isEmpty, name.utf8.count <= 255, !name.utf8.contains(0),
+      !name.lowercased().hasPrefix("sqlite_")
+    else { throw invalid(schema, "'\(name)' cannot be \(what)") }
+  }
+
+  private static func invalid(
+    _ schema: Schema, _ cause: String, next: String? = nil
+  ) -> InstarError {
+    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause, next: next)
+  }
+}
+
+extension StoredColumn {
+  init(_ column: PlainLayout.Column) {
+    self.init(name: PlainName.sql(column.name))
+    encoding = column.encoding
+    isGenerated = column.isGenerated
+    if let encoding {
+      reading = reading.passed(to: encoding.readFunction)
+      parameter = "\(encoding.writeFunction)(?)"
+    }
+  }
+}

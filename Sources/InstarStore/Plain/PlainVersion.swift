@@ -1,0 +1,128 @@
+public import GRDB
+public import InstarSchema
+
+/// Reads and writes what a plain store says of its version.
+public enum PlainVersion {
+  /// What the store declares, at each of these sources; a source that says nothing is left out.
+  public static func read(
+    _ db: Database, at sources: Set<VersionSource>, in structure: StoreStructure
+  ) throws -> [VersionSource: Schema.Version] {
+    var versions: [VersionSource: Schema.Version] = [:]
+    for source in sources.union([.userVersion]) {
+      versions[source] = try version(db, at: source, in: structure)
+    }
+    return versions
+  }
+
+  private static func version(
+    _ db: Database, at source: VersionSource, in structure: StoreStructure
+  ) throws -> Schema.Version? {
+    switch source {
+    case .userVersion:
+      return try Int64.fetchOne(db, sql: "PRAGMA user_version").flatMap {
+        Schema.Version(userVersion: $0)
+      }
+    case .table(let table, let column):
+      guard structure.hasTable(table, withColumns: [column]) else { return nil }
+      let values = try DatabaseValue.fetchAll(
+        db,
+        sql: "SELECT substr(\(PlainName.sql(column)), 1, 100) FROM \(PlainName.sql(table)) LIMIT 2")
+      guard values.count == 1, let text = String.fromDatabaseValue(values[0]) else { return nil }
+      return Schema.Version(text) ?? Int64(text).flatMap { Schema.Version(userVersion: $0) }
+    }
+  }
+
+  /// Writes the version where the plan's source says. The table is made where there is none; a number stays a number.
+  ///
+  /// - Throws: `unsupported` where the version has no number; the database's error.
+  public static func stamp(
+    _ version: Schema.Version, at source: VersionSource, _ db: Database
+  ) throws {
+    func number() throws -> Int32 {
+      guard let number = version.userVersion else {
+        throw InstarError(
+          .unsupported, "cannot stamp the store as \(version)",
+          cause: "PRAGMA user_version is a number, and \(version) has none",
+          next:
+            "number versions from 1.0.0, minor and patch below 100, or name a table as versionSource"
+        )
+      }
+      return number
+    }
+    switch source {
+    case .userVersion:
+      try db.execute(sql: "PRAGMA user_version = \(number())")
+    case .table(let table, let column):
+      let (table, column) = (PlainName.sql(table), PlainName.sql(column))
+      try db.execute(sql: "CREATE TABLE IF NOT EXISTS \(table) (\(column) TEXT NOT NULL)")
+      if try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") == 0 {
+        try db.execute(
+          sql: "INSERT INTO \(table) (\(column)) VALUES (?)", arguments: [version.description])
+      } else {
+        try db.execute(
+          sql:
+            "UPDATE \(table) SET \(column) = CASE typeof(\(column)) WHEN 'integer' THEN ? ELSE ? END",
+          arguments: [version.userVersion, version.description])
+      }
+    }
+  }
+
+  /// What the history tables of known tools say. Nothing of them is ever written.
+  ///
+  /// - Alembic: `alembic_version(version_num)`, one row for each head.
+  /// - Django: `django_migrations(id, app, name, …)`: the last of each app.
+  /// - golang-migrate: `schema_migrations(version, dirty)`, one row.
+  /// - GRDB: `grdb_migrations(identifier)`, one row for each that was applied: the last.
+  /// - Room: `room_master_table(id, identity_hash)`, the row 42; the version is in `PRAGMA user_version`.
+  public static func toolVersions(
+    _ db: Database, in structure: StoreStructure
+  ) throws -> [ToolVersion] {
+    var versions: [ToolVersion] = []
+    func read(_ tool: ToolVersion.Tool, _ table: String, _ columns: [String], _ sql: String) throws
+    {
+      guard structure.hasTable(table, withColumns: columns) else { return }
+      for name in try String.fetchAll(db, sql: sql + " LIMIT 100") {
+        versions.append(ToolVersion(tool: tool, name: name))
+      }
+    }
+    try read(
+      .alembic, "alembic_version", ["version_num"],
+      "SELECT substr(version_num, 1, 200) FROM alembic_version WHERE version_num IS NOT NULL")
+    try read(
+      .django, "django_migrations", ["id", "app", "name"],
+      """
+      SELECT substr(m.app, 1, 200) || '.' || substr(m.name, 1, 200) FROM django_migrations AS m
+      WHERE m.app IS NOT NULL AND m.name IS NOT NULL
+        AND m.id = (SELECT max(id) FROM django_migrations WHERE app = m.app) ORDER BY m.app
+      """)
+    try read(
+      .golangMigrate, "schema_migrations", ["version", "dirty"],
+      """
+      SELECT CAST(version AS TEXT) || CASE WHEN dirty THEN ' (dirty)' ELSE '' END
+      FROM schema_migrations WHERE typeof(version) = 'integer'
+      """)
+    try read(
+      .grdb, "grdb_migrations", ["identifier"],
+      """
+      SELECT substr(identifier, 1, 200) FROM grdb_migrations
+      WHERE rowid = (SELECT max(rowid) FROM grdb_migrations) AND identifier IS NOT NULL
+      """)
+    try read(
+      .room, "room_master_table", ["id", "identity_hash"],
+      """
+      SELECT substr(identity_hash, 1, 200) FROM room_master_table
+      WHERE id = 42 AND identity_hash IS NOT NULL
+      """)
+    return versions
+  }
+}
+
+extension StoreStructure {
+  fileprivate func hasTable(_ name: String, withColumns columns: [String]) -> Bool {
+    guard let table = tables.first(where: { $0.name.lowercased() == name.lowercased() }) else {
+      return false
+    }
+    let names = Set(table.columns.map { $0.name.lowercased() })
+    return columns.allSatisfy { names.contains($0.lowercased()) }
+  }
+}

@@ -1,0 +1,207 @@
+import GRDB
+import Instar
+import InstarEngine
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+enum WaresV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Ware.self] }
+
+  @Table("ware")
+  @Model final class Ware {
+    var id: Int
+    var name: String
+    var code: String?
+    var note: String?
+    @Column(.encoding(.unixSeconds)) var made: Date?
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+/// 'note' goes, names are unique, and dates are text.
+enum WaresV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Ware.self] }
+
+  @Table("ware")
+  @Model final class Ware {
+    var id: Int
+    @Attribute(.unique) var name: String
+    var code: String?
+    var made: Date?
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+/// 'code' is required; the table has another name.
+enum WaresV3: VersionedSchema {
+  static let versionIdentifier = Schema.Version(3, 0, 0)
+  static var models: [any PersistentModel.Type] { [Ware.self] }
+
+  @Table("article")
+  @Model final class Ware {
+    var id: Int
+    @Attribute(.unique) var name: String
+    var code: String
+    var made: Date?
+    init(id: Int, name: String, code: String) {
+      self.id = id
+      self.name = name
+      self.code = code
+    }
+  }
+}
+
+enum WaresPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [WaresV1.self, WaresV2.self, WaresV3.self] }
+  static var stages: [MigrationStage] {
+    [
+      .lightweight(fromVersion: WaresV1.self, toVersion: WaresV2.self),
+      .custom(
+        fromVersion: WaresV2.self, toVersion: WaresV3.self,
+        willMigrate: { context in
+          let missing = FetchDescriptor<WaresV2.Ware>(
+            predicate: #Predicate { $0.code == nil && $0.name != "stubborn" })
+          for ware in try context.fetch(missing) { ware.code = "W\(ware.id)" }
+        }, didMigrate: nil),
+    ]
+  }
+}
+
+@Suite("Changing ordinary tables")
+struct TableChangeTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.db")
+  }
+
+  private func make(_ sql: String) throws {
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE ware (id INTEGER PRIMARY KEY, name TEXT NOT NULL, code TEXT, note TEXT, made INTEGER);
+          INSERT INTO ware VALUES (3, 'nut', NULL, 'n', 1700000000), (8, 'bolt', 'B', NULL, NULL);
+          """)
+      try db.execute(sql: sql)
+    }
+    try queue.close()
+  }
+
+  private func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
+    let queue = try DatabaseQueue(path: path)
+    let value = try queue.inDatabase(body)
+    try queue.close()
+    return value
+  }
+
+  private func migrate() throws {
+    let definition = try PlanDefinition(WaresPlan.self)
+    let connection = try StoreConnection(path: path, durability: .clone)
+    defer { try? connection.close() }
+    try StageExecutor(connection: connection) { _ in }
+      .run(definition.path(from: Schema.Version(1, 0, 0)), plan: definition.name)
+  }
+
+  /// The error of a run over a store with this besides the table.
+  private func failure(_ sql: String) throws -> InstarError? {
+    try make(sql)
+    let before = try read { try String.fetchAll($0, sql: "SELECT sql FROM sqlite_schema") }
+    do {
+      try migrate()
+      return nil
+    } catch let error as InstarError {
+      #expect(try read { try String.fetchAll($0, sql: "SELECT sql FROM sqlite_schema") } == before)
+      return error
+    }
+  }
+
+  @Test("tables are altered, rebuilt and renamed, with values converted and references kept")
+  func wholePlan() throws {
+    try make(
+      """
+      CREATE TABLE sale (ware INTEGER REFERENCES ware (id));
+      INSERT INTO sale VALUES (3), (3), (8);
+      CREATE INDEX by_note ON ware (note);
+      CREATE VIEW named AS SELECT name FROM ware WHERE code IS NOT NULL;
+      CREATE TRIGGER sold AFTER INSERT ON sale BEGIN UPDATE ware SET code = 'sold' WHERE id = new.ware; END;
+      """)
+    try migrate()
+    let (rows, objects) = try read { db in
+      (
+        try String.fetchAll(
+          db, sql: "SELECT id || name || code || '|' || ifnull(made, '-') FROM article"),
+        try String.fetchAll(
+          db, sql: "SELECT sql FROM sqlite_schema WHERE type <> 'index' ORDER BY name")
+      )
+    }
+    #expect(rows == ["3nutW3|2023-11-14T22:13:20.000Z", "8boltB|-"])
+    #expect(
+      objects == [
+        #"CREATE TABLE "article" (id INTEGER PRIMARY KEY, name TEXT NOT NULL, code TEXT NOT NULL, made TEXT)"#,
+        #"CREATE VIEW named AS SELECT name FROM "article" WHERE code IS NOT NULL"#,
+        #"CREATE TABLE sale (ware INTEGER REFERENCES "article" (id))"#,
+        #"CREATE TRIGGER sold AFTER INSERT ON sale BEGIN UPDATE "article" SET code = 'sold' WHERE id = new.ware; END"#,
+      ])
+    let indexes = try read {
+      try String.fetchAll($0, sql: "SELECT name FROM sqlite_schema WHERE type = 'index'")
+    }
+    #expect(indexes == ["ware_name_unique"])
+  }
+
+  @Test("values that repeat under a new uniqueness are counted before anything is changed")
+  func duplicates() throws {
+    let error = try failure("INSERT INTO ware (name) VALUES ('nut'), ('bolt')")
+    #expect(error?.code == .duplicateUniqueValues)
+    #expect(error?.cause.contains("2 of its values") == true)
+  }
+
+  @Test("a column that a view or trigger speaks of is not taken away")
+  func spokenOf() throws {
+    let error = try failure("CREATE VIEW notes AS SELECT id, note FROM ware")
+    #expect(error?.code == .unexpectedStructure)
+    #expect(error?.cause.contains("notes") == true)
+  }
+
+  @Test("a column that a trigger speaks of is not taken away")
+  func spokenOfByTrigger() throws {
+    let error = try failure(
+      """
+      CREATE TABLE log (what TEXT);
+      CREATE TRIGGER noted AFTER UPDATE ON ware BEGIN INSERT INTO log VALUES (new.note); END
+      """)
+    #expect(error?.code == .unexpectedStructure)
+    #expect(error?.cause.contains("noted") == true)
+  }
+
+  @Test("a row without a value for a column that becomes required is named")
+  func missingValue() throws {
+    try make("UPDATE ware SET name = 'stubborn' WHERE id = 3")
+    let error = #expect(throws: InstarError.self) { try migrate() }
+    #expect(error?.code == .missingRequiredValues)
+    #expect(error?.cause.contains("'code'") == true)
+  }
+
+  @Test("the statements are known beforehand")
+  func planned() throws {
+    let plan = try PlanDefinition(WaresPlan.self).migration(from: Schema.Version(2, 0, 0))
+    #expect(
+      plan.stages.first?.statements.prefix(1) == ["ALTER TABLE ware RENAME TO article"])
+    #expect(
+      plan.stages.first?.statements.contains {
+        $0.hasPrefix("INSERT INTO instar_new_article (id, name, code, made) SELECT")
+      } == true)
+  }
+}
