@@ -81,7 +81,38 @@ extension PersistedPropertyMacro: PeerMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard let name = propertyName(declaration) else { return [] }
-    return ["private var _\(raw: name): InstarModel.PersistedProperty"]
+    var peers: [DeclSyntax] = ["private var _\(raw: name): InstarModel.PersistedProperty"]
+    if let check = typeCheck(of: name, declaration) { peers.append(check) }
+    return peers
+  }
+
+  /// Has the compiler name the property where its type cannot be stored: macros see no types, and overloads no names. No
+  /// code of it runs.
+  private static func typeCheck(
+    of name: String, _ declaration: some DeclSyntaxProtocol
+  ) -> DeclSyntax? {
+    guard let variable = declaration.as(VariableDeclSyntax.self),
+      !variable.markers.contains(where: \.isTransformable),
+      let type = variable.bindings.first?.typeAnnotation?.type, !type.isEvidentlyStorable,
+      // Within the check it would be another type.
+      !type.tokens(viewMode: .sourceAccurate).contains(where: { $0.tokenKind == .keyword(.Self) })
+    else { return nil }
+    // A type with "!" can only be written where something is declared.
+    let written =
+      type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self)
+      .map { "\($0.wrappedType.trimmedDescription)?" } ?? type.trimmedDescription
+    let message = """
+      '\(name)' cannot be stored: its type must be a model, an array of models, or Codable; \
+      or mark the property '@Transient'
+      """
+    return """
+      private enum _$type_\(raw: name): InstarModel._StorableProperty {
+        @available(*, unavailable, message: \(StringLiteralExprSyntax(content: message)))
+        @_disfavoredOverload
+        static func type<Value>(_: Value.Type) {}
+        static func check() { type((\(raw: written)).self) }
+      }
+      """
   }
 }
 

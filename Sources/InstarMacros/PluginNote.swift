@@ -12,7 +12,7 @@ struct PluginNote {
   /// The number a plugin and `libInstar.so` must agree on. Raised by one when a plugin built by an
   /// earlier SDK could no longer be run: a change of the entry point, of this note, or of anything
   /// the macros expand to.
-  static let abi: UInt32 = 1
+  static let abi: UInt32 = 2
 
   /// The Swift release this SDK is compiled by. Swift promises no stable ABI on Linux, so a
   /// plugin must come from the same one.

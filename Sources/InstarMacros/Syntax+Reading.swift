@@ -113,6 +113,20 @@ extension TypeSyntax {
   var isImplicitlyNil: Bool {
     self.is(OptionalTypeSyntax.self) || self.is(ImplicitlyUnwrappedOptionalTypeSyntax.self)
   }
+
+  /// Whether the type is by its name one that attributes have: the compiler need not be asked again.
+  var isEvidentlyStorable: Bool {
+    if let optional = self.as(OptionalTypeSyntax.self) {
+      return optional.wrappedType.isEvidentlyStorable
+    }
+    if let array = self.as(ArrayTypeSyntax.self) { return array.element.isEvidentlyStorable }
+    return Self.plainTypes.contains(trimmedDescription)
+  }
+
+  private static let plainTypes: Set<String> = [
+    "String", "Bool", "Int", "Int8", "Int16", "Int32", "Int64", "UInt", "UInt8", "UInt16", "UInt32",
+    "UInt64", "Double", "Float", "Decimal", "Date", "UUID", "URL", "Data",
+  ]
 }
 
 extension IfConfigDeclSyntax {

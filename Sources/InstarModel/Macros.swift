@@ -203,7 +203,7 @@ public macro Column(_ name: String, _ options: Schema.Column.Option...) =
 ///   - slot: The place of the property among the persisted ones of its class, from 0.
 ///   - model: The class, where it may inherit from a model or be inherited from.
 @attached(accessor, names: named(init), named(get), named(set))
-@attached(peer, names: prefixed(_))
+@attached(peer, names: prefixed(_), prefixed(_$type_))
 public macro _PersistedProperty(_ slot: Int, of model: StaticString? = nil) =
   #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
 

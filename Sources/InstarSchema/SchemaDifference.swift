@@ -3,7 +3,8 @@
 ///
 /// Entities and properties come from those that their `originalName` names; else from those of their own name. Explicit
 /// renames go first, and one is the source of one other at most: `contentOld` with the original name "content" leaves a
-/// new `content` without a source. A property may come from an entity above or below its own: it has moved there.
+/// new `content` without a source. A property may come from an entity above or below its own: it has moved there. So may
+/// one of an entity that is new above others.
 public struct SchemaDifference: Sendable {
   public var entities: [EntityMapping]
   public var removedEntities: [Schema.Entity]
@@ -11,6 +12,8 @@ public struct SchemaDifference: Sendable {
   private let new: Schema
   /// The old name of each new entity that is not new.
   private let sourceNames: [String: String]
+  /// By new entity, the properties of several old ones that would become one property of it: "State.name".
+  private let joinedProperties: [String: [String]]
 
   public struct EntityMapping: Sendable {
     /// `nil` for an entity that is new.
@@ -36,21 +39,28 @@ public struct SchemaDifference: Sendable {
     let used = Set(sourceNames.values)
     removedEntities = old.entities.filter { !used.contains($0.name) }
     var kept = KeptProperties()
+    var apart: [String: [String]] = [:]
     entities = new.entities.map { entity in
       let source = sources[entity.name]
-      let related = source.map { Self.family(of: $0, in: old) } ?? []
+      let related = Self.origins(of: entity, in: new, sources)
+        .reduce(into: [Schema.Entity]()) { found, origin in
+          for member in Self.family(of: origin, in: old)
+          where !found.contains(where: { $0.name == member.name }) {
+            found.append(member)
+          }
+        }
       let attributes = Self.map(related.map(\.attributes), entity.attributes)
       let relationships = Self.map(related.map(\.relationships), entity.relationships)
-      for mapping in attributes {
-        if let old = mapping.old { kept.insert(old.name, of: related.map(\.name)) }
-      }
-      for mapping in relationships {
-        if let old = mapping.old { kept.insert(old.name, of: related.map(\.name)) }
+      for name in attributes.compactMap(\.old?.name) + relationships.compactMap(\.old?.name) {
+        kept.insert(name, of: related.map(\.name))
+        let owners = related.filter { $0.declares(name) }.map(\.name)
+        if owners.count > 1 { apart[entity.name, default: []] += owners.map { "\($0).\(name)" } }
       }
       return EntityMapping(
         old: source, new: entity, attributes: attributes, relationships: relationships,
         removedAttributes: [], removedRelationships: [])
     }
+    joinedProperties = apart
     for index in entities.indices {
       guard let source = entities[index].old else { continue }
       entities[index].removedAttributes = source.attributes.filter {
@@ -90,6 +100,22 @@ public struct SchemaDifference: Sendable {
     return sources
   }
 
+  /// The old entities whose rows hold the values of a new entity's properties: the one it comes from; where it is new,
+  /// those that entities below it come from.
+  private static func origins(
+    of entity: Schema.Entity, in new: Schema, _ sources: [String: Schema.Entity]
+  ) -> [Schema.Entity] {
+    if let source = sources[entity.name] { return [source] }
+    return below(entity, in: new).compactMap { sources[$0.name] }
+  }
+
+  /// The names of the old entities whose rows hold the values of a new entity's properties: the one it comes from; where it
+  /// is new, those that entities below it come from.
+  public func originNames(of entity: Schema.Entity) -> [String] {
+    if let source = sourceNames[entity.name] { return [source] }
+    return Self.below(entity, in: new).compactMap { sourceNames[$0.name] }
+  }
+
   /// The entities whose properties one has, or may get by a change of the hierarchy: itself, those above it, those below.
   private static func family(of entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
     let byName = schema.entitiesByName
@@ -100,15 +126,21 @@ public struct SchemaDifference: Sendable {
       family.append(above)
       next = above.superentityName
     }
-    var level: Set<String> = [entity.name]
+    return family + below(entity, in: schema).filter { names.insert($0.name).inserted }
+  }
+
+  private static func below(_ entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
+    var found: [Schema.Entity] = []
+    var names: Set<String> = [entity.name]
+    var level = names
     while !level.isEmpty {
-      let below = schema.entities.filter { other in
+      let next = schema.entities.filter { other in
         other.superentityName.map(level.contains) == true && names.insert(other.name).inserted
       }
-      family += below
-      level = Set(below.map(\.name))
+      found += next
+      level = Set(next.map(\.name))
     }
-    return family
+    return found
   }
 
   /// The name that an entity of the new version had in the old one; `nil` where it is new.
@@ -158,6 +190,12 @@ public struct SchemaDifference: Sendable {
     }
     for mapping in entities {
       let name = mapping.new.name
+      if let properties = joinedProperties[name] {
+        let list = properties.joined(separator: " and ")
+        add(
+          "moves \(list) to \(name)",
+          needs: "\(list) are stored apart, and \(name) has one for both")
+      }
       guard let old = mapping.old else {
         add("adds entity \(name)")
         continue
@@ -391,6 +429,13 @@ extension SchemaDifference {
       let inverse = inverse(of: before, in: old), inverse.isToOneRelationship
     else { return nil }
     return inverse
+  }
+}
+
+extension Schema.Entity {
+  /// Whether a property of that name is its own, not inherited.
+  fileprivate func declares(_ name: String) -> Bool {
+    attributes.contains { $0.name == name } || relationships.contains { $0.name == name }
   }
 }
 

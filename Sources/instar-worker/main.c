@@ -122,6 +122,15 @@ static int failed(
   return 1;
 }
 
+/* Whether a plugin needs something of the SDK that this engine does not have: the names of Swift's
+ * symbols hold those of their modules. Its ABI number fits, but it was built for another version
+ * all the same. */
+static int lacks_interface(const char *reason)
+{
+  const char *symbol = strstr(reason, "undefined symbol: ");
+  return symbol && strstr(symbol, "Instar") != NULL;
+}
+
 static int wrong_usage(const char *problem)
 {
   fprintf(stderr, "instar-worker: %s\n%s", problem, usage);
@@ -254,8 +263,9 @@ int main(int argc, char *argv[])
   }
   void *code = dlopen(plugin, RTLD_NOW);
   if (!code) {
+    const char *reason = dlerror();
     return failed(
-      "I403", "cannot load plugin", plugin, dlerror(),
+      lacks_interface(reason) ? "I402" : "I403", "cannot load plugin", plugin, reason,
       "build the plugin again with 'instarctl plugin build'");
   }
   void *(*plans)(void) = (void *(*)(void))dlsym(code, "instar_plugin_plans");

@@ -25,6 +25,8 @@ struct MisbehavingPluginTests {
     "is survived and reported, and the store is byte for byte as it was",
     arguments: [
       ("throw", InstarError.Code.stageFailed, "willMigrate threw: the box is locked"),
+      // A getter that has nothing to give: the error comes before the end of the process.
+      ("unreadable", .missingRequiredValues, "'seal' holds no value of its type"),
       ("trap", .workerDied, "was killed by SIG"),
       ("abort", .workerDied, "was killed by SIGABRT"),
       ("exit", .workerExited, "exited with status 0"),

@@ -64,22 +64,169 @@ struct InheritanceMigrationTests {
     #expect(numbers == 2)
   }
 
-  @Test("a class that moves below another one needs a stage with code")
-  func movedClass() throws {
-    let difference = SchemaDifference(
-      from: Schema([MapV1.Region.self, MapV1.Pin.self]),
-      to: Schema([MapV3.Region.self, MapV3.Country.self, MapV3.Pin.self, MapV3.Atoll.self]))
-    #expect(difference.changes.contains { $0.sentence == "adds entity Country" })
-    var moved = Schema([MapV3.Region.self, MapV3.Country.self, MapV3.Pin.self])
-    moved.entities = moved.entities.map { entity in
-      var entity = entity
-      entity.superentityName = nil
+  @Test("a class that gets a new superclass keeps its rows, keys and links in a lightweight stage")
+  func newSuperclass() throws {
+    let old = try open(StateV1.self)
+    let filling = ModelContext(old)
+    for number in 1...3 {
+      let state = StateV1.State(name: "s\(number)", capital: "c\(number)")
+      filling.insert(StateV1.Pin(label: "p\(number)", state: state))
+    }
+    try filling.save()
+    try old.close()
+
+    let definition = try PlanDefinition(StatePlan.self)
+    let connection = try StoreConnection(path: path, durability: .clone)
+    try StageExecutor(connection: connection) { _ in }
+      .run(definition.path(from: StateV1.versionIdentifier), plan: definition.name)
+    try connection.close()
+
+    let context = ModelContext(try open(StateV2.self))
+    let areas = try context.fetch(FetchDescriptor<StateV2.Area>(sortBy: [SortDescriptor(\.name)]))
+    #expect(
+      areas.map { ($0 as? StateV2.State).map { "\($0.name) \($0.capital)" } } == [
+        "s1 c1", "s2 c2", "s3 c3",
+      ])
+    let pins = try context.fetch(FetchDescriptor<StateV2.Pin>(sortBy: [SortDescriptor(\.label)]))
+    #expect(pins.map { $0.state?.name } == ["s1", "s2", "s3"])
+    context.insert(StateV2.Area(name: "s0"))
+    try context.save()
+    #expect(try context.fetchCount(FetchDescriptor<StateV2.Area>()) == 4)
+    #expect(try context.fetchCount(FetchDescriptor<StateV2.State>()) == 3)
+  }
+
+  @Test(
+    "properties of two classes that would become one of a common superclass need a stage with code")
+  func joinedProperties() throws {
+    func entity(_ name: String, below: String?, _ attributes: [String]) -> Schema.Entity {
+      var entity = Schema.Entity(name: name, superentityName: below)
+      entity.attributes = attributes.map { Schema.Attribute(name: $0, type: .string) }
       return entity
     }
-    let move = SchemaDifference(
-      from: moved, to: Schema([MapV3.Region.self, MapV3.Country.self, MapV3.Pin.self])
-    ).changes.first { $0.sentence == "moves Country below Region" }
-    #expect(move?.needsCustomStage != nil)
+    let before = Schema(
+      entities: [
+        entity("Place", below: nil, []), entity("State", below: "Place", ["motto", "name"]),
+        entity("Town", below: "Place", ["name"]),
+      ], version: Schema.Version(1, 0, 0))
+    let after = Schema(
+      entities: [
+        entity("Place", below: nil, ["motto"]), entity("Area", below: "Place", ["name"]),
+        entity("State", below: "Area", []), entity("Town", below: "Area", []),
+      ], version: Schema.Version(2, 0, 0))
+    let changes = SchemaDifference(from: before, to: after).changes
+    #expect(
+      changes.compactMap(\.needsCustomStage) == [
+        "State.name and Town.name are stored apart, and Area has one for both"
+      ])
+    #expect(!changes.contains { $0.sentence.hasPrefix("removes") })
+  }
+
+  @Test(
+    "classes that both have rows cannot come below one another, as with Core Data: the stage to write is shown"
+  )
+  func joinedHierarchies() throws {
+    let error = #expect(throws: InstarError.self) {
+      try PlanDefinition(JoinPlan.self).migration(from: StateV2.versionIdentifier)
+    }
+    #expect(error?.code == .needsCustomStage)
+    #expect(
+      error?.cause.contains("rows of Pin and Area would share one table and its keys") == true,
+      "\(error as Any)")
+    #expect(error?.next?.contains(".custom(fromVersion: StateV2.self") == true)
+  }
+}
+
+/// A class gets a superclass that is new.
+private enum StatePlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [StateV1.self, StateV2.self] }
+  static var stages: [MigrationStage] {
+    [.lightweight(fromVersion: StateV1.self, toVersion: StateV2.self)]
+  }
+}
+
+/// Two classes that were apart come into one hierarchy.
+private enum JoinPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [StateV2.self, StateV3.self] }
+  static var stages: [MigrationStage] {
+    [.lightweight(fromVersion: StateV2.self, toVersion: StateV3.self)]
+  }
+}
+
+private enum StateV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [State.self, Pin.self] }
+
+  @Model final class State {
+    var name: String
+    var capital: String
+    init(name: String, capital: String) {
+      self.name = name
+      self.capital = capital
+    }
+  }
+
+  @Model final class Pin {
+    var label: String
+    var state: State?
+    init(label: String, state: State?) {
+      self.label = label
+      self.state = state
+    }
+  }
+}
+
+private enum StateV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Area.self, State.self, Pin.self] }
+
+  @Model class Area {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class State: Area {
+    var capital: String
+    init(name: String, capital: String) {
+      self.capital = capital
+      super.init(name: name)
+    }
+  }
+
+  @Model final class Pin {
+    var label: String
+    var state: State?
+    init(label: String, state: State?) {
+      self.label = label
+      self.state = state
+    }
+  }
+}
+
+private enum StateV3: VersionedSchema {
+  static let versionIdentifier = Schema.Version(3, 0, 0)
+  static var models: [any PersistentModel.Type] { [Area.self, State.self, Pin.self] }
+
+  @Model class Area {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class State: Area {
+    var capital: String
+    init(name: String, capital: String) {
+      self.capital = capital
+      super.init(name: name)
+    }
+  }
+
+  @Model final class Pin: Area {
+    var label: String
+    var state: State?
+    init(label: String, state: State?) {
+      self.label = label
+      self.state = state
+      super.init(name: label)
+    }
   }
 }
 

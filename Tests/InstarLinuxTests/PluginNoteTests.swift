@@ -12,7 +12,7 @@ struct PluginNoteTests {
   }
 
   /// A real shared library with that note among others.
-  func plugin(abi: UInt32 = 1, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan") throws
+  func plugin(abi: UInt32 = 2, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan") throws
     -> String
   {
     let source = try folder.write(
@@ -32,7 +32,7 @@ struct PluginNoteTests {
   func reads() throws {
     let path = try plugin()
     let note = try PluginNote.read(path: path)
-    #expect(note.abi == 1)
+    #expect(note.abi == 2)
     #expect(note.swiftVersion == "6.3")
     #expect(note.planNames == ["NotesMigrationPlan", "OtherPlan"])
     try note.requireSupportedABI(path: path)
@@ -45,7 +45,10 @@ struct PluginNoteTests {
     #expect(note.abi == 99)
     let error = try instarError { try note.requireSupportedABI(path: path) }
     #expect(error.code == .wrongABI)
-    #expect(error.cause == "it was built for plugin ABI 99; this version of Instar loads ABI 1")
+    #expect(
+      error.cause
+        == "it was built for plugin ABI 99; this version of Instar loads ABI \(PluginNote.supportedABI)"
+    )
   }
 
   @Test(
@@ -110,6 +113,6 @@ struct PluginNoteTests {
       var byte = good[position]
       pwrite(file, &byte, 1, off_t(position))
     }
-    #expect(try PluginNote.read(path: path).abi == 1)
+    #expect(try PluginNote.read(path: path).abi == 2)
   }
 }

@@ -110,6 +110,23 @@ struct WorkerTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("clone")) == [])
   }
 
+  @Test("a plugin that needs what this engine does not have is told to be of another version")
+  func otherInterface() throws {
+    for (symbol, code) in [
+      ("s11InstarModel4GoneVMa", InstarError.Code.wrongABI), ("somebody_else", .pluginLoadFailed),
+    ] {
+      let source = try folder.write(
+        "extern char \(symbol);\nchar *reference = &\(symbol);\n", to: "plugin.c")
+      let plugin = folder.file("plugin.so")
+      try compileC([source], to: plugin, ["-shared", "-fPIC", "-nostdlib"])
+      let (lines, _, _) = try run(plugin: plugin)
+      let error = try failure(lines)
+      #expect(error.code == code)
+      #expect(error.cause.contains(symbol))
+      #expect(error.next?.contains("instarctl plugin build") == true)
+    }
+  }
+
   @Test("threads of a plugin end with the worker, and the worker ends when it is killed")
   func killed() throws {
     let (channel, descriptor) = try LineChannel.pair()

@@ -452,6 +452,79 @@ struct ModelExpansionTests {
       """)
   }
 
+  @Test(
+    "a property whose type may not be storable to a check that names it, unless a transformer stores it"
+  )
+  func typeCheck() {
+    expectExpansion(
+      """
+      final class Device {
+        @_PersistedProperty(0) var connection: Net.Socket!
+        @_PersistedProperty(1) var names: [String?]?
+        @Attribute(.transformable(by: "Ports")) @_PersistedProperty(2) var ports: PortList
+      }
+      """,
+      """
+      final class Device {
+        var connection: Net.Socket! {
+          @storageRestrictions(accesses: _$storage, initializes: _connection)
+          init(initialValue) {
+            _$storage.initialize(slot: 0, to: initialValue)
+            _connection = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 0)
+          }
+          set {
+            _$storage.setValue(newValue, at: 0, of: self)
+          }
+        }
+
+        private var _connection: InstarModel.PersistedProperty
+
+        private enum _$type_connection: InstarModel._StorableProperty {
+          @available(*, unavailable, message: "'connection' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
+          @_disfavoredOverload
+          static func type<Value>(_: Value.Type) {
+          }
+          static func check() {
+            type((Net.Socket?).self)
+          }
+        }
+        var names: [String?]? {
+          @storageRestrictions(accesses: _$storage, initializes: _names)
+          init(initialValue) {
+            _$storage.initialize(slot: 1, to: initialValue)
+            _names = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 1)
+          }
+          set {
+            _$storage.setValue(newValue, at: 1, of: self)
+          }
+        }
+
+        private var _names: InstarModel.PersistedProperty
+        var ports: PortList {
+          @storageRestrictions(accesses: _$storage, initializes: _ports)
+          init(initialValue) {
+            _$storage.initialize(slot: 2, toTransformable: initialValue)
+            _ports = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.transformableValue(at: 2)
+          }
+          set {
+            _$storage.setTransformableValue(newValue, at: 2, of: self)
+          }
+        }
+
+        private var _ports: InstarModel.PersistedProperty
+      }
+      """)
+  }
+
   @Test("a property of a class in a tree of models to accessors of the object's own storage")
   func inheritableProperty() {
     expectExpansion(

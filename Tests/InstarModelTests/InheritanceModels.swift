@@ -63,3 +63,65 @@ enum Atlas {
       for: Schema(models), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
   }
 }
+
+/// Relationships that name an inherited one as their inverse.
+enum Archive {
+  @Model class Item {
+    var title: String
+    var attachments: [Attachment] = []
+    var keywords: [Keyword] = []
+    init(title: String) { self.title = title }
+  }
+
+  @Model final class Letter: Item {
+    var sender: String = ""
+    override init(title: String) { super.init(title: title) }
+  }
+
+  @Model final class Attachment {
+    var name: String
+    @Relationship(inverse: \Letter.attachments) var letter: Letter?
+    init(name: String, letter: Letter? = nil) {
+      self.name = name
+      self.letter = letter
+    }
+  }
+
+  @Model final class Keyword {
+    var word: String
+    @Relationship(inverse: \Letter.keywords) var letters: [Letter] = []
+    init(word: String) { self.word = word }
+  }
+
+  static func container() throws -> ModelContainer {
+    try ModelContainer(
+      for: Item.self, Letter.self, Attachment.self, Keyword.self,
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+  }
+}
+
+/// Inverses that cannot be kept in step.
+enum OneSided {
+  @Model final class Album {
+    var title: String = ""
+    var photos: [Photo] = []
+    init() {}
+  }
+
+  @Model final class Photo {
+    var title: String = ""
+    @Relationship(inverse: \Album.photos) var album: Album?
+    @Relationship(inverse: \Album.photos) var cover: Album?
+    init() {}
+  }
+
+  @Model final class Shelf {
+    @Relationship(inverse: \Book.title) var books: [Book] = []
+    init() {}
+  }
+
+  @Model final class Book {
+    var title: String = ""
+    init() {}
+  }
+}

@@ -144,6 +144,61 @@ struct InheritanceTests {
     #expect(try prefetching.fetch(descriptor).first?.region is IslandProvince)
   }
 
+  @Test("keep an inherited relationship in step with the one that names it as its inverse")
+  func inheritedInverse() throws {
+    let container = try Archive.container()
+    let context = ModelContext(container)
+    let letter = Archive.Letter(title: "a")
+    let other = Archive.Letter(title: "b")
+    let map = Archive.Attachment(name: "map", letter: letter)
+    let word = Archive.Keyword(word: "sea")
+    context.insert(map)
+    context.insert(other)
+    other.keywords = [word]
+    #expect(letter.attachments.map(\.name) == ["map"])
+    #expect(word.letters.map(\.title) == ["b"])
+    try context.save()
+    other.attachments.append(map)
+    letter.keywords.append(word)
+    #expect(map.letter === other && letter.attachments.isEmpty)
+    try context.save()
+
+    let reading = ModelContext(container)
+    let letters = try reading.fetch(
+      FetchDescriptor<Archive.Letter>(sortBy: [SortDescriptor(\.title)]))
+    #expect(letters.map { $0.attachments.map(\.name) } == [[], ["map"]])
+    #expect(letters.map { $0.keywords.map(\.word) } == [["sea"], ["sea"]])
+    let found = try #require(try reading.fetch(FetchDescriptor<Archive.Keyword>()).first)
+    #expect(Set(found.letters.map(\.title)) == ["a", "b"])
+    let items = try reading.fetch(
+      FetchDescriptor<Archive.Item>(predicate: #Predicate { !$0.attachments.isEmpty }))
+    #expect(items.map(\.title) == ["b"])
+    #expect(
+      container.schema.entity(named: "Item")?.relationships.map(\.inverseName) == [
+        "letter", "letters",
+      ])
+
+    // The type of the other end knows letters only.
+    let item = Archive.Item(title: "c")
+    item.attachments = [Archive.Attachment(name: "note")]
+    context.insert(item)
+    let error = #expect(throws: SwiftDataError.self) { try context.save() }
+    #expect(
+      error?.description.contains("'letter' leads to a model of Item") == true, "\(error as Any)")
+  }
+
+  @Test("an inverse that cannot be kept in step is refused by name")
+  func oneSidedInverse() throws {
+    let problems = Schema(OneSided.Album.self, OneSided.Photo.self).modelProblems()
+    #expect(
+      problems.map(\.cause) == [
+        "Photo.cover names Album.photos as its inverse, which is that of Photo.album"
+      ])
+    let other = try #require(Schema(OneSided.Shelf.self, OneSided.Book.self).modelProblems().first)
+    #expect(other.cause.hasPrefix("the inverse of Shelf.books, "))
+    #expect(other.cause.contains("is no relationship of Book"))
+  }
+
   @Test("are written with their own entity number, also beside the keys that refer to them")
   func entityNumbers() throws {
     try fill()

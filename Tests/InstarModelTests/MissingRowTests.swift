@@ -15,9 +15,50 @@ struct MissingRowTests {
       var rank: Rank
       var inner: [Address]
     }
-    struct Checked: Codable, Equatable {
-      var text: String
+    /// Refuses what is empty, in whichever way it is made.
+    struct MailAddress: Codable, Equatable {
+      let text: String
+      init?(_ text: String) {
+        guard text.contains("@") else { return nil }
+        self.text = text
+      }
+      init(from decoder: any Decoder) throws {
+        text = try decoder.singleValueContainer().decode(String.self)
+        guard text.contains("@") else { throw CocoaError(.coderInvalidValue) }
+      }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+      }
     }
+    struct Mailbox: Codable, Equatable {
+      enum Kind: Int, Codable { case inbox = 1 }
+      let address: MailAddress
+      let quota: Double
+      let kinds: [Kind]
+      let names: Set<String>
+      weak var owner: Owner?
+      let spare: MailAddress?
+
+      enum CodingKeys: CodingKey { case address, quota }
+      init(address: MailAddress) {
+        (self.address, quota, kinds, names, spare) = (address, 1, [.inbox], ["a"], address)
+      }
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(address: try container.decode(MailAddress.self, forKey: .address))
+        guard try container.decode(Double.self, forKey: .quota) > 0 else {
+          throw CocoaError(.coderInvalidValue)
+        }
+      }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(address, forKey: .address)
+        try container.encode(quota, forKey: .quota)
+      }
+      static func == (one: Mailbox, other: Mailbox) -> Bool { one.address == other.address }
+    }
+    final class Owner {}
 
     @Model
     final class Note {
@@ -34,7 +75,13 @@ struct MissingRowTests {
       var address: Address
       var day: Date
       var tags: [String]
-      init() {
+      var mail: MailAddress?
+      var requiredMail: MailAddress
+      var mailbox: Mailbox
+      init() throws {
+        let ada = try #require(MailAddress("ada@example.org"))
+        requiredMail = ada
+        mailbox = Mailbox(address: ada)
         name = "Ada"
         rank = .high
         event = .moved(to: "Riga", times: [1])
@@ -56,7 +103,7 @@ struct MissingRowTests {
     }
     let first = try open()
     let note = Models.Note(title: "a")
-    note.author = Models.Author()
+    note.author = try Models.Author()
     let context = ModelContext(first)
     context.insert(note)
     try context.save()
@@ -70,6 +117,10 @@ struct MissingRowTests {
     #expect(author.event == .moved(to: "", times: []))
     #expect(author.address == Models.Address(street: "", number: nil, rank: .low, inner: []))
     #expect(author.tags.isEmpty)
+    #expect(author.mail == nil && author.requiredMail.text == "")
+    #expect(author.mailbox.address.text == "" && author.mailbox.quota == 0)
+    #expect(author.mailbox.kinds.isEmpty && author.mailbox.names.isEmpty)
+    #expect(author.mailbox.owner == nil && author.mailbox.spare == nil)
     let error = #expect(throws: InstarError.self) { try other.save() }
     #expect(error?.what.contains("Author 1") == true)
     _ = author.rank
@@ -80,6 +131,44 @@ struct MissingRowTests {
     #expect(try other.fetch(FetchDescriptor<Models.Note>()).count == 1)
   }
 
+  @Test("a batch has its models in their places, also where a row went after its key was read")
+  func goneRowOfBatch() throws {
+    let container = try ModelContainer(
+      for: Models.Note.self, Models.Author.self,
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    for title in ["a", "b", "c"] { context.insert(Models.Note(title: title)) }
+    try context.save()
+    let reading = ModelContext(container)
+    let notes = try reading.fetch(
+      FetchDescriptor<Models.Note>(sortBy: [SortDescriptor(\.title)]), batchSize: 10)
+    try context.delete(model: Models.Note.self, where: #Predicate { $0.title == "b" })
+    try context.save()
+    #expect(notes.map(\.title) == ["a", "", "c"])
+    let error = #expect(throws: InstarError.self) {
+      try reading.fetchCount(FetchDescriptor<Models.Note>())
+    }
+    #expect(error?.what == "cannot read Note 2")
+    #expect(try reading.fetchCount(FetchDescriptor<Models.Note>()) == 2)
+  }
+
+  @Test("a schema without models gives a model without a row, and an error")
+  func noModels() throws {
+    let container = try ModelContainer(
+      for: Models.Note.self, Models.Author.self,
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let note = Models.Note(title: "a")
+    context.insert(note)
+    try context.save()
+    let empty = ModelContext(
+      try ModelContainer(
+        for: Schema([]), configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+    #expect(empty.model(for: note.persistentModelID).isDeleted)
+    let error = #expect(throws: InstarError.self) { try empty.save() }
+    #expect(error?.code == .modelNotInSchema)
+  }
+
   @Test(
     "an identifier of an entity that the schema does not have gives a model without a row, and an error"
   )
@@ -88,7 +177,7 @@ struct MissingRowTests {
       try ModelContainer(
         for: Models.Note.self, Models.Author.self,
         configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
-    let author = Models.Author()
+    let author = try Models.Author()
     all.insert(author)
     try all.save()
     let context = ModelContext(

@@ -81,67 +81,69 @@ struct LayoutChangePlanner {
     self.style = style
     self.statementsOfStore = statementsOfStore
     for mapping in difference.entities {
-      guard let source = mapping.old else { continue }
+      let sources = difference.originNames(of: mapping.new)
       for attribute in mapping.attributes {
         // A value that has to be converted does not come along: its column is made anew, empty.
         guard let before = attribute.old, before.type.isStoredLike(attribute.new.type) else {
           continue
         }
         sourceRoles[.attribute(entity: mapping.new.name, name: attribute.new.name)] =
-          Self.role(in: old, at: source.name) { .attribute(entity: $0, name: before.name) }
+          Self.role(in: old, at: sources) { .attribute(entity: $0, name: before.name) }
       }
       for relationship in mapping.relationships {
-        addSources(of: relationship, mapping: mapping, source: source)
+        addSources(of: relationship, entity: mapping.new.name, sources)
       }
     }
   }
 
   private mutating func addSources(
     of relationship: SchemaDifference.PropertyMapping<Schema.Relationship>,
-    mapping: SchemaDifference.EntityMapping, source: Schema.Entity
+    entity: String, _ sources: [String]
   ) {
     guard let before = relationship.old, difference.leadToSameEntity(before, relationship.new),
       before.isToOneRelationship == relationship.new.isToOneRelationship
     else { return }
-    let (entity, name) = (mapping.new.name, relationship.new.name)
+    let name = relationship.new.name
     sourceRoles[.toOne(entity: entity, name: name)] =
-      Self.role(in: old, at: source.name) { .toOne(entity: $0, name: before.name) }
+      Self.role(in: old, at: sources) { .toOne(entity: $0, name: before.name) }
     sourceRoles[.toOneEntityNumber(entity: entity, name: name)] =
-      Self.role(in: old, at: source.name) { .toOneEntityNumber(entity: $0, name: before.name) }
+      Self.role(in: old, at: sources) { .toOneEntityNumber(entity: $0, name: before.name) }
     sourceRoles[.toOneOrder(entity: entity, name: name)] =
-      Self.role(in: old, at: source.name) { .toOneOrder(entity: $0, name: before.name) }
+      Self.role(in: old, at: sources) { .toOneOrder(entity: $0, name: before.name) }
     sourceRoles[.ownerKey(entity: entity, name: name)] =
-      Self.role(in: old, at: source.name) { .ownerKey(entity: $0, name: before.name) }
+      Self.role(in: old, at: sources) { .ownerKey(entity: $0, name: before.name) }
     if let inverse = difference.inverseThatCame(for: relationship),
       let role = Self.role(
-        in: new, at: relationship.new.destination,
+        in: new, at: [relationship.new.destination],
         { .toOne(entity: $0, name: inverse.name) })
     {
       sourceRoles[role] =
-        Self.role(in: old, at: source.name) { .ownerKey(entity: $0, name: before.name) }
+        Self.role(in: old, at: sources) { .ownerKey(entity: $0, name: before.name) }
     }
     if let inverse = difference.inverseThatWent(for: relationship) {
       sourceRoles[.ownerKey(entity: entity, name: name)] =
-        Self.role(in: old, at: before.destination) { .toOne(entity: $0, name: inverse.name) }
+        Self.role(in: old, at: [before.destination]) { .toOne(entity: $0, name: inverse.name) }
     }
   }
 
-  /// The role of a property's column: it may be declared by the entity itself, by one above it or by one below.
+  /// The role of a property's column: it may be declared by the first of the entities itself, by one above it or by one
+  /// below; else by the next.
   private static func role(
-    in layout: CoreDataLayout, at entity: String,
+    in layout: CoreDataLayout, at entities: [String],
     _ role: (String) -> CoreDataLayout.Column.Role
   ) -> CoreDataLayout.Column.Role? {
-    guard let own = layout.entity(named: entity) else { return nil }
-    let above = layout.entities.filter {
-      $0.numbers.contains(own.number) && $0.number != own.number
-    }
-    let below = layout.entities.filter {
-      own.numbers.contains($0.number) && $0.number != own.number
-    }
-    for candidate in [own] + above.reversed() + below {
-      let role = role(candidate.name)
-      let exists = layout.tables.contains { table in table.columns.contains { $0.role == role } }
-      if exists { return role }
+    for own in entities.compactMap({ layout.entity(named: $0) }) {
+      let above = layout.entities.filter {
+        $0.numbers.contains(own.number) && $0.number != own.number
+      }
+      let below = layout.entities.filter {
+        own.numbers.contains($0.number) && $0.number != own.number
+      }
+      for candidate in [own] + above.reversed() + below {
+        let role = role(candidate.name)
+        let exists = layout.tables.contains { table in table.columns.contains { $0.role == role } }
+        if exists { return role }
+      }
     }
     return nil
   }

@@ -22,6 +22,10 @@ struct WorkerConversation {
 
   /// - Throws: when the keeper is gone or sends something else than requests.
   mutating func run() throws {
+    UnansweredRead.reporting { [channel] error in
+      // The process ends next; a keeper that does not hear why sees that.
+      if let line = try? WireCoder.line(WorkerEvent.failed(error)) { try? channel.write(line) }
+    }
     try send(.ready)
     while let line = try nextLine() {
       let request = try WireCoder.message(WorkerRequest.self, from: line)

@@ -17,11 +17,12 @@ extension ModelContext {
       do {
         let models: [T] = try self.models(entity, keys[range], slots)
         try self.prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
-        return models
+        if models.count == range.count { return models }
       } catch {
         self.note(error)
-        return keys[range].compactMap { self.model(of: entity, key: $0) as? T }
       }
+      // Every key has its place, also one whose row is gone meanwhile: reading a value of it makes the next fetch throw.
+      return keys[range].compactMap { self.model(of: entity, key: $0) as? T }
     }
   }
 

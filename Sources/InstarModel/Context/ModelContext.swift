@@ -422,7 +422,7 @@ public final class ModelContext {
             next: "make the property optional in this version of the schema")
         }
         if !value.isNull, !entity.accepts(value, at: slot) {
-          throw Self.unreadable(storage, slot)
+          throw storage.unreadable(slot)
         }
         storage.slots[slot] = value
       case .composite(let columns, let isOptional):
@@ -457,7 +457,7 @@ public final class ModelContext {
   ) throws -> Slot {
     guard leaves.allSatisfy(\.isNull) else {
       guard entity.accepts(.composite(leaves), at: slot) else {
-        throw Self.unreadable(storage, slot)
+        throw storage.unreadable(slot)
       }
       return .composite(leaves)
     }
@@ -469,13 +469,7 @@ public final class ModelContext {
       return initial
     }
     if mayLackValues { return .null }
-    throw Self.unreadable(storage, slot)
-  }
-
-  private static func unreadable(_ storage: ModelStorage, _ slot: Int) -> InstarError {
-    InstarError(
-      .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
-      cause: "'\(storage.descriptor.properties[slot].name)' holds no value of its type")
+    throw storage.unreadable(slot)
   }
 
   // MARK: Faults
@@ -522,11 +516,7 @@ public final class ModelContext {
   }
 
   func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
-    guard storage.state == .gone else { return note(Self.unreadable(storage, slot)) }
-    note(
-      InstarError(
-        .missingRequiredValues, "cannot read \(storage.descriptor.name) \(storage.key)",
-        cause: "'\(storage.descriptor.properties[slot].name)' was asked for, but the row is gone"))
+    note(storage.unreadable(slot))
   }
 
   func note(_ error: any Error) {

@@ -122,14 +122,24 @@ struct ModelSave {
 
   private func validate(_ change: Change) throws {
     for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toOne(_, _, let isOptional) = place, !isOptional,
-        case .null = change.storage.slots[slot]
-      else { continue }
+      guard case .toOne(_, let destination, let isOptional) = place else { continue }
       let property = change.entity.descriptor.properties[slot].name
-      throw SwiftDataError.validation(
-        "cannot save \(change.entity.layout.name) \(change.storage.key)",
-        "required relationship '\(property)' has no value",
-        next: "set '\(property)', or make it optional")
+      let what = "cannot save \(change.entity.layout.name) \(change.storage.key)"
+      switch change.storage.slots[slot] {
+      case .null where !isOptional:
+        throw SwiftDataError.validation(
+          what, "required relationship '\(property)' has no value",
+          next: "set '\(property)', or make it optional")
+      case .model(let model):
+        guard !isInstance(model, of: destination) else { continue }
+        // An inherited relationship can be set for a model of any class that has it.
+        let name = model._modelStorage.descriptor.name
+        throw SwiftDataError.validation(
+          what,
+          "relationship '\(property)' leads to a model of \(name), and can lead to one of \(destination) only",
+          next: "take it out of the relationship of \(name) that is the inverse of '\(property)'")
+      default: continue
+      }
     }
     guard change.storage.state == .loaded else { return }
     let keySlots = change.entity.keySlot.map { [$0] } ?? change.entity.keySlots
@@ -139,6 +149,12 @@ struct ModelSave {
         "its primary key '\(change.entity.descriptor.properties[slot].name)' was changed, by which the row is known",
         next: "insert a new model with the new key, and delete this one")
     }
+  }
+
+  private func isInstance(_ model: any PersistentModel, of name: String) -> Bool {
+    let descriptor = model._modelStorage.descriptor
+    return descriptor.name == name
+      || store.entity(named: name).map { descriptor.inherits(from: $0.descriptor) } ?? true
   }
 
   // MARK: Rows

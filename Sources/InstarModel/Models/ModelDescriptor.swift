@@ -109,18 +109,30 @@ public final class ModelDescriptor: @unchecked Sendable {
     if let named = relationship.metadata.inverse {
       return other.slotsByKeyPath[named].flatMap { other.inverseValue(ofSlot: $0) }
     }
-    for candidate in other.properties.indices {
-      if case .relationship(let back) = other.properties[candidate].kind,
-        back.metadata.inverse == properties[slot].keyPath
-      {
-        return other.inverseValue(ofSlot: candidate)
-      }
+    for candidate in other.properties.indices
+    where other.names(candidate, asInverse: slot, of: self) {
+      return other.inverseValue(ofSlot: candidate)
     }
     guard let candidate = inferredInverse(ofSlot: slot),
       case .relationship(let back) = other.properties[candidate].kind,
       relationship.isToOne || back.isToOne
     else { return nil }
     return other.inverseValue(ofSlot: candidate)
+  }
+
+  /// Whether one of the own relationships names that slot of a class as its inverse, by a path from that class or from one
+  /// that inherits from it: inherited properties have the same slots.
+  private func names(_ slot: Int, asInverse inverse: Int, of descriptor: ModelDescriptor) -> Bool {
+    guard case .relationship(let relationship) = properties[slot].kind,
+      let named = relationship.metadata.inverse
+    else { return false }
+    let destination = relationship.destination._modelDescriptor
+    return destination.inherits(from: descriptor) && destination.slotsByKeyPath[named] == inverse
+  }
+
+  /// Whether the class is that one, or inherits from it.
+  func inherits(from descriptor: ModelDescriptor) -> Bool {
+    self === descriptor || superclass?.inherits(from: descriptor) == true
   }
 
   private func inverseValue(ofSlot slot: Int) -> Inverse? {
@@ -148,13 +160,28 @@ public final class ModelDescriptor: @unchecked Sendable {
         relationship.destination._modelDescriptor === destination
       else { return false }
       // A property that the other side names as its inverse is taken.
-      return !destination.properties.contains { property in
-        if case .relationship(let back) = property.kind {
-          return back.metadata.inverse == properties[slot].keyPath
-        }
-        return false
+      return !destination.properties.indices.contains {
+        destination.names($0, asInverse: slot, of: self)
       }
     }
+  }
+
+  /// What is wrong with the inverse that a relationship names; `nil` where the two are kept in step.
+  func inverseProblem(ofSlot slot: Int) -> String? {
+    guard case .relationship(let relationship) = properties[slot].kind,
+      let named = relationship.metadata.inverse
+    else { return nil }
+    let path = "\(name).\(properties[slot].name)"
+    guard let inverse = inverse(ofSlot: slot) else {
+      return "the inverse of \(path), `\(named)`, is no relationship of \(relationship.destination)"
+    }
+    let other = "\(inverse.descriptor.name).\(inverse.descriptor.properties[inverse.slot].name)"
+    guard let back = inverse.descriptor.inverse(ofSlot: inverse.slot) else {
+      return "\(path) names \(other) as its inverse, which does not lead to \(name)"
+    }
+    return back.slot == slot && inherits(from: back.descriptor)
+      ? nil
+      : "\(path) names \(other) as its inverse, which is that of \(back.descriptor.name).\(back.descriptor.properties[back.slot].name)"
   }
 
   /// The properties of the other class that this array could be the inverse of, were it named: the mistake behind Core

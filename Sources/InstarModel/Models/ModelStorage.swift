@@ -237,10 +237,18 @@ public final class ModelStorage {
     {
       return value
     }
-    // A getter can neither throw nor return without a value, and there is none of this type to be had.
-    fatalError(
-      "'\(descriptor.properties[slot].name)' was read of \(descriptor.name) \(key), which has no row any more"
-    )
+    var error = unreadable(slot)
+    error.next = "set it before it is read, give it an initial value, or make it optional"
+    UnansweredRead.end(with: error)
+  }
+
+  /// Says that a property was read of which there is no value.
+  func unreadable(_ slot: Int) -> InstarError {
+    let name = descriptor.properties[slot].name
+    return InstarError(
+      .missingRequiredValues, "cannot read \(descriptor.name) \(key)",
+      cause: state == .gone
+        ? "'\(name)' was asked for, but the row is gone" : "'\(name)' holds no value of its type")
   }
 
   // MARK: Attributes stored by a value transformer
@@ -270,34 +278,20 @@ public final class ModelStorage {
 
   // MARK: Types that cannot be stored
 
-  @available(
-    *, unavailable,
-    message:
-      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
-  )
+  // Chosen where no other overload fits. Such a model does not compile, because the description of the property does not
+  // (`Schema.PropertyMetadata`); these keep the compiler from saying so at each access, too.
+
   @_disfavoredOverload
   public func initialize<Value>(slot: Int, to value: Value) {
-    preconditionFailure("unavailable")
+    initialize(slot: slot, toTransformable: value)
   }
 
-  @available(
-    *, unavailable,
-    message:
-      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
-  )
   @_disfavoredOverload
-  public func value<Value>(at slot: Int) -> Value {
-    preconditionFailure("unavailable")
-  }
+  public func value<Value>(at slot: Int) -> Value { transformableValue(at: slot) }
 
-  @available(
-    *, unavailable,
-    message:
-      "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
-  )
   @_disfavoredOverload
   public func setValue<Value>(_ value: Value, at slot: Int, of model: any PersistentModel) {
-    preconditionFailure("unavailable")
+    setTransformableValue(value, at: slot, of: model)
   }
 
   // MARK: To-one relationships

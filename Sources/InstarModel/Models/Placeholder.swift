@@ -1,8 +1,10 @@
+@_spi(Reflection) import Swift
 import Foundation
 
 /// What a getter gives where there is no value to give: it cannot throw, and the context's next fetch or save does.
 enum Placeholder {
-  /// A value of the type; `nil` for a type whose initializers accept nothing that is empty.
+  /// A value of the type; `nil` for a class, and an enum with associated values, whose decoding accepts nothing that is
+  /// empty.
   static func value<Value>(of type: Value.Type) -> Value? { value(of: type, depth: 0) }
 
   fileprivate static func value<Value>(of type: Value.Type, depth: Int) -> Value? {
@@ -16,11 +18,53 @@ enum Placeholder {
     if let raw = type as? any RawRepresentable.Type, let value = rawValue(of: raw, depth: depth) {
       return value as? Value
     }
-    if let decodable = type as? any Decodable.Type {
-      return decoded(decodable, depth: depth) as? Value
+    if let optional = type as? any NilValue.Type { return optional.nilValue as? Value }
+    if let decodable = type as? any Decodable.Type,
+      let value = decoded(decodable, depth: depth) as? Value
+    {
+      return value
     }
-    return nil
+    return structure(of: type, depth: depth)
   }
+
+  /// A struct made of placeholders for its fields, where its decoding refuses them: a mail address wants an "@".
+  ///
+  /// Such a value is none that the type would make itself, but one that Swift can keep, copy and release: the stored
+  /// fields of a struct are all there is to its memory (swift/docs/ABI/TypeLayout.rst, "Fragile Struct and Tuple
+  /// Layout").
+  private static func structure<Value>(of type: Value.Type, depth: Int) -> Value? {
+    let structKind: UInt = 0x200
+    guard depth <= depthLimit,
+      unsafeBitCast(type, to: UnsafeRawPointer.self).load(as: UInt.self) == structKind
+    else { return nil }
+    var fields: [(offset: Int, write: (UnsafeMutableRawPointer) -> Void)] = []
+    let isWhole = _forEachField(of: type, options: []) { _, offset, fieldType, _ in
+      guard let write = writing(fieldType, depth: depth + 1) else { return false }
+      fields.append((offset, write))
+      return true
+    }
+    // A type compiled without reflection does not tell its fields.
+    guard isWhole, !fields.isEmpty || MemoryLayout<Value>.size == 0 else { return nil }
+    return withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { memory in
+      let bytes = UnsafeMutableRawBufferPointer(memory)
+      _ = bytes.initializeMemory(as: UInt8.self, repeating: 0)
+      guard let base = bytes.baseAddress else { return nil }
+      for field in fields { field.write(base + field.offset) }
+      return memory.moveElement(from: 0)
+    }
+  }
+
+  /// What puts the placeholder of a field in its place; `nil` where there is none.
+  private static func writing<Field>(
+    _ type: Field.Type, depth: Int
+  ) -> ((UnsafeMutableRawPointer) -> Void)? {
+    value(of: type, depth: depth).map { value in
+      { $0.initializeMemory(as: Field.self, to: value) }
+    }
+  }
+
+  /// A type may hold itself.
+  private static let depthLimit = 20
 
   private static func firstCase<Value: CaseIterable>(of type: Value.Type) -> Any? {
     type.allCases.first
@@ -31,8 +75,8 @@ enum Placeholder {
   }
 
   private static func decoded<Value: Decodable>(_ type: Value.Type, depth: Int) -> Value? {
-    // A type may hold itself.
-    depth > 20 ? nil : try? type.init(from: EmptyDecoder(depth: depth + 1))
+    // Why it refuses does not matter: there is no value to be had that way.
+    depth > depthLimit ? nil : try? type.init(from: EmptyDecoder(depth: depth + 1))
   }
 }
 

@@ -225,11 +225,11 @@ extension Schema {
         "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
     )
     @_disfavoredOverload
-    public init<Model, Value>(
+    public init<Model: PersistentModel, Value>(
       _ name: String, _ keyPath: KeyPath<Model, Value>,
       _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
     ) {
-      preconditionFailure("unavailable")
+      self.init(transformable: name, keyPath, metadata, defaultValue: defaultValue)
     }
 
     /// A required to-one relationship.

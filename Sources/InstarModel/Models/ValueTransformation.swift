@@ -39,7 +39,7 @@ struct ValueTransformation: Sendable {
 }
 
 /// `Optional`, to make a `nil` of a type that is known to be one.
-private protocol NilValue {
+protocol NilValue {
   static var nilValue: Any { get }
 }
 

@@ -137,6 +137,11 @@ extension Schema {
               cause:
                 "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
               next: "add \(destination.name).self to the models of version \(version)"))
+        } else if let cause = descriptor.inverseProblem(ofSlot: slot) {
+          problems.append(
+            InstarError(
+              .invalidModel, "cannot use schema \(version)", cause: cause,
+              next: "name a relationship of \(destination.name) that leads to \(descriptor.name)"))
         } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
           path <= "\(destination.name).\(candidate)"
         {

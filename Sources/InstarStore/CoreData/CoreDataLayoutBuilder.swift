@@ -211,8 +211,9 @@ struct CoreDataLayoutBuilder {
         schema, "\(entity.name).\(relationship.name) is its own inverse",
         next: "name another relationship of \(entity.name) as its inverse")
     }
-    let join = joinTable(
-      position, relationship.name, destination, inverseName)
+    // An inherited relationship is the one of the entity that declares it.
+    let declaring = entities.firstIndex { $0.name == inverse.entity } ?? destination
+    let join = joinTable(position, relationship.name, declaring, inverseName)
     if !joinTables.contains(join) { joinTables.append(join) }
     let isFirst = join.entity == entity.name && join.relationship == relationship.name
     return .joinTable(

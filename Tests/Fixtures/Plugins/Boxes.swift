@@ -37,6 +37,20 @@ enum BoxSchemaV2: VersionedSchema {
   }
 }
 
+/// A class whose values can neither be stored nor made of nothing.
+final class Seal: Codable {
+  init() {}
+  init(from decoder: any Decoder) throws { throw BoxIsLocked() }
+  func encode(to encoder: any Encoder) throws { throw BoxIsLocked() }
+}
+
+@Model
+final class SealedBox {
+  var seal: Seal
+
+  init() { seal = Seal() }
+}
+
 struct BoxIsLocked: Error, CustomStringConvertible {
   var description: String { "the box is locked" }
 }
@@ -66,6 +80,7 @@ enum BoxPlan: SchemaMigrationPlan {
   static func misbehave(_ name: String) throws {
     switch name {
     case "throw": throw BoxIsLocked()
+    case "unreadable": _ = SealedBox().seal
     case "trap":
       let none: [Int] = []
       print(none[getpid() > 0 ? 1 : 0])
