@@ -13,16 +13,9 @@ struct MemoryMigration {
   let connection: StoreConnection
   let plan: PlanDefinition
 
-  /// What is known of the store before the stages run.
   private struct Source {
     var path: MigrationPath
-    var layout: StoreLayout
-    var census: StoreCensus
-    var code: StoreCode
-    var structure: StoreStructure
-    var metadata: CoreDataMetadata?
-    var pageSize: Int
-    var autoVacuum: Int
+    var store: EarlierStore
     /// Rows that were ever changed through the connection: tells whether somebody wrote meanwhile.
     var changes: Int
   }
@@ -33,14 +26,13 @@ struct MemoryMigration {
     try StageExecutor(connection: clone) { _ in }
       .run(plan.path(from: source.path.from), plan: plan.name)
     try clone.perform { clone in
+      let layout = try StoreLayout(schema: source.path.last)
       let verification = CloneVerification(
-        path: source.path, layout: source.layout,
-        additions: StoreStructure(tables: [], indexes: []),
-        before: source.census, codeBefore: source.code, structureBefore: source.structure,
-        pageSize: source.pageSize, autoVacuum: source.autoVacuum)
+        path: source.path, layout: layout, additions: StoreStructure(tables: [], indexes: []),
+        before: source.store)
       let structure = try verification.verify(clone.database).structure
       try StoreStamp(
-        earlier: source.metadata, uuid: nil, path: source.path, layout: source.layout,
+        earlier: source.store.metadata, uuid: nil, path: source.path, layout: layout,
         fingerprint: structure.fingerprint, reference: nil
       ).write(clone.database)
     }
@@ -71,12 +63,7 @@ struct MemoryMigration {
       let path = try MigrationPath(from: version, in: manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
-        path: path, layout: try StoreLayout(schema: path.last),
-        census: try StoreCensus(db, layout: StoreLayout(schema: path.first)),
-        code: try StoreCode(db), structure: identity.structure,
-        metadata: identity.format == .coredata ? try CoreDataMetadata.read(db) : nil,
-        pageSize: try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0,
-        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0,
+        path: path, store: try EarlierStore(db, layout: StoreLayout(schema: path.first)),
         changes: db.totalChangesCount)
     }
   }

@@ -141,16 +141,14 @@ package struct MigrationRun {
     let folder = try RunFolder(inspection.place, run: request.run)
     defer { folder.remove() }
 
-    let source = try backUp(lock, into: folder, layout: layoutBefore)
-    emit(.backedUp) { $0.bytes = source.bytes }
+    let (source, bytes) = try backUp(lock, into: folder, layout: layoutBefore)
+    emit(.backedUp) { $0.bytes = bytes }
     state = .working
     try makeMissingIndexes(inspection.fit, of: layoutBefore, in: folder.clone)
     try work(inspection, in: folder)
     state = .verifying
     let verification = CloneVerification(
-      path: path, layout: layout, additions: inspection.fit.additions, before: source.census,
-      codeBefore: source.code, structureBefore: source.structure, pageSize: source.pageSize,
-      autoVacuum: source.autoVacuum)
+      path: path, layout: layout, additions: inspection.fit.additions, before: source)
     var result = try verify(verification, in: folder)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
@@ -197,17 +195,6 @@ package struct MigrationRun {
 
   // MARK: Cloning
 
-  /// What the store was when it was locked.
-  private struct Source {
-    var census: StoreCensus
-    var code: StoreCode
-    var structure: StoreStructure
-    var metadata: CoreDataMetadata?
-    var pageSize: Int
-    var autoVacuum: Int
-    var bytes: Int64
-  }
-
   /// The store may have been written since it was inspected; its version must be the same still.
   private func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
     guard try hasInspectedVersion(lock, inspection) else {
@@ -243,7 +230,7 @@ package struct MigrationRun {
   /// Makes the backup and, from it, the clone.
   private func backUp(
     _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout
-  ) throws -> Source {
+  ) throws -> (store: EarlierStore, bytes: Int64) {
     let (pageCount, pageSize) = try lock.read { db in
       (
         try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
@@ -267,16 +254,11 @@ package struct MigrationRun {
         )
       }
       try CloneVerification.quickCheck(db, of: "the store")
-      return Source(
-        census: try StoreCensus(db, layout: layout), code: try StoreCode(db),
-        structure: try StoreStructure.read(db, format: layout.format),
-        metadata: layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil,
-        pageSize: Int(pageSize),
-        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size)
+      return try EarlierStore(db, layout: layout)
     }
     try FileCopy.copy(folder.backup, to: folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
-    return source
+    return (source, size)
   }
 
   /// Makes on the clone what a store that was adopted lacks of its version.

@@ -452,16 +452,13 @@ struct ModelExpansionTests {
       """)
   }
 
-  @Test(
-    "a property whose type may not be storable to a check that names it, unless a transformer stores it"
-  )
+  @Test("a property whose type may not be storable to a check that names it")
   func typeCheck() {
     expectExpansion(
       """
       final class Device {
         @_PersistedProperty(0) var connection: Net.Socket!
         @_PersistedProperty(1) var names: [String?]?
-        @Attribute(.transformable(by: "Ports")) @_PersistedProperty(2) var ports: PortList
       }
       """,
       """
@@ -506,21 +503,6 @@ struct ModelExpansionTests {
         }
 
         private var _names: InstarModel.PersistedProperty
-        var ports: PortList {
-          @storageRestrictions(accesses: _$storage, initializes: _ports)
-          init(initialValue) {
-            _$storage.initialize(slot: 2, toTransformable: initialValue)
-            _ports = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.transformableValue(at: 2)
-          }
-          set {
-            _$storage.setTransformableValue(newValue, at: 2, of: self)
-          }
-        }
-
-        private var _ports: InstarModel.PersistedProperty
       }
       """)
   }

@@ -11,25 +11,15 @@ package struct CloneVerification {
   let layout: StoreLayout
   /// What the store has beside its version, and has to have still.
   let additions: StoreStructure
-  /// What the store was before.
-  let before: StoreCensus
-  let codeBefore: StoreCode
-  let structureBefore: StoreStructure
-  let pageSize: Int
-  let autoVacuum: Int
+  let before: EarlierStore
 
   package init(
-    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: StoreCensus,
-    codeBefore: StoreCode, structureBefore: StoreStructure, pageSize: Int, autoVacuum: Int
+    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: EarlierStore
   ) {
     self.path = path
     self.layout = layout
     self.additions = additions
     self.before = before
-    self.codeBefore = codeBefore
-    self.structureBefore = structureBefore
-    self.pageSize = pageSize
-    self.autoVacuum = autoVacuum
   }
 
   /// What was found, for the report.
@@ -69,14 +59,14 @@ package struct CloneVerification {
   ///   `brokenReferences` or `rowsLost`.
   package func verify(_ db: Database) throws -> Result {
     try Self.quickCheck(db, of: "the clone")
-    guard try Int.fetchOne(db, sql: "PRAGMA page_size") == pageSize,
-      try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == autoVacuum
+    guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
+      try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == before.autoVacuum
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
     let code = try StoreCode(db)
     if let name = code.addition(
-      to: codeBefore, allowing: Set(derivedAttributes.flatMap(\.triggerStatements)),
+      to: before.code, allowing: Set(derivedAttributes.flatMap(\.triggerStatements)),
       renames: try renames())
     {
       throw Self.failed(
@@ -86,7 +76,7 @@ package struct CloneVerification {
     for entity in path.last.entities {
       for attribute in entity.attributes where attribute.derivation != nil {
         guard !code.hasObject(namedLike: "_\(entity.name)_\(attribute.name)_") else { continue }
-        guard codeBefore.hasTriggers else { continue }
+        guard before.code.hasTriggers else { continue }
         throw Self.failed("nothing keeps the derived attribute \(entity.name).\(attribute.name) up")
       }
     }
@@ -189,7 +179,7 @@ extension CloneVerification {
   private func linksBefore(_ relationship: Schema.Relationship, of entity: String)
     -> StoreCensus.Links?
   {
-    path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
+    path.origin(of: relationship, in: entity).flatMap { before.census.links[$0] }
   }
 
   private func requireLinks(_ after: StoreCensus) throws {
@@ -213,7 +203,7 @@ extension CloneVerification {
   private func compareCounts(_ after: StoreCensus) throws -> [String] {
     var notes: [String] = []
     for entity in path.last.entities {
-      if let earlier = path.origin(of: entity.name).flatMap({ before.rows[$0] }),
+      if let earlier = path.origin(of: entity.name).flatMap({ before.census.rows[$0] }),
         let now = after.rows[entity.name], earlier != now
       {
         if path.isLightweight {

@@ -37,7 +37,7 @@ extension CloneVerification {
     guard path.isLightweight else { return }
     let known = try structures()
     let described = Set(known.flatMap(\.tables).map { $0.name.lowercased() })
-    for table in structureBefore.tables {
+    for table in before.structure.tables {
       let name = table.name.lowercased()
       if described.contains(name) {
         let columns = Set(
@@ -80,13 +80,13 @@ extension CloneVerification {
 
   /// Rows of other tables, and the foreign keys of all.
   func requireOthers(_ after: StoreCensus) throws {
-    if let now = after.violations, let earlier = before.violations, now > earlier {
+    if let now = after.violations, let earlier = before.census.violations, now > earlier {
       throw InstarError(
         .brokenReferences, Self.what,
         cause: "\(now) rows violate a foreign key, before it were \(earlier)")
     }
     guard path.isLightweight else { return }
-    for (table, earlier) in before.otherRows.sorted(by: { $0.key < $1.key }) {
+    for (table, earlier) in before.census.otherRows.sorted(by: { $0.key < $1.key }) {
       guard let now = after.otherRows[table], now != earlier else { continue }
       throw InstarError(
         .rowsLost, Self.what,

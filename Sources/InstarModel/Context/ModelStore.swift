@@ -77,7 +77,8 @@ final class ModelStore: Sendable {
       }
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let fit = StructureFit(of: structure, to: layout.structure)
-      let metadata = try? CoreDataMetadata.read(session.database)
+      // A store is used by its tables; one that lost its metadata can still be adopted.
+      let metadata = try CoreDataMetadata.readIfSound(session.database)
       // What a stage works on was matched to its version before; a store is believed as it was left.
       let mayHaveMore =
         !creatingWhereEmpty
@@ -85,12 +86,7 @@ final class ModelStore: Sendable {
       if !(fit.lacksNothing && mayHaveMore) {
         try requireStructure(structure, of: layout.structure, schema)
       }
-      do {
-        return try CoreDataMetadata.read(session.database).uuid
-      } catch let error as InstarError where error.code == .corruptStore {
-        // A store is used by its tables; one that lost its metadata can still be adopted.
-        return ""
-      }
+      return metadata?.uuid ?? ""
     }
   }
 

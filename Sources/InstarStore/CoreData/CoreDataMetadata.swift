@@ -184,6 +184,19 @@ extension CoreDataMetadata {
     return try CoreDataMetadata(uuid: uuid, propertyList: blob)
   }
 
+  /// The store's metadata; `nil` where there is none that can be read, as a store may be without. Whether its pages are
+  /// sound is another question.
+  ///
+  /// - Throws: what hindered reading, such as `busyStore`.
+  public static func readIfSound(_ db: Database) throws(InstarError) -> CoreDataMetadata? {
+    do {
+      return try read(db)
+    } catch {
+      if error.code == .corruptStore { return nil }
+      throw error
+    }
+  }
+
   /// - Throws: `corruptStore` for what is no binary property list of a dictionary.
   init(uuid: String, propertyList: Data) throws(InstarError) {
     guard let plist = PropertyListValue.dictionary(propertyList) else {
