@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -170,8 +171,9 @@ struct CommandLinePluginTests {
   func otherABI() async throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
     // The note's name, padded, then the ABI number in four bytes.
-    let name = try #require(bytes.range(of: Data("Instar\0\0\u{1}\0\0\0".utf8)))
-    bytes[name.upperBound - 4] = 99
+    let number = withUnsafeBytes(of: PluginNote.supportedABI.littleEndian) { Data($0) }
+    let note = try #require(bytes.range(of: Data("Instar\0\0".utf8) + number))
+    bytes[note.upperBound - number.count] = 99
     let plugin = folder.url.appendingPathComponent("Other.so")
     try bytes.write(to: plugin)
 
