@@ -93,14 +93,8 @@ extension PersistedPropertyMacro: PeerMacro {
   ) -> DeclSyntax? {
     guard let variable = declaration.as(VariableDeclSyntax.self),
       !variable.markers.contains(where: \.isTransformable),
-      let type = variable.bindings.first?.typeAnnotation?.type, !type.isEvidentlyStorable,
-      // Within the check it would be another type.
-      !type.tokens(viewMode: .sourceAccurate).contains(where: { $0.tokenKind == .keyword(.Self) })
+      let type = variable.bindings.first.flatMap(typeToCheck)
     else { return nil }
-    // A type with "!" can only be written where something is declared.
-    let written =
-      type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self)
-      .map { "\($0.wrappedType.trimmedDescription)?" } ?? type.trimmedDescription
     let message = """
       '\(name)' cannot be stored: its type must be a model, an array of models, or Codable; \
       or mark the property '@Transient'
@@ -110,9 +104,25 @@ extension PersistedPropertyMacro: PeerMacro {
         @available(*, unavailable, message: \(StringLiteralExprSyntax(content: message)))
         @_disfavoredOverload
         static func type<Value>(_: Value.Type) {}
-        static func check() { type((\(raw: written)).self) }
+        static func check() { type(\(raw: type)) }
       }
       """
+  }
+
+  /// The type of a property, as an expression; `nil` where it is storable by its name.
+  private static func typeToCheck(_ binding: PatternBindingSyntax) -> String? {
+    guard let type = binding.typeAnnotation?.type else {
+      return binding.initializer.flatMap { initializer in
+        initializer.value.isLiteral || initializer.value.mentionsSelf
+          ? nil : "Swift.type(of: \(initializer.value.trimmedDescription))"
+      }
+    }
+    if type.isEvidentlyStorable || type.mentionsSelf { return nil }
+    // A type with "!" can only be written where something is declared.
+    let written =
+      type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self)
+      .map { "\($0.wrappedType.trimmedDescription)?" } ?? type.trimmedDescription
+    return "(\(written)).self"
   }
 }
 

@@ -8,6 +8,21 @@ extension SyntaxProtocol {
   }
 }
 
+extension SyntaxProtocol {
+  /// Whether `Self` stands in it, which is another type within another type.
+  var mentionsSelf: Bool {
+    tokens(viewMode: .sourceAccurate).contains { $0.tokenKind == .keyword(.Self) }
+  }
+}
+
+extension ExprSyntax {
+  /// Whether it is a number, a text or a truth value as it stands there.
+  var isLiteral: Bool {
+    self.is(IntegerLiteralExprSyntax.self) || self.is(FloatLiteralExprSyntax.self)
+      || self.is(StringLiteralExprSyntax.self) || self.is(BooleanLiteralExprSyntax.self)
+  }
+}
+
 extension AttributeSyntax {
   /// The attribute's name without a module in front of it: `Model` for both `@Model` and
   /// `@Instar.Model`.

@@ -127,6 +127,7 @@ struct CommandLinePluginTests {
       @Model final class Device {
         var name: String
         var connection: Socket?
+        var spare = Socket(descriptor: 1)
         init(name: String) { self.name = name }
       }
       """.utf8
@@ -135,6 +136,7 @@ struct CommandLinePluginTests {
       "plugin", "build", source.path, "-o", folder.path("Broken.so"))
     #expect(answer.status == 1)
     #expect(answer.messages.contains("'connection' cannot be stored: its type must be a model"))
+    #expect(answer.messages.contains("'spare' cannot be stored: its type must be a model"))
     #expect(answer.messages.contains("mark the property '@Transient'"))
     #expect(answer.messages.contains("Broken.swift:5:"))
     #expect(answer.messages.contains("var connection: Socket?"))

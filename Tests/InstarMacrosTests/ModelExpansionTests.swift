@@ -459,6 +459,8 @@ struct ModelExpansionTests {
       final class Device {
         @_PersistedProperty(0) var connection: Net.Socket!
         @_PersistedProperty(1) var names: [String?]?
+        @_PersistedProperty(2) var port = Port(80)
+        @_PersistedProperty(3) var count = 0
       }
       """,
       """
@@ -503,6 +505,46 @@ struct ModelExpansionTests {
         }
 
         private var _names: InstarModel.PersistedProperty
+        var port {
+          @storageRestrictions(accesses: _$storage, initializes: _port)
+          init(initialValue) {
+            _$storage.initialize(slot: 2, to: initialValue)
+            _port = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 2)
+          }
+          set {
+            _$storage.setValue(newValue, at: 2, of: self)
+          }
+        }
+
+        private var _port: InstarModel.PersistedProperty
+
+        private enum _$type_port: InstarModel._StorableProperty {
+          @available(*, unavailable, message: "'port' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
+          @_disfavoredOverload
+          static func type<Value>(_: Value.Type) {
+          }
+          static func check() {
+            type(Swift.type(of: Port(80)))
+          }
+        }
+        var count {
+          @storageRestrictions(accesses: _$storage, initializes: _count)
+          init(initialValue) {
+            _$storage.initialize(slot: 3, to: initialValue)
+            _count = InstarModel.PersistedProperty()
+          }
+          get {
+            _$storage.value(at: 3)
+          }
+          set {
+            _$storage.setValue(newValue, at: 3, of: self)
+          }
+        }
+
+        private var _count: InstarModel.PersistedProperty
       }
       """)
   }

@@ -202,4 +202,42 @@ struct MissingRowTests {
     let error = #expect(throws: InstarError.self) { try context.save() }
     #expect(error?.what.contains("'doubles' of EveryType") == true)
   }
+
+  @Model
+  final class Measurement {
+    var values: [Double] = [.infinity]
+    init() {}
+  }
+
+  @Test("an initial value that its type cannot encode is refused when the schema is used")
+  func unencodableDefault() throws {
+    let problems = Schema(Measurement.self).modelProblems()
+    #expect(problems.count == 1)
+    #expect(
+      problems.first?.cause.hasPrefix(
+        "the initial value of Measurement.values cannot be stored: ") == true)
+  }
+
+  @Test("a value that its type cannot decode is refused with what the type says of it")
+  func undecodableValue() throws {
+    let folder = try TemporaryFolder()
+    let configuration = ModelConfiguration(url: URL(filePath: folder.path("a.store")))
+    func open() throws -> ModelContainer {
+      try ModelContainer(
+        for: Models.Note.self, Models.Author.self, configurations: configuration)
+    }
+    let first = try open()
+    let context = ModelContext(first)
+    context.insert(try Models.Author())
+    try context.save()
+    try first.close()
+    try DatabaseQueue(path: folder.path("a.store")).write {
+      try $0.execute(sql: "UPDATE ZAUTHOR SET ZMAILBOX = CAST('{\"quota\":1}' AS BLOB)")
+    }
+    let reading = ModelContext(try open())
+    let error = #expect(throws: InstarError.self) {
+      try reading.fetch(FetchDescriptor<Models.Author>())
+    }
+    #expect(error?.cause == "'mailbox' holds no value of its type: it has no 'address'")
+  }
 }

@@ -168,17 +168,23 @@ struct PropertyTypeTests {
     context.insert(Cocktail(name: "a", author: author))
     try context.save()
     try first.close()
-    for (sql, property) in [
-      ("UPDATE ZCOCKTAIL SET ZPRIORITY = 9", "priority"),
-      ("UPDATE ZCOCKTAIL SET ZPRIORITY = 1, ZTAGS = x'00'", "tags"),
-      ("UPDATE ZCOCKTAIL SET ZTAGS = '[]', ZPERSON = NULL", "author"),
+    for (sql, property, reason) in [
+      ("UPDATE ZCOCKTAIL SET ZPRIORITY = 9", "priority", ""),
+      (
+        "UPDATE ZCOCKTAIL SET ZPRIORITY = 1, ZTAGS = x'00'", "tags",
+        ": it is damaged, or was written for another type"
+      ),
+      (
+        "UPDATE ZCOCKTAIL SET ZTAGS = '[]', ZPERSON = NULL", "author",
+        ": it has no String where Author wants one"
+      ),
     ] {
       try DatabaseQueue(path: path).write { try $0.execute(sql: sql) }
       let container = try container(path)
       let error = #expect(throws: InstarError.self) {
         try ModelContext(container).fetch(FetchDescriptor<Cocktail>())
       }
-      #expect(error?.cause == "'\(property)' holds no value of its type")
+      #expect(error?.cause == "'\(property)' holds no value of its type\(reason)")
       try container.close()
     }
   }

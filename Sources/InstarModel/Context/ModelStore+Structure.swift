@@ -54,7 +54,7 @@ extension ModelStore {
     try connection.perform { session in
       let before = try session.integer("PRAGMA secure_delete") ?? 0
       try session.run("PRAGMA secure_delete = ON")
-      // By SQLite's number for it: 0, 1, or 2 for "fast".
+      // By SQLite's number for it: 0, 1, or 2 for "fast". Where it stays on, only later deletions are slower.
       defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
       try session.transaction {
         try requireSameStructure(session)

@@ -34,22 +34,47 @@ extension CodableForm {
 
   /// The value that is stored so; `nil` where there is none that fits.
   func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
+    // Why it does not fit is asked again by who says so.
+    try? decode(slot, as: type)
+  }
+
+  /// The value that is stored so; `nil` where it is no value of this form.
+  ///
+  /// - Throws: what the type's own decoding throws.
+  func decode<Value: Codable>(_ slot: Slot, as type: Value.Type) throws -> Value? {
     switch (self, slot) {
-    case (.json, .blob(let data)): return try? JSONDecoder().decode(type, from: data)
+    case (.json, .blob(let data)): return try JSONDecoder().decode(type, from: data)
     case (.cases, .composite(let leaves)):
       let names = leaves.compactMap { leaf in
         if case .text(let name) = leaf { name } else { nil }
       }
-      guard names.count == 1, let name = names.first,
-        let key = try? JSONEncoder().encode(name)
-      else { return nil }
-      return try? JSONDecoder().decode(type, from: Data("{".utf8) + key + Data(":{}}".utf8))
+      guard names.count == 1, let name = names.first else { return nil }
+      let key = try JSONEncoder().encode(name)
+      return try JSONDecoder().decode(type, from: Data("{".utf8) + key + Data(":{}}".utf8))
     case (.fields(let fields), .composite(let leaves)):
       guard fields.count == leaves.count else { return nil }
       let values = Dictionary(
         zip(fields.map(\.name), leaves).map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
-      return try? type.init(from: FieldDecoder(values: values))
+      return try type.init(from: FieldDecoder(values: values))
     default: return nil
+    }
+  }
+
+  /// Why a stored value is none of the type; `nil` where its decoding does not say.
+  ///
+  /// An error's own description may quote what is stored, which is no business of whoever reads the error.
+  func refusal<Value: Codable>(of slot: Slot, as type: Value.Type) -> String? {
+    do {
+      _ = try decode(slot, as: type)
+      return nil
+    } catch DecodingError.keyNotFound(let key, _) {
+      return "it has no '\(key.stringValue)'"
+    } catch DecodingError.typeMismatch(let wanted, _), DecodingError.valueNotFound(let wanted, _) {
+      return "it has no \(wanted) where \(type) wants one"
+    } catch is DecodingError {
+      return "it is damaged, or was written for another type"
+    } catch {
+      return "\(type) threw a \(Swift.type(of: error))"
     }
   }
 

@@ -105,6 +105,7 @@ private final class KeyProbe: Decoder {
   /// `nil` for a type that does not read itself by keys.
   static func keyType<Value: Decodable>(of type: Value.Type) -> (any CodingKey.Type)? {
     let probe = KeyProbe()
+    // Always throws: the probe has no values to give.
     _ = try? Value(from: probe)
     return probe.keyType
   }

@@ -243,12 +243,18 @@ public final class ModelStorage {
   }
 
   /// Says that a property was read of which there is no value.
-  func unreadable(_ slot: Int) -> InstarError {
+  ///
+  /// - Parameter stored: What is stored instead, where that is known.
+  func unreadable(_ slot: Int, stored: Slot? = nil) -> InstarError {
     let name = descriptor.properties[slot].name
+    var cause =
+      state == .gone
+      ? "'\(name)' was asked for, but the row is gone" : "'\(name)' holds no value of its type"
+    if let stored, let reason = attribute(at: slot)?.refusal?(stored) {
+      cause += ": \(reason)"
+    }
     return InstarError(
-      .missingRequiredValues, "cannot read \(descriptor.name) \(key)",
-      cause: state == .gone
-        ? "'\(name)' was asked for, but the row is gone" : "'\(name)' holds no value of its type")
+      .missingRequiredValues, "cannot read \(descriptor.name) \(key)", cause: cause)
   }
 
   // MARK: Attributes stored by a value transformer

@@ -92,6 +92,10 @@ extension Schema {
       var transformation: ValueTransformation?
       /// Whether a stored value, which is not NULL, is one of the property's type. `nil` where the storage class decides.
       var accepts: ((Slot) -> Bool)?
+      /// Why a Codable type's own decoding refuses a stored value, in words that quote nothing of it.
+      var refusal: ((Slot) -> String?)?
+      /// What a Codable type's own encoding says of an initial value that it cannot store.
+      var defaultProblem: (() -> (any Error)?)?
 
       /// The columns of a value that has several.
       var leaves: [Leaf]? { form?.leaves }
@@ -196,9 +200,21 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: .codable, isOptional: isOptional, metadata: metadata,
+          // One that cannot be stored is refused when the schema is used: see `defaultProblem`.
           defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } },
           valueType: isOptional ? Value?.self : Value.self, form: form,
-          accepts: { form.value(of: $0, as: type) != nil }))
+          accepts: { form.value(of: $0, as: type) != nil },
+          refusal: { form.refusal(of: $0, as: type) },
+          defaultProblem: { Self.error { _ = try defaultValue().map { try form.slot(of: $0) } } }))
+    }
+
+    private static func error(of body: () throws -> Void) -> (any Error)? {
+      do {
+        try body()
+        return nil
+      } catch {
+        return error
+      }
     }
 
     /// An attribute that a value transformer stores, of whatever type.
@@ -213,6 +229,7 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: .data, isOptional: Value.self is any OptionalType.Type, metadata: metadata,
+          // A transformer that is not registered yet is no error before a value is stored.
           defaultSlot: { defaultValue.flatMap { try? transformation.slot(of: $0()) } },
           valueType: Value.self, transformation: transformation,
           accepts: { transformation.value(of: $0, as: Value.self) != nil }))

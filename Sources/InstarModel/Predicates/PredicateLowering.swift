@@ -41,7 +41,7 @@ final class PredicateLowering {
   // MARK: Parts
 
   func term(_ expression: some PredicateExpression) throws -> PredicateTerm {
-    // A part without variables has one value, whatever it is made of.
+    // A part without variables has one value, whatever it is made of; evaluating one with variables throws.
     if let value = try? expression.evaluate(PredicateBindings()), let term = try constant(value) {
       return term
     }

@@ -127,6 +127,14 @@ extension Schema {
       }
       for slot in descriptor.ownSlots {
         let property = descriptor.properties[slot]
+        if case .attribute(let kind) = property.kind, let error = kind.defaultProblem?() {
+          problems.append(
+            InstarError(
+              .invalidModel, "cannot use schema \(version)",
+              cause:
+                "the initial value of \(descriptor.name).\(property.name) cannot be stored: \((error as? InstarError)?.cause ?? "\(error)")"
+            ))
+        }
         guard case .relationship(let kind) = property.kind else { continue }
         let destination = kind.destination._modelDescriptor
         let path = "\(descriptor.name).\(property.name)"

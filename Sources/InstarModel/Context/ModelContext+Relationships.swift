@@ -1,0 +1,66 @@
+import InstarSchema
+import InstarStore
+
+/// The models at the other end of relationships.
+extension ModelContext {
+  /// The object at the other end of a to-one relationship.
+  func model(at slot: Int, of storage: ModelStorage, key: Int64) -> (any PersistentModel)? {
+    guard let entity = entity(of: storage),
+      case .toOne(_, let destination, _) = entity.slots[slot],
+      let target = store.entity(named: destination)
+    else { return nil }
+    return model(of: target, key: key)
+  }
+
+  /// The members of a to-many relationship: those in the store, as changed in memory from the other side.
+  func members(of storage: ModelStorage, slot: Int) -> [any PersistentModel] {
+    guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
+      let target = store.entity(named: relationship.relationship.destination)
+    else { return [] }
+    let reader = store.reader(of: target)
+    let columns = reader.columns(alias: "t")
+    let table = target.layout.table
+    let order = "ORDER BY \(target.layout.key.reading.sql("t"))"
+    do {
+      let models: [any PersistentModel]
+      switch relationship.place {
+      case .column: return []
+      case .foreignKey(let reference):
+        models = try rows(
+          "SELECT \(columns) FROM \(table) AS t WHERE \(reference.condition("t", equals: "?1")) \(order)",
+          reader, [.key(storage.key)])
+      case .joinTable(let name, let own, let other):
+        models = try rows(
+          "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON \(other.condition("j", refersTo: "t")) "
+            + "WHERE \(own.condition("j", equals: "?1")) \(order)", reader, [.key(storage.key)])
+      }
+      return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
+    } catch {
+      note(error)
+      return []
+    }
+  }
+
+  /// The members read from the store, as changed in memory from the other side.
+  func membersAsInMemory(
+    _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
+    _ place: EntityLayout.RelationshipStorage.Place
+  ) -> [any PersistentModel] {
+    var models = stored
+    let isSavedFromHere =
+      if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
+    if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
+    // Kept until they are saved: the members may have to be read again before that.
+    if let pending = storage.pendingMembers[slot] {
+      models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
+      let present = Set(models.map { ObjectIdentifier($0) })
+      models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
+    }
+    models.removeAll { $0._modelStorage.state == .deleted }
+    return models
+  }
+
+  static func keys(of models: [any PersistentModel]) -> Set<Int64> {
+    Set(models.map { $0._modelStorage.key })
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+/// Rows as models: filled when they are fetched, or when a value of a fault is asked for. What cannot be thrown there is kept
+/// for the next fetch or save.
+extension ModelContext {
+  /// The models of the rows that a statement finds. Its columns are those of the reader, then any others.
+  ///
+  /// - Parameter each: called for each row with its model, to read the other columns; the number is that of the first one.
+  func rows(
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot],
+    each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
+  ) throws -> [any PersistentModel] {
+    try store.connection.perform { session in
+      let statement = try session.statement(sql)
+      statement.bind(parameters)
+      defer { statement.reset() }
+      var models: [any PersistentModel] = []
+      while try statement.step() {
+        let model = try model(at: statement, reader.part(of: statement))
+        each(model, statement, reader.endColumn)
+        models.append(model)
+      }
+      return models
+    }
+  }
+
+  /// The model of the current row. What a living model holds is kept: it may have changes.
+  private func model(
+    at statement: SQLStatement, _ part: RowReader.Part
+  ) throws -> any PersistentModel {
+    let key = statement.integer(at: 0)
+    if let storage = registeredStorage(part.entity, key), let model = storage.model {
+      if storage.state == .fault { try read(statement, into: storage, part) }
+      return model
+    }
+    let storage = ModelStorage(part.entity.descriptor)
+    storage.key = key
+    try read(statement, into: storage, part)
+    return makeModel(storage, part.entity)
+  }
+
+  private func read(
+    _ statement: SQLStatement, into storage: ModelStorage, _ part: RowReader.Part
+  ) throws {
+    let entity = part.entity
+    if part.slots.count < entity.columnSlots.count {
+      for slot in entity.columnSlots { storage.slots[slot] = .unloaded }
+    }
+    for (slot, column) in zip(part.slots, part.firstColumns) {
+      switch entity.slots[slot] {
+      case .attribute(let stored, let isOptional):
+        let value = statement.slot(at: column)
+        if case .null = value, !isOptional, !mayLackValues {
+          throw InstarError(
+            .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
+            cause:
+              "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(stored.name))",
+            next: "make the property optional in this version of the schema")
+        }
+        if !value.isNull, !entity.accepts(value, at: slot) {
+          throw storage.unreadable(slot, stored: value)
+        }
+        storage.slots[slot] = value
+      case .composite(let columns, let isOptional):
+        let leaves = columns.indices.map { statement.slot(at: column + Int32($0)) }
+        storage.slots[slot] = try composite(leaves, isOptional, storage, slot, entity)
+      case .toOne:
+        storage.slots[slot] =
+          statement.storageClass(at: column) == .integer
+          ? .key(statement.integer(at: column)) : .null
+      case .toMany, .none: break
+      }
+    }
+    for slot in entity.slots.indices {
+      switch entity.slots[slot] {
+      case .toMany: storage.slots[slot] = .unloaded
+      case .none: storage.slots[slot] = storage.descriptor.properties[slot].valueInMemory
+      case .attribute, .composite, .toOne: break
+      }
+    }
+    storage.state = .loaded
+  }
+
+  /// In `didMigrate` a required property that is new, or has another type, has no value in the rows yet: the closure is there to
+  /// set it. One that is read before is an error, and one that stays empty is found when the store is verified.
+  private var mayLackValues: Bool { phase == "didMigrate" }
+
+  /// A composite from its columns. Where all are NULL there is no value: `nil`, or the property's initial value where it
+  /// has to have one, as in the rows that were there before the property.
+  private func composite(
+    _ leaves: [Slot], _ isOptional: Bool, _ storage: ModelStorage, _ slot: Int,
+    _ entity: ModelEntity
+  ) throws -> Slot {
+    guard leaves.allSatisfy(\.isNull) else {
+      guard entity.accepts(.composite(leaves), at: slot) else {
+        throw storage.unreadable(slot, stored: .composite(leaves))
+      }
+      return .composite(leaves)
+    }
+    if isOptional { return .null }
+    if entity.accepts(.composite(leaves), at: slot) { return .composite(leaves) }
+    if case .attribute(let kind) = entity.descriptor.properties[slot].kind,
+      let initial = kind.defaultSlot()
+    {
+      return initial
+    }
+    if mayLackValues { return .null }
+    throw storage.unreadable(slot)
+  }
+
+  // MARK: Faults
+
+  func fill(_ storage: ModelStorage) {
+    guard storage.state == .fault, let entity = entity(of: storage) else { return }
+    do {
+      if try readRow(of: storage, entity, into: storage) { return }
+      note(missingRow(of: storage, entity))
+      storage.state = .gone
+    } catch {
+      // The row may be there: it is read again when a value is asked for next.
+      note(error)
+    }
+  }
+
+  /// Returns whether there is such a row.
+  private func readRow(
+    of storage: ModelStorage, _ entity: ModelEntity, into target: ModelStorage
+  ) throws -> Bool {
+    let reader = store.reader(of: entity)
+    return try store.connection.perform { session in
+      let statement = try session.statement(reader.rowStatement)
+      statement.bind(storage.key, at: 1)
+      defer { statement.reset() }
+      guard try statement.step() else { return false }
+      try read(statement, into: target, reader.part(of: statement))
+      return true
+    }
+  }
+
+  /// Reads the values that a fetch of some properties only left out.
+  func fillUnloadedValues(of storage: ModelStorage) {
+    guard let entity = entity(of: storage) else { return }
+    let whole = ModelStorage(entity.descriptor)
+    whole.key = storage.key
+    do {
+      _ = try readRow(of: storage, entity, into: whole)
+    } catch {
+      note(error)
+    }
+    for slot in entity.columnSlots {
+      if case .unloaded = storage.slots[slot] { storage.slots[slot] = whole.slots[slot] }
+    }
+  }
+
+  func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
+    note(storage.unreadable(slot))
+  }
+
+  func note(_ error: any Error) {
+    if deferredError == nil { deferredError = error }
+  }
+
+  func throwDeferredError() throws {
+    guard let error = deferredError else { return }
+    deferredError = nil
+    throw error
+  }
+}
