@@ -141,7 +141,7 @@ package struct MigrationRun {
     let folder = try RunFolder(inspection.place, run: request.run)
     defer { folder.remove() }
 
-    let source = try backUp(lock, into: folder, layout: layoutBefore)
+    let source = try backUp(lock, into: folder, layout: layoutBefore, path: path)
     emit(.backedUp) { $0.bytes = source.bytes }
     state = .working
     try makeMissingIndexes(inspection.fit, of: layoutBefore, in: folder.clone)
@@ -157,6 +157,7 @@ package struct MigrationRun {
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
       fingerprint: result.structure.fingerprint, reference: inspection.reference)
     result.structure = try write(stamp, to: folder.clone, format: layout.format)
+    report.notes += source.removedValues.sentences
     fill(before: source.census, result: result, path: path)
     if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
@@ -206,6 +207,7 @@ package struct MigrationRun {
     var pageSize: Int
     var autoVacuum: Int
     var bytes: Int64
+    var removedValues: RemovedValues
   }
 
   /// The store may have been written since it was inspected; its version must be the same still.
@@ -242,7 +244,7 @@ package struct MigrationRun {
 
   /// Makes the backup and, from it, the clone.
   private func backUp(
-    _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout
+    _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout, path: MigrationPath
   ) throws -> Source {
     let (pageCount, pageSize) = try lock.read { db in
       (
@@ -272,7 +274,8 @@ package struct MigrationRun {
         structure: try StoreStructure.read(db, format: layout.format),
         metadata: layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil,
         pageSize: Int(pageSize),
-        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size)
+        autoVacuum: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0, bytes: size,
+        removedValues: try RemovedValues(db, layout: layout, path: path))
     }
     try FileCopy.copy(folder.backup, to: folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)

@@ -534,6 +534,7 @@ public final class ModelContext {
   }
 
   func throwDeferredError() throws {
+    try store.throwDeferredError()
     guard let error = deferredError else { return }
     deferredError = nil
     throw error
