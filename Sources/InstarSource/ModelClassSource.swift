@@ -16,7 +16,12 @@ struct ModelClassSource {
     var isParameter = true
 
     /// What the parameter is where the caller gives none.
-    var parameterDefault: String? { initialValue ?? (type.hasSuffix("?") ? "nil" : nil) }
+    var parameterDefault: String? {
+      initialValue ?? keyDefault ?? (type.hasSuffix("?") ? "nil" : nil)
+    }
+
+    /// What the parameter of a key is given for the next one that is free.
+    var keyDefault: String?
   }
 
   private let entity: Schema.Entity
@@ -61,7 +66,7 @@ struct ModelClassSource {
       name: SwiftName.declared(attribute.name), type: attribute.isOptional ? "\(type)?" : type,
       marker: joined(columnMarker(attribute.column), marker("Attribute", arguments)),
       initialValue: value, comment: scope.comments["\(entity.name).\(attribute.name)"],
-      isParameter: attribute.column?.generated == nil)
+      isParameter: attribute.column?.generated == nil, keyDefault: keyDefault(of: attribute))
   }
 
   /// The option as it is given to `@Attribute`.
@@ -121,6 +126,16 @@ struct ModelClassSource {
     case .setDefault: "setDefault"
     case .cascade: "cascade"
     }
+  }
+
+  /// An integer that is the whole key is given by the store.
+  private func keyDefault(of attribute: Schema.Attribute) -> String? {
+    guard entity.table?.isWithoutRowID == false, attribute.type.isInteger,
+      entity.keyAttributes.map(\.name) == [attribute.name],
+      attribute.columnType(isStrict: false).uppercased() == "INTEGER",
+      !entity.relationships.contains(where: { $0.column?.isPrimaryKey == true })
+    else { return nil }
+    return "0"
   }
 
   /// `@Table` of a class in a plain store.

@@ -434,10 +434,13 @@ struct PlainIntrospection {
         key.columns.count == destination.keyColumns.count
       else { return nil }
       var ordered: [(own: String, other: String)] = []
-      for (position, column) in destination.keyColumns.enumerated() {
-        let pair = key.columns.first { $0.other.lowercased() == column.name.lowercased() }
-        guard
-          let pair = pair ?? (key.columns[position].other.isEmpty ? key.columns[position] : nil),
+      // A model has the columns of a key in the order of its properties.
+      for column in destination.columns where column.keyPosition > 0 {
+        // Where none is named, they are those of the key, in its own order.
+        let pair =
+          key.columns.first { $0.other.lowercased() == column.name.lowercased() }
+          ?? (key.columns[0].other.isEmpty ? key.columns[column.keyPosition - 1] : nil)
+        guard let pair,
           let own = table.column(pair.own), !own.isGenerated,
           ColumnAffinity(own.type).isLike(ColumnAffinity(column.type))
         else { return nil }
@@ -607,10 +610,27 @@ struct PlainIntrospection {
       let list = names.prefix(10).joined(separator: ", ") + (names.count > 10 ? ", …" : "")
       notes.append("no model speaks of these \(kind), which survive a migration: \(list)")
     }
-    for version in toolVersions {
+    if !toolVersions.isEmpty {
+      let list = toolVersions.map(\.source).joined(separator: ", ")
       notes.append(
-        "\(version.tool.rawValue) says that the store is at '\(version.name)': a plan says which version that is by importedVersions"
+        "a migration tool's own table says where the store is: a plan says which of its versions that is by importedVersions, as in [\(list): Schema.Version(1, 0, 0)]"
       )
+    }
+  }
+}
+
+extension ToolVersion {
+  /// As a plan writes it.
+  fileprivate var source: String {
+    func quoted(_ text: some StringProtocol) -> String { "\"\(text)\"" }
+    switch tool {
+    case .alembic: return ".alembic(\(quoted(name)))"
+    case .django:
+      let dot = name.firstIndex(of: ".") ?? name.endIndex
+      return ".django(app: \(quoted(name[..<dot])), \(quoted(name[dot...].dropFirst())))"
+    case .golangMigrate: return ".golangMigrate(\(name))"
+    case .grdb: return ".grdb(\(quoted(name)))"
+    case .room: return ".room(identityHash: \(quoted(name)))"
     }
   }
 }

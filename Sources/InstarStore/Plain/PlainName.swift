@@ -30,7 +30,10 @@ extension PlainName {
   /// A name for a property: `created_at` becomes `createdAt`.
   static func propertyName(_ text: String) -> String {
     let words = words(of: text)
-    return lowercasedFirst(words.first ?? "") + words.dropFirst().map(uppercasedFirst).joined()
+    let name =
+      lowercasedFirst(words.first ?? "") + words.dropFirst().map(uppercasedFirst).joined()
+    // `object.self` is the object.
+    return name == "self" ? "itself" : name
   }
 
   /// Whether a table or column has the very name that it would have where the class or property says none.
