@@ -53,6 +53,8 @@ struct FileMigration {
     let match = SchemaMatch(of: identity, among: manifest.candidates)
     let version = try plan.startingVersion(of: match)
     if match.state == .current { return nil }
+    // What speaks against the stages themselves is said before a folder is made or a lock is taken.
+    _ = try plan.migration(from: version)
     guard !isReadOnly else {
       // One that is only not stamped can be read all the same.
       if version == plan.versions.last?.schema.version { return nil }

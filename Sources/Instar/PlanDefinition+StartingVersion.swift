@@ -17,13 +17,14 @@ extension PlanDefinition {
     case .unknown, .notAStore, .corrupt, .encrypted, .busy: break
     }
     var cause = match.reason
+    var next = "add the schema of this store to the plan, and a stage that starts at it"
     if let nearest = match.nearest {
       cause += "; \(name) comes nearest at \(nearest):"
       for difference in match.differences.prefix(20) { cause += "\n\(difference)" }
       if match.differences.count > 20 { cause += "\nand \(match.differences.count - 20) more" }
+      next += "; or, if it is a store of \(nearest) all the same, let it be taken for one: "
+      next += "instarctl migrate --adopt \(nearest)"
     }
-    throw InstarError(
-      .unknownVersion, what, cause: cause,
-      next: "add the schema of this store to the plan, and a stage that starts at it")
+    throw InstarError(.unknownVersion, what, cause: cause, next: next)
   }
 }

@@ -140,7 +140,9 @@ public final class Keeper {
         let (inspection, isCurrent) = try StoreInspection.inspect(
           probe, plans: plans, adopt: adopt, adoptsDifferences: true)
         if !isCurrent {
-          report.findings = try inspection.findings() + inspection.brokenLinks(opening)
+          report.findings =
+            try inspection.findings() + inspection.removedValues(opening)
+            + inspection.brokenLinks(opening)
           let path = inspection.path
           report.migration =
             path.stages.isEmpty

@@ -141,7 +141,8 @@ package struct MigrationRun {
     let folder = try RunFolder(inspection.place, run: request.run)
     defer { folder.remove() }
 
-    let (source, bytes) = try backUp(lock, into: folder, layout: layoutBefore)
+    let (source, removedValues, bytes) = try backUp(
+      lock, into: folder, layout: layoutBefore, path: path)
     emit(.backedUp) { $0.bytes = bytes }
     state = .working
     try makeMissingIndexes(inspection.fit, of: layoutBefore, in: folder.clone)
@@ -155,6 +156,7 @@ package struct MigrationRun {
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
       fingerprint: result.structure.fingerprint, reference: inspection.reference)
     result.structure = try write(stamp, to: folder.clone, format: layout.format)
+    report.notes += removedValues.sentences
     fill(before: source.census, result: result, path: path)
     if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
@@ -229,8 +231,8 @@ package struct MigrationRun {
 
   /// Makes the backup and, from it, the clone.
   private func backUp(
-    _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout
-  ) throws -> (store: EarlierStore, bytes: Int64) {
+    _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout, path: MigrationPath
+  ) throws -> (store: EarlierStore, removedValues: RemovedValues, bytes: Int64) {
     let (pageCount, pageSize) = try lock.read { db in
       (
         try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
@@ -247,18 +249,20 @@ package struct MigrationRun {
 
     let backup = try GuardedConnection.open(folder.backup, access: .immutable)
     defer { try? backup.close() }
-    let source = try backup.inDatabase { db in
+    let (source, removedValues) = try backup.inDatabase { db in
       guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
         throw InstarError(
           .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store"
         )
       }
       try CloneVerification.quickCheck(db, of: "the store")
-      return try EarlierStore(db, layout: layout)
+      return (
+        try EarlierStore(db, layout: layout), try RemovedValues(db, layout: layout, path: path)
+      )
     }
     try FileCopy.copy(folder.backup, to: folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
-    return (source, size)
+    return (source, removedValues, size)
   }
 
   /// Makes on the clone what a store that was adopted lacks of its version.

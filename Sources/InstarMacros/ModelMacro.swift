@@ -95,7 +95,12 @@ extension ModelMacro: ExtensionMacro {
     }
     // Without protocols the class conforms already, and says so itself.
     guard !protocols.isEmpty else { return [] }
-    return [try ExtensionDeclSyntax("extension \(type.trimmed): InstarModel.PersistentModel {}")]
+    // In a module that isolates everything to the main actor by default, extensions too are isolated, and what they
+    // conform to with them.
+    return [
+      try ExtensionDeclSyntax(
+        "nonisolated extension \(type.trimmed): InstarModel.PersistentModel {}")
+    ]
   }
 
   private static func notAClass(

@@ -30,7 +30,7 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
   public static let unknownDataStoreSchema = SwiftDataError(.unknownDataStoreSchema)
   /// A predicate has a part that cannot be said in SQL; the cause names it.
   public static let unsupportedPredicate = SwiftDataError(.unsupportedPredicate)
-  /// A fetch sorts by what is not stored.
+  /// Never thrown by Instar, which sorts in memory by what SQLite cannot.
   public static let unsupportedSortDescriptor = SwiftDataError(.unsupportedSortDescriptor)
   /// A key path leads to no stored property.
   public static let unsupportedKeyPath = SwiftDataError(.unsupportedKeyPath)
@@ -42,7 +42,7 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
     .sortingPendingChangesWithIdentifiers)
   /// A model cannot be saved or deleted as it is; the cause names the property.
   public static let modelValidationFailure = SwiftDataError(.modelValidationFailure)
-  /// A model is in no context.
+  /// Never thrown by Instar: a model that is in no context keeps its values and related models in memory.
   public static let missingModelContext = SwiftDataError(.missingModelContext)
   /// The name of a store's file holds a NUL. Such an error is a `loadIssueModelContainer` as well.
   public static let configurationFileNameContainsInvalidCharacters = SwiftDataError(

@@ -311,7 +311,8 @@ public struct SchemaDifference: Sendable {
       changes.append(
         Change(
           sentence: "makes \(path) lead to \(new.isToOneRelationship ? "one" : "many")",
-          needsCustomStage: "links of \(path) have to be made anew"))
+          needsCustomStage: leadsToManyNow(mapping)
+            ? nil : "links of \(path) have to be made anew"))
     } else if !old.isToOneRelationship, leadToSameEntity(old, new),
       !keepsLinks(mapping, of: entity)
     {
@@ -348,10 +349,7 @@ extension SchemaDifference {
     guard let before = mapping.old else { return true }
     let oldInverse = inverse(of: before, in: old)
     let newInverse = inverse(of: mapping.new, in: new)
-    let source = newInverse.flatMap { inverse in
-      entities.first { $0.new.name == mapping.new.destination }?.relationships
-        .first { $0.new.name == inverse.name }?.old
-    }
+    let source = newInverse.flatMap { previous(of: $0, in: mapping.new.destination) }
     switch (oldInverse, newInverse) {
     case (nil, nil): return true
     case (nil, let inverse?): return inverse.isToOneRelationship && source == nil
@@ -362,10 +360,42 @@ extension SchemaDifference {
       }
       return inverse.isToOneRelationship && !isKept
     case (let one?, let two?):
+      // The one at the other end leads to many now, and takes the links along.
+      if one.isToOneRelationship, !two.isToOneRelationship { return source?.name == one.name }
       guard one.isToOneRelationship == two.isToOneRelationship else { return false }
       // Links in a join table belong to both sides: one that is recognised is enough.
       return source?.name == one.name || !one.isToOneRelationship
     }
+  }
+
+  /// Whether a to-one relationship leads to many of the same entity now, with the link that each row had.
+  ///
+  /// Not where the one at the other end is to-one and was there before without being its inverse: it has other links.
+  public func leadsToManyNow(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
+    guard let before = mapping.old, before.isToOneRelationship,
+      !mapping.new.isToOneRelationship, leadToSameEntity(before, mapping.new)
+    else { return false }
+    guard let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship,
+      let source = previous(of: inverse, in: mapping.new.destination)
+    else { return true }
+    return source.name == before.inverseName
+  }
+
+  /// What speaks against a lightweight stage where the app has laid out the tables itself: links to one that lead to many
+  /// now are not looked for there.
+  public var linksToMoveBetweenTables: [String] {
+    entities.flatMap { mapping in
+      mapping.relationships.filter { leadsToManyNow($0) }
+        .map { "links of \(mapping.new.name).\($0.new.name) have to be made anew" }
+    }
+  }
+
+  /// What a relationship of the new version was before.
+  private func previous(
+    of relationship: Schema.Relationship, in entity: String
+  ) -> Schema.Relationship? {
+    entities.first { $0.new.name == entity }?.relationships
+      .first { $0.new.name == relationship.name }?.old
   }
 
   private func inverse(

@@ -1,7 +1,8 @@
 /// Where a store stands among the versions of one plan.
 ///
 /// A store is matched by declared version *and* structure, else by structure alone. A declared version with another
-/// structure is not believed: migrating from it would change the wrong columns. A store that was adopted with more than
+/// structure is not believed: migrating from it would change the wrong columns; but for 1.0.0, which a schema made of model
+/// types alone has, whatever they are. A store that was adopted with more than
 /// its version has is believed as long as it is built as it was left.
 public struct SchemaMatch: Sendable, Codable, Hashable {
   public var state: StoreState
@@ -61,11 +62,18 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         ? identity.structure.described(asIn: candidate.structure, among: known)
         : identity.structure
     }
+    let equal = candidates.filter { $0.structure == structure(asIn: $0) }
     if let declared = identity.version,
       let named = candidates.first(where: { $0.version == declared })
     {
       let structure = structure(asIn: named)
-      if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
+      if declared == Self.unsaidVersion, named.structure != structure, equal.count == 1 {
+        self.init(
+          state: .unversioned, version: equal[0].version,
+          reason:
+            "the store declares \(declared), as one of models without a version does, and is built like \(equal[0].version)"
+        )
+      } else if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
         self.init(state: declared == last ? .current : .behind, version: declared)
       } else {
         self.init(
@@ -88,7 +96,6 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         state: .ahead, reason: "the store is at \(declared), the plan ends at \(last)")
       return
     }
-    let equal = candidates.filter { $0.structure == structure(asIn: $0) }
     if equal.count == 1 {
       self.init(
         state: .unversioned, version: equal[0].version,
@@ -110,6 +117,9 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       state: .unknown, reason: "the store is built like no version of the plan",
       nearest: best?.0.version, differences: best?.1 ?? [])
   }
+
+  /// What a store declares that was made of model types alone, whichever version they are of.
+  private static let unsaidVersion = Schema.Version(1, 0, 0)
 
   /// Whether the store has all that the version has, and is built as it was when Instar put it back.
   private static func isAsLeft(

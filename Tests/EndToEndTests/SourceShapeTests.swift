@@ -30,11 +30,13 @@ struct SourceShapeTests {
     return files.map { Self.folder.appendingPathComponent("\(app)/\($0)").path }
   }
 
-  private func build(_ app: String, languageMode: Int) async throws -> String {
+  private func build(
+    _ app: String, languageMode: Int, options: [String] = []
+  ) async throws -> String {
     let program = scratch.path(app)
     let support = Self.folder.appendingPathComponent("Support.swift").path
     let answer = try await SwiftCompiler.link(
-      try files(app) + [support], output: program, languageMode: languageMode)
+      try files(app) + [support], output: program, languageMode: languageMode, options: options)
     try #require(answer.status == 0, Comment(rawValue: answer.messages))
     return program
   }
@@ -46,11 +48,23 @@ struct SourceShapeTests {
     #expect(run.status == 0, Comment(rawValue: run.messages))
   }
 
+  @Test("compile in Swift 5 mode, and isolated to the main actor, as new projects are")
+  func otherModes() async throws {
+    for (app, languageMode, options) in [
+      ("Page", 5, []), ("Isolated", 6, ["-default-isolation", "MainActor"]),
+    ] {
+      let program = try await build(app, languageMode: languageMode, options: options)
+      let run = try await Program.run(program, [])
+      #expect(run.status == 0, "\(app): \(run.messages)")
+    }
+  }
+
   @Test(
     "compile as a plugin, and migrate a store of their first version",
     arguments: [
       ("Trips", "TripsMigrationPlan"), ("Notebook", "NotebookMigrationPlan"),
       ("Recipes", "RecipeMigrationPlan"), ("Contacts", "ContactsMigrationPlan"),
+      ("Page", "PagePlan"),
     ])
   func plugin(_ app: String, plan: String) async throws {
     let program = try await build(app, languageMode: 5)
@@ -79,6 +93,7 @@ struct SourceShapeTests {
     "Notebook": ["Old first"],
     "Recipes": [#"Stew ["Read the old card."]"#],
     "Contacts": ["ada Ada King Lovelace", "grace Grace Hopper"],
+    "Page": ["one text of one inbox migrated", "two text of two inbox migrated"],
   ]
 
   private static let queries = [
@@ -87,6 +102,9 @@ struct SourceShapeTests {
     "Notebook":
       "SELECT n.ZTITLE || ' ' || p.ZBODY FROM ZNOTEBOOK n JOIN ZPAGE p ON p.ZNOTEBOOK = n.Z_PK",
     "Recipes": "SELECT ZTITLE || ' ' || CAST(ZSTEPS AS TEXT) FROM ZRECIPE",
+    "Page":
+      "SELECT n.ZTITLE || ' ' || CAST(n.ZCONTENT AS TEXT) || ' ' || f.ZNAME || ' ' || t.ZNAME "
+      + "FROM ZNOTE n JOIN ZFOLDER f ON n.ZFOLDER = f.Z_PK JOIN ZTAG t",
     "Contacts": "SELECT ZEMAIL || ' ' || ZGIVENNAME || ' ' || ZFAMILYNAME FROM ZPERSON",
   ]
 

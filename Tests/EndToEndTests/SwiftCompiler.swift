@@ -27,10 +27,14 @@ enum SwiftCompiler {
   }
 
   /// Compiles and links a program.
-  static func link(_ files: [String], output: String, languageMode: Int) async throws -> Answer {
+  ///
+  /// - Parameter options: Those that an app's build adds.
+  static func link(
+    _ files: [String], output: String, languageMode: Int, options: [String] = []
+  ) async throws -> Answer {
     try await run(
       ["-Onone", "-warnings-as-errors", "-o", output, "-L", products, "-lInstar"]
-        + ["-Xlinker", "-rpath", "-Xlinker", products],
+        + ["-Xlinker", "-rpath", "-Xlinker", products] + options,
       files: files, languageMode: languageMode)
   }
 }

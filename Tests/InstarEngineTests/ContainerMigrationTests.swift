@@ -84,6 +84,10 @@ struct ContainerMigrationTests {
     try expectLast(container)
     let report = try #require(try history.first)
     #expect(report.result == .migrated && report.stages.count == 3)
+    #expect(
+      report.notes == [
+        "drops 3 non-null values of Book.pages", "drops 3 non-null values of Book.shelf",
+      ])
     let backup = try #require(report.backup)
     #expect(backup.hasPrefix(folder.path("state/backups/a.store.")))
     #expect(try StoreProbe.read(backup).identity.version == Schema.Version(1, 0, 0))

@@ -60,7 +60,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      nonisolated extension Note: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -100,7 +100,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      nonisolated extension Note: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -144,7 +144,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension NotesSchemaV1.Note: InstarModel.PersistentModel {
+      nonisolated extension NotesSchemaV1.Note: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -198,7 +198,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Region: InstarModel.PersistentModel {
+      nonisolated extension Region: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -294,7 +294,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Tag: InstarModel.PersistentModel {
+      nonisolated extension Tag: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -353,7 +353,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      nonisolated extension Note: InstarModel.PersistentModel {
       }
       """#)
   }
@@ -402,7 +402,7 @@ struct ModelExpansionTests {
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      nonisolated extension Note: InstarModel.PersistentModel {
       }
       """)
   }

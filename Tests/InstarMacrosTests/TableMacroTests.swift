@@ -42,7 +42,7 @@ struct TableMacroTests {
         }
       }
 
-      extension Note: InstarModel.PersistentModel {
+      nonisolated extension Note: InstarModel.PersistentModel {
       }
       """#)
   }

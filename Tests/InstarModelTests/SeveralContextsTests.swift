@@ -151,7 +151,7 @@ struct SeveralContextsTests {
     first.insert(Library.Note(uid: "1", title: "again"))
     try first.save()
     #expect(try notes(second).map(\.title) == ["again"])
-    try container.deleteAllData()
+    container.deleteAllData()
     #expect(try notes(second).isEmpty)
   }
 

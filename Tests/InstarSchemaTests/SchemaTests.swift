@@ -78,6 +78,16 @@ struct SchemaMatchTests {
     #expect(match.differences == ["column ZNOTE.ZB is missing"])
   }
 
+  @Test("a store of models without a version, which declares 1.0.0, is what it is built like")
+  func unsaidVersion() {
+    let match = SchemaMatch(
+      of: identity(Schema.Version(1, 0, 0), structure("ZA", "ZB")), among: candidates)
+    #expect(match.state == .unversioned && match.version == Schema.Version(2, 0, 0))
+    let neither = SchemaMatch(
+      of: identity(Schema.Version(1, 0, 0), structure("ZC")), among: candidates)
+    #expect(neither.state == .unknown && neither.nearest == Schema.Version(1, 0, 0))
+  }
+
   @Test("a later version of the same app is ahead, of another app unknown")
   func ahead() {
     let later = identity(Schema.Version(3, 0, 0), structure("ZA", "ZC"))

@@ -9,7 +9,8 @@ package enum StageCheck {
     _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String
   ) throws(InstarError) {
     guard case .lightweight = stage.stage else { return }
-    let reasons = difference.changes.compactMap(\.needsCustomStage)
+    var reasons = difference.changes.compactMap(\.needsCustomStage)
+    if stage.to.layout.format == .plain { reasons += difference.linksToMoveBetweenTables }
     guard !reasons.isEmpty else { return }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     throw InstarError(
@@ -23,7 +24,8 @@ package enum StageCheck {
         """)
   }
 
-  /// Looks for rows that would break a rule that is new in the stage: values that repeat under a new uniqueness.
+  /// Looks for rows that would break a rule that is new in the stage: values that repeat under a new uniqueness, members of
+  /// several owners where each may have one.
   ///
   /// Runs after `willMigrate`, which is where a plan removes them, and before the change of schema.
   package static func checkRows(
@@ -32,6 +34,7 @@ package enum StageCheck {
   ) throws(InstarError) {
     for mapping in difference.entities {
       guard let old = mapping.old, let layout = store.entity(named: old.name) else { continue }
+      try checkMembers(mapping, difference, stage, store, session)
       for group in mapping.new.uniquenessConstraints {
         let columns = group.compactMap { name -> String? in
           if let attribute = mapping.attributes.first(where: { $0.new.name == name })?.old {
@@ -61,6 +64,44 @@ package enum StageCheck {
           next: "remove the duplicates in willMigrate")
       }
     }
+  }
+
+  /// A model that several others refer to can be a member of one of them only, where a to-one relationship becomes a
+  /// to-many one whose members have one owner.
+  private static func checkMembers(
+    _ mapping: SchemaDifference.EntityMapping, _ difference: SchemaDifference,
+    _ stage: PlanDefinition.Stage, _ store: CoreDataLayout, _ session: SQLSession
+  ) throws(InstarError) {
+    for relationship in mapping.relationships where difference.leadsToManyNow(relationship) {
+      guard !leadsToManyBothWays(relationship.new, in: stage.to.schema),
+        let links = difference.storedLinks(of: relationship, mapping, in: store),
+        let shared = try session.integer(
+          "SELECT COUNT(*) FROM (SELECT 1 FROM \(links.table) WHERE \(links.column) IS NOT NULL "
+            + "GROUP BY \(links.column) HAVING COUNT(*) > 1)"), shared > 0
+      else { continue }
+      let (new, name) = (relationship.new, mapping.new.name)
+      throw InstarError(
+        .duplicateUniqueValues,
+        "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+        cause:
+          "\(name).\(new.name) leads to many now, and each \(new.destination) belongs to one \(name), but \(shared) of them are referred to by several",
+        next:
+          "give \(new.destination) an array of \(name) as the inverse, or leave one reference to each in willMigrate"
+      )
+    }
+  }
+
+  private static func leadsToManyBothWays(
+    _ relationship: Schema.Relationship, in schema: Schema
+  ) -> Bool {
+    guard let name = relationship.inverseName else { return false }
+    var entity = schema.entity(named: relationship.destination)
+    for _ in schema.entities {
+      guard let current = entity else { return false }
+      if let inverse = current.relationshipsByName[name] { return !inverse.isToOneRelationship }
+      entity = current.superentityName.flatMap { schema.entity(named: $0) }
+    }
+    return false
   }
 
   /// A unique attribute that is new and gets a default would have the same value in every row.

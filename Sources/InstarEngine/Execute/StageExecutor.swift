@@ -218,10 +218,15 @@ private struct StageRun {
       let what = "cannot migrate from \(from) to \(to)"
       let stage = "\(from) → \(to) (\(place)), \(name)"
       let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
-      throw known.map { $0.about("\(what): \($0.what)", stage: stage) }
-        ?? InstarError(
-          .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
-          next: "mend the plan, build the plugin again and drop it in")
+      if var known = known?.about(stage: stage) {
+        // Whoever runs the stages has its own words for the whole; what could not be done in it must not get lost there.
+        if known.what != what { known.cause = "\(known.what): \(known.cause)" }
+        known.what = what
+        throw known
+      }
+      throw InstarError(
+        .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
+        next: "mend the plan, build the plugin again and drop it in")
     }
   }
 }

@@ -50,7 +50,9 @@ package struct PlanDefinition: Sendable {
       }
       if let twin = versions.first(where: { $0.schema.version == schema.version }) {
         throw InstarError(
-          .invalidPlan, what, cause: "two of its schemas have the version \(twin.schema.version)",
+          .invalidPlan, what,
+          cause:
+            "two of its schemas, \(twin.name) and \(versioned), have the version \(twin.schema.version)",
           next: "give each VersionedSchema its own versionIdentifier")
       }
       let layout = try StoreLayout(schema: schema)
@@ -81,9 +83,13 @@ package struct PlanDefinition: Sendable {
           next: "add the schema of \(version) to `schemas`")
       }
       guard from < to else {
+        let circle = Self.way(from: to, to: from, by: plan.stages).map {
+          "its stages go in a circle: " + ([from] + $0).map(\.description).joined(separator: " → ")
+        }
         throw InstarError(
           .invalidPlan, what,
-          cause: "its stage from \(from) to \(to) does not lead to a later version")
+          cause: circle ?? "its stage from \(from) to \(to) does not lead to a later version",
+          next: "let each stage lead to a later version")
       }
       guard starts.insert(from).inserted else {
         throw InstarError(
@@ -97,6 +103,20 @@ package struct PlanDefinition: Sendable {
     self.versions = versions
     self.stages = plan.stages
     columnOrder = plan.columnOrder
+  }
+
+  /// The versions by which stages lead from one to another, both included; `nil` where they do not.
+  private static func way(
+    from start: Schema.Version, to end: Schema.Version, by stages: [MigrationStage]
+  ) -> [Schema.Version]? {
+    var way = [start]
+    while let current = way.last, current != end, way.count <= stages.count {
+      guard let stage = stages.first(where: { $0.fromVersion.versionIdentifier == current }) else {
+        return nil
+      }
+      way.append(stage.toVersion.versionIdentifier)
+    }
+    return way.last == end ? way : nil
   }
 
   package func version(_ version: Schema.Version) -> Version? {

@@ -157,7 +157,7 @@ extension LayoutChangePlanner {
   }
 
   /// The first in an order has 2048, as Core Data counts (section 4.4).
-  private static func place(among owner: String, orderedBy key: String) -> String {
+  static func place(among owner: String, orderedBy key: String) -> String {
     "2048 * ROW_NUMBER() OVER (PARTITION BY \(owner) ORDER BY \(key))"
   }
 }

@@ -17,7 +17,8 @@ package import InstarStore
 ///    the numbers of step 5 already;
 /// 5. entity numbers are rewritten everywhere a row carries one (Core Data layout, section 5), and written where a
 ///    destination got its first sub-entity;
-/// 6. indexes that are new are made, last, over the final values.
+/// 6. links of to-one relationships that lead to many now get their new place: they were set aside before step 2;
+/// 7. indexes that are new are made, last, over the final values.
 package struct LayoutChange {
   package let statements: [String]
 
@@ -128,7 +129,7 @@ struct LayoutChangePlanner {
 
   /// The role of a property's column: it may be declared by the first of the entities itself, by one above it or by one
   /// below; else by the next.
-  private static func role(
+  static func role(
     in layout: CoreDataLayout, at entities: [String],
     _ role: (String) -> CoreDataLayout.Column.Role
   ) -> CoreDataLayout.Column.Role? {
@@ -161,6 +162,7 @@ struct LayoutChangePlanner {
     {
       statements.append("DROP INDEX \(index.name)")
     }
+    let links = setLinksAside()
     let aside = moveAside(changedTables)
     for name in dropped { statements.append("DROP TABLE \(name)") }
     renameTables(tables, joins)
@@ -182,6 +184,7 @@ struct LayoutChangePlanner {
     for name in aside.values.sorted() { statements.append("DROP TABLE \(name)") }
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
+    putBack(links)
     for index in new.indexes where !kept.contains(index.name) {
       statements.append(
         index.isPartial && old.indexes.contains(index)

@@ -165,7 +165,7 @@ package struct MigrationPath {
   /// Where a plain store of the plan says its version.
   var versionSource: VersionSource
   /// Between each two of `schemas`.
-  private let differences: [SchemaDifference]
+  let differences: [SchemaDifference]
 
   /// Whether no code of the plan changes the data on this way.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }

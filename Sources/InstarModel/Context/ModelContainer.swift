@@ -21,6 +21,9 @@ public final class ModelContainer: Sendable {
   ///   no store of exactly this schema. The store is then as it was.
   package init(opening configuration: ModelConfiguration, schema: Schema) throws {
     do {
+      if configuration.allowsSave, !configuration.isStoredInMemoryOnly {
+        try Self.makeFolder(of: configuration.url)
+      }
       let connection =
         try configuration.isStoredInMemoryOnly
         ? configuration.memoryConnection()
@@ -36,6 +39,19 @@ public final class ModelContainer: Sendable {
     }
     self.schema = schema
     configurations = [configuration]
+  }
+
+  /// Makes the folder that a store is to be in, as Core Data does: on a new machine the default one is missing.
+  private static func makeFolder(of store: URL) throws(InstarError) {
+    let folder = store.deletingLastPathComponent()
+    guard !FileManager.default.fileExists(atPath: folder.path) else { return }
+    do {
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    } catch {
+      throw InstarError(
+        .unreadableStore, "cannot make the folder '\(folder.path)'", cause: "\(error)",
+        next: "make it, or keep the store elsewhere")
+    }
   }
 
   /// A container over a store that is open already.
@@ -72,9 +88,14 @@ public final class ModelContainer: Sendable {
 
   /// The same as `erase()`, under SwiftData's earlier name.
   ///
-  /// - Throws: as `erase()`.
-  public func deleteAllData() throws {
-    try store.erase()
+  /// It cannot throw, as SwiftData's cannot: the next fetch or save of a context of this container throws what went wrong.
+  /// The store is then as it was.
+  public func deleteAllData() {
+    do {
+      try store.erase()
+    } catch {
+      store.note(error)
+    }
   }
 
   /// Closes the store's file. Contexts of this container can no longer fetch or save.

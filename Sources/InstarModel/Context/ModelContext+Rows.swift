@@ -163,6 +163,7 @@ extension ModelContext {
   }
 
   func throwDeferredError() throws {
+    try store.throwDeferredError()
     guard let error = deferredError else { return }
     deferredError = nil
     throw error

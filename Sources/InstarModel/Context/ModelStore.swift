@@ -16,6 +16,8 @@ final class ModelStore: Sendable {
   /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
   /// structural changes, where that was asked for.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
+  /// An error met where nothing could be thrown, for the next fetch or save of any context.
+  private let deferredError = Mutex<(any Error)?>(nil)
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -130,11 +132,19 @@ final class ModelStore: Sendable {
     let place = phase.map { " in \($0)" } ?? ""
     throw InstarError(
       .modelNotInSchema, "\(name) cannot be \(action)\(place)",
-      cause: "the store is at \(schema.version), whose models do not include \(name)",
+      cause:
+        "the store is at \(schema.version)\(phase == "didMigrate" ? " now" : ""), whose models do not include \(name)",
       next: phase == nil
         ? "use the models of \(schema.version)"
         : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
     )
+  }
+
+  /// Keeps an error for the next fetch or save of any context.
+  func note(_ error: any Error) { deferredError.withLock { $0 = error } }
+
+  func throwDeferredError() throws {
+    if let error = deferredError.withLock({ $0.take() }) { throw error }
   }
 
   func entity(named name: String) -> ModelEntity? {

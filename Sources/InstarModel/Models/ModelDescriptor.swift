@@ -4,7 +4,7 @@ import Synchronization
 /// What the SDK knows of one model class: its properties by slot, and how its relationships pair up with those of other
 /// classes. One instance for each class, made when the class is first used, never changed.
 public final class ModelDescriptor: @unchecked Sendable {
-  // Everything but `inverses` is immutable; `inverses` has its own lock. Not marked Sendable only because
+  // Everything but `inverses` and `madeEntity` is immutable; these have their own locks. Not marked Sendable only because
   // metatypes and key paths are not.
 
   /// The name of the entity: the class's own name, without the types around it.
@@ -27,6 +27,20 @@ public final class ModelDescriptor: @unchecked Sendable {
 
   /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
+
+  private let madeEntity = Mutex<Schema.Entity?>(nil)
+
+  /// The entity of the class in every schema. One for all: a default such as `UUID()` would be another one each time, and
+  /// two schemas of the same models not equal.
+  var entity: Schema.Entity {
+    if let entity = madeEntity.withLock({ $0 }) { return entity }
+    let new = Schema.Entity(self)
+    return madeEntity.withLock { made in
+      if let made { return made }
+      made = new
+      return new
+    }
+  }
 
   struct Inverse: Sendable {
     let descriptor: ModelDescriptor

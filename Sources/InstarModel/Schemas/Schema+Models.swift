@@ -6,7 +6,7 @@ extension Schema {
   /// A model that a relationship leads to must be among them; opening a container reports one that is missing by name.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
     self.init(
-      entities: types.map { Entity($0._modelDescriptor) }, version: version,
+      entities: types.map { $0._modelDescriptor.entity }, version: version,
       modelTypes: ModelTypes(
         Dictionary(
           types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },

@@ -118,6 +118,11 @@ public final class SQLStatement {
   static func error(of connection: OpaquePointer, sql: String) -> InstarError {
     let code = sqlite3_extended_errcode(connection)
     let message = String(cString: sqlite3_errmsg(connection))
+    if code & 0xFF == SQLITE_READONLY {
+      return InstarError(
+        .unreadableStore, "cannot write the store", cause: "\(message) (SQLite error \(code))",
+        next: "open it with a configuration that allows to save, as a user who may write it")
+    }
     return InstarError(
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
       "cannot run a statement",

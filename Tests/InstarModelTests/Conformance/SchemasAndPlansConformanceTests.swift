@@ -89,6 +89,13 @@ struct SchemasAndPlansConformanceTests {
     #expect(Schema(TripsSchemaV2.Trip.self, version: version).version == version)
   }
 
+  @Test("two schemas of the same models are equal, also where a default is another one each time")
+  func equality() {
+    #expect(Schema(versionedSchema: TripsSchemaV1.self) == schema)
+    #expect(Schema(EveryType.self) == Schema(EveryType.self))
+    #expect(Schema(EveryType.self) != Schema(TripsSchemaV2.Trip.self))
+  }
+
   @Test("entities, entitiesByName and entity(for:)")
   func entities() {
     #expect(schema.entities.map(\.name) == ["Stay", "Tag", "Trip"])

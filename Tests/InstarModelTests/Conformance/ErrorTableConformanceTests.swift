@@ -3,9 +3,8 @@ import Instar
 import InstarTestSupport
 import Testing
 
-/// The errors that people meet with SwiftData, and what is said here instead.
-@Suite("Errors that name their cause")
-struct ErrorTableTests {
+@Suite("API page: errors people meet with SwiftData, and what ours say")
+struct ErrorTableConformanceTests {
   @Test("a relationship to a row that is gone is named, with its row and the number of others")
   func missingRow() throws {
     let folder = try TemporaryFolder()
@@ -97,6 +96,30 @@ struct ErrorTableTests {
     #expect(error.map { SwiftDataError.unknownSchema ~= $0 } == true)
     #expect(error?.cause?.state == "unchanged")
     _ = other
+  }
+
+  @Test("a store of no version of the plan: the nearest version, the difference, and --adopt")
+  func unknownVersion() throws {
+    let memory = ModelConfiguration(isStoredInMemoryOnly: true)
+    let other = try ModelContainer(for: Other.self, configurations: memory)
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: Library.self), migrationPlan: LibraryPlan.self,
+        configurations: memory)
+    }
+    #expect(error.map { SwiftDataError.loadIssueModelContainer ~= $0 } == true)
+    #expect(error.map { SwiftDataError.unknownSchema ~= $0 } == true)
+    let cause = try #require(error?.cause)
+    #expect(cause.code == .unknownVersion && cause.state == "unchanged")
+    #expect(cause.cause.contains("LibraryPlan comes nearest at 1.0.0"))
+    #expect(cause.cause.contains("table ZNOTE is missing"))
+    #expect(cause.next?.contains("instarctl migrate --adopt 1.0.0") == true)
+    _ = other
+  }
+
+  enum LibraryPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [Library.self] }
+    static var stages: [MigrationStage] { [] }
   }
 
   @Model

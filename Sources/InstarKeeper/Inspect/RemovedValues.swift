@@ -1,0 +1,72 @@
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// The values that go with the attributes which the schemas of a plan leave out on the way. No permission is needed for
+/// that, but it is told.
+struct RemovedValues {
+  /// "drops 1204 non-null values of Note.subtitle", for each attribute that has any.
+  let sentences: [String]
+
+  /// - Parameters:
+  ///   - layout: that of the store, which is at the first version.
+  ///   - path: the way ahead of it.
+  init(_ db: Database, layout: StoreLayout, path: MigrationPath) throws {
+    let layouts = Dictionary(
+      layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    sentences = try path.endingAttributes.compactMap { entity, name in
+      guard let layout = layouts[entity],
+        let column = layout.attributes.first(where: { $0.attribute.name == name })?.column.name
+      else { return nil }
+      let condition = layout.rowCondition.map { " WHERE \($0)" } ?? ""
+      let count = try Int.fetchOne(
+        db, sql: "SELECT count(\(column)) FROM \(layout.table)\(condition)")
+      guard let count, count > 0 else { return nil }
+      return "drops \(count) non-null values of \(entity).\(name)"
+    }
+  }
+}
+
+extension StoreInspection {
+  /// What of the store's values does not come along, as far as the schemas say so. Reads columns of all rows, so only
+  /// `plan` and a run itself ask.
+  func removedValues(_ opening: StoreOpening) throws(InstarError) -> [Finding] {
+    let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
+    let file = try opening.look(at: place.store)
+    let removed = try StoreReader.withReadOnlyStore(file.path) { db in
+      try RemovedValues(db, layout: layout, path: path)
+    }
+    return removed.sentences.map { Finding(severity: .note, message: $0) }
+  }
+}
+
+extension MigrationPath {
+  /// The attributes of the first schema that none of the last one continues. Those of entities that go as a whole are
+  /// not among them: their rows are counted.
+  var endingAttributes: [(entity: String, attribute: String)] {
+    first.entities.flatMap { entity in
+      entity.attributes.filter { ends($0.name, of: entity.name) }
+        .map { (entity: entity.name, attribute: $0.name) }
+    }
+  }
+
+  private func ends(_ attribute: String, of entity: String) -> Bool {
+    var (owner, name) = (entity, attribute)
+    for difference in differences {
+      guard let mapping = difference.entities.first(where: { $0.old?.name == owner }) else {
+        return false
+      }
+      if mapping.removedAttributes.contains(where: { $0.name == name }) { return true }
+      // It may have moved to an entity above or below.
+      for candidate in [mapping] + difference.entities {
+        guard let next = candidate.attributes.first(where: { $0.old?.name == name }) else {
+          continue
+        }
+        (owner, name) = (candidate.new.name, next.new.name)
+        break
+      }
+    }
+    return false
+  }
+}

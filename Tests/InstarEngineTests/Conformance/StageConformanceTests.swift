@@ -1,0 +1,414 @@
+import Instar
+import InstarTestSupport
+import Synchronization
+import Testing
+
+/// What the closures of a stage see and what becomes of their changes, and which plans are refused, in whole runs.
+@Suite("API page: the semantics of stages", .serialized)
+struct StageConformanceTests {
+  typealias OldPlace = PlacesV1.Place
+  typealias NewPlace = PlacesV2.Place
+
+  private let folder: TemporaryFolder
+  private let configuration: ModelConfiguration
+
+  init() throws {
+    folder = try TemporaryFolder()
+    configuration = ModelConfiguration(url: URL(filePath: folder.path("a.store")))
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: PlacesV1.self), configurations: configuration)
+    let context = ModelContext(container)
+    for name in ["a", "b"] {
+      let place = OldPlace(name: name)
+      place.visits = [PlacesV1.Visit(day: 1), PlacesV1.Visit(day: 2)]
+      context.insert(place)
+    }
+    try context.save()
+    try container.close()
+  }
+
+  private var bytes: Data {
+    get throws { try Data(contentsOf: configuration.url) }
+  }
+
+  // MARK: Closures
+
+  /// What the stage of `Scripted` does; a plan's members are static.
+  private struct Script {
+    var willMigrate: @Sendable (ModelContext) throws -> Void = { _ in }
+    var didMigrate: @Sendable (ModelContext) throws -> Void = { _ in }
+  }
+
+  private enum Scripted: SchemaMigrationPlan {
+    static let script = Mutex(Script())
+
+    static var schemas: [any VersionedSchema.Type] { [PlacesV1.self, PlacesV2.self] }
+    static var stages: [MigrationStage] {
+      let script = script.withLock { $0 }
+      return [
+        .custom(
+          fromVersion: PlacesV1.self, toVersion: PlacesV2.self, willMigrate: script.willMigrate,
+          didMigrate: script.didMigrate)
+      ]
+    }
+  }
+
+  private func run(
+    willMigrate: @escaping @Sendable (ModelContext) throws -> Void = { _ in },
+    didMigrate: @escaping @Sendable (ModelContext) throws -> Void = { _ in }
+  ) throws -> ModelContext {
+    Scripted.script.withLock {
+      $0 = Script(willMigrate: willMigrate, didMigrate: didMigrate)
+    }
+    return ModelContext(
+      try ModelContainer(
+        for: Schema(versionedSchema: PlacesV2.self), migrationPlan: Scripted.self,
+        configurations: configuration))
+  }
+
+  /// The cause of a failed run, which leaves the store as it was.
+  private func failure(
+    _ phase: String, _ body: @escaping @Sendable (ModelContext) throws -> Void
+  ) throws -> InstarError {
+    let before = try bytes
+    let error = #expect(throws: SwiftDataError.self) {
+      if phase == "willMigrate" {
+        _ = try run(willMigrate: body)
+      } else {
+        _ = try run(didMigrate: body)
+      }
+    }
+    #expect(error.map { SwiftDataError.loadIssueModelContainer ~= $0 } == true)
+    #expect(try bytes == before)
+    let cause = try #require(error?.cause)
+    #expect(cause.stage == "1.0.0 → 2.0.0 (1 of 1), \(phase)")
+    #expect(cause.state == "unchanged")
+    return cause
+  }
+
+  @Test("willMigrate sees the old models and didMigrate the new ones, with the same identities")
+  func closures() throws {
+    let context = try run { context in
+      #expect(try context.fetchCount(FetchDescriptor<OldPlace>()) == 2)
+      for place in try context.fetch(FetchDescriptor<OldPlace>()) { place.name += "!" }
+    } didMigrate: { context in
+      for place in try context.fetch(FetchDescriptor<NewPlace>()) {
+        place.note = "\(place.name) \(place.visits.count)"
+      }
+    }
+    let places = try context.fetch(FetchDescriptor<NewPlace>(sortBy: [SortDescriptor(\.name)]))
+    #expect(places.map(\.note) == ["a! 2", "b! 2"])
+  }
+
+  /// Each way to use a model of the new version where the store is at the old one.
+  private static let misuses: [(String, @Sendable (ModelContext) throws -> Void)] = [
+    ("fetched", { _ = try $0.fetch(FetchDescriptor<NewPlace>()) }),
+    ("fetched", { _ = try $0.fetch(FetchDescriptor<NewPlace>(), batchSize: 10) }),
+    ("fetched", { _ = try $0.fetchIdentifiers(FetchDescriptor<NewPlace>()) }),
+    ("fetched", { try $0.enumerate(FetchDescriptor<NewPlace>()) { _ in } }),
+    ("counted", { _ = try $0.fetchCount(FetchDescriptor<NewPlace>()) }),
+    ("deleted", { try $0.delete(model: NewPlace.self) }),
+    ("saved", { $0.insert(NewPlace(name: "new")) }),
+  ]
+
+  @Test("a new model in willMigrate throws the named error, however it is used")
+  func newModelInWillMigrate() throws {
+    for (verb, misuse) in Self.misuses {
+      let cause = try failure("willMigrate", misuse)
+      #expect(cause.code == .modelNotInSchema)
+      #expect(
+        cause.cause.contains(
+          "PlacesV2.Place cannot be \(verb) in willMigrate: the store is at 1.0.0"),
+        "\(cause)")
+      #expect(cause.next?.isEmpty == false)
+    }
+  }
+
+  @Test("an old model in didMigrate throws the named error")
+  func oldModelInDidMigrate() throws {
+    let fetched = try failure("didMigrate") { _ = try $0.fetch(FetchDescriptor<OldPlace>()) }
+    #expect(fetched.code == .modelNotInSchema)
+    #expect(
+      fetched.cause.contains(
+        "PlacesV1.Place cannot be fetched in didMigrate: the store is at 2.0.0 now"))
+    let saved = try failure("didMigrate") { $0.insert(OldPlace(name: "old")) }
+    #expect(saved.cause.contains("PlacesV1.Place cannot be saved in didMigrate"))
+  }
+
+  @Test("an object of willMigrate that is kept for didMigrate is readable, and changes nothing")
+  func keptObject() throws {
+    nonisolated(unsafe) var kept: [OldPlace] = []
+    let context = try run { context in
+      kept = try context.fetch(FetchDescriptor<OldPlace>(sortBy: [SortDescriptor(\.name)]))
+      _ = kept.map(\.name)
+    } didMigrate: { context in
+      #expect(kept.map(\.name) == ["a", "b"])
+      kept[0].name = "changed"
+      #expect(!context.hasChanges)
+    }
+    #expect(
+      try context.fetch(FetchDescriptor<NewPlace>(sortBy: [SortDescriptor(\.name)])).map(\.name)
+        == ["a", "b"])
+  }
+
+  @Test("pending changes are saved when a closure returns: inserted, changed and deleted models")
+  func pendingChanges() throws {
+    let context = try run { context in
+      let places = try context.fetch(FetchDescriptor<OldPlace>(sortBy: [SortDescriptor(\.name)]))
+      places[0].name = "changed"
+      context.delete(places[1])
+      context.insert(OldPlace(name: "inserted"))
+    } didMigrate: { context in
+      let count = try context.fetchCount(FetchDescriptor<NewPlace>())
+      #expect(count == 2)
+      context.insert(NewPlace(name: "new"))
+    }
+    #expect(
+      try context.fetch(FetchDescriptor<NewPlace>(sortBy: [SortDescriptor(\.name)])).map(\.name)
+        == ["changed", "inserted", "new"])
+    #expect(try context.fetchCount(FetchDescriptor<PlacesV2.Visit>()) == 2)
+  }
+
+  private struct Refusal: Error, CustomStringConvertible {
+    var description: String { "no, thanks" }
+  }
+
+  @Test(
+    "when a closure throws, its changes are discarded, and with them what was saved before",
+    arguments: ["willMigrate", "didMigrate"])
+  func throwing(phase: String) throws {
+    let cause = try failure(phase) { context in
+      if phase == "willMigrate" {
+        context.insert(OldPlace(name: "saved"))
+        try context.save()
+        context.insert(OldPlace(name: "pending"))
+      } else {
+        context.insert(NewPlace(name: "saved"))
+        try context.save()
+        context.insert(NewPlace(name: "pending"))
+      }
+      throw Refusal()
+    }
+    #expect(cause.code == .stageFailed && cause.cause == "\(phase) threw: no, thanks")
+    #expect(cause.next?.isEmpty == false)
+    let context = try run()
+    #expect(try context.fetchCount(FetchDescriptor<NewPlace>()) == 2)
+  }
+
+  @Test("changes that cannot be saved when a closure returns fail the run, and the model is named")
+  func unsavable() throws {
+    let cause = try failure("didMigrate") { context in
+      let owner = try ModelContainer(
+        for: Schema(versionedSchema: PlacesV2.self),
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+      let other = ModelContext(owner)
+      let place = NewPlace(name: "of another context")
+      other.insert(place)
+      context.insert(place)
+    }
+    #expect(cause.cause.contains("cannot insert a Place"))
+  }
+
+  // MARK: Plans
+
+  @Test("stages given in any order run in the order of their versions")
+  func anyOrder() throws {
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Places3.self), migrationPlan: Backwards.self,
+      configurations: configuration)
+    let places = try ModelContext(container).fetch(
+      FetchDescriptor<Places3.Place>(sortBy: [SortDescriptor(\.name)]))
+    #expect(places.map(\.note) == ["first, second", "first, second"])
+  }
+
+  enum Places3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Place.self, Visit.self] }
+
+    @Model
+    final class Place {
+      var name: String
+      var note: String?
+      var rank: Int = 0
+      @Relationship(deleteRule: .cascade, inverse: \Visit.place) var visits: [Visit] = []
+      init(name: String) { self.name = name }
+    }
+
+    @Model
+    final class Visit {
+      var day: Int
+      var place: Place?
+      init(day: Int) { self.day = day }
+    }
+  }
+
+  private enum Backwards: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [Places3.self, PlacesV1.self, PlacesV2.self]
+    }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: PlacesV2.self, toVersion: Places3.self,
+          willMigrate: { context in
+            for place in try context.fetch(FetchDescriptor<NewPlace>()) {
+              place.note = (place.note ?? "") + ", second"
+            }
+          }, didMigrate: nil),
+        .custom(
+          fromVersion: PlacesV1.self, toVersion: PlacesV2.self, willMigrate: nil,
+          didMigrate: { context in
+            for place in try context.fetch(FetchDescriptor<NewPlace>()) { place.note = "first" }
+          }),
+      ]
+    }
+  }
+
+  /// The cause of a refusal, before which nothing was touched: no folder, no file, no byte.
+  private func refusal(
+    _ plan: any SchemaMigrationPlan.Type, _ version: any VersionedSchema.Type = PlacesV2.self
+  ) throws -> InstarError {
+    let before = try folder.contents()
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: version), migrationPlan: plan, configurations: configuration)
+    }
+    #expect(error.map { SwiftDataError.loadIssueModelContainer ~= $0 } == true)
+    #expect(try folder.contents() == before)
+    let cause = try #require(error?.cause)
+    #expect(cause.what.contains("\(plan)") && cause.state == "unchanged")
+    return cause
+  }
+
+  @Test("a gap is reported, with the version that no stage leads on from")
+  func gap() throws {
+    let cause = try refusal(Gap.self)
+    #expect(cause.code == .noMigrationPath)
+    #expect(cause.cause == "no stage leads on from 1.0.0; the last version is 2.0.0")
+    #expect(cause.next == "add a stage that starts at 1.0.0")
+  }
+
+  private enum Gap: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [PlacesV1.self, PlacesV2.self] }
+    static var stages: [MigrationStage] { [] }
+  }
+
+  @Test("a fork is reported, with the version that two stages start at")
+  func fork() throws {
+    let cause = try refusal(Fork.self, Places3.self)
+    #expect(cause.code == .invalidPlan && cause.cause == "two of its stages start at 1.0.0")
+    #expect(cause.next == "leave one way from each version to the next")
+  }
+
+  private enum Fork: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [PlacesV1.self, PlacesV2.self, Places3.self]
+    }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: PlacesV1.self, toVersion: PlacesV2.self),
+        .lightweight(fromVersion: PlacesV1.self, toVersion: Places3.self),
+      ]
+    }
+  }
+
+  @Test("a cycle is reported, with the versions on it")
+  func cycle() throws {
+    let cause = try refusal(Cycle.self)
+    #expect(cause.code == .invalidPlan)
+    #expect(cause.cause == "its stages go in a circle: 2.0.0 → 1.0.0 → 2.0.0")
+    #expect(try refusal(Loop.self).cause == "its stages go in a circle: 2.0.0 → 2.0.0")
+  }
+
+  private enum Cycle: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [PlacesV1.self, PlacesV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: PlacesV1.self, toVersion: PlacesV2.self),
+        .lightweight(fromVersion: PlacesV2.self, toVersion: PlacesV1.self),
+      ]
+    }
+  }
+
+  private enum Loop: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [PlacesV1.self, PlacesV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: PlacesV1.self, toVersion: PlacesV2.self),
+        .lightweight(fromVersion: PlacesV2.self, toVersion: PlacesV2.self),
+      ]
+    }
+  }
+
+  @Test("two schemas of one version are reported, with both their names")
+  func duplicateVersions() throws {
+    let cause = try refusal(Twins.self)
+    #expect(cause.code == .invalidPlan)
+    #expect(cause.cause == "two of its schemas, PlacesV2 and SecondTwin, have the version 2.0.0")
+    #expect(cause.next == "give each VersionedSchema its own versionIdentifier")
+  }
+
+  private enum SecondTwin: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { PlacesV2.models }
+  }
+
+  private enum Twins: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [PlacesV1.self, PlacesV2.self, SecondTwin.self]
+    }
+    static var stages: [MigrationStage] {
+      [.lightweight(fromVersion: PlacesV1.self, toVersion: PlacesV2.self)]
+    }
+  }
+
+  @Test("a stage of a version that is not among the schemas is reported")
+  func unknownVersion() throws {
+    let cause = try refusal(Stranger.self)
+    #expect(cause.code == .invalidPlan)
+    #expect(cause.cause.contains("names version 3.0.0, which is not among its schemas"))
+    #expect(cause.next == "add the schema of 3.0.0 to `schemas`")
+  }
+
+  private enum Stranger: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [PlacesV1.self, PlacesV2.self] }
+    static var stages: [MigrationStage] {
+      [.lightweight(fromVersion: PlacesV1.self, toVersion: Places3.self)]
+    }
+  }
+
+  @Test("a schema that lacks a related model is reported, with the model and who uses it")
+  func missingModel() throws {
+    let cause = try refusal(Incomplete.self)
+    #expect(cause.code == .incompleteSchema)
+    #expect(
+      cause.cause
+        == "PlacesV1.Visit is used by Place.visits, but is missing from the models of 0.9.0"
+    )
+    #expect(cause.next == "add Visit.self to the models of version 0.9.0")
+  }
+
+  private enum Partial: VersionedSchema {
+    static let versionIdentifier = Schema.Version(0, 9, 0)
+    static var models: [any PersistentModel.Type] { [OldPlace.self] }
+  }
+
+  private enum Incomplete: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [Partial.self, PlacesV1.self, PlacesV2.self]
+    }
+    static var stages: [MigrationStage] { PlacesPlan.stages }
+  }
+
+  @Test("a plan without schemas is reported")
+  func noSchemas() throws {
+    #expect(try refusal(Empty.self).cause == "it has no schemas")
+  }
+
+  private enum Empty: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [] }
+    static var stages: [MigrationStage] { [] }
+  }
+}
