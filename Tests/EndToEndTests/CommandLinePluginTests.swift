@@ -171,9 +171,9 @@ struct CommandLinePluginTests {
   @Test("of a plugin for another ABI the note is shown, with both numbers, and the status is 3")
   func otherABI() async throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
-    // The note's name, padded, then the ABI number in four bytes.
-    let name = try #require(bytes.range(of: Data("Instar\0\0\u{1}\0\0\0".utf8)))
-    bytes[name.upperBound - 4] = 99
+    // The note's type and name, padded, then the ABI number in four bytes.
+    let name = try #require(bytes.range(of: Data("\u{1}\0\0\0Instar\0\0".utf8)))
+    bytes[name.upperBound] = 99
     let plugin = folder.url.appendingPathComponent("Other.so")
     try bytes.write(to: plugin)
 
