@@ -38,6 +38,63 @@ struct AttributedTextTests {
     #expect(try coded(text) == text)
   }
 
+  @Test("every value of the attributes that Foundation has here is read back from a store")
+  func allValues() throws {
+    var text = AttributedString("plain")
+    func add<Value>(_ path: WritableKeyPath<AttributeContainer, Value?>, _ values: [Value]) {
+      for value in values {
+        var container = AttributeContainer()
+        container[keyPath: path] = value
+        text += AttributedString("x", attributes: container)
+      }
+    }
+    add(
+      \.personNameComponent,
+      [.givenName, .familyName, .middleName, .namePrefix, .nameSuffix, .nickname, .delimiter])
+    add(\.numberPart, [.integer, .fraction])
+    add(\.numberSymbol, [.groupingSeparator, .sign, .decimalSeparator, .currency, .percent])
+    add(
+      \.dateField,
+      [
+        .era, .year, .relatedGregorianYear, .quarter, .month, .weekOfYear, .weekOfMonth, .weekday,
+        .weekdayOrdinal, .day, .dayOfYear, .amPM, .hour, .minute, .second, .secondFraction,
+        .timeZone,
+      ])
+    add(\.measurement, [.value, .unit])
+    add(
+      \.byteCount,
+      [
+        .value, .spelledOutValue, .actualByteCount, .unit(.byte), .unit(.kb), .unit(.mb),
+        .unit(.gb), .unit(.tb), .unit(.pb), .unit(.eb), .unit(.zb), .unit(.yb),
+      ])
+    add(
+      \.durationField,
+      [
+        .weeks, .days, .hours, .minutes, .seconds, .milliseconds, .microseconds, .nanoseconds,
+      ])
+    add(\.writingDirection, [.leftToRight, .rightToLeft])
+    add(\.replacementIndex, [0, -1, .max])
+    add(\.languageIdentifier, ["de", ""])
+    add(\.alternateDescription, ["a picture", "", "\u{0}\u{1F600}"])
+    let urls = ["https://example.org/ü?a=b", "", "a b", "#x"].compactMap { URL(string: $0) }
+    add(\.link, urls + [URL(filePath: "/a/b", directoryHint: .isDirectory)])
+    add(\.imageURL, ["a.png", "../b"].compactMap { URL(string: $0, relativeTo: urls.first) })
+
+    let container = try ModelContainer(
+      for: EveryType.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let model = EveryType()
+    model.text = text
+    context.insert(model)
+    try context.save()
+    let read = try #require(
+      try ModelContext(container).fetch(FetchDescriptor<EveryType>()).first?.text)
+    for (stored, made) in zip(read.runs, text.runs) {
+      #expect(stored.attributes == made.attributes)
+    }
+    #expect(read == text)
+  }
+
   @Test("runs that part a character are kept as they are")
   func runsWithinCharacters() throws {
     var text = AttributedString("e")
