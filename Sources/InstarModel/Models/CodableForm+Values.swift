@@ -189,7 +189,7 @@ private final class FieldEncoder: Encoder {
     static let error = InstarError(
       .invalidModel, "cannot store a value",
       cause: "its type reads itself by keys, but does not write one value for each",
-      next: "let Swift make its Codable conformance")
+      next: "let Swift make its Codable conformance, or keep the value whole: @Attribute(.codable)")
     let codingPath: [any CodingKey] = []
     let count = 0
     func encodeNil() throws { throw Self.error }

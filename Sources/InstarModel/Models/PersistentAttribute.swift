@@ -106,6 +106,16 @@ extension UInt64: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .int64 }
 }
 
+extension CGFloat: PersistentAttribute {
+  public static var attributeType: Schema.AttributeType { .double }
+  public static var placeholder: CGFloat { 0 }
+  public init?(slot: Slot) {
+    guard let double = Double(slot: slot) else { return nil }
+    self.init(double)
+  }
+  public var slot: Slot { .real(Double(self)) }
+}
+
 extension Double: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .double }
   public static var placeholder: Double { 0 }

@@ -106,6 +106,7 @@ final class PredicateLowering {
     case let character as Character: return .value(bindText(String(character)))
     case let bool as Bool: return .value(SQLValue(sql: bool ? "1" : "0", kind: .bool))
     case let double as Double: return try .value(bindReal(double, .real))
+    case let number as CGFloat: return try .value(bindReal(Double(number), .real))
     case let float as Float: return try .value(bindReal(Double(float), .float))
     case let result as ComparisonResult:
       return .value(SQLValue(sql: "\(result.rawValue)", kind: .comparisonResult))
