@@ -82,7 +82,9 @@ extension Schema.Entity {
           minimumModelCount: kind.metadata.minimumModelCount,
           maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
           isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-          options: kind.metadata.options, hashModifier: kind.metadata.hashModifier)
+          // That one is said by the inverse.
+          options: kind.metadata.options.filter { $0 != .ownInverse },
+          hashModifier: kind.metadata.hashModifier)
         relationship.swiftType = Schema.SwiftType(kind.valueType)
         relationship.column = property.column
         relationships.append(relationship)
@@ -137,6 +139,12 @@ extension Schema {
               cause:
                 "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
               next: "add \(destination.name).self to the models of version \(version)"))
+        } else if kind.metadata.options.contains(.ownInverse), destination !== descriptor {
+          problems.append(
+            InstarError(
+              .invalidModel, "cannot use schema \(version)",
+              cause: "\(path) is marked as its own inverse, but leads to \(destination.name)",
+              next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)"))
         } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
           path <= "\(destination.name).\(candidate)"
         {
