@@ -162,16 +162,17 @@ private struct OwnPluginHost: PluginHost {
   }
 
   func plan(
-    _ name: String, from version: Schema.Version, plugin: String
+    _ name: String, from version: Schema.Version, plugin: String, store: StoreSketch?
   ) throws(InstarError) -> MigrationPlan {
-    try plan.migration(from: version)
+    try plan.migration(from: version, of: store)
   }
 
   func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
     let connection = try StoreConnection(
-      path: work.clone, durability: .clone, log: SQLLog.ofThisProcess())
+      path: work.clone, durability: .clone, externalFolder: work.externalFolder,
+      log: SQLLog.ofThisProcess())
     var failure: InstarError?
     do throws(InstarError) {
       let path = try plan.path(from: work.from)

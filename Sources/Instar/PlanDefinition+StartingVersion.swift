@@ -14,7 +14,7 @@ extension PlanDefinition {
       throw InstarError(
         .storeAhead, what, cause: match.reason,
         next: "open it with the app that wrote it, or with a newer one")
-    case .unknown, .notAStore, .corrupt, .encrypted, .busy: break
+    case .unknown, .notAStore, .corrupt, .encrypted, .busy, .unreadable: break
     }
     var cause = match.reason
     var next = "add the schema of this store to the plan, and a stage that starts at it"

@@ -147,7 +147,9 @@ public final class Keeper {
           report.migration =
             path.stages.isEmpty
             ? MigrationPlan(plan: path.plan, from: path.from, to: path.to, stages: [])
-            : try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
+            : try host.plan(
+              path.plan, from: path.from, plugin: inspection.plugin,
+              store: StoreSketch.read(probe, opening: opening))
         }
       } catch {
         report.error = error.about(

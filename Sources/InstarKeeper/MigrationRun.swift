@@ -106,7 +106,7 @@ package struct MigrationRun {
     }
     if !path.stages.isEmpty {
       // Refuses what the plan cannot do, before anything is made.
-      _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin)
+      _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin, store: nil)
     }
     emit(.started)
 
@@ -129,6 +129,7 @@ package struct MigrationRun {
     _ inspection: StoreInspection, layoutBefore: StoreLayout, layout: StoreLayout
   ) throws -> Bool {
     let path = inspection.path
+    let external = ExternalFiles(of: inspection.place)
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
     report.result = .failed
@@ -146,11 +147,13 @@ package struct MigrationRun {
     emit(.backedUp) { $0.bytes = bytes }
     state = .working
     try makeMissingIndexes(inspection.fit, of: layoutBefore, in: folder.clone)
-    try work(inspection, in: folder)
+    try work(inspection, external, in: folder)
     state = .verifying
     let verification = CloneVerification(
       path: path, layout: layout, additions: inspection.fit.additions, before: source)
     var result = try verify(verification, in: folder)
+    try external.requireFiles(
+      result.externalFiles.subtracting(source.externalFiles), ofClone: folder.clone)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: source.metadata, uuid: inspection.probe.uuid, path: path, layout: layout,
@@ -158,6 +161,10 @@ package struct MigrationRun {
     result.structure = try write(stamp, to: folder.clone, format: layout.format)
     report.notes += removedValues.sentences
     fill(before: source.census, result: result, path: path)
+    if let problem = inspection.probe.metadataProblem, source.metadata == nil {
+      report.notes.append(
+        "the store has new metadata, as \(problem): what an app kept there is in the backup only")
+    }
     if let metadata = source.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
       // Written by Apple's frameworks, which go by hashes that cannot be computed here.
       report.notes.append(
@@ -168,6 +175,12 @@ package struct MigrationRun {
     let backup = backupPath(inspection.place)
     try keep(folder.backup, as: backup, in: inspection.place)
     report.backup = backup
+    do {
+      try external.backUp(source.externalFiles, besideFile: backup)
+    } catch {
+      unlink(backup)
+      throw error
+    }
     var isPutBack = false
     do {
       var record = record(.writingBack, inspection)
@@ -175,24 +188,36 @@ package struct MigrationRun {
       if layout.format == .plain { record.fingerprint = result.structure.fingerprint }
       try conversation.enter(record)
       state = .writingBack
+      try external.adopt(
+        result.externalFiles, ofClone: folder.clone, like: inspection.place.store)
       isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
     } catch {
       // Where SQLite has undone the transaction, or none was begun, there is nothing to go back
       // from: without this a store that stays busy would collect a backup with each attempt.
       if state != .writingBack || isAsInspected(lock, inspection) {
-        unlink(backup)
-        report.backup = nil
+        removeBackup(backup, external, folder)
       }
       throw error
     }
     guard isPutBack else {
-      unlink(backup)
-      report.backup = nil
+      removeBackup(backup, external, folder)
       return false
     }
+    external.removeOrphans(
+      source.externalFiles.subtracting(result.externalFiles), besideFile: backup)
     emit(.writtenBack) { $0.backup = backup }
     report.result = .migrated
     return true
+  }
+
+  /// Removes what was made for a write-back that did not take place.
+  private mutating func removeBackup(
+    _ backup: String, _ external: ExternalFiles, _ folder: RunFolder
+  ) {
+    unlink(backup)
+    ExternalFiles.removeBackup(besideFile: backup)
+    external.disown(external.shared(withClone: folder.clone))
+    report.backup = nil
   }
 
   // MARK: Cloning
@@ -286,14 +311,17 @@ package struct MigrationRun {
 
   // MARK: Working
 
-  private mutating func work(_ inspection: StoreInspection, in folder: RunFolder) throws {
+  private mutating func work(
+    _ inspection: StoreInspection, _ external: ExternalFiles, in folder: RunFolder
+  ) throws {
     let path = inspection.path
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !path.stages.isEmpty else { return }
-    let work = CloneWork(
+    var work = CloneWork(
       plugin: inspection.plugin, plan: path.plan, from: path.from,
       cloneFolder: folder.cloneFolder, clone: folder.clone, sqlDebugLevel: request.sqlDebugLevel,
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+    work.externalFolder = try external.existingFolder()
     var finished: [RunReport.Stage] = []
     var stageStart = ContinuousClock.now
     var running: Int?
@@ -350,7 +378,11 @@ package struct MigrationRun {
     do {
       let clone = try GuardedConnection.open(folder.clone, access: .immutable)
       defer { try? clone.close() }
-      return try clone.inDatabase { try verification.verify($0) }
+      return try clone.inDatabase { db in
+        var result = try verification.verify(db)
+        result.externalFiles = try ExternalFiles.references(db, verification.layout)
+        return result
+      }
     } catch let error as DatabaseError {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import InstarSchema
+internal import InstarStore
 
 /// Where a store is, and where the files of its runs are.
 ///
@@ -9,6 +10,7 @@ internal import InstarSchema
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
+/// FOLDER/.BASE_SUPPORT/                large values of the store in files; clone and backup have such folders too
 /// ```
 struct StorePlace {
   let folder: String
@@ -26,14 +28,12 @@ struct StorePlace {
   }
 
   func runFolder(_ run: String) -> String { "\(instarFolder)/run-\(run)" }
+  func clone(_ run: String) -> String { "\(runFolder(run))/clone/\(name)" }
   func backup(_ run: String) -> String { backup(run, in: instarFolder) }
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
 
   /// The folder in which Core Data keeps large values beside a store.
-  var supportFolder: String {
-    let base = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
-    return "\(folder)/.\(base)_SUPPORT"
-  }
+  var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }
 
   /// A run's name becomes part of file names: letters, digits, `.`, `_` and `-` only, and no
   /// leading dot.

@@ -11,7 +11,7 @@ extension PropertyMarker {
         "allowsCloudEncryption", "codable", "derived", "ephemeral", "externalStorage",
         "preserveValueOnDeletion", "spotlight", "transformable", "unique",
       ]
-    case .relationship: ["ordered", "unique", "withoutInverse"]
+    case .relationship: ["ordered", "ownInverse", "unique", "withoutInverse"]
     case .transient: []
     case .column:
       [

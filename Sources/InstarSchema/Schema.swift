@@ -341,10 +341,18 @@ extension Schema {
       public static let ordered = Option(name: "ordered")
       /// No relationship of the destination is kept in step with this one, although there is one that could be.
       public static let withoutInverse = Option(name: "withoutInverse")
+      /// The relationship is its own inverse, as that between friends: one of two models refers to the other exactly if
+      /// the other refers to it. Its destination is the model itself.
+      public static let ownInverse = Option(name: "ownInverse")
     }
 
     /// Whether the models at the other end have an order.
     public var isOrdered: Bool { !isToOneRelationship && options.contains(.ordered) }
+
+    /// Whether the relationship, of the entity of that name, is its own inverse.
+    public func isOwnInverse(in entity: String) -> Bool {
+      destination == entity && inverseName == name
+    }
   }
 }
 
@@ -363,7 +371,9 @@ extension Schema.Attribute {
 
     /// Two models cannot have the same value. Inserting a value that exists updates that row (upsert).
     public static let unique = Option("unique")
-    /// Accepted: the app may keep large values beside the store file. Here they are kept in their row, whatever their size.
+    /// Large values are kept in files beside the store (`.NAME_SUPPORT/_EXTERNAL_DATA`), as Apple's frameworks keep them,
+    /// and read when they are asked for. Counts for `Data` and values stored as JSON in stores of the Core Data format;
+    /// elsewhere values stay in their row.
     public static let externalStorage = Option("externalStorage")
     /// Accepted: keeps the value in the app's history when the model is deleted. Instar writes no history.
     public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")

@@ -314,7 +314,9 @@ public struct SchemaDifference: Sendable {
           needsCustomStage: leadsToManyNow(mapping)
             ? nil : "links of \(path) have to be made anew"))
     } else if !old.isToOneRelationship, leadToSameEntity(old, new),
-      !keepsLinks(mapping, of: entity)
+      // Each link is kept twice where a relationship is its own inverse.
+      old.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
+        || !keepsLinks(mapping, of: entity)
     {
       changes.append(
         Change(

@@ -62,4 +62,6 @@ public enum StoreState: String, Sendable, Codable, Hashable {
   case corrupt
   case encrypted
   case busy
+  /// May not be read, or reading it did not come to an end.
+  case unreadable
 }

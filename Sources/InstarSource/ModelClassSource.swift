@@ -231,7 +231,9 @@ struct ModelClassSource {
 
   private func property(_ relationship: Schema.Relationship) -> Property {
     let destination = SwiftName.declared(relationship.destination)
-    var arguments = scope.standsAlone(relationship, of: entity.name) ? [".withoutInverse"] : []
+    var arguments = relationship.isOrdered ? [".ordered"] : []
+    if scope.standsAlone(relationship, of: entity.name) { arguments.append(".withoutInverse") }
+    if relationship.isOwnInverse(in: entity.name) { arguments.append(".ownInverse") }
     if relationship.deleteRule != .nullify {
       arguments.append("deleteRule: .\(relationship.deleteRule.rawValue)")
     }
@@ -268,14 +270,14 @@ struct ModelClassSource {
   /// The lines of the class, without indentation.
   func lines(superclass: (name: String, parameters: [Property])?, hasSubclasses: Bool) -> [String] {
     let name = SwiftName.declared(entity.name)
-    var lines = [tableMarker, "@\(scope.macro("Model"))"].compactMap { $0 }
+    let original =
+      entity.originalName == entity.name
+      ? "" : "(originalName: \(SwiftLiteral.string(entity.originalName)))"
+    var lines = [tableMarker, "@\(scope.macro("Model"))\(original)"].compactMap { $0 }
     let inheritance = superclass.map { ": \($0.name)" } ?? ""
     lines.append("\(hasSubclasses ? "" : "final ")class \(name)\(inheritance) {")
-    for (macro, groups) in [("Unique", groupsToName), ("Index", indexesToName)]
-    where !groups.isEmpty {
-      let list = groups.map { group in
-        "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
-      }
+    let constraints = [("Unique", groupsToName.map(paths)), ("Index", indexesToName)]
+    for (macro, list) in constraints where !list.isEmpty {
       lines += wrapped(
         "  #\(macro)<\(name)>(", list, ")", indent: "  ")
       lines.append("")
@@ -294,14 +296,20 @@ struct ModelClassSource {
     }
   }
 
-  /// What `#Index` can say: indexes over columns, smaller values first, of all rows.
-  private var indexesToName: [[String]] {
-    var groups = entity.indices
-    for index in entity.fetchIndexes where index.canBeNamed {
-      let names = index.elements.map(\.property)
-      if !groups.contains(names) { groups.append(names) }
-    }
-    return groups
+  /// A group as an array of key paths.
+  private func paths(_ group: [String]) -> String {
+    "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
+  }
+
+  /// The arguments of `#Index`: indexes over columns, smaller values first, of all rows. Those that have names of their own
+  /// keep them.
+  private var indexesToName: [String] {
+    let named = entity.fetchIndexes.filter(\.canBeNamed)
+    guard !named.isEmpty else { return entity.indices.map(paths) }
+    return entity.indices.map { ".binary(\(paths($0)))" }
+      + named.map { index in
+        ".named(\(SwiftLiteral.string(index.name)), \(paths(index.elements.map(\.property))))"
+      }
   }
 
   private func declaration(of property: Property) -> [String] {

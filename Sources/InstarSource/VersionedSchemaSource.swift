@@ -191,15 +191,6 @@ struct SourceScope {
       if entity.isAbstract {
         notes.append("\(entity.name) is abstract: it has no rows of its own")
       }
-      if entity.originalName != entity.name {
-        notes.append("\(entity.name) was called \(entity.originalName) in a version before")
-      }
-      for relationship in entity.relationships
-      where relationship.inverseName == relationship.name && relationship.destination == entity.name
-      {
-        notes.append(
-          "\(entity.name).\(relationship.name) is its own inverse, which Instar cannot keep")
-      }
     }
     return notes
   }

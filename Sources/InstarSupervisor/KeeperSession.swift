@@ -1,3 +1,4 @@
+import Dispatch
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
@@ -89,6 +90,13 @@ public final class KeeperSession: Sendable {
     close()
     process.kill()
     _ = try? process.wait()
+  }
+
+  /// Kills the keeper without waiting for its end: one that waits for a disk ends only when that answers.
+  func abandon() {
+    close()
+    process.kill()
+    DispatchQueue.global().async { [process] in _ = try? process.wait() }
   }
 
   /// What a failed send means: mostly that the keeper has died, which the channel cannot know.

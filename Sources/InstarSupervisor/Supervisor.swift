@@ -1,3 +1,4 @@
+import Glibc
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
@@ -16,6 +17,7 @@ public final class Supervisor: Sendable {
   let keepers: KeeperPool
   let access: KeeperAccess
   private let writeBackGrace: Duration
+  private let probeLimit: Duration
   private let calls = Mutex(Calls())
 
   private struct Calls {
@@ -29,14 +31,16 @@ public final class Supervisor: Sendable {
   ///     `recoverAll`.
   ///   - rights: As whom stores are worked on.
   ///   - writeBackGrace: How long `cancel` leaves a keeper that writes a store back to finish.
+  ///   - probeLimit: How long a keeper may look at one store. Where all rows are counted, a large store takes longer.
   public init(
     installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller,
-    writeBackGrace: Duration = .seconds(900)
+    writeBackGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60)
   ) {
     self.installation = installation
     self.stateFolder = stateFolder
     access = KeeperAccess(rights)
     self.writeBackGrace = writeBackGrace
+    self.probeLimit = probeLimit
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
@@ -100,7 +104,8 @@ public final class Supervisor: Sendable {
     let batches = batches(of: stores) { store, error in add(store, .failure(error)) }
     for batch in batches {
       try await inBatch(
-        batch.stores, as: batch.identity, request: { .readSchema(stores: $0) }, endsInDone: false
+        batch.stores, as: batch.identity, request: { .readSchema(stores: $0) }, endsInDone: false,
+        limit: { [probeLimit] _ in probeLimit }
       ) { (store, answer) throws(InstarError) in
         switch answer {
         case .event(.schema(let report)) where report.store == store: add(store, .success(report))
@@ -135,14 +140,18 @@ public final class Supervisor: Sendable {
         try await inBatch(
           batch.stores, as: batch.identity,
           request: { .probe(stores: $0, plugins: plugins, rows: rows) },
-          endsInDone: true
+          endsInDone: true,
+          limit: { [probeLimit] store in
+            rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
+          }
         ) { (store, answer) throws(InstarError) in
           switch answer {
           // A keeper that a store's owner has taken over speaks of his stores only.
           case .event(.probed(let report)) where report.store == store: onReport(report)
           case .died(let error):
             var report = ProbeReport(
-              store: store, state: .unknown, reason: "\(error.what): \(error.cause)")
+              store: store, state: error.code == .unreadableStore ? .unreadable : .unknown,
+              reason: "\(error.what): \(error.cause)")
             report.error = error.about(store: store)
             onReport(report)
           case .event(.failed(let error)): throw error
@@ -288,11 +297,13 @@ public final class Supervisor: Sendable {
 
   /// Asks for something about many subjects, of which each has one answer, in order. A keeper that
   /// dies over one of them is replaced, and the rest is asked of the next, once that has shown that
-  /// it lives without a subject.
+  /// it lives without a subject. One that has no answer about a subject within the limit hangs: it is ended, and the rest
+  /// goes on in the same way.
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,
     endsInDone: Bool,
+    limit: @escaping @Sendable (String) -> Duration? = { _ in nil },
     onAnswer: @escaping @Sendable (String, Answer) throws(InstarError) -> Void
   ) async throws(InstarError) {
     guard !subjects.isEmpty else { return }
@@ -309,22 +320,28 @@ public final class Supervisor: Sendable {
           session.kill()
           throw conversation.isCanceled ? interrupted() : error
         }
+        var hangs = false
         do throws(InstarError) {
           try session.send(request(Array(rest)))
           while let subject = rest.first {
-            let event = try Self.nextEvent(session)
+            let limit = limit(subject)
+            guard let event = try Self.nextEvent(session, within: limit) else {
+              hangs = true
+              throw Self.overdue(limit)
+            }
             try onAnswer(subject, .event(event))
             rest.removeFirst()
           }
           if endsInDone, try Self.nextEvent(session) != .done { throw unexpected() }
           self.keepers.giveBack(session)
         } catch {
-          session.kill()
+          if hangs { session.abandon() } else { session.kill() }
           if conversation.isCanceled { throw interrupted() }
           hasDied = true
-          guard error.code == .keeperDied, let subject = rest.first else { throw error }
+          guard hangs || error.code == .keeperDied, let subject = rest.first else { throw error }
           rest.removeFirst()
-          try onAnswer(subject, .died(error.about("the keeper has ended over '\(subject)'")))
+          let what = hangs ? "cannot read '\(subject)'" : "the keeper has ended over '\(subject)'"
+          try onAnswer(subject, .died(error.about(what)))
         }
       }
     }
@@ -341,6 +358,28 @@ public final class Supervisor: Sendable {
     while true {
       if let event = try session.next() { return event }
     }
+  }
+
+  /// - Returns: `nil` where there was no event within the limit.
+  private static func nextEvent(
+    _ session: KeeperSession, within limit: Duration?
+  ) throws(InstarError) -> KeeperEvent? {
+    guard let limit else { return try nextEvent(session) }
+    return try session.next(deadline: .now + limit)
+  }
+
+  private static func overdue(_ limit: Duration?) -> InstarError {
+    InstarError(
+      .unreadableStore, "cannot go on with a keeper",
+      cause:
+        "reading it did not come to an end within \(limit.map(DurationText.format) ?? "its time")",
+      state: "unchanged", next: "see whether the disk or the server that the file lies on answers")
+  }
+
+  /// What counting all rows of a store may take, on a disk that reads a megabyte in a second.
+  private static func timeToReadAll(of store: String) -> Duration {
+    var status = stat()
+    return lstat(store, &status) == 0 ? .seconds(status.st_size >> 20) : .zero
   }
 }
 

@@ -56,10 +56,17 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var pageSizeBytes: Int?
   /// "wal" or "delete", from the file's header.
   public var journalMode: String?
-  /// Bytes in the write-ahead log that are not in the main file yet.
+  /// What of the write-ahead log is not in the main file yet: the bytes of the frames, with their headers of 24 bytes,
+  /// that the next checkpoint copies. 0 for a log that was checkpointed or is left from an earlier round, whatever its
+  /// file takes; `nil` where there is no log.
   public var walBytes: Int64?
   /// Bytes in a rollback journal beside the store: a transaction is going on, or was cut off.
   public var journalBytes: Int64?
+  /// How many large values lie in files in `.NAME_SUPPORT/_EXTERNAL_DATA`; counted up to 100,000. `nil` where there is no
+  /// such folder, or it cannot be listed.
+  public var externalFiles: Int?
+  /// What these files take.
+  public var externalBytes: Int64?
   /// Who has the store open, as far as this user may see; others than root see their own processes
   /// only.
   public var holders: [Holder] = []
@@ -80,7 +87,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   private enum CodingKeys: String, CodingKey {
     case store, format, state, reason, error, version, entities, plan, plugin, planVersion
     case nearestVersion, differences, uuid, fingerprint, entityHashes, sizeBytes, pageSizeBytes
-    case journalMode, walBytes, journalBytes, holders, toolVersions
+    case journalMode, walBytes, journalBytes, externalFiles, externalBytes, holders, toolVersions
   }
 
   /// As the compiler would write it, but for the two values that scripts find as null instead of not at all.
@@ -107,6 +114,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     try container.encodeIfPresent(journalMode, forKey: .journalMode)
     try container.encodeIfPresent(walBytes, forKey: .walBytes)
     try container.encodeIfPresent(journalBytes, forKey: .journalBytes)
+    try container.encodeIfPresent(externalFiles, forKey: .externalFiles)
+    try container.encodeIfPresent(externalBytes, forKey: .externalBytes)
     try container.encode(holders, forKey: .holders)
   }
 }

@@ -6,6 +6,9 @@ public struct SchemaReport: Sendable, Codable, Hashable {
   public enum Origin: String, Sendable, Codable, Hashable {
     /// The archived model that Apple's frameworks keep in the store: complete.
     case modelCache
+    /// The schema that Instar writes into the metadata of the stores that it makes and migrates: complete, but for what
+    /// Swift types stand behind values with several columns.
+    case metadata
     /// The tables alone: names of properties, and what of them is optional, are guessed where the format does not keep
     /// them.
     case tables

@@ -4,11 +4,15 @@ public import InstarSchema
 public enum WorkerRequest: Sendable, Codable, Hashable {
   /// Answered by `.described` or `.failed`.
   case describe
-  /// Answered by `.planned` or `.failed`. No store is opened.
-  case plan(plan: String, from: Schema.Version)
+  /// Answered by `.planned` or `.failed`. No store is opened; what is known of it is in `store`.
+  case plan(plan: String, from: Schema.Version, store: StoreSketch?)
   /// Brings the clone at `clone` to the plan's last version. Answered by a series of stage events that ends in
   /// `.migrated` or `.failed`.
-  case migrate(plan: String, from: Schema.Version, clone: String, sqlDebugLevel: Int)
+  ///
+  /// `externalFolder` is where large values of the store lie in files; they are read, and new ones are made beside the
+  /// clone.
+  case migrate(
+    plan: String, from: Schema.Version, clone: String, externalFolder: String?, sqlDebugLevel: Int)
 }
 
 /// What a worker answers: lines on its descriptor 3. The keeper believes none of it: it is shown, and the clone is

@@ -63,9 +63,10 @@ enum ExitStatus: Int32, Sendable {
     } else {
       switch report.probe.state {
       case .current, .behind: self = .done
-      case .unversioned: self = report.migration == nil ? .refused : .done
+      // One that shall be adopted has a way to go.
+      case .unversioned, .unknown: self = report.migration == nil ? .refused : .done
       case .busy: self = .busy
-      case .ahead, .unknown, .notAStore, .corrupt, .encrypted: self = .refused
+      case .ahead, .notAStore, .corrupt, .encrypted, .unreadable: self = .refused
       }
     }
   }

@@ -125,6 +125,7 @@ struct EventTests {
       (.unversioned, .storeUnversioned, .warning), (.unknown, .storeUnknown, .information),
       (.notAStore, .storeNotAStore, .warning), (.corrupt, .storeCorrupt, .error),
       (.encrypted, .storeEncrypted, .warning), (.busy, .storeBusy, .information),
+      (.unreadable, .probeFailed, .warning),
     ])
   func priorities(state: StoreState, kind: EventKind, priority: EventPriority) {
     let entry = DaemonEvent.storeProbed(ProbeReport(store: "/srv/a.store", state: state)).entry

@@ -13,13 +13,16 @@ final class KeeperFixture {
   let plugin: String
 
   static let first = notes(
-    Schema.Version(1, 0, 0), [Schema.Attribute(name: "title", type: .string)])
+    Schema.Version(1, 0, 0), [Schema.Attribute(name: "title", type: .string), photo])
   static let second = notes(
     Schema.Version(2, 0, 0),
     [
       Schema.Attribute(name: "pinned", type: .bool, isOptional: true),
-      Schema.Attribute(name: "title", type: .string),
+      Schema.Attribute(name: "title", type: .string), photo,
     ])
+
+  private static let photo = Schema.Attribute(
+    name: "photo", type: .data, isOptional: true, options: [.externalStorage])
 
   /// What the lightweight stage from `first` to `second` comes to.
   static let addPinned = "ALTER TABLE ZNOTE ADD COLUMN ZPINNED INTEGER"
@@ -189,7 +192,7 @@ struct SQLHost: PluginHost {
   }
 
   func plan(
-    _ plan: String, from version: Schema.Version, plugin: String
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
   ) throws(InstarError) -> MigrationPlan {
     MigrationPlan(plan: plan, from: version, to: KeeperFixture.second.version, stages: [])
   }

@@ -89,9 +89,9 @@ struct MigrationRunTests {
     try bytes.dropLast(5000).write(to: URL(fileURLWithPath: cut.store))
     try refused(cut, .corruptStore)
     let external = try KeeperFixture()
-    try FileManager.default.createDirectory(
-      atPath: external.folder + "/.Notes_SUPPORT/_EXTERNAL_DATA", withIntermediateDirectories: true)
-    try refused(external, .unsupported)
+    try FileManager.default.createSymbolicLink(
+      atPath: external.folder + "/.Notes_SUPPORT", withDestinationPath: "/tmp")
+    try refused(external, .unsafePath)
   }
 
   /// SQL that makes of a store one that is refused, and what the reason names.

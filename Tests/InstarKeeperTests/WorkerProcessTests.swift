@@ -37,9 +37,9 @@ struct WorkerProcessTests {
       try SQLHost().describe(plugin: plugin)
     }
     func plan(
-      _ plan: String, from version: Schema.Version, plugin: String
+      _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
     ) throws(InstarError) -> MigrationPlan {
-      try SQLHost().plan(plan, from: version, plugin: plugin)
+      try SQLHost().plan(plan, from: version, plugin: plugin, store: store)
     }
     func migrate(
       _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void

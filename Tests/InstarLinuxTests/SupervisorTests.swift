@@ -26,7 +26,8 @@ struct SupervisorTests {
   /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say`
   /// answers, `log` writes to the file `log`, and `listen` waits for the next request.
   func supervisor(
-    _ cases: String, writeBackGrace: Duration = .seconds(900)
+    _ cases: String, writeBackGrace: Duration = .seconds(900),
+    probeLimit: Duration = .seconds(60)
   ) throws -> Supervisor {
     let script = """
       #!/bin/bash
@@ -46,7 +47,8 @@ struct SupervisorTests {
       keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
       macroExecutable: "/x")
     return Supervisor(
-      installation: installation, stateFolder: state, writeBackGrace: writeBackGrace)
+      installation: installation, stateFolder: state, writeBackGrace: writeBackGrace,
+      probeLimit: probeLimit)
   }
 
   func say(_ event: KeeperEvent) throws -> String {
@@ -373,6 +375,28 @@ struct SupervisorTests {
     #expect(seen.map(\.store) == ["a", "b", "c"])
     #expect(seen.map(\.state) == [.current, .unknown, .current])
     #expect(seen[1].reason?.contains("exited with status 9") == true)
+  }
+
+  @Test("a keeper that hangs over one store is ended, and the others have their reports")
+  func hangs() async throws {
+    func probed(_ store: String) throws -> String {
+      try say(.probed(ProbeReport(store: store, format: .plain, state: .current)))
+    }
+    let supervisor = try supervisor(
+      """
+      *'"stores":[]'*) \(try say(.done)) ;;
+      *'"a","b","c"'*) \(try probed("a")); trap '' TERM; listen ;;
+      *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
+      """, probeLimit: .seconds(3))
+    let reports = Mutex<[ProbeReport]>([])
+    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], rows: .none) { report in
+      reports.withLock { $0.append(report) }
+    }
+    let seen = reports.withLock { $0 }
+    #expect(seen.map(\.store) == ["a", "b", "c"])
+    #expect(seen.map(\.state) == [.current, .unreadable, .current])
+    #expect(seen[1].error?.code == .unreadableStore)
+    #expect(seen[1].reason?.contains("within 3 s") == true)
   }
 
   @Test("a keeper that speaks of what it was not asked about is not believed")

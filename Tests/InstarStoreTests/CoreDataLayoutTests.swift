@@ -157,6 +157,36 @@ struct CoreDataLayoutTests {
       place == .joinTable(name: "Z_3BANSINVERSE", own: "Z_3BANSINVERSE", other: "Z_3BANS"))
   }
 
+  @Test("a relationship that is its own inverse has a table with a row for each direction")
+  func reflexive() throws {
+    let schema = Schema(
+      entities: [
+        Schema.Entity(
+          name: "Person",
+          relationships: [
+            Schema.Relationship(
+              name: "friends", destination: "Person", inverseName: "friends",
+              isToOneRelationship: false),
+            Schema.Relationship(
+              name: "spouse", destination: "Person", inverseName: "spouse", maximumModelCount: 1,
+              isToOneRelationship: true),
+          ])
+      ], version: Schema.Version(1, 0, 0))
+    let fresh = try CoreDataLayout(schema: schema)
+    #expect(
+      fresh.joinTables.map(\.createStatement) == [
+        "CREATE TABLE Z_1FRIENDS ( Z_1FRIENDS INTEGER, REFLEXIVE INTEGER, "
+          + "PRIMARY KEY (Z_1FRIENDS, REFLEXIVE) )"
+      ])
+    #expect(fresh.tables.first?.columns.last?.name == "ZSPOUSE")
+    // The column's name is not known from a store: one that has another keeps it.
+    var conventions = CoreDataConventions()
+    conventions.reflexiveColumns = ["Z_1FRIENDS": "Z_1FRIENDS1"]
+    let seen = try CoreDataLayout(schema: schema, conventions: conventions)
+    #expect(seen.joinTables.first?.column == "Z_1FRIENDS1")
+    #expect(seen.structure == fresh.structure)
+  }
+
   @Test("is that of the year of the framework that wrote the store")
   func generations() throws {
     let schema = Schema(

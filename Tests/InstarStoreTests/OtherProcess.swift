@@ -13,7 +13,19 @@ final class OtherProcess {
     process.standardInput = input
     process.standardOutput = output
     try process.run()
-    _ = output.fileHandleForReading.availableData
+    waitForLine()
+  }
+
+  private func waitForLine() {
+    while let byte = try? output.fileHandleForReading.read(upToCount: 1), byte != Data([0x0A]) {
+      if byte.isEmpty { return }
+    }
+  }
+
+  /// Hands the script a line, and waits until it prints one.
+  func tell(_ line: String) {
+    input.fileHandleForWriting.write(Data((line + "\n").utf8))
+    waitForLine()
   }
 
   func kill() {

@@ -88,6 +88,55 @@ struct ProbeTests {
     #expect(probe.identity.version == nil)
   }
 
+  @Test("of a log, the frames that are not in the store yet are told, whatever the file takes")
+  func pendingLog() throws {
+    let path = try makeStore()
+    let app = try OtherProcess(
+      """
+      db = sqlite3.connect(sys.argv[1], isolation_level=None)
+      db.execute("PRAGMA journal_mode = wal")
+      db.execute("PRAGMA wal_autocheckpoint = 0")
+      for i in range(20):
+        db.execute("UPDATE ZNOTE SET ZTITLE = ?", (str(i),))
+      print("ready", flush=True)
+      for line in sys.stdin:
+        db.execute(line)
+        print("done", flush=True)
+      """, path: path)
+    func pending() throws -> Int64? { try StoreProbe.read(path).file.pendingLogBytes() }
+    let size = try #require(try StoreProbe.read(path).file.log?.size)
+    let frame = Int64(4096 + 24)
+    #expect(try pending() == size - 32)
+
+    app.tell("PRAGMA wal_checkpoint(PASSIVE)")
+    let copied = try pending()
+    #expect(copied == 0)
+    // The next write begins a new round at the start of the log; the frames behind it are of the one before.
+    app.tell("UPDATE ZNOTE SET ZTITLE = 'new'")
+    let file = try StoreProbe.read(path).file
+    #expect(file.log?.size == size)
+    #expect(try #require(file.pendingLogBytes()) < size / 4)
+    #expect(try #require(file.pendingLogBytes()) >= frame)
+
+    // Left without its index by a process that is gone.
+    app.kill()
+    try FileManager.default.removeItem(atPath: path + "-shm")
+    #expect(try pending() == file.pendingLogBytes())
+    let second = try OtherProcess(
+      """
+      db = sqlite3.connect(sys.argv[1], isolation_level=None)
+      db.execute("UPDATE ZNOTE SET ZTITLE = 'newer'")
+      db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+      print("ready", flush=True)
+      sys.stdin.readline()
+      """, path: path)
+    second.kill()
+    try FileManager.default.removeItem(atPath: path + "-shm")
+    #expect(try #require(StoreProbe.read(path).file.log).size > 32)
+    let left = try pending()
+    #expect(left == 0)
+  }
+
   @Test("tables of no Core Data store make a plain one")
   func plainStore() throws {
     let path = "\(folder.path)/plain.db"

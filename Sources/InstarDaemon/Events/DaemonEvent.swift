@@ -151,6 +151,9 @@ extension DaemonEvent {
     case .encrypted:
       kind = .storeEncrypted
       message = "\(store) is encrypted\(reason); it is left as it is"
+    case .unreadable:
+      kind = .probeFailed
+      message = "\(store) cannot be read\(reason)"
     case .busy:
       (kind, priority) = (.storeBusy, .information)
       message = "\(store) is in use\(reason); it is looked at again"

@@ -282,7 +282,7 @@ public struct StoreQueue: Sendable {
     entry.version = known
     entry.plugin = report.plugin
 
-    if report.state == .unknown, report.format == nil {
+    if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // Nothing was found out: the keeper died over it, or could not read it. That may pass.
       let error =
         report.error?.about("cannot probe '\(store)'", store: store, state: "unchanged")
@@ -327,7 +327,7 @@ public struct StoreQueue: Sendable {
       entry.lastFailure = nil
       entry.migrations = 0
       entry.state = .resting(.settled)
-    case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted:
+    case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted, .unreadable:
       entry.migrations = 0
       entry.state = .resting(.settled)
     }

@@ -58,7 +58,8 @@ private struct StageRun {
           let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
           let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
           try StageCheck.checkRows(stage, difference, old, session)
-          try change(session, difference, old, new)
+          _ = try SchemaChange(stage: stage, difference: difference).run(
+            session, from: old, to: new)
         case (.plain(let old), .plain(let new)):
           try PlainChangeExecutor(
             change: PlainChange(old: old, new: new, difference: difference), session: session
@@ -92,37 +93,6 @@ private struct StageRun {
     }
   }
 
-  private func change(
-    _ session: SQLSession, _ difference: SchemaDifference, _ old: CoreDataLayout,
-    _ new: CoreDataLayout
-  ) throws {
-    let triggers = try DerivedTriggers(of: session, from: old, to: new, difference)
-    // What a store was adopted with beside its version would not come along to a table made anew.
-    let before = try StoreStructure.read(session.database, format: .coredata)
-    let additions = StructureFit(of: before, to: old.structure).additions
-    let isFresh =
-      !old.conventions.isMadeByInstar && stage.columnOrder == .asNew && before == old.structure
-    let change = LayoutChange(
-      from: old, to: new, difference, style: isFresh ? .fresh : .altered,
-      statementsOfStore: try statementsOfStore(session))
-    try session.transaction {
-      // They would count the rows of a table that is made anew, and names in them are those of before.
-      for statement in triggers.dropStatements { try session.run(statement) }
-      for statement in change.statements { try session.run(statement) }
-      try renumberHistory(session, difference, old, new)
-      try renameEntities(session, new)
-      for statement in triggers.createStatements { try session.run(statement) }
-      let structure = try StoreStructure.read(session.database, format: .coredata)
-      let differences = structure.differences(from: new.structure.adding(additions))
-      guard differences.isEmpty else {
-        throw InstarError(
-          .unexpectedStructure, "cannot migrate from \(from) to \(to)",
-          cause: "the store is not built like \(to) after the change of schema:\n"
-            + differences.joined(separator: "\n"))
-      }
-    }
-  }
-
   /// Links of ordered relationships that the plan's code made have no place yet: they come last, as Core Data counts
   /// (section 4.4), in the order of their rows.
   private func placeLinks(_ session: SQLSession) throws {
@@ -147,66 +117,6 @@ private struct StageRun {
         try place(column, among: join.otherColumn, in: join.name)
       }
       if let column = join.otherOrderColumn { try place(column, among: join.column, in: join.name) }
-    }
-  }
-
-  private func statementsOfStore(_ session: SQLSession) throws -> [String: String] {
-    let statement = try session.statement(
-      "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-    var statements: [String: String] = [:]
-    while try statement.step() { statements[statement.text(at: 0)] = statement.text(at: 1) }
-    statement.reset()
-    return statements
-  }
-
-  /// The history of a store names entities by number too, and changed properties by their place among all (section 9). Not
-  /// every store has one.
-  private func renumberHistory(
-    _ session: SQLSession, _ difference: SchemaDifference, _ old: CoreDataLayout,
-    _ new: CoreDataLayout
-  ) throws {
-    guard
-      try session.integer(
-        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
-    else { return }
-    let removed = difference.removedEntities.compactMap { old.entity(named: $0.name)?.number }
-    if !removed.isEmpty {
-      // Their numbers belong to other entities now, or will.
-      let numbers = removed.map { "\($0)" }.joined(separator: ", ")
-      try session.run("DELETE FROM ACHANGE WHERE ZENTITY IN (\(numbers))")
-    }
-    var moved: [(before: Int, after: Int)] = []
-    var changed: [Int] = []
-    for mapping in difference.entities {
-      guard let source = mapping.old, let before = old.entity(named: source.name)?.number,
-        let after = new.entity(named: mapping.new.name)?.number
-      else { continue }
-      if before != after { moved.append((before, after)) }
-      if Set(source.properties.map(\.name)) != Set(mapping.new.properties.map(\.name)) {
-        changed += new.entity(named: mapping.new.name)?.numbers ?? []
-      }
-    }
-    if !moved.isEmpty {
-      try session.run(
-        LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
-    }
-    if !changed.isEmpty {
-      // That an object was updated stays true; which of its properties is not known any more.
-      let numbers = Set(changed).sorted().map { "\($0)" }.joined(separator: ", ")
-      try session.run(
-        "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))")
-    }
-  }
-
-  /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
-  private func renameEntities(_ session: SQLSession, _ layout: CoreDataLayout) throws {
-    for entity in layout.entities {
-      let other = try session.integer(
-        "SELECT 1 FROM Z_PRIMARYKEY WHERE Z_ENT = \(entity.number) AND Z_NAME IS NOT '\(entity.name)'"
-      )
-      guard other != nil else { continue }
-      try session.run(
-        "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")
     }
   }
 

@@ -66,11 +66,16 @@ extension LayoutChangePlanner {
       columns.append(column)
       values.append(Self.place(among: "owner", orderedBy: "member"))
     }
-    // Both sides of a relationship between two rows may lead to many now: they have the same links.
-    statements.append(
-      "INSERT OR IGNORE INTO \(name) (\(columns.joined(separator: ", "))) "
-        + "SELECT \(values.joined(separator: ", ")) FROM \(aside.table) "
-        + "WHERE owner IN (SELECT Z_PK FROM \(aside.owner))")
+    // One that is its own inverse has a row for each direction.
+    let isOwnInverse =
+      join.entity == join.otherEntity && join.relationship == join.otherRelationship
+    for values in isOwnInverse ? [values, values.reversed()] : [values] {
+      // Both sides of a relationship between two rows may lead to many now: they have the same links.
+      statements.append(
+        "INSERT OR IGNORE INTO \(name) (\(columns.joined(separator: ", "))) "
+          + "SELECT \(values.joined(separator: ", ")) FROM \(aside.table) "
+          + "WHERE owner IN (SELECT Z_PK FROM \(aside.owner))")
+    }
   }
 
   /// No row is a member twice: `StageCheck` has looked.

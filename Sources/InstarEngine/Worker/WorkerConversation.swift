@@ -43,13 +43,13 @@ struct WorkerConversation {
       var manifests: [PlanManifest] = []
       for plan in plans { manifests.append(try PlanDefinition(plan).manifest) }
       try send(.described(PluginManifest(plans: manifests)))
-    case .plan(let name, let from):
-      try send(.planned(try definition(of: name).migration(from: from)))
-    case .migrate(let name, let from, let clone, let sqlDebugLevel):
+    case .plan(let name, let from, let store):
+      try send(.planned(try definition(of: name).migration(from: from, of: store)))
+    case .migrate(let name, let from, let clone, let externalFolder, let sqlDebugLevel):
       let definition = try definition(of: name)
       let path = try definition.path(from: from)
       let connection = try StoreConnection(
-        path: clone, durability: .clone,
+        path: clone, durability: .clone, externalFolder: externalFolder,
         log: log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess)))
       try StageExecutor(connection: connection) { event in
         // The keeper ends a worker that it does not hear from; there is nobody else to tell.

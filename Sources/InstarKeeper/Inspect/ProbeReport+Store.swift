@@ -19,7 +19,13 @@ extension ProbeReport {
     sizeBytes = probe.file.state.size
     pageSizeBytes = probe.file.pageSizeBytes
     journalMode = probe.file.usesWriteAheadLog ? "wal" : "delete"
-    walBytes = probe.file.logHasContent ? probe.file.log?.size : nil
+    walBytes = probe.file.pendingLogBytes()
+    if probe.identity.format == .coredata,
+      let files = ExternalFiles(of: StorePlace(resolvedStore: probe.file.path)).count()
+    {
+      externalFiles = files.count
+      externalBytes = files.bytes
+    }
     journalBytes = probe.file.journalSizeBytes
     reason = probe.metadataProblem
     do {
@@ -52,9 +58,10 @@ extension ProbeReport {
     case .corruptStore: state = .corrupt
     case .encryptedStore: state = .encrypted
     case .busyStore: state = .busy
+    case .unreadableStore: state = .unreadable
     default: state = .unknown
     }
     self.init(store: store, state: state, reason: error.cause)
-    if state == .unknown { self.error = error }
+    if state == .unknown || state == .unreadable { self.error = error }
   }
 }

@@ -19,11 +19,19 @@ extension SchemaReport {
     }
     var report = SchemaReport(
       store: store, format: probe.identity.format,
-      origin: found.origin == .modelCache ? .modelCache : .tables,
+      origin: Self.origin(found.origin),
       version: probe.identity.version, schema: found.schema, structure: probe.identity.structure,
       fingerprint: probe.identity.fingerprint, notes: found.notes)
     report.enumerations = found.enumerations
     report.requiredComposites = found.requiredComposites
     return report
+  }
+
+  private static func origin(_ found: StoreIntrospection.Origin) -> Origin {
+    switch found {
+    case .modelCache: .modelCache
+    case .metadata: .metadata
+    case .tables: .tables
+    }
   }
 }

@@ -59,16 +59,7 @@ struct StoreInspection {
           message: "user \(geteuid()) cannot write the store",
           fix: "run as the store's owner, or make the file writable"))
     }
-    // One that cannot be listed may hold values as well.
-    let isSupportEmpty =
-      (try? FileManager.default.contentsOfDirectory(atPath: place.supportFolder))?.isEmpty ?? false
-    if FileManager.default.fileExists(atPath: place.supportFolder), !isSupportEmpty {
-      findings.append(
-        Finding(
-          severity: .error, code: .unsupported,
-          message: "the store keeps large values in '\(place.supportFolder)'",
-          fix: "stores with external binary values cannot be migrated by this version of Instar"))
-    }
+    if let finding = externalFinding() { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
       findings.append(
         Finding(
@@ -99,6 +90,32 @@ struct StoreInspection {
           fix: "the store gets new metadata; what an app kept in it cannot be carried over"))
     }
     return findings
+  }
+
+  /// What speaks against large values that the store keeps in files.
+  private func externalFinding() -> Finding? {
+    guard probe.identity.format == .coredata else { return nil }
+    do {
+      guard let folder = try ExternalFiles(of: place).existingFolder() else { return nil }
+      // One that cannot be listed may hold values as well.
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      let isDeclared = path.first.entities.contains {
+        $0.attributes.contains(where: \.mayBeExternal)
+      }
+      guard !names.isEmpty, !isDeclared else { return nil }
+      return Finding(
+        severity: .error, code: .unknownVersion,
+        message: "the store keeps \(names.count) large values in files in '\(folder)', but no "
+          + "attribute of version \(path.from) of the plan says so",
+        fix: "mark it in all versions that have it: @Attribute(.externalStorage)")
+    } catch let error as InstarError {
+      return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
+    } catch {
+      return Finding(
+        severity: .error, code: .unreadableStore,
+        message: "the files with large values of the store cannot be listed: "
+          + error.localizedDescription, fix: "run as the store's owner")
+    }
   }
 
   /// A trigger of a derived attribute that would be lost, because the plan knows nothing of it.

@@ -36,6 +36,8 @@ package struct Recovery {
     }
     // Without the store there is nothing that could be written; the run folder must be this user's.
     if access(place.store, F_OK) == 0 { _ = try opening.confirm(record.store) }
+    let external = ExternalFiles(of: place)
+    let adopted = external.shared(withClone: place.clone(record.run))
     try clear(place, what)
     defer { rmdir(place.instarFolder) }
     let backup = record.backup ?? place.backup(record.run)
@@ -48,6 +50,7 @@ package struct Recovery {
     case .cloning:
       // The store was not written; a backup that is in its place already is one too many.
       unlink(backup)
+      ExternalFiles.removeBackup(besideFile: backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       // For people only: nothing depends on it, and the store may be in use.
       let source = record.versionSource
@@ -57,7 +60,9 @@ package struct Recovery {
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
     case .writingBack:
-      return try settle(place, backup: backup, what)
+      let report = try settle(place, backup: backup, what)
+      if report.outcome == .clearedAway, report.version != record.to { external.disown(adopted) }
+      return report
     }
   }
 
@@ -105,6 +110,7 @@ package struct Recovery {
         report.backup = access(backup, F_OK) == 0 ? backup : nil
       } else {
         unlink(backup)
+        ExternalFiles.removeBackup(besideFile: backup)
       }
       return report
     }

@@ -9,6 +9,8 @@ package struct EarlierStore {
   package let metadata: CoreDataMetadata?
   let census: StoreCensus
   let code: StoreCode
+  /// The files with large values that its rows refer to.
+  let externalFiles: Set<String>
   let pageSize: Int
   let autoVacuum: Int
 
@@ -18,6 +20,7 @@ package struct EarlierStore {
     metadata = layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil
     census = try StoreCensus(db, layout: layout)
     code = try StoreCode(db)
+    externalFiles = try ExternalFiles.references(db, layout)
     pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
     autoVacuum = try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
   }

@@ -7,6 +7,8 @@ internal import InstarStore
 /// plugin's trigger would go on working in the app.
 package struct StoreCode {
   private let objects: Set<Object>
+  /// The table that each trigger watches.
+  private let tablesOfTriggers: [String: String]
 
   private struct Object: Hashable {
     var name: String
@@ -30,6 +32,28 @@ package struct StoreCode {
           name: String.fromDatabaseValue(columns[0]) ?? "",
           sql: String.fromDatabaseValue(columns[1]) ?? "")
       })
+    let triggers = try Row.fetchAll(
+      db, sql: "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'")
+    tablesOfTriggers = Dictionary(
+      triggers.map { row in
+        let columns = Array(row.databaseValues)
+        return (
+          String.fromDatabaseValue(columns[0]) ?? "", String.fromDatabaseValue(columns[1]) ?? ""
+        )
+      }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The name of a trigger, view or virtual table of the app's that is gone although what it speaks of is still there;
+  /// `nil` where none is.
+  ///
+  /// - Parameter tables: those that there are now.
+  func loss(since earlier: StoreCode, tables: Set<String>) -> String? {
+    let now = Set(objects.map(\.name))
+    return earlier.objects.map(\.name).filter { name in
+      guard !now.contains(name), !name.hasPrefix("Z_DA_") else { return false }
+      return earlier.tablesOfTriggers[name].map { tables.contains($0) } ?? true
+    }
+    .min()
   }
 
   /// The name of what is new or changed since; `nil` where nothing is. What is gone is none.

@@ -5,8 +5,9 @@ public import InstarWire
 public protocol PluginHost: Sendable {
   func describe(plugin: String) throws(InstarError) -> PluginManifest
 
+  /// - Parameter store: What the statements are worked out for; where it is left out, a store that Instar made.
   func plan(
-    _ plan: String, from version: Schema.Version, plugin: String
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
   ) throws(InstarError) -> MigrationPlan
 
   /// Brings a clone to the last version of a plan.
@@ -27,6 +28,8 @@ public struct CloneWork: Sendable, Hashable {
   /// The only folder that the work may write.
   public var cloneFolder: String
   public var clone: String
+  /// Where large values of the store lie in files, which the work may read; `nil` where there are none.
+  public var externalFolder: String?
   public var sqlDebugLevel: Int
   /// How long one stage may take, and how long until the first one begins.
   public var stageTimeLimit: Duration

@@ -54,11 +54,11 @@ public struct WorkerProcess: PluginHost {
   }
 
   public func plan(
-    _ plan: String, from version: Schema.Version, plugin: String
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
   ) throws(InstarError) -> MigrationPlan {
     var migration: MigrationPlan?
     try converse(
-      .plan(plan: plan, from: version), plugin: plugin, cloneFolder: nil,
+      .plan(plan: plan, from: version, store: store), plugin: plugin, cloneFolder: nil,
       limit: Self.inspectionTimeLimit
     ) { event throws(InstarError) in
       guard case .planned(let planned) = event else { return .goOn }
@@ -73,9 +73,11 @@ public struct WorkerProcess: PluginHost {
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
     let request = WorkerRequest.migrate(
-      plan: work.plan, from: work.from, clone: work.clone, sqlDebugLevel: work.sqlDebugLevel)
+      plan: work.plan, from: work.from, clone: work.clone, externalFolder: work.externalFolder,
+      sqlDebugLevel: work.sqlDebugLevel)
     try converse(
-      request, plugin: work.plugin, cloneFolder: work.cloneFolder, limit: work.stageTimeLimit,
+      request, plugin: work.plugin, cloneFolder: work.cloneFolder,
+      externalFolder: work.externalFolder, limit: work.stageTimeLimit,
       onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
     ) { event throws(InstarError) in
       switch event {
@@ -115,7 +117,8 @@ extension WorkerProcess {
   /// Whatever happens, the worker's process group has been killed and waited for when this returns
   /// or throws. Its process cannot start others (it is confined), so nothing of it is left then.
   private func converse(
-    _ request: WorkerRequest, plugin: String, cloneFolder: String?, limit: Duration,
+    _ request: WorkerRequest, plugin: String, cloneFolder: String?,
+    externalFolder: String? = nil, limit: Duration,
     onOutput: (String) throws(InstarError) -> Void = { _ in },
     onEvent: (WorkerEvent) throws(InstarError) -> Reaction
   ) throws(InstarError) {
@@ -124,7 +127,9 @@ extension WorkerProcess {
     let child: ChildProcess
     do {
       child = try ChildProcess.start(
-        executable: worker, arguments: arguments(plugin: plugin, cloneFolder: cloneFolder),
+        executable: worker,
+        arguments: arguments(plugin: plugin, cloneFolder: cloneFolder)
+          + (externalFolder.map { ["--read", $0] } ?? []),
         environment: environment(cloneFolder: cloneFolder), channel: childDescriptor,
         output: .captured(limitBytes: Self.outputLimitBytes))
     } catch {

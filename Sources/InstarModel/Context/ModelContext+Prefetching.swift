@@ -39,7 +39,7 @@ extension ModelContext {
         }
       case .toMany(let relationship):
         if let target = store.entity(named: relationship.relationship.destination) {
-          try prefetchToMany(storages, slot, relationship.place, target)
+          try prefetchToMany(storages, slot, relationship, target)
         }
       case .attribute, .composite, .none:
         throw SwiftDataError(
@@ -75,7 +75,7 @@ extension ModelContext {
   }
 
   private func prefetchToMany(
-    _ storages: [ModelStorage], _ slot: Int, _ place: EntityLayout.RelationshipStorage.Place,
+    _ storages: [ModelStorage], _ slot: Int, _ relationship: EntityLayout.RelationshipStorage,
     _ target: ModelEntity
   ) throws {
     let unread = storages.filter { storage in
@@ -85,20 +85,21 @@ extension ModelContext {
     let reader = store.reader(of: target)
     let columns = reader.columns()
     let table = target.layout.table
-    let order = "ORDER BY \(target.layout.key.reading.sql("t0"))"
+    let key = target.layout.key.reading.sql("t0")
     let sql: String
-    switch place {
+    switch relationship.place {
     case .column: return
     case .foreignKey(let reference):
       let owner = reference.reading.sql("t0")
       sql =
-        "SELECT \(columns), \(owner) FROM \(table) AS t0 WHERE \(owner) IN \(Self.listed) \(order)"
+        "SELECT \(columns), \(owner) FROM \(table) AS t0 WHERE \(owner) IN \(Self.listed) "
+        + relationship.order("t0", key: key)
     case .joinTable(let name, let own, let other):
       let owner = own.reading.sql("j")
       sql =
         "SELECT \(columns), \(owner) FROM \(name) AS j "
         + "JOIN \(table) AS t0 ON \(other.condition("j", refersTo: "t0")) "
-        + "WHERE \(owner) IN \(Self.listed) \(order)"
+        + "WHERE \(owner) IN \(Self.listed) \(relationship.order("j", key: key))"
     }
     var members: [Int64: [any PersistentModel]] = [:]
     _ = try rows(sql, reader, [Self.list(unread.map(\.key))]) { model, statement, column in
@@ -106,7 +107,8 @@ extension ModelContext {
     }
     for storage in unread {
       storage.slots[slot] = .models(
-        membersAsInMemory(members[storage.key] ?? [], of: storage, slot: slot, place))
+        membersAsInMemory(
+          members[storage.key] ?? [], of: storage, slot: slot, relationship.place))
     }
   }
 

@@ -20,19 +20,21 @@ extension ModelContext {
     let reader = store.reader(of: target)
     let columns = reader.columns(alias: "t")
     let table = target.layout.table
-    let order = "ORDER BY \(target.layout.key.reading.sql("t"))"
+    let key = target.layout.key.reading.sql("t")
     do {
       let models: [any PersistentModel]
       switch relationship.place {
       case .column: return []
       case .foreignKey(let reference):
         models = try rows(
-          "SELECT \(columns) FROM \(table) AS t WHERE \(reference.condition("t", equals: "?1")) \(order)",
+          "SELECT \(columns) FROM \(table) AS t WHERE \(reference.condition("t", equals: "?1")) "
+            + relationship.order("t", key: key),
           reader, [.key(storage.key)])
       case .joinTable(let name, let own, let other):
         models = try rows(
           "SELECT \(columns) FROM \(name) AS j JOIN \(table) AS t ON \(other.condition("j", refersTo: "t")) "
-            + "WHERE \(own.condition("j", equals: "?1")) \(order)", reader, [.key(storage.key)])
+            + "WHERE \(own.condition("j", equals: "?1")) \(relationship.order("j", key: key))",
+          reader, [.key(storage.key)])
       }
       return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
     } catch {

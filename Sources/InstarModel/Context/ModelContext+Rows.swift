@@ -51,7 +51,15 @@ extension ModelContext {
     for (slot, column) in zip(part.slots, part.firstColumns) {
       switch entity.slots[slot] {
       case .attribute(let stored, let isOptional):
-        let value = statement.slot(at: column)
+        var value = statement.slot(at: column)
+        if stored.mayBeExternal, case .blob(let bytes) = value {
+          switch ExternalValues.Form(stored: bytes) {
+          case .inline(let bytes), .bare(let bytes): value = .blob(Data(bytes))
+          case .file:
+            storage.slots[slot] = .unloaded
+            continue
+          }
+        }
         if case .null = value, !isOptional, !mayLackValues {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
@@ -150,8 +158,35 @@ extension ModelContext {
       note(error)
     }
     for slot in entity.columnSlots {
-      if case .unloaded = storage.slots[slot] { storage.slots[slot] = whole.slots[slot] }
+      guard case .unloaded = storage.slots[slot] else { continue }
+      storage.slots[slot] = whole.slots[slot]
+      guard case .unloaded = whole.slots[slot] else { continue }
+      do {
+        storage.slots[slot] = try externalValue(at: slot, of: storage, entity)
+      } catch {
+        storage.slots[slot] = .null
+        note(error)
+      }
     }
+  }
+
+  /// A value that lies in a file.
+  private func externalValue(
+    at slot: Int, of storage: ModelStorage, _ entity: ModelEntity
+  ) throws -> Slot {
+    guard case .attribute(let column, _) = entity.slots[slot] else { return .null }
+    let value = try store.connection.perform { session in
+      let statement = try session.statement(
+        "SELECT \(column.name) FROM \(entity.layout.table) AS t0 "
+          + "WHERE \(entity.layout.key.condition("t0", equals: "?1"))")
+      statement.bind(storage.key, at: 1)
+      defer { statement.reset() }
+      return try statement.step() ? statement.slot(at: 0) : .null
+    }
+    guard case .blob(let stored) = value else { return value }
+    let file = Slot.blob(try store.connection.externalValues.read(stored))
+    guard entity.accepts(file, at: slot) else { throw storage.unreadable(slot) }
+    return file
   }
 
   func noteUnreadableValue(of storage: ModelStorage, slot: Int) {

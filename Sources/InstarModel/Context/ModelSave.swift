@@ -9,12 +9,12 @@ import InstarStore
 /// marks of the keys. When the transaction fails, the models get their temporary keys back.
 struct ModelSave {
   private let context: ModelContext
-  private let store: ModelStore
+  let store: ModelStore
   private let inserted: [Change]
   private let changed: [Change]
   private let deleted: [Change]
 
-  private struct Change {
+  struct Change {
     let model: any PersistentModel
     let entity: ModelEntity
     var storage: ModelStorage { model._modelStorage }
@@ -67,6 +67,7 @@ struct ModelSave {
   func run() throws -> SaveLog.Rows? {
     for change in inserted + changed { try validate(change) }
     var replaced: [Bool] = []
+    var files: Set<String> = []
     let before = inserted.map { ($0.storage.key, $0.entity.keySlot.map($0.storage.value(inSlot:))) }
     do {
       try store.connection.perform { session in
@@ -74,6 +75,7 @@ struct ModelSave {
           try store.requireSameStructure(session)
           // Rows may refer to each other in a circle: what they refer to has to be there in the end.
           if store.layout.format == .plain { try session.run("PRAGMA defer_foreign_keys = ON") }
+          files = try filesGivenUp(by: deleted, changed, session)
           for change in deleted { try delete(change, session) }
           replaced = try assignKeys(session)
           for change in changed {
@@ -91,6 +93,8 @@ struct ModelSave {
             }
           }
           for change in inserted + changed { try writeMembers(change, session) }
+          for change in inserted + changed { try placeAmongMembers(change, session) }
+          for change in inserted + changed { try writeOrder(change, session) }
         }
       }
     } catch {
@@ -100,6 +104,7 @@ struct ModelSave {
       }
       throw error
     }
+    store.connection.externalValues.remove(files)
     return rows(replaced: replaced)
   }
 
@@ -165,9 +170,11 @@ struct ModelSave {
     try statement.run()
     for case .toMany(let relationship) in change.entity.slots {
       switch relationship.place {
-      case .joinTable(let name, let own, _):
+      case .joinTable(let name, let own, let other):
         let statement = try session.statement(
-          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))")
+          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))"
+            + (relationship.keepsBothDirections
+              ? " OR \(other.condition("j", equals: "?1"))" : ""))
         statement.bind(change.storage.key, at: 1)
         try statement.run()
       case .foreignKey(let reference) where relationship.relationship.inverseName == nil:
@@ -487,18 +494,26 @@ struct ModelSave {
               + "AND \(reference.condition("t0", equals: "?1"))", [storage.key, member], session)
         }
       case .joinTable(let name, let own, let other):
+        // A relationship that is its own inverse has a row for each direction.
+        let directions =
+          relationship.keepsBothDirections
+          ? [(own, other), (other, own)] : [(own, other)]
         // Both sides may write the same link.
         for member in added {
-          let columns = (own.columns + other.columns).joined(separator: ", ")
-          let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
-          try run(
-            "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))", [storage.key, member],
-            session)
+          for (own, other) in directions {
+            let columns = (own.columns + other.columns).joined(separator: ", ")
+            let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
+            try run(
+              "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))",
+              [storage.key, member], session)
+          }
         }
         for member in removed {
-          try run(
-            "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
-              + "AND \(other.condition("j", equals: "?2"))", [storage.key, member], session)
+          for (own, other) in directions {
+            try run(
+              "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
+                + "AND \(other.condition("j", equals: "?2"))", [storage.key, member], session)
+          }
         }
       }
     }
@@ -508,7 +523,7 @@ struct ModelSave {
     reference.columns.map { "\($0) = NULL" }.joined(separator: ", ")
   }
 
-  private func run(_ sql: String, _ keys: [Int64], _ session: SQLSession) throws {
+  func run(_ sql: String, _ keys: [Int64], _ session: SQLSession) throws {
     let statement = try session.statement(sql)
     for (offset, key) in keys.enumerated() { statement.bind(key, at: Int32(offset + 1)) }
     try statement.run()

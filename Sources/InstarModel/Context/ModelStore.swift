@@ -235,7 +235,10 @@ final class ModelEntity: Sendable {
         slots.append(
           .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional))
         columnsBySlot.append(attribute.column.isGenerated ? [] : [attribute.column])
-        readingsBySlot.append([attribute.column.reading])
+        // Files are read when their values are asked for.
+        readingsBySlot.append(
+          attribute.column.mayBeExternal
+            ? [RowExpression(column: attribute.column.name)] : [attribute.column.reading])
       } else if let relationship = relationships[property.name] {
         if case .column(let reference) = relationship.place {
           slots.append(

@@ -101,6 +101,12 @@ public final class ModelDescriptor: @unchecked Sendable {
     groups.map { group in group.compactMap { slotsByKeyPath[$0] } }.filter { !$0.isEmpty }
   }
 
+  /// Whether the slot is a to-many relationship whose models have an order.
+  func isOrdered(_ slot: Int) -> Bool {
+    guard case .relationship(let relationship) = properties[slot].kind else { return false }
+    return !relationship.isToOne && relationship.metadata.options.contains(.ordered)
+  }
+
   /// The relationship that is kept in step with the one in `slot`; `nil` where there is none.
   func inverse(ofSlot slot: Int) -> Inverse? {
     inverses.withLock { cached in
@@ -120,6 +126,9 @@ public final class ModelDescriptor: @unchecked Sendable {
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
     let other = relationship.destination._modelDescriptor
     if relationship.metadata.options.contains(.withoutInverse) { return nil }
+    if relationship.metadata.options.contains(.ownInverse), other === self {
+      return inverseValue(ofSlot: slot)
+    }
     if let named = relationship.metadata.inverse {
       return other.slotsByKeyPath[named].flatMap { other.inverseValue(ofSlot: $0) }
     }
@@ -171,6 +180,7 @@ public final class ModelDescriptor: @unchecked Sendable {
       guard case .relationship(let relationship) = properties[slot].kind,
         relationship.metadata.inverse == nil,
         !relationship.metadata.options.contains(.withoutInverse),
+        !relationship.metadata.options.contains(.ownInverse),
         relationship.destination._modelDescriptor === destination
       else { return false }
       // A property that the other side names as its inverse is taken.

@@ -54,7 +54,13 @@ extension ModelStorage {
     slots[slot] = .models(Self.withoutRepetition(new, count: newIdentities.count))
     noteDidChange(slot)
     pendingMembers[slot] = nil
-    if oldIdentities == newIdentities { return }
+    if oldIdentities == newIdentities {
+      // Only where models have an order is another one a change.
+      if descriptor.isOrdered(slot), !zip(old, new).allSatisfy({ $0 === $1 }) {
+        markChanged(slot, of: model)
+      }
+      return
+    }
     markChanged(slot, of: model)
     guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
     for other in old where !newIdentities.contains(ObjectIdentifier(other)) {

@@ -82,7 +82,9 @@ extension Schema.Entity {
           minimumModelCount: kind.metadata.minimumModelCount,
           maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
           isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-          options: kind.metadata.options, hashModifier: kind.metadata.hashModifier)
+          // That one is said by the inverse.
+          options: kind.metadata.options.filter { $0 != .ownInverse },
+          hashModifier: kind.metadata.hashModifier)
         relationship.swiftType = Schema.SwiftType(kind.valueType)
         relationship.column = property.column
         relationships.append(relationship)
@@ -150,6 +152,12 @@ extension Schema {
             InstarError(
               .invalidModel, "cannot use schema \(version)", cause: cause,
               next: "name a relationship of \(destination.name) that leads to \(descriptor.name)"))
+        } else if kind.metadata.options.contains(.ownInverse), destination !== descriptor {
+          problems.append(
+            InstarError(
+              .invalidModel, "cannot use schema \(version)",
+              cause: "\(path) is marked as its own inverse, but leads to \(destination.name)",
+              next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)"))
         } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
           path <= "\(destination.name).\(candidate)"
         {

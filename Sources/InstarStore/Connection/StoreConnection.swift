@@ -13,6 +13,8 @@ public final class StoreConnection: Sendable {
   private let session = Mutex<SQLSession?>(nil)
   /// What the contexts on this connection saved.
   package let saves = SaveLog()
+  /// The store's large values that lie in files.
+  package let externalValues: ExternalValues
   private let commitsOfOthers = Atomic<Int>(0)
 
   /// Grows when a statement finds that other connections, in this process or another, have committed since the one before.
@@ -30,13 +32,20 @@ public final class StoreConnection: Sendable {
 
   /// Opens the database file, and makes it where there is none.
   ///
-  /// - Parameter log: shows the statements.
+  /// - Parameters:
+  ///   - externalFolder: Where files with large values are besides the store's own folder for them: a clone has those of
+  ///     the store that it was made of.
+  ///   - log: shows the statements.
   /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
   public init(
-    path: String, isReadOnly: Bool = false, durability: Durability, log: SQLLog? = nil
+    path: String, isReadOnly: Bool = false, durability: Durability, externalFolder: String? = nil,
+    log: SQLLog? = nil
   ) throws(InstarError) {
     self.log = log
-    var configuration = Self.configuration(log: log)
+    externalValues = ExternalValues(
+      folder: ExternalValues.folder(ofStore: path),
+      otherFolders: [externalFolder].compactMap(\.self), isDurable: durability == .durable)
+    var configuration = Self.configuration(log: log, externalValues)
     configuration.readonly = isReadOnly
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
@@ -66,14 +75,17 @@ public final class StoreConnection: Sendable {
   /// Opens a database that lives in memory, as long as this connection.
   public init(inMemory log: SQLLog?) throws(InstarError) {
     self.log = log
+    externalValues = ExternalValues(folder: nil)
     do {
-      queue = try DatabaseQueue(configuration: Self.configuration(log: log))
+      queue = try DatabaseQueue(configuration: Self.configuration(log: log, externalValues))
     } catch {
       throw InstarError(error, what: "cannot make a store in memory")
     }
   }
 
-  private static func configuration(log: SQLLog?) -> Configuration {
+  private static func configuration(
+    log: SQLLog?, _ externalValues: ExternalValues
+  ) -> Configuration {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
@@ -85,6 +97,7 @@ public final class StoreConnection: Sendable {
       ] {
         db.add(function: DatabaseFunction(name) { _ in nil })
       }
+      externalValues.register(db)
     }
     if let log {
       configuration.prepareDatabase { db in
@@ -99,7 +112,7 @@ public final class StoreConnection: Sendable {
     try queue.inDatabase { db in
       let session = try session.withLock { kept in
         if let kept { return kept }
-        let made = try SQLSession(db)
+        let made = try SQLSession(db, externalValues)
         kept = made
         return made
       }
@@ -137,6 +150,7 @@ public final class SQLSession: @unchecked Sendable {
   /// The same connection, for what is written against GRDB.
   public let database: Database
 
+  private let externalValues: ExternalValues
   private let rowKeys = RowKeys()
   private var isReadyForTables = false
 
@@ -151,12 +165,13 @@ public final class SQLSession: @unchecked Sendable {
     try run("PRAGMA foreign_keys = ON")
   }
 
-  init(_ database: Database) throws {
+  init(_ database: Database, _ externalValues: ExternalValues) throws {
     guard let connection = database.sqliteConnection else {
       throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")
     }
     self.connection = connection
     self.database = database
+    self.externalValues = externalValues
     dataVersion = Self.dataVersion(of: connection)
   }
 
@@ -215,16 +230,20 @@ public final class SQLSession: @unchecked Sendable {
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")
+    // What statements outside of transactions have made stays.
+    externalValues.keepMade()
     // From here to the end of the transaction nobody else commits.
     if Self.dataVersion(of: connection) != dataVersion { hasMetCommitsOfOthers = true }
     do {
       let value = try body()
       try run("COMMIT")
+      externalValues.keepMade()
       dataVersion = Self.dataVersion(of: connection)
       return value
     } catch {
       // A statement may have ended the transaction already (disk full, I/O error); then there is nothing to undo.
       try? run("ROLLBACK")
+      externalValues.removeMade()
       throw error
     }
   }

@@ -8,6 +8,9 @@ public struct CoreDataConventions: Sendable, Hashable {
   public var generation: Generation
   /// The names of the store's join tables.
   public var joinTables: Set<String>
+  /// By the name of a join table of a relationship that is its own inverse: the column beside `REFLEXIVE`, where it is
+  /// not named as the table is.
+  public var reflexiveColumns: [String: String] = [:]
   /// Whether the store was made by Instar. Apple's frameworks may want to open any other again, so that it keeps their
   /// order of columns.
   public var isMadeByInstar = true
@@ -64,7 +67,22 @@ public struct CoreDataConventions: Sendable, Hashable {
       generation: metadata?.frameworkVersion.map { Generation(frameworkVersion: $0) } ?? .current,
       joinTables: Set(names))
     isMadeByInstar = metadata?.isMadeByInstar ?? false
+    let columns = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT m.name, c.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c
+        WHERE m.type = 'table' AND m.name GLOB 'Z_[0-9]*' AND m.sql LIKE '%\(Self.reflexiveColumn)%'
+          AND length(m.name) < 300 AND c.name GLOB 'Z_[0-9]*' AND c.name <> m.name LIMIT 1000
+        """)
+    for row in columns {
+      let values = Array(row.databaseValues)
+      guard let table = String.fromDatabaseValue(values[0]) else { continue }
+      reflexiveColumns[table] = String.fromDatabaseValue(values[1])
+    }
   }
+
+  /// The second column of the join table of a relationship that is its own inverse (section 4.5).
+  static let reflexiveColumn = "REFLEXIVE"
 }
 
 extension StoreStructure {
@@ -81,6 +99,11 @@ extension StoreStructure {
         let keys = columns.filter { !$0.hasPrefix("Z_FOK_") }
         let numbers: [String] = keys.map { Self.entityNumber($0) }
         if Set(numbers).count == 1 { table.name = keys.min() ?? table.name }
+      }
+      if joins.contains(table.name), columns.contains(CoreDataConventions.reflexiveColumn) {
+        for index in table.columns.indices where Self.isJoinTable(table.columns[index].name) {
+          table.columns[index].name = table.name
+        }
       }
       renamed.append(table)
     }

@@ -9,13 +9,13 @@ extension CoreDataLayout {
         superNumber: entity.superNumber, numbers: entity.numbers, key: Self.key,
         entityColumn: "Z_ENT", lockColumn: "Z_OPT",
         attributes: entity.attributes.map {
-          EntityLayout.AttributeColumn(
-            attribute: $0.attribute, column: StoredColumn(name: $0.column))
+          EntityLayout.AttributeColumn(attribute: $0.attribute, column: Self.column($0))
         },
         relationships: entity.relationships.map {
           EntityLayout.RelationshipStorage(
             relationship: $0.relationship, destinationTable: $0.destinationTable,
-            place: Self.place($0.place), entityColumn: $0.entityNumberColumn)
+            place: Self.place($0.place), entityColumn: $0.entityNumberColumn,
+            orderColumn: $0.orderColumn, keepsBothDirections: Self.isReflexive($0.place))
         },
         highestKeyStatement: highestKeyStatement(of: entity),
         recordKeyStatement:
@@ -24,6 +24,21 @@ extension CoreDataLayout {
   }
 
   private static let key = RowKey(rowID: "Z_PK")
+
+  private static func isReflexive(_ place: RelationshipStorage.Place) -> Bool {
+    guard case .joinTable(_, _, let other) = place else { return false }
+    return other == CoreDataConventions.reflexiveColumn
+  }
+
+  private static func column(_ attribute: AttributeColumn) -> StoredColumn {
+    var column = StoredColumn(name: attribute.column)
+    if attribute.attribute.mayBeExternal {
+      column.mayBeExternal = true
+      column.reading = column.reading.passed(to: ExternalValues.readFunction)
+      column.parameter = "\(ExternalValues.writeFunction)(?)"
+    }
+    return column
+  }
 
   private static func place(
     _ place: RelationshipStorage.Place

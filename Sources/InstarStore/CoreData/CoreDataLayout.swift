@@ -149,6 +149,9 @@ public struct CoreDataLayout: Sendable {
     /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
     /// telling, because no entity is below the destination (section 4.2).
     public var entityNumberColumn: String?
+    /// Where the place of a link in an order is kept, in the table that holds the link: of an ordered relationship, and of a
+    /// to-one relationship that is the inverse of one.
+    public var orderColumn: String?
 
     @frozen
     public enum Place: Sendable, Hashable {

@@ -34,6 +34,11 @@ struct CoreDataLayoutBuilder {
         }
       }
     }
+    for entity in schema.entities {
+      for index in entity.fetchIndexes {
+        try Self.requireIdentifier(index.name, in: schema, as: "an index of \(entity.name)")
+      }
+    }
     entitiesByName = byName
     var below: [String: [String]] = [:]
     for entity in schema.entities {
@@ -180,8 +185,26 @@ struct CoreDataLayoutBuilder {
             relationship: relationship, destinationTable: entities[destination].table,
             place: place,
             entityNumberColumn: columnNames[
-              .toOneEntityNumber(entity: entity.name, name: relationship.name)]))
+              .toOneEntityNumber(entity: entity.name, name: relationship.name)],
+            orderColumn: orderColumn(of: relationship, in: entity.name, place)))
       }
+    }
+  }
+
+  private func orderColumn(
+    of relationship: Schema.Relationship, in entity: String,
+    _ place: CoreDataLayout.RelationshipStorage.Place
+  ) -> String? {
+    switch place {
+    case .column:
+      return columnNames[.toOneOrder(entity: entity, name: relationship.name)]
+    case .foreignKey:
+      return relationship.inverseName
+        .flatMap { inverse(named: $0, in: relationship.destination) }
+        .flatMap { columnNames[.toOneOrder(entity: $0.entity, name: $0.relationship.name)] }
+    case .joinTable(let name, let own, _):
+      guard let join = joinTables.first(where: { $0.name == name }) else { return nil }
+      return join.column == own ? join.otherOrderColumn : join.orderColumn
     }
   }
 
@@ -206,14 +229,18 @@ struct CoreDataLayoutBuilder {
       return .foreignKey(
         column: columnNames[.toOne(entity: inverse.entity, name: inverseName)] ?? "")
     }
-    guard position != destination || relationship.name != inverseName else {
+    let isOwnInverse = position == destination && relationship.name == inverseName
+    guard !isOwnInverse || !relationship.isOrdered else {
       throw Self.invalid(
-        schema, "\(entity.name).\(relationship.name) is its own inverse",
-        next: "name another relationship of \(entity.name) as its inverse")
+        schema, "\(entity.name).\(relationship.name) is its own inverse, and ordered",
+        next: "leave out one of the two: each side would have an order of the same links")
     }
     // An inherited relationship is the one of the entity that declares it.
     let declaring = entities.firstIndex { $0.name == inverse.entity } ?? destination
-    let join = joinTable(position, relationship.name, declaring, inverseName)
+    let join =
+      isOwnInverse
+      ? reflexiveTable(entities[position], relationship.name)
+      : joinTable(position, relationship.name, declaring, inverseName)
     if !joinTables.contains(join) { joinTables.append(join) }
     let isFirst = join.entity == entity.name && join.relationship == relationship.name
     return .joinTable(
@@ -239,6 +266,17 @@ struct CoreDataLayoutBuilder {
       return joinTable(two, otherName, one, name)
     }
     return joinTable(one, name, two, otherName)
+  }
+
+  /// The table of a relationship that is its own inverse. It has a row for each direction of a link.
+  private func reflexiveTable(
+    _ entity: CoreDataLayout.Entity, _ name: String
+  ) -> CoreDataLayout.JoinTable {
+    let table = "Z_\(entity.number)\(name.uppercased())"
+    return CoreDataLayout.JoinTable(
+      name: table, entity: entity.name, relationship: name, otherEntity: entity.name,
+      otherRelationship: name, column: conventions.reflexiveColumns[table] ?? table,
+      otherColumn: CoreDataConventions.reflexiveColumn)
   }
 
   private func joinTable(

@@ -107,6 +107,7 @@ public struct CoreDataMetadata {
     }
     plist[Key.version] = nil
     if let fingerprint { plist[Key.fingerprint] = fingerprint }
+    plist[Key.schema] = Self.text(of: schema)
     modelCacheIsStale = true
   }
 
@@ -131,8 +132,34 @@ public struct CoreDataMetadata {
       "checksum": Self.checksum(of: entityHashes).base64EncodedString(),
     ]
     plist[Key.fingerprint] = fingerprint
+    // The archived model says the same, and Apple's frameworks keep it up.
+    if modelCache != nil { plist[Key.schema] = nil }
     modelCacheIsStale = true
     newModelCache = modelCache
+  }
+}
+
+// MARK: - The schema
+
+extension CoreDataMetadata {
+  /// What a schema may take of the property list.
+  private static let schemaLimitBytes = 1 << 20
+
+  /// The schema that the store was stamped with. It says what tables do not: the case of names, what is optional, where
+  /// keys lead. `nil` where there is none, or it is of other entities than the store declares.
+  public var schema: Schema? {
+    guard let text = plist[Key.schema] as? String, text.utf8.count <= Self.schemaLimitBytes,
+      let schema = try? JSONDecoder().decode(Schema.self, from: Data(text.utf8)),
+      Set(schema.entities.map(\.name)) == Set(entityHashes.keys)
+    else { return nil }
+    return schema
+  }
+
+  private static func text(of schema: Schema) -> String? {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(schema), data.count <= schemaLimitBytes else { return nil }
+    return String(data: data, encoding: .utf8)
   }
 }
 
@@ -235,6 +262,17 @@ extension CoreDataMetadata {
   }
 }
 
+// MARK: - What conventions are read off
+
+extension CoreDataMetadata {
+  /// A property list that says just so much of who made a store.
+  package static func propertyList(frameworkVersion: Int?, isMadeByInstar: Bool) throws -> Data {
+    var plist: [String: Any] = [Key.maker: isMadeByInstar]
+    if let frameworkVersion { plist[Key.frameworkVersion] = frameworkVersion }
+    return try PropertyListSerialization.data(fromPropertyList: plist, format: .binary, options: 0)
+  }
+}
+
 // MARK: - Hashes
 
 extension CoreDataMetadata {
@@ -301,5 +339,6 @@ extension CoreDataMetadata {
     static let fingerprint = "InstarFingerprint"
     static let maker = "InstarMadeStore"
     static let version = "InstarVersion"
+    static let schema = "InstarSchema"
   }
 }

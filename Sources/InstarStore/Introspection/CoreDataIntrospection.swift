@@ -13,6 +13,8 @@ struct CoreDataIntrospection {
   private let listed: [StoreProbe.ListedEntity]
   private let structure: StoreStructure
   private let indexes: [Index]
+  /// Whether large values lie in files beside the store.
+  private let hasFiles: Bool
 
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
@@ -41,6 +43,8 @@ struct CoreDataIntrospection {
     listed = probe.entityList
     structure = probe.identity.structure
     indexes = try Self.readIndexes(db)
+    hasFiles = FileManager.default.fileExists(
+      atPath: ExternalValues.folder(ofStore: probe.file.path))
   }
 
   /// - Parameter reason: Why there is no model to read.
@@ -114,6 +118,9 @@ struct CoreDataIntrospection {
       let owner = owners[column.name] ?? root.name
       let next = index + 1 < columns.count ? columns[index + 1].name : nil
       read(column, followedBy: next, of: owner, in: table)
+      if hasFiles, column.type == "BLOB", try holdsFileNames(column.name, table) {
+        mark(Place(table: table, column: column.name), .externalStorage)
+      }
     }
   }
 
@@ -183,6 +190,29 @@ struct CoreDataIntrospection {
     }
     entities[owner]?.attributes.append(
       Schema.Attribute(name: name, type: Self.type(declared: column.type), isOptional: true))
+  }
+
+  /// Whether a value of the column is the name of a file.
+  private func holdsFileNames(_ column: String, _ table: String) throws -> Bool {
+    let name = column.quotedDatabaseIdentifier
+    let values = try Data.fetchAll(
+      db,
+      sql: """
+        SELECT \(name) FROM (SELECT \(name) FROM \(table.quotedDatabaseIdentifier) LIMIT 100000)
+        WHERE typeof(\(name)) = 'blob' AND length(\(name)) BETWEEN 37 AND 41
+          AND substr(\(name), 1, 1) = x'02' LIMIT 10
+        """)
+    return values.contains {
+      if case .file = ExternalValues.Form(stored: $0) { true } else { false }
+    }
+  }
+
+  private mutating func mark(_ place: Place, _ option: Schema.Attribute.Option) {
+    guard let property = properties[place],
+      let index = entities[property.entity]?.attributes
+        .firstIndex(where: { $0.name == property.name })
+    else { return }
+    entities[property.entity]?.attributes[index].options.append(option)
   }
 
   private static func type(declared: String) -> Schema.AttributeType {
@@ -257,6 +287,16 @@ struct CoreDataIntrospection {
     for table in structure.tables where table.name.hasPrefix("Z_") {
       let keys: [NumberedName] = table.columns.filter { !$0.name.hasPrefix("Z_FOK_") }
         .compactMap { numbered($0.name) }
+      if let key = keys.first, keys.count == 1, let owner = entity(numbered: key.number),
+        numbered(table.name)?.number == key.number,
+        table.columns.contains(where: { $0.name == CoreDataConventions.reflexiveColumn })
+      {
+        let name = (numbered(table.name)?.name ?? key.name).lowercased()
+        entities[owner.name]?.relationships.append(
+          Schema.Relationship(
+            name: name, destination: owner.name, inverseName: name, isToOneRelationship: false))
+        continue
+      }
       guard keys.count == 2, let own = numbered(table.name),
         let first = entity(numbered: own.number)
       else {

@@ -7,6 +7,8 @@ public struct StoreIntrospection: Sendable {
   public enum Origin: Sendable, Hashable {
     /// The archived model in `Z_MODELCACHE`.
     case modelCache
+    /// The schema in the metadata of a store that Instar made or migrated.
+    case metadata
     /// The tables alone.
     case tables
   }
@@ -58,6 +60,9 @@ public struct StoreIntrospection: Sendable {
         return try tables.read(version: version, because: error.cause)
       }
       guard let model = carried else {
+        if let schema = try stampedSchema(db, probe) {
+          return StoreIntrospection(origin: .metadata, schema: schema, notes: [])
+        }
         return try tables.read(version: version, because: "it carries no model")
       }
       let names = Set(model.schema.entities.map(\.name))
@@ -70,6 +75,16 @@ public struct StoreIntrospection: Sendable {
       var tables = PlainIntrospection(db, probe)
       return try tables.read(version: version)
     }
+  }
+
+  /// The schema that the store was stamped with, if the store is still built so.
+  private static func stampedSchema(_ db: Database, _ probe: StoreProbe) throws -> Schema? {
+    guard var schema = try? CoreDataMetadata.read(db).schema else { return nil }
+    if let version = probe.identity.version { schema.version = version }
+    guard let layout = try? CoreDataLayout(schema: schema, conventions: probe.conventions),
+      layout.structure == probe.identity.structure
+    else { return nil }
+    return schema
   }
 
   /// What the model says that a store carries.

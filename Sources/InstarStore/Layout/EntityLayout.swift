@@ -49,6 +49,11 @@ public struct EntityLayout: Sendable {
     /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
     /// telling, because no entity is below the destination.
     public var entityColumn: String?
+    /// The column with the place of a link in an order, in the table that holds the link: of an ordered relationship, and of
+    /// a to-one relationship that is the inverse of one.
+    public var orderColumn: String?
+    /// Whether the table of links has a row for each direction of a link: that of a relationship that is its own inverse.
+    public var keepsBothDirections = false
 
     @frozen
     public enum Place: Sendable, Hashable {
@@ -100,6 +105,8 @@ public struct StoredColumn: Sendable, Hashable {
   public var encoding: Schema.Column.Encoding?
   /// Whether SQLite computes the value: it is never written.
   public var isGenerated = false
+  /// Whether a large value is kept in a file, and what the column holds is only its name (see `ExternalValues`).
+  public var mayBeExternal = false
 
   /// A column that holds values as models keep them.
   public init(name: String) {

@@ -12,8 +12,8 @@ struct SchemaImportCommand: InstarCommand {
     discussion: """
       The source is a VersionedSchema with its @Model classes that reproduces the store: compiled, it \
       has the store's structure. It is the version to start from where an app's models were never \
-      kept by version. Everything is taken from the model that the store carries; of a store without \
-      one, from its tables. What a schema cannot say is told in comments and on standard error.
+      kept by version. Everything is taken from the model that the store carries, or from the schema \
+      that Instar wrote there; of a store without either, from its tables. What a schema cannot say is told in comments and on standard error.
       """)
 
   @Argument(help: "The store.", completion: .file(), transform: FilePath.typed)
@@ -73,7 +73,7 @@ struct SchemaImportCommand: InstarCommand {
     let source = VersionedSchemaSource(
       schema, name: name,
       comment: "The models of '\(URL(fileURLWithPath: path).lastPathComponent)', "
-        + "as 'instarctl schema import' read them off \(report.origin == .modelCache ? "the model in the store" : "its tables").",
+        + "as 'instarctl schema import' read them off \(report.origin.sentencePart).",
       composites: .init(
         enumerations: Set(report.enumerations), required: Set(report.requiredComposites)),
       notes: report.notes, comments: report.comments)
@@ -98,6 +98,16 @@ struct SchemaImportCommand: InstarCommand {
       if let file = answer.file { Console.write("'\(file)' is written") }
     }
     return .done
+  }
+}
+
+extension SchemaReport.Origin {
+  fileprivate var sentencePart: String {
+    switch self {
+    case .modelCache: "the model in the store"
+    case .metadata: "the schema in the store"
+    case .tables: "its tables"
+    }
   }
 }
 

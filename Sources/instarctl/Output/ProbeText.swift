@@ -13,6 +13,10 @@ extension ProbeReport {
       table.add(index == 0 ? "tool" : "", tool.description.printable)
     }
     if let size { table.add("size", size) }
+    if let externalFiles {
+      let bytes = externalBytes.map { ", \(Quantity.bytes($0))" } ?? ""
+      table.add("values", "\(externalFiles) in files beside it\(bytes)")
+    }
     if let uuid { table.add("uuid", uuid.printable) }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {
       table.add(
@@ -44,7 +48,9 @@ extension ProbeReport {
     var parts: [String] = []
     if let pageSizeBytes { parts.append("pages of \(pageSizeBytes) bytes") }
     if let journalMode { parts.append("journal mode \(journalMode)") }
-    if let walBytes, walBytes > 0 { parts.append("\(Quantity.bytes(walBytes)) in the -wal file") }
+    if let walBytes, walBytes > 0 {
+      parts.append("\(Quantity.bytes(walBytes)) waiting in the -wal file")
+    }
     if let journalBytes { parts.append("\(Quantity.bytes(journalBytes)) in the -journal file") }
     let size = Quantity.bytes(sizeBytes)
     return parts.isEmpty ? size : "\(size), \(parts.joined(separator: ", "))"
@@ -69,7 +75,7 @@ extension StoreState {
     switch self {
     case .current: Style.good(rawValue)
     case .behind, .unversioned, .busy: Style.warning(rawValue)
-    case .ahead, .unknown, .notAStore, .corrupt, .encrypted: Style.bad(rawValue)
+    case .ahead, .unknown, .notAStore, .corrupt, .encrypted, .unreadable: Style.bad(rawValue)
     }
   }
 }

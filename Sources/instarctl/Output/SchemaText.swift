@@ -36,6 +36,7 @@ extension SchemaReport.Origin {
   fileprivate var words: String {
     switch self {
     case .modelCache: "the model in the store"
+    case .metadata: "the schema in the store"
     case .tables: "the store's tables"
     }
   }

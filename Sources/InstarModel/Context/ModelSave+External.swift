@@ -1,0 +1,35 @@
+import InstarSchema
+import InstarStore
+
+// Files with large values that rows give up.
+
+extension ModelSave {
+  /// The files that rows refer to, and will not any more once the changes are written.
+  ///
+  /// - Parameter deleted: models whose rows go; of the others the changed values count.
+  func filesGivenUp(
+    by deleted: [Change], _ changed: [Change], _ session: SQLSession
+  ) throws -> Set<String> {
+    var names: Set<String> = []
+    for (changes, areDeleted) in [(deleted, true), (changed, false)] {
+      for change in changes {
+        for (slot, place) in change.entity.slots.enumerated() {
+          guard case .attribute(let column, _) = place, column.mayBeExternal,
+            areDeleted || change.storage.changedSlots.contains(slot)
+          else { continue }
+          let layout = change.entity.layout
+          let statement = try session.statement(
+            "SELECT \(column.name) FROM \(layout.table) AS t0 "
+              + "WHERE \(layout.key.condition("t0", equals: "?1"))")
+          statement.bind(change.storage.key, at: 1)
+          defer { statement.reset() }
+          guard try statement.step(), case .blob(let stored) = statement.slot(at: 0),
+            case .file(let name) = ExternalValues.Form(stored: stored)
+          else { continue }
+          names.insert(name)
+        }
+      }
+    }
+    return names
+  }
+}

@@ -1,0 +1,69 @@
+import InstarSchema
+import InstarStore
+
+// The places of links in ordered relationships (Core Data layout, section 4.4).
+
+extension ModelSave {
+  /// What lies between two places, as Core Data counts: one more fits in between without moving the others.
+  private static let step: Int64 = 2048
+
+  /// A row that came to another owner, or is new, comes last among the owner's, unless the owner says otherwise.
+  func placeAmongMembers(_ change: Change, _ session: SQLSession) throws {
+    let layout = change.entity.layout
+    for (slot, property) in change.entity.descriptor.properties.enumerated() {
+      guard case .toOne = change.entity.slots[slot],
+        change.storage.state == .inserted || change.storage.changedSlots.contains(slot),
+        let relationship = layout.relationships.first(where: {
+          $0.relationship.name == property.name
+        }), let column = relationship.orderColumn,
+        case .column(let reference) = relationship.place, let owner = reference.columns.first
+      else { continue }
+      try run(
+        "UPDATE \(layout.table) AS t0 SET \(column) = CASE WHEN \(owner) IS NOT NULL THEN "
+          + "\(Self.step) + ifnull((SELECT max(o.\(column)) FROM \(layout.table) AS o "
+          + "WHERE o.\(owner) = t0.\(owner) AND NOT (\(layout.key.condition("o", equals: "?1")))), 0) "
+          + "END WHERE \(layout.key.condition("t0", equals: "?1"))", [change.storage.key], session)
+    }
+  }
+
+  /// The order in which a changed relationship has its models.
+  func writeOrder(_ change: Change, _ session: SQLSession) throws {
+    let storage = change.storage
+    for (slot, place) in change.entity.slots.enumerated() {
+      guard case .toMany(let relationship) = place, let column = relationship.orderColumn,
+        storage.state == .inserted || storage.changedSlots.contains(slot),
+        case .models(let models) = storage.slots[slot],
+        let target = store.entity(named: relationship.relationship.destination)?.layout
+      else { continue }
+      var next = Self.step
+      for model in models where !model._modelStorage.isDeleted {
+        let keys = [next, storage.key, model._modelStorage.key]
+        next += Self.step
+        switch relationship.place {
+        case .column: continue
+        case .foreignKey(let reference):
+          try run(
+            "UPDATE \(relationship.destinationTable) AS t0 SET \(column) = ?1 "
+              + "WHERE \(target.key.condition("t0", equals: "?3")) "
+              + "AND \(reference.condition("t0", equals: "?2"))", keys, session)
+        case .joinTable(let name, let own, let other):
+          try run(
+            "UPDATE \(name) AS j SET \(column) = ?1 WHERE \(own.condition("j", equals: "?2")) "
+              + "AND \(other.condition("j", equals: "?3"))", keys, session)
+        }
+      }
+    }
+  }
+}
+
+extension EntityLayout.RelationshipStorage {
+  /// What the members of the relationship are ordered by: their places, then their keys.
+  ///
+  /// - Parameters:
+  ///   - alias: of the table that holds the links.
+  ///   - key: of the members.
+  func order(_ alias: String, key: String) -> String {
+    guard let orderColumn, relationship.isOrdered else { return "ORDER BY \(key)" }
+    return "ORDER BY \(alias).\(orderColumn) IS NULL, \(alias).\(orderColumn), \(key)"
+  }
+}

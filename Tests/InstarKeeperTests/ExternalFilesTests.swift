@@ -1,0 +1,108 @@
+import Foundation
+import InstarKeeper
+import InstarSchema
+import InstarWire
+import Testing
+
+/// Values of a store that lie in files beside it, through a run.
+@Suite("Large values in files")
+struct ExternalFilesTests {
+  private static let kept = "6B29FC40-CA47-1067-B31D-00DD010662D1"
+  private static let replaced = "6B29FC40-CA47-1067-B31D-00DD010662D2"
+  private static let unknown = "6B29FC40-CA47-1067-B31D-00DD010662D3"
+  private static let new = "6B29FC40-CA47-1067-B31D-00DD010662D4"
+
+  private let fixture: KeeperFixture
+
+  init() throws {
+    fixture = try KeeperFixture()
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true)
+    for name in [Self.kept, Self.replaced, Self.unknown] {
+      try Data(name.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
+    }
+    try fixture.execute(
+      Self.set(Self.kept, ofRow: 1) + Self.set(Self.replaced, ofRow: 2)
+        + "UPDATE ZNOTE SET ZPHOTO = x'01AABB' WHERE Z_PK = 3;")
+  }
+
+  private var folder: String { fixture.folder + "/.Notes_SUPPORT/_EXTERNAL_DATA" }
+  private var backupFolder: String {
+    "\(fixture.folder)/.instar/.Notes.store.\(fixture.request().run)_SUPPORT/_EXTERNAL_DATA"
+  }
+
+  private static func set(_ name: String, ofRow key: Int) -> String {
+    "UPDATE ZNOTE SET ZPHOTO = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(key);"
+  }
+
+  private func names(_ folder: String) -> [String]? {
+    try? FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+  }
+
+  /// Gives row 2 another file, as a plan's code does that sets a value.
+  private func host(makesFile: Bool = true) -> SQLHost {
+    let ownFolder = folder
+    return SQLHost(sql: KeeperFixture.addPinned + ";" + Self.set(Self.new, ofRow: 2)) { work in
+      #expect(work.externalFolder == ownFolder)
+      guard makesFile else { return }
+      let folder = work.cloneFolder + "/.Notes_SUPPORT/_EXTERNAL_DATA"
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true)
+      try Data("new".utf8).write(to: URL(fileURLWithPath: "\(folder)/\(Self.new)"))
+    }
+  }
+
+  @Test(
+    "what rows refer to stays, what a stage made comes, what nobody refers to any more is with the backup only"
+  )
+  func run() throws {
+    let (report, _) = try fixture.migrate(host())
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
+    #expect(FileManager.default.contents(atPath: "\(folder)/\(Self.new)") == Data("new".utf8))
+    #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
+    #expect(
+      try fixture.query(String.self, "SELECT hex(ZPHOTO) FROM ZNOTE WHERE Z_PK = 3") == "01AABB")
+  }
+
+  @Test("a value in a file that is nowhere ends the run, and nothing has changed")
+  func missing() throws {
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(host(makesFile: false))
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .brokenReferences)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
+  }
+
+  @Test("a run that is called off before the write-back leaves neither backup nor files")
+  func calledOff() throws {
+    let (report, _) = try fixture.migrate(host()) { $0.phase == .cloning }
+    #expect(report.result == .failed)
+    #expect(fixture.state().instar == nil)
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
+  }
+
+  @Test("files that a run had put in place before it was cut off are removed by the recovery")
+  func recovery() throws {
+    let run = fixture.request().run
+    let clone = "\(fixture.folder)/.instar/run-\(run)/clone"
+    let cloneFolder = clone + "/.Notes_SUPPORT/_EXTERNAL_DATA"
+    try FileManager.default.createDirectory(
+      atPath: cloneFolder, withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: backupFolder, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(atPath: fixture.store, toPath: clone + "/Notes.store")
+    try Data("new".utf8).write(to: URL(fileURLWithPath: "\(cloneFolder)/\(Self.new)"))
+    try FileManager.default.linkItem(
+      atPath: "\(cloneFolder)/\(Self.new)", toPath: "\(folder)/\(Self.new)")
+    var record = PhaseRecord(run: run, store: fixture.store, phase: .writingBack, startedAt: 0)
+    record.from = Schema.Version(1, 0, 0)
+    record.to = Schema.Version(2, 0, 0)
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
+    #expect(fixture.state().instar == nil)
+  }
+}
