@@ -84,7 +84,7 @@ package struct CloneVerification {
     }
     let whole = try StoreStructure.read(db, format: layout.format)
     if path.isLightweight,
-      let name = code.loss(since: codeBefore, tables: Set(whole.tables.map(\.name)))
+      let name = code.loss(since: before.code, tables: Set(whole.tables.map(\.name)))
     {
       throw Self.failed(
         "the app's trigger, view or virtual table '\(name)' is gone, although no stage has code")
@@ -108,7 +108,7 @@ package struct CloneVerification {
     }
     let after = try StoreCensus(db, layout: layout)
     // Those that the store had before concern nobody: no app finds them.
-    let strays = before.strayRows.values.reduce(0, +)
+    let strays = before.census.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),
       after.strayRows.values.reduce(0, +) > strays
     {
