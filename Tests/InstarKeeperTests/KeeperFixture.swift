@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import InstarKeeper
+import InstarLinux
 import InstarSchema
 import InstarStore
 import InstarWire
@@ -141,7 +142,7 @@ final class KeeperFixture {
     func add(_ value: some FixedWidthInteger) {
       withUnsafeBytes(of: value.littleEndian) { file.append(contentsOf: $0) }
     }
-    var description = Data([1, 0, 0, 0])
+    var description = withUnsafeBytes(of: PluginNote.supportedABI.littleEndian) { Data($0) }
     description.append(contentsOf: "6.3.1\nNotesPlan".utf8)
     while description.count % 4 != 0 { description.append(0) }
     let noteSize = 12 + 8 + description.count
