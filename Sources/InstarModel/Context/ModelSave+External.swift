@@ -13,10 +13,9 @@ extension ModelSave {
     var names: Set<String> = []
     for (changes, areDeleted) in [(deleted, true), (changed, false)] {
       for change in changes {
-        for (slot, place) in change.entity.slots.enumerated() {
-          guard case .attribute(let column, _) = place, column.mayBeExternal,
-            areDeleted || change.storage.changedSlots.contains(slot)
-          else { continue }
+        for slot in change.entity.externalSlots
+        where areDeleted || change.storage.changedSlots.contains(slot) {
+          guard case .attribute(let column, _) = change.entity.slots[slot] else { continue }
           let layout = change.entity.layout
           let statement = try session.statement(
             "SELECT \(column.name) FROM \(layout.table) AS t0 "

@@ -93,8 +93,11 @@ struct ModelSave {
             }
           }
           for change in inserted + changed { try writeMembers(change, session) }
-          for change in inserted + changed { try placeAmongMembers(change, session) }
-          for change in inserted + changed { try writeOrder(change, session) }
+          // In the order of their rows, where nobody has said another.
+          let ordered = (inserted + changed).filter(\.entity.hasOrderedLinks)
+            .sorted { $0.storage.key < $1.storage.key }
+          for change in ordered { try placeAmongMembers(change, session) }
+          for change in ordered { try writeOrder(change, session) }
         }
       }
     } catch {

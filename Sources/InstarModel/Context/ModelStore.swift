@@ -190,6 +190,10 @@ final class ModelEntity: Sendable {
   let keySlots: [Int]
   /// The slots whose values SQLite computes.
   let generatedSlots: [Int]
+  /// The slots whose large values lie in files.
+  let externalSlots: [Int]
+  /// Whether links of the entity have places in an order.
+  let hasOrderedLinks: Bool
   /// Groups of slots whose values may occur only once together.
   let uniqueSlots: [[Int]]
   let schemaEntityName: String
@@ -277,6 +281,10 @@ final class ModelEntity: Sendable {
     columnSlots = readingsBySlot.indices.filter { !readingsBySlot[$0].isEmpty }
     let generated = columnSlots.filter { columnsBySlot[$0].isEmpty }
     generatedSlots = generated
+    externalSlots = slots.indices.filter {
+      if case .attribute(let column, _) = slots[$0] { column.mayBeExternal } else { false }
+    }
+    hasOrderedLinks = layout.relationships.contains { $0.orderColumn != nil }
     func slot(ofColumn name: String) -> Int? {
       columnsBySlot.firstIndex { $0.contains { $0.name == name } }
     }
