@@ -182,25 +182,26 @@ package struct MigrationRun {
       throw error
     }
     var isPutBack = false
+    var adopted: Set<String> = []
     do {
       var record = record(.writingBack, inspection)
       record.backup = backup
       if layout.format == .plain { record.fingerprint = result.structure.fingerprint }
       try conversation.enter(record)
       state = .writingBack
-      try external.adopt(
+      adopted = try external.adopt(
         result.externalFiles, ofClone: folder.clone, like: inspection.place.store)
       isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
     } catch {
       // Where SQLite has undone the transaction, or none was begun, there is nothing to go back
       // from: without this a store that stays busy would collect a backup with each attempt.
       if state != .writingBack || isAsInspected(lock, inspection) {
-        removeBackup(backup, external, folder)
+        removeBackup(backup, external, adopted)
       }
       throw error
     }
     guard isPutBack else {
-      removeBackup(backup, external, folder)
+      removeBackup(backup, external, adopted)
       return false
     }
     external.removeOrphans(
@@ -212,11 +213,11 @@ package struct MigrationRun {
 
   /// Removes what was made for a write-back that did not take place.
   private mutating func removeBackup(
-    _ backup: String, _ external: ExternalFiles, _ folder: RunFolder
+    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>
   ) {
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
-    external.disown(external.shared(withClone: folder.clone))
+    external.disown(adopted)
     report.backup = nil
   }
 

@@ -18,10 +18,7 @@ struct DerivedTriggers {
     var triggers: [(name: String, sql: String)] = []
     while try statement.step() { triggers.append((statement.text(at: 0), statement.text(at: 1))) }
     statement.reset()
-    dropStatements = triggers.map { trigger in
-      let parts = trigger.name.split(separator: "\"", omittingEmptySubsequences: false)
-      return "DROP TRIGGER \"\(parts.joined(separator: "\"\""))\""
-    }
+    dropStatements = triggers.map { "DROP TRIGGER \($0.name.quoted(by: UInt8(ascii: "\"")))" }
     let sqls = Set(triggers.map(\.sql))
     // Where the store's own triggers are not those that are known here, those known are not right for it.
     let known = DerivedAttribute.all(in: old)

@@ -268,7 +268,10 @@ private struct PlainChangeWork {
       for (index, sql) in try storedIndexes(of: pair.new.name) {
         guard let sql else { continue }
         let isGivenUp = givenUp.contains { index.serves(as: $0) }
-        if isGivenUp || !removed.isDisjoint(with: SQLToken.names(in: sql)) {
+        // Behind the names of index and table, which may be those of a column, too.
+        let terms = SQLToken.tokens(of: sql).drop { $0.kind != .open }.map(\.text).joined()
+        let names = SQLToken.names(in: terms).subtracting(["asc", "collate", "desc", "where"])
+        if isGivenUp || !removed.isDisjoint(with: names) {
           try execute("DROP INDEX \(PlainName.sql(index.name))")
         }
       }

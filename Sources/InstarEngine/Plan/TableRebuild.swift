@@ -68,11 +68,27 @@ struct TableRebuild {
   private var addedChecks: [String] { checks(new).filter { !checks(old).contains($0) } }
 
   private var newReferences: [String] {
-    let added = Set(pair.added.map(\.name))
+    let added = Set(pair.added.map { $0.name.lowercased() }).union(redirected)
     return pair.new.constraints.filter { constraint in
       let item = CreateTableText.Item(constraint)
       return item.words.first == "FOREIGN" && item.listed.contains(where: added.contains)
     }
+  }
+
+  /// The columns of references that the new version declares otherwise, in lower case.
+  private var redirected: Set<String> {
+    Set(
+      changed.filter { old, new in
+        guard case .reference = new.role else { return false }
+        return Self.clauses(old) != Self.clauses(new)
+      }
+      .map { $0.new.name.lowercased() })
+  }
+
+  /// What a column declares behind its type, but for whether it may be NULL.
+  private static func clauses(_ column: PlainLayout.Column) -> String {
+    let rest = column.declaration.dropFirst(column.type.count)
+    return rest.hasPrefix(" NOT NULL") ? String(rest.dropFirst(9)) : String(rest)
   }
 
   private var hasNewCompositeReference: Bool { !newReferences.isEmpty }
@@ -101,6 +117,7 @@ struct TableRebuild {
 
   /// Refuses to drop a column that something no model speaks of is made of: it would have to go, too.
   func requireFreeColumns() throws {
+    try requireKnownReferences()
     let gone = Set(removed.map { $0.lowercased() })
     let described = Set(removedChecks.map { CreateTableText.Item("CHECK (\($0))").normalized })
     for item in text.items where !gone.isDisjoint(with: item.names) {
@@ -126,11 +143,28 @@ struct TableRebuild {
     }
   }
 
+  /// Refuses to write a column anew of whose foreign key no model speaks.
+  private func requireKnownReferences() throws {
+    for (old, new) in changed where Self.clauses(old) != Self.clauses(new) {
+      if case .reference = new.role { continue }
+      guard let index = text.index(ofColumn: new.name),
+        text.items[index].words.contains("REFERENCES")
+      else { continue }
+      throw InstarError(
+        .needsCustomStage, "cannot change table \(name)",
+        cause: "column '\(new.name)' is declared otherwise, and has a foreign key that no model "
+          + "speaks of: \(text.items[index].normalized)",
+        next: "describe the foreign key as a relationship in both versions")
+    }
+  }
+
   private func newText() -> CreateTableText {
     var text = text
+    let redirected = redirected
     let gone = Set(removed.map { $0.lowercased() })
     text.items.removeAll { item in
       if let column = item.column { return gone.contains(column.lowercased()) }
+      if item.words.contains("FOREIGN"), !redirected.isDisjoint(with: item.listed) { return true }
       if item.words.contains("FOREIGN") || item.words.contains("UNIQUE") {
         if item.listed.contains(where: gone.contains) { return true }
       }
@@ -180,11 +214,7 @@ struct TableRebuild {
   private func redefined(
     _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
   ) -> CreateTableText.Item {
-    func clauses(_ column: PlainLayout.Column) -> String {
-      let rest = column.declaration.dropFirst(column.type.count)
-      return rest.hasPrefix(" NOT NULL") ? String(rest.dropFirst(9)) : String(rest)
-    }
-    if clauses(old) == clauses(new) {
+    if Self.clauses(old) == Self.clauses(new) {
       let item = item.required(new.isRequired)
       return old.type == new.type ? item : item.declared(as: new.type)
     }
@@ -196,6 +226,10 @@ struct TableRebuild {
       if described.isEmpty, !isDescribed {
         definition += item.clauses(keyword).map { " \($0)" }.joined()
       }
+    }
+    // One that the models gave up was taken out before.
+    if item.words.contains("UNIQUE"), !CreateTableText.Item(definition).isUnique {
+      definition += " UNIQUE"
     }
     return CreateTableText.Item(space + definition)
   }
@@ -232,7 +266,7 @@ struct TableRebuild {
       statements.append("DELETE FROM sqlite_sequence WHERE name = \(new)")
       statements.append(
         "INSERT INTO sqlite_sequence (name, seq) "
-          + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old)")
+          + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old) COLLATE NOCASE")
     }
     // 6. The old table goes.
     statements.append("DROP TABLE \(table)")
@@ -254,7 +288,7 @@ struct TableRebuild {
   private func hasRowIDColumn(_ text: CreateTableText) -> Bool {
     let isKey = text.items.contains { item in
       item.column != nil && item.words.contains("PRIMARY")
-        && item.words.dropFirst().first == "INTEGER"
+        && item.words.dropFirst().first == "INTEGER" && item.words.dropFirst(2).first != "("
     }
     let isListed = text.items.contains { item in
       guard item.column == nil, item.words.contains("PRIMARY"), item.listed.count == 1,

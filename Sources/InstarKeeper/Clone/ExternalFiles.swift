@@ -147,15 +147,16 @@ struct ExternalFiles {
   /// Step 2: gives the files that only a clone has a name in the store's folder.
   ///
   /// - Parameter store: Who may read it may read them.
+  /// - Returns: Those that got one.
   /// - Throws: `writeBackFailed` or `noSpace`; none of them is there then.
   func adopt(
     _ names: Set<String>, ofClone clone: String, like store: String
-  ) throws(InstarError) {
+  ) throws(InstarError) -> Set<String> {
     var status = stat()
     let mode = stat(store, &status) == 0 ? status.st_mode & 0o666 : 0o600
     let source = Self.ofFile(clone)
     let new = names.filter { !has($0) && source.isOwnFile($0) }
-    guard !new.isEmpty else { return }
+    guard !new.isEmpty else { return [] }
     do throws(InstarError) {
       // Who may read files may enter the folder that they are in.
       try makeFolders(mode: 0o700 | mode | (mode & 0o044) >> 2)
@@ -173,13 +174,21 @@ struct ExternalFiles {
         "cannot put the large values of the clone in their place", cause: error.cause,
         state: "unchanged", next: error.next)
     }
+    return new
   }
 
   /// The files that have a name beside a clone and beside the store: step 2 has given them the second one.
   func shared(withClone clone: String) -> Set<String> {
     let source = Self.ofFile(clone)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: source.folder)) ?? []
-    return Set(names.filter { Self.isSameFile("\(source.folder)/\($0)", "\(folder)/\($0)") })
+    // One that the backup knows as well is the store's own: the worker gave it its name beside the clone.
+    return Set(
+      names.filter { name in
+        var status = stat()
+        let path = "\(folder)/\(name)"
+        return Self.isSameFile("\(source.folder)/\(name)", path) && lstat(path, &status) == 0
+          && status.st_nlink == 2
+      })
   }
 
   /// Undoes step 2, for a store that was not written.

@@ -37,17 +37,27 @@ package struct Recovery {
     // Without the store there is nothing that could be written; the run folder must be this user's.
     if access(place.store, F_OK) == 0 { _ = try opening.confirm(record.store) }
     let external = ExternalFiles(of: place)
+    let lock = try lockRunFolder(place, what)
+    defer {
+      lock?.release()
+      rmdir(place.instarFolder)
+    }
+    // Which files were given to the store can only be seen there, until it is known at which version
+    // the store is.
+    func clear() {
+      if lock != nil { FolderRemoval.remove(place.runFolder(record.run)) }
+    }
     let adopted = external.shared(withClone: place.clone(record.run))
-    try clear(place, what)
-    defer { rmdir(place.instarFolder) }
     let backup = record.backup ?? place.backup(record.run)
     guard access(place.store, F_OK) == 0 else {
+      clear()
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
       if access(backup, F_OK) == 0 { report.backup = backup }
       return report
     }
     switch record.phase {
     case .cloning:
+      clear()
       // The store was not written; a backup that is in its place already is one too many.
       unlink(backup)
       ExternalFiles.removeBackup(besideFile: backup)
@@ -60,8 +70,15 @@ package struct Recovery {
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
     case .writingBack:
-      let report = try settle(place, backup: backup, what)
+      let report: RecoveryReport
+      do {
+        report = try settle(place, backup: backup, what)
+      } catch {
+        if adopted.isEmpty { clear() }
+        throw error
+      }
       if report.outcome == .clearedAway, report.version != record.to { external.disown(adopted) }
+      clear()
       return report
     }
   }
@@ -130,16 +147,16 @@ package struct Recovery {
     return (metadata?.version, metadata?.fingerprint == structure.fingerprint)
   }
 
-  private func clear(_ place: StorePlace, _ what: String) throws {
+  /// - Returns: The lock of the run's folder; `nil` where there is none any more.
+  private func lockRunFolder(_ place: StorePlace, _ what: String) throws -> FolderLock? {
     let path = place.runFolder(record.run)
-    guard access(path, F_OK) == 0 else { return }
+    guard access(path, F_OK) == 0 else { return nil }
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(
         .busyStore, what, store: record.store, cause: "its keeper is still alive",
         next: "wait until the run has ended")
     }
-    FolderRemoval.remove(path)
-    lock.release()
+    return lock
   }
 
   /// The store's place even if the store itself is gone; `nil` where its folder is.

@@ -23,7 +23,7 @@ public final class StoreConnection: Sendable {
   /// How a connection writes.
   @frozen
   public enum Durability: Sendable {
-    /// As an app writes its own store: write-ahead log, synchronized at checkpoints.
+    /// As an app writes its own store: each commit is synchronized.
     case durable
     /// A private clone: no file is synchronized, and the rollback journal is in memory, so that a failed closure can
     /// still be undone. The one who made the clone makes it durable at the end.

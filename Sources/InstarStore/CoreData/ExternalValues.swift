@@ -123,9 +123,12 @@ package final class ExternalValues: Sendable {
     guard let folder, value.count > Self.inlineLimitBytes else { return .inline(Array(value)) }
     let name = UUID().uuidString
     let path = "\(folder)/\(name)"
-    for path in [String(folder.dropLast("/_EXTERNAL_DATA".count)), folder]
-    where mkdir(path, 0o777) != 0 {
-      guard errno == EEXIST else { throw Self.failure(value, path, errno) }
+    for path in [String(folder.dropLast("/_EXTERNAL_DATA".count)), folder] {
+      if mkdir(path, 0o777) == 0 {
+        try synchronizeFolder(of: path, value)
+      } else if errno != EEXIST {
+        throw Self.failure(value, path, errno)
+      }
     }
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
     guard descriptor >= 0 else { throw Self.failure(value, path, errno) }
@@ -133,6 +136,7 @@ package final class ExternalValues: Sendable {
     made.withLock { $0.append(path) }
     do throws(InstarError) {
       try write(value, to: descriptor, path)
+      try synchronizeFolder(of: path, value)
     } catch {
       unlink(path)
       throw error
@@ -153,6 +157,16 @@ package final class ExternalValues: Sendable {
       written += count
     }
     if isDurable, fsync(descriptor) != 0 { throw Self.failure(value, path, errno) }
+  }
+
+  /// A row that is committed names the file: after a power failure the folder has to know it, too.
+  private func synchronizeFolder(of path: String, _ value: Data) throws(InstarError) {
+    guard isDurable else { return }
+    let folder = (path as NSString).deletingLastPathComponent
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Self.failure(value, path, errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw Self.failure(value, path, errno) }
   }
 
   private static func failure(_ value: Data, _ path: String, _ code: Int32) -> InstarError {

@@ -244,7 +244,7 @@ struct PlainIntrospection {
   private mutating func attribute(
     _ name: String, _ column: Column, of table: Table
   ) throws -> Schema.Attribute? {
-    let sample = try sample(column.name, of: table.name)
+    let sample = column.isGenerated ? nil : try sample(column.name, of: table.name)
     let (type, encoding) = Self.attributeType(column.type, sample)
     var mapping = Schema.Column()
     if !PlainName.isUsual(column.name, of: name) { mapping.names = [column.name] }
@@ -315,7 +315,7 @@ struct PlainIntrospection {
       db,
       sql: """
         SELECT iif(typeof(\(name)) IN ('text', 'blob'), substr(\(name), 1, 64), \(name))
-        FROM (SELECT \(name) FROM \(PlainName.sql(table)) LIMIT 1000)
+        FROM (SELECT \(name) FROM \(PlainName.sql(table)) LIMIT 100)
         WHERE \(name) IS NOT NULL LIMIT 1
         """)
   }

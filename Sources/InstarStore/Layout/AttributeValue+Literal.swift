@@ -17,8 +17,20 @@ extension AttributeValue {
     if text.utf8.contains(0) {
       return "CAST(\(AttributeValue.blob(Array(text.utf8)).literal) AS TEXT)"
     }
-    return "'"
-      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-      + "'"
+    return text.quoted(by: UInt8(ascii: "'"))
+  }
+}
+
+extension String {
+  /// The text between two quotes, those in it doubled. By bytes, as SQLite reads it: to Swift a quote and the accent behind
+  /// it are one character, which is no quote.
+  package func quoted(by quote: UInt8) -> String {
+    var bytes = [quote]
+    for byte in utf8 {
+      if byte == quote { bytes.append(byte) }
+      bytes.append(byte)
+    }
+    bytes.append(quote)
+    return String(decoding: bytes, as: UTF8.self)
   }
 }

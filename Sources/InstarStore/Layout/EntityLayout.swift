@@ -137,8 +137,7 @@ public struct RowKey: Sendable, Hashable {
 
   /// A key that `RowKeys` gives to each value of a primary key.
   public init(primaryKey columns: [String], ofTable table: String) {
-    let literal =
-      "'\(table.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''"))'"
+    let literal = table.quoted(by: UInt8(ascii: "'"))
     self.columns = columns
     reading = RowKeys.reading(literal, columns)
     isRowID = false

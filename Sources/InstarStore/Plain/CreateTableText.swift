@@ -83,8 +83,9 @@ package struct CreateTableText: Sendable {
         let start = names.indices.first(where: { start in
           start + clause.count <= names.count
             && Array(names[start..<(start + clause.count)]) == clause
-            // `DEFAULT NULL` says nothing of what a column may hold.
-            && !(clause == ["NULL"] && start > 0 && ["NOT", "DEFAULT"].contains(names[start - 1]))
+            // `DEFAULT NULL` and `ON DELETE SET NULL` say nothing of what a column may hold.
+            && !(clause == ["NULL"] && start > 0
+              && ["NOT", "DEFAULT", "SET"].contains(names[start - 1]))
         })
       else { return self }
       var first = start
@@ -230,14 +231,17 @@ package struct SQLToken: Sendable {
   package let text: String
   /// A name without its quotes; a word as it is.
   package var name: String {
-    guard kind == .quoted, let first = text.first, text.count >= 2 else {
+    let bytes = Array(text.utf8)
+    guard kind == .quoted, let quote = bytes.first, bytes.count >= 2 else {
       return kind == .word ? text : ""
     }
-    let inner = String(text.dropFirst().dropLast())
-    if first == "[" { return inner }
-    let quote = String(first)
-    return inner.split(separator: quote + quote, omittingEmptySubsequences: false)
-      .joined(separator: quote)
+    var name: [UInt8] = []
+    var isDoubled = false
+    for byte in bytes.dropFirst().dropLast() {
+      isDoubled = byte == quote && quote != UInt8(ascii: "[") && !isDoubled
+      if !isDoubled { name.append(byte) }
+    }
+    return String(decoding: name, as: UTF8.self)
   }
 
   /// All names in a text, in lower case, string literals left out.

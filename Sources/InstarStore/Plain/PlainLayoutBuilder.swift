@@ -499,7 +499,7 @@ struct PlainLayoutBuilder {
         ? "SELECT 0"
         : isAutoincrement
           ? "SELECT max(ifnull(\(highestKey), 0), "
-            + "ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = \(literal)), 0))"
+            + "ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = \(literal) COLLATE NOCASE), 0))"
           : "SELECT \(highestKey)", recordKeyStatement: nil)
   }
 

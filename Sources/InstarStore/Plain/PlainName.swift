@@ -13,9 +13,7 @@ package enum PlainName {
       && name.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) }
       && sqlite3_keyword_check(name, Int32(clamping: name.utf8.count)) == 0
     if isBare { return name }
-    return "\""
-      + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
-      + "\""
+    return name.quoted(by: UInt8(ascii: "\""))
   }
 }
 

@@ -91,9 +91,10 @@ public enum PlainVersion {
     try read(
       .django, "django_migrations", ["id", "app", "name"],
       """
-      SELECT substr(m.app, 1, 200) || '.' || substr(m.name, 1, 200) FROM django_migrations AS m
-      WHERE m.app IS NOT NULL AND m.name IS NOT NULL
-        AND m.id = (SELECT max(id) FROM django_migrations WHERE app = m.app) ORDER BY m.app
+      SELECT substr(app, 1, 200) || '.' || substr(name, 1, 200) FROM (
+        SELECT app, name, max(id) FROM django_migrations
+        WHERE app IS NOT NULL AND name IS NOT NULL GROUP BY app ORDER BY app
+      )
       """)
     try read(
       .golangMigrate, "schema_migrations", ["version", "dirty"],
