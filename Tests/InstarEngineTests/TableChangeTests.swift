@@ -128,6 +128,13 @@ struct TableChangeTests {
     }
   }
 
+  @Test("a table of the app's that is called as Instar calls its own is left alone")
+  func sameName() throws {
+    try make("CREATE TABLE instar_probe (x); INSERT INTO instar_probe VALUES (1);")
+    try migrate()
+    #expect(try read { try Int.fetchAll($0, sql: "SELECT x FROM instar_probe") } == [1])
+  }
+
   @Test("tables are altered, rebuilt and renamed, with values converted and references kept")
   func wholePlan() throws {
     try make(

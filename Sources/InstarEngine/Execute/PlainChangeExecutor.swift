@@ -87,29 +87,36 @@ struct PlainChangeExecutor {
     }
   }
 
-  private static let probe = [
-    "CREATE TABLE instar_probe (a)", "ALTER TABLE instar_probe RENAME COLUMN a TO b",
-    "DROP TABLE instar_probe",
-  ]
+  /// Has SQLite compile all triggers and views: `ALTER TABLE` looks at each of them. Leaves nothing, and takes nothing of
+  /// the app's, which may have a table of that name.
+  private func compileSchema() throws {
+    try session.run("SAVEPOINT instar_probe")
+    let result = Result {
+      try session.run("CREATE TABLE instar_probe (a)")
+      try session.run("ALTER TABLE instar_probe RENAME COLUMN a TO b")
+    }
+    try session.run("ROLLBACK TO instar_probe")
+    try session.run("RELEASE instar_probe")
+    try result.get()
+  }
 
-  /// Whether all triggers and views can be compiled: `ALTER TABLE` looks at each of them.
   private func isSchemaSound() -> Bool {
     do {
-      for statement in Self.probe { try session.run(statement) }
+      try compileSchema()
       return true
     } catch {
-      try? session.run("DROP TABLE IF EXISTS instar_probe")
       return false
     }
   }
 
   private func requireSoundSchema() throws {
     do {
-      for statement in Self.probe { try session.run(statement) }
+      try compileSchema()
     } catch {
       throw failure(
         .unexpectedStructure,
-        "a trigger or view speaks of what the change takes away: \(error.cause)",
+        "a trigger or view speaks of what the change takes away: "
+          + InstarError(error, what: "cannot compile the schema").cause,
         next: "drop or change it in willMigrate, and make it again in didMigrate")
     }
   }
