@@ -16,6 +16,7 @@ private let macros: [String: MacroSpec] = [
   "Model": MacroSpec(
     type: ModelMacro.self,
     conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("PersistentModel")))]),
+  "Predicate": MacroSpec(type: PredicateMacro.self),
   "Relationship": MacroSpec(type: RelationshipMacro.self),
   "Table": MacroSpec(type: TableMacro.self),
   "Transient": MacroSpec(type: TransientMacro.self),
