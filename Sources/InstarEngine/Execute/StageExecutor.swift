@@ -17,6 +17,8 @@ package struct StageExecutor {
 
   /// - Throws: the first error of a closure or statement, with the stage it happened in.
   package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
+    // A store in memory is used on through this connection; values that closures kept are of this run only.
+    defer { try? connection.perform { try ScratchpadTable.drop($0) } }
     for (index, stage) in path.enumerated() {
       let manifest = stage.manifest
       onEvent(.stageStarted(index: index, count: path.count, stage: manifest))
@@ -30,6 +32,15 @@ package struct StageExecutor {
         .stageFinished(
           index: index, count: path.count, stage: manifest,
           durationMicroseconds: duration.wholeMicroseconds))
+    }
+  }
+}
+
+extension SchemaDifference {
+  fileprivate var renamedEntities: [(old: String, new: String)] {
+    entities.compactMap { mapping in
+      guard let old = mapping.old?.name, old != mapping.new.name else { return nil }
+      return (old, mapping.new.name)
     }
   }
 }
@@ -52,6 +63,7 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
+        try ScratchpadTable.rename(difference.renamedEntities, session)
         switch (stage.from.layout, stage.to.layout) {
         case (.coreData, .coreData):
           let conventions = try CoreDataConventions(of: session.database)
