@@ -1,3 +1,4 @@
+import GRDB
 import Instar
 import InstarTestSupport
 import Testing
@@ -41,6 +42,123 @@ struct ScratchpadTests {
     let configuration = ModelConfiguration(isStoredInMemoryOnly: true)
     try makeStore(configuration)
     #expect(try efforts(configuration) == [1, 2, 3])
+  }
+
+  @Test(
+    "rows of ordinary tables are found whatever their primary key is",
+    arguments: ["", " WITHOUT ROWID"])
+  func ofOrdinaryTables(form: String) throws {
+    let queue = try DatabaseQueue(path: folder.path("a.store"))
+    try queue.inDatabase { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE job (code TEXT NOT NULL PRIMARY KEY, effort TEXT NOT NULL)\(form);
+          INSERT INTO job VALUES ('x', 'gone'), ('c', '3 h'), ('a', '1 h'), ('b', '2 h');
+          DELETE FROM job WHERE code = 'x'; PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
+    let version: any VersionedSchema.Type =
+      form.isEmpty ? CodedV2.self as any VersionedSchema.Type : KeyedV2.self
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: version),
+      migrationPlan: form.isEmpty ? CodedPlan.self : KeyedPlan.self, configurations: configuration)
+    let context = ModelContext(container)
+    let found =
+      form.isEmpty
+      ? try context.fetch(FetchDescriptor<CodedV2.Job>()).map { "\($0.code)\($0.effort)" }
+      : try context.fetch(FetchDescriptor<KeyedV2.Job>()).map { "\($0.code)\($0.effort)" }
+    #expect(found.sorted() == ["a1", "b2", "c3"])
+  }
+
+  enum CodedV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job")
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: String
+      init(code: String, effort: String) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum CodedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job")
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: Int = 0
+      init(code: String, effort: Int) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum CodedPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [CodedV1.self, CodedV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: CodedV1.self, toVersion: CodedV2.self) { context in
+          for job in try context.fetch(FetchDescriptor<CodedV1.Job>()) {
+            try context.scratchpad.save(job.effort, for: "effort", of: job)
+          }
+        } didMigrate: { context in
+          for job in try context.fetch(FetchDescriptor<CodedV2.Job>()) {
+            let text = try context.scratchpad.value(String.self, for: "effort", of: job)
+            job.effort = Int(text?.prefix(1) ?? "") ?? 0
+          }
+        }
+      ]
+    }
+  }
+
+  enum KeyedV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job", .withoutRowID)
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: String
+      init(code: String, effort: String) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum KeyedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("work", .withoutRowID)
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: Int = 0
+      init(code: String, effort: Int) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum KeyedPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [KeyedV1.self, KeyedV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: KeyedV1.self, toVersion: KeyedV2.self) { context in
+          // Keys of tables without rowid are numbers given in the order in which rows are met: another one than later.
+          let order = [SortDescriptor(\KeyedV1.Job.code, order: .reverse)]
+          for job in try context.fetch(FetchDescriptor<KeyedV1.Job>(sortBy: order)) {
+            try context.scratchpad.save(job.effort, for: "effort", of: job)
+          }
+        } didMigrate: { context in
+          for job in try context.fetch(FetchDescriptor<KeyedV2.Job>()) {
+            let text = try context.scratchpad.value(String.self, for: "effort", of: job)
+            job.effort = Int(text?.prefix(1) ?? "") ?? 0
+          }
+        }
+      ]
+    }
   }
 
   @Test("a container's context has none, and says where there is one")

@@ -36,11 +36,20 @@ package struct StageExecutor {
   }
 }
 
-extension SchemaDifference {
-  fileprivate var renamedEntities: [(old: String, new: String)] {
-    entities.compactMap { mapping in
-      guard let old = mapping.old?.name, old != mapping.new.name else { return nil }
-      return (old, mapping.new.name)
+extension PlanDefinition.Stage {
+  /// The entities that the new version has from the old one.
+  fileprivate func keptEntities(
+    _ difference: SchemaDifference
+  ) -> [(old: EntityLayout, new: EntityLayout)] {
+    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
+      Dictionary(
+        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+    let (old, new) = (byName(from.layout), byName(to.layout))
+    return difference.entities.compactMap { mapping in
+      guard let source = mapping.old.flatMap({ old[$0.name] }), let target = new[mapping.new.name]
+      else { return nil }
+      return (source, target)
     }
   }
 }
@@ -63,7 +72,7 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
-        try ScratchpadTable.rename(difference.renamedEntities, session)
+        try ScratchpadTable.follow(stage.keptEntities(difference), session)
         switch (stage.from.layout, stage.to.layout) {
         case (.coreData, .coreData):
           let conventions = try CoreDataConventions(of: session.database)

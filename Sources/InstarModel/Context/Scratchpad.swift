@@ -1,5 +1,5 @@
 import Foundation
-package import InstarSchema
+import InstarSchema
 package import InstarStore
 
 extension ModelContext {
@@ -155,27 +155,44 @@ package enum ScratchpadTable {
     ).run()
   }
 
-  /// Gives what was kept for models of an entity to the entity's next name.
-  package static func rename(_ entities: [(old: String, new: String)], _ session: SQLSession) throws
-  {
-    guard try exists(session) else { return }
-    // Two entities may have exchanged their names: no name is taken before all are given away.
-    for (position, names) in entities.enumerated() {
-      try update(from: names.old, to: "\(position)", session)
+  /// Has what was kept for models found by those of the same rows after a change of schema.
+  ///
+  /// - Parameter entities: Old and new layout of each entity that stays.
+  /// - Throws: `unsupported` where values were kept for models whose rows are known by another key afterwards. Nothing is
+  ///   then changed.
+  package static func follow(
+    _ entities: [(old: EntityLayout, new: EntityLayout)], _ session: SQLSession
+  ) throws {
+    session.carryRowKeys(entities.map { ($0.old.key, $0.new.key) })
+    guard
+      try session.integer("SELECT 1 FROM temp.sqlite_schema WHERE name = 'instar_scratchpad'")
+        != nil
+    else { return }
+    for (old, new) in entities where !new.key.continues(old.key) {
+      guard
+        try session.integer(
+          "SELECT 1 FROM \(name) WHERE entity = \(AttributeValue.text(old.name).literal) LIMIT 1")
+          == nil
+      else {
+        throw InstarError(
+          .unsupported, "cannot keep values of \(new.name) in the scratchpad",
+          cause: "its primary key changes in this stage, and its rows are not told by it any more",
+          next: "change the key in a stage of its own, before or after")
+      }
     }
-    for (position, names) in entities.enumerated() {
-      try update(from: "\(position)", to: names.new, session)
+    let renamed = entities.filter { $0.old.name != $0.new.name }
+    // Two entities may have exchanged their names: no name is taken before all are given away.
+    for (position, names) in renamed.enumerated() {
+      try update(from: names.old.name, to: "\(position)", session)
+    }
+    for (position, names) in renamed.enumerated() {
+      try update(from: "\(position)", to: names.new.name, session)
     }
   }
 
   /// Forgets all values. A connection that goes on after the run keeps nothing.
   package static func drop(_ session: SQLSession) throws {
     try session.run("DROP TABLE IF EXISTS \(name)")
-  }
-
-  private static func exists(_ session: SQLSession) throws -> Bool {
-    try session.integer(
-      "SELECT 1 FROM temp.sqlite_schema WHERE name = 'instar_scratchpad'") != nil
   }
 
   private static func update(from old: String, to new: String, _ session: SQLSession) throws {
