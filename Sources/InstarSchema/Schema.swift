@@ -71,9 +71,14 @@ extension Schema {
     // Metatypes are immutable; they are only not marked Sendable.
     /// The model class of each entity, by the entity's name.
     public let byEntityName: [String: any Any.Type]
+    /// The entities that nobody named: relationships of those that were named lead to them.
+    public let reached: Set<String>
 
     /// The types of a schema, by the names of their entities.
-    public init(_ byEntityName: [String: any Any.Type]) { self.byEntityName = byEntityName }
+    public init(_ byEntityName: [String: any Any.Type], reached: Set<String> = []) {
+      self.byEntityName = byEntityName
+      self.reached = reached
+    }
 
     /// Always true.
     public static func == (left: ModelTypes, right: ModelTypes) -> Bool { true }

@@ -3,16 +3,20 @@ public import InstarSchema
 extension Schema {
   /// The schema of these models, and of those that their relationships and superclasses lead to.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
-    self.init(exactly: Self.closure(of: types), version: version)
+    self.init(types, reached: Self.reached(from: types), version: version)
   }
 
-  private init(exactly types: [any PersistentModel.Type], version: Version) {
+  private init(
+    _ named: [any PersistentModel.Type], reached: [any PersistentModel.Type], version: Version
+  ) {
+    let types = named + reached
     self.init(
       entities: types.map { $0._modelDescriptor.entity }, version: version,
       modelTypes: ModelTypes(
         Dictionary(
           types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
-          uniquingKeysWith: { first, _ in first })))
+          uniquingKeysWith: { first, _ in first }),
+        reached: Set(reached.map { $0._modelDescriptor.name })))
   }
 
   /// The same, with the models written without brackets.
@@ -25,24 +29,32 @@ extension Schema {
   /// A version names all of its models: one that a relationship leads to and that is missing may be that of another version.
   /// Opening a container, and a plan, report it by name.
   public init(versionedSchema: any VersionedSchema.Type) {
-    self.init(exactly: versionedSchema.models, version: versionedSchema.versionIdentifier)
+    self.init(versionedSchema.models, reached: [], version: versionedSchema.versionIdentifier)
   }
 
-  /// The types, followed by those that can be reached from them and were not named.
-  private static func closure(
-    of types: [any PersistentModel.Type]
+  /// The types that can be reached from others, and are not among them.
+  private static func reached(
+    from types: [any PersistentModel.Type]
   ) -> [any PersistentModel.Type] {
-    var closure = types
+    var all = types
     var seen = Set(types.map { ObjectIdentifier($0) })
     var next = 0
-    while next < closure.count {
-      let descriptor = closure[next]._modelDescriptor
-      next += 1
-      for type in descriptor.neighbours where seen.insert(ObjectIdentifier(type)).inserted {
-        closure.append(type)
+    while next < all.count {
+      for type in all[next]._modelDescriptor.neighbours
+      where seen.insert(ObjectIdentifier(type)).inserted {
+        all.append(type)
       }
+      next += 1
     }
-    return closure
+    return Array(all.dropFirst(types.count))
+  }
+
+  /// The schema without the models that were only reached.
+  var withNamedModelsOnly: Schema {
+    guard !modelTypes.reached.isEmpty else { return self }
+    return Schema(
+      entities: entities.filter { !modelTypes.reached.contains($0.name) }, version: version,
+      modelTypes: modelTypes)
   }
 
   /// The entity of a model type, or `nil` where the schema does not have it.
