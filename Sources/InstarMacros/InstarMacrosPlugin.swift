@@ -9,6 +9,7 @@ struct InstarMacrosPlugin: CompilerPlugin {
     ColumnMacro.self,
     ConstraintMacro.self,
     InstarPluginMacro.self,
+    ModelActorMacro.self,
     ModelMacro.self,
     PersistedPropertyMacro.self,
     RelationshipMacro.self,

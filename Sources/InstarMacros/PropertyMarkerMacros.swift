@@ -65,6 +65,12 @@ extension PropertyMarker {
       let variable = declaration.as(VariableDeclSyntax.self),
       let name = variable.bindings.first?.name
     else { return .markerOnOtherDeclaration(kind) }
+    // What is not stored anyway may say so.
+    if kind == .transient,
+      !variable.isInstanceProperty || !variable.storesValue || variable.isLazy
+    {
+      return nil
+    }
     if !variable.isInstanceProperty {
       return .markerOnStaticProperty(kind, property: name)
     }

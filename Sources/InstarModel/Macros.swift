@@ -50,6 +50,22 @@ public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro"
 public macro Model(originalName: String) =
   #externalMacro(module: "InstarMacros", type: "ModelMacro")
 
+/// Makes an actor work on models with a context of its own; see ``ModelActor``.
+///
+/// It gets `modelContainer`, `modelExecutor` and the initializer `init(modelContainer:)`. Other properties need initial
+/// values, or the actor initializers of its own.
+@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
+@attached(extension, conformances: ModelActor)
+public macro ModelActor() = #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
+
+/// The same, of an actor whose own initializers set `modelContainer` and `modelExecutor`.
+///
+/// - Parameter disableGenerateInit: whether `init(modelContainer:)` is left out, as a literal.
+@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
+@attached(extension, conformances: ModelActor)
+public macro ModelActor(disableGenerateInit: Bool) =
+  #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
+
 /// Describes a property of a model that holds a value.
 ///
 /// ```swift

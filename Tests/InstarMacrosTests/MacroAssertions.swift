@@ -10,6 +10,9 @@ private let macros: [String: MacroSpec] = [
   "Column": MacroSpec(type: ColumnMacro.self),
   "Index": MacroSpec(type: ConstraintMacro.self),
   "InstarPlugin": MacroSpec(type: InstarPluginMacro.self),
+  "ModelActor": MacroSpec(
+    type: ModelActorMacro.self,
+    conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("ModelActor")))]),
   "Model": MacroSpec(
     type: ModelMacro.self,
     conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("PersistentModel")))]),

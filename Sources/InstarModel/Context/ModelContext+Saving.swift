@@ -10,6 +10,10 @@ extension ModelContext {
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
+    try announcingSave { try saveChanges() }
+  }
+
+  private func saveChanges() throws {
     try seeSavesOfOthers()
     try applyDeleteRules()
     try validateCounts()

@@ -113,6 +113,15 @@ public final class ModelDescriptor: @unchecked Sendable {
     groups.map { group in group.compactMap { slotsByKeyPath[$0] } }.filter { !$0.isEmpty }
   }
 
+  /// The model that the class inherits from, and those that its relationships lead to.
+  var neighbours: [any PersistentModel.Type] {
+    let related = properties.compactMap { property -> (any PersistentModel.Type)? in
+      guard case .relationship(let relationship) = property.kind else { return nil }
+      return relationship.destination
+    }
+    return (superclass.map { [$0.type] } ?? []) + related
+  }
+
   /// Whether the slot is a to-many relationship whose models have an order.
   func isOrdered(_ slot: Int) -> Bool {
     guard case .relationship(let relationship) = properties[slot].kind else { return false }

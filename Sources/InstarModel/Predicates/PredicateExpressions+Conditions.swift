@@ -68,6 +68,17 @@ extension PredicateExpressions.Conditional: LowerablePredicateExpression {
   }
 }
 
+extension PredicateExpressions.PredicateEvaluate: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    guard let nested = try? predicate.evaluate(PredicateBindings()) else {
+      throw lowering.unsupported(self, "it depends on the row which predicate is meant")
+    }
+    return try lowering.with(nested.variable.key, lowering.term(input)) {
+      .value(try lowering.condition(nested.expression))
+    }
+  }
+}
+
 extension PredicateExpressions.Equal: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     guard let value = try lowering.equality(lowering.term(lhs), lowering.term(rhs)) else {

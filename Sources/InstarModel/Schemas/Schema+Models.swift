@@ -1,10 +1,12 @@
 public import InstarSchema
 
 extension Schema {
-  /// The schema of these models.
-  ///
-  /// A model that a relationship leads to must be among them; opening a container reports one that is missing by name.
+  /// The schema of these models, and of those that their relationships and superclasses lead to.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
+    self.init(exactly: Self.closure(of: types), version: version)
+  }
+
+  private init(exactly types: [any PersistentModel.Type], version: Version) {
     self.init(
       entities: types.map { $0._modelDescriptor.entity }, version: version,
       modelTypes: ModelTypes(
@@ -19,8 +21,28 @@ extension Schema {
   }
 
   /// The schema of one version of an app's models.
+  ///
+  /// A version names all of its models: one that a relationship leads to and that is missing may be that of another version.
+  /// Opening a container, and a plan, report it by name.
   public init(versionedSchema: any VersionedSchema.Type) {
-    self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
+    self.init(exactly: versionedSchema.models, version: versionedSchema.versionIdentifier)
+  }
+
+  /// The types, followed by those that can be reached from them and were not named.
+  private static func closure(
+    of types: [any PersistentModel.Type]
+  ) -> [any PersistentModel.Type] {
+    var closure = types
+    var seen = Set(types.map { ObjectIdentifier($0) })
+    var next = 0
+    while next < closure.count {
+      let descriptor = closure[next]._modelDescriptor
+      next += 1
+      for type in descriptor.neighbours where seen.insert(ObjectIdentifier(type)).inserted {
+        closure.append(type)
+      }
+    }
+    return closure
   }
 
   /// The entity of a model type, or `nil` where the schema does not have it.

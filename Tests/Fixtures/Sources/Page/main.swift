@@ -236,11 +236,15 @@ do {
 } catch SwiftDataError.unsupportedPredicate {
 }
 do {
-    _ = try ModelContainer(for: Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    _ = try ModelContainer(
+        for: Schema(versionedSchema: PageSchemaIncomplete.self),
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
     check(false)
 } catch let error as SwiftDataError where error == .loadIssueModelContainer {
     check("\(error)".contains("is missing from the models"))
 }
+let reached = try ModelContainer(for: Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+check(reached.schema.entitiesByName.keys.contains("Folder"))
 
 // MARK: From version 1 to 3 on one configuration
 
