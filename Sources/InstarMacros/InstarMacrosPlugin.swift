@@ -12,6 +12,7 @@ struct InstarMacrosPlugin: CompilerPlugin {
     ModelActorMacro.self,
     ModelMacro.self,
     PersistedPropertyMacro.self,
+    PredicateMacro.self,
     RelationshipMacro.self,
     TableMacro.self,
     TransientMacro.self,

@@ -1,3 +1,4 @@
+public import Foundation
 public import InstarSchema
 
 /// Makes a class a persistent model: its stored properties become the attributes and
@@ -65,6 +66,25 @@ public macro ModelActor() = #externalMacro(module: "InstarMacros", type: "ModelA
 @attached(extension, conformances: ModelActor)
 public macro ModelActor(disableGenerateInit: Bool) =
   #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
+
+/// What is asked of models, as Swift: Foundation's `#Predicate`, which may also consist of other predicates.
+///
+/// ```swift
+/// let isOpen = #Predicate<Note> { !$0.isDone }
+/// let isDue = #Predicate<Note> { isOpen.evaluate($0) && $0.date < today }
+/// ```
+///
+/// Foundation has the latter on Apple's platforms only.
+@freestanding(expression)
+public macro Predicate<Model: PersistentModel>(_ body: (Model) -> Bool) -> Predicate<Model> =
+  #externalMacro(module: "InstarMacros", type: "PredicateMacro")
+
+/// What `#Predicate` of a model expands to. Not to be used as such.
+@freestanding(expression)
+public macro _FoundationPredicate<each Input>(
+  _ body: (repeat each Input) -> Bool
+) -> Predicate<repeat each Input> =
+  #externalMacro(module: "FoundationMacros", type: "PredicateMacro")
 
 /// Describes a property of a model that holds a value.
 ///

@@ -1,5 +1,5 @@
 import Dispatch
-public import Foundation
+import Foundation
 
 /// An actor with a context of its own: work on models away from the main actor.
 ///

@@ -70,11 +70,11 @@ extension PredicateExpressions.Conditional: LowerablePredicateExpression {
 
 extension PredicateExpressions.PredicateEvaluate: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    guard let nested = try? predicate.evaluate(PredicateBindings()) else {
-      throw lowering.unsupported(self, "it depends on the row which predicate is meant")
+    guard let predicate else {
+      throw lowering.unsupported(self, "\(NestedPredicateError.notConstant)")
     }
-    return try lowering.with(nested.variable.key, lowering.term(input)) {
-      .value(try lowering.condition(nested.expression))
+    return try lowering.with(predicate.variable.key, lowering.term(input)) {
+      .value(try lowering.condition(predicate.expression))
     }
   }
 }
