@@ -43,7 +43,7 @@ struct ConstraintDeclaration {
   let diagnostics: [Diagnostic]
   /// Each group of paths as written: `[\\.a, \\.b]`.
   let groups: [String]
-  /// Each `.named("byTitle", [\\.title])` as a pair: `("byTitle", [\\.title])`.
+  /// Each `.named("byTitle", [\\.title])`, as written.
   let namedGroups: [String]
 
   /// `nil` for every other member.
@@ -59,7 +59,7 @@ struct ConstraintDeclaration {
         let form = call.calledExpression.as(MemberAccessExprSyntax.self),
         form.declName.baseName.text == "named"
       else { return nil }
-      return "(\(call.arguments.trimmedDescription))"
+      return call.trimmedDescription
     }
     // The compiler says only that it cannot infer 'T', and does not expand the macro then. Paths that begin with their type,
     // as `\Note.uid` does, tell it.

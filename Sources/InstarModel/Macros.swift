@@ -164,7 +164,10 @@ public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
 /// Keeps indexes of given kinds over groups of properties of a model.
 ///
 /// ```swift
-/// #Index<Place>(.binary([\.name]))
+/// #Index<Place>(
+///   .binary([\.name]),
+///   .named("byVisit", [.descending(\.visit), .ascending(\.name)]),
+///   .named("byOpenName", [\.name], where: "ZISOPEN = 1"))
 /// ```
 ///
 /// - Parameter indices: Each a kind with a group of properties. `.rtree` is accepted and has no effect.
@@ -173,14 +176,61 @@ public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>...) =
   #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
 
 extension Schema {
-  /// What kind of index `#Index` keeps.
-  public enum Index<Model: PersistentModel> {
+  /// An index that `#Index` keeps, by its kind.
+  public struct Index<Model: PersistentModel> {
+    /// A property that an index covers, and which of its values come first.
+    public struct Element {
+      let property: PartialKeyPath<Model>
+      let isAscending: Bool
+
+      /// Smaller values first.
+      public static func ascending(_ property: PartialKeyPath<Model>) -> Element {
+        Element(property: property, isAscending: true)
+      }
+
+      /// Greater values first.
+      public static func descending(_ property: PartialKeyPath<Model>) -> Element {
+        Element(property: property, isAscending: false)
+      }
+    }
+
+    /// `nil` for one that is called by what it covers.
+    let name: String?
+    let elements: [Element]
+    let condition: String?
+
+    private init(_ name: String?, _ elements: [Element], _ condition: String?) {
+      self.name = name
+      self.elements = elements
+      self.condition = condition
+    }
+
     /// Ordered by value.
-    case binary([PartialKeyPath<Model>])
-    /// Ordered by value, under the name that a model of Core Data gives it.
-    case named(String, [PartialKeyPath<Model>])
+    public static func binary(_ properties: [PartialKeyPath<Model>]) -> Index {
+      Index(nil, properties.map(Element.ascending), nil)
+    }
+
+    /// Ordered by value, smaller ones first, under the name that a model of Core Data gives it.
+    ///
+    /// - Parameter condition: Which rows it covers, as SQL over the columns of the table as the store has them:
+    ///   `"ZISOPEN = 1"`. `nil` for all.
+    public static func named(
+      _ name: String, _ properties: [PartialKeyPath<Model>], where condition: String? = nil
+    ) -> Index {
+      Index(name, properties.map(Element.ascending), condition)
+    }
+
+    /// The same, with the direction of each property.
+    public static func named(
+      _ name: String, _ elements: [Element], where condition: String? = nil
+    ) -> Index {
+      Index(name, elements, condition)
+    }
+
     /// For ranges of coordinates. Core Data keeps such indexes on Apple's platforms only; here it is none.
-    case rtree([PartialKeyPath<Model>])
+    public static func rtree(_ properties: [PartialKeyPath<Model>]) -> Index {
+      Index(nil, [], nil)
+    }
   }
 }
 

@@ -172,15 +172,25 @@ extension Schema {
     public var name: String
     /// What it covers, in this order.
     public var elements: [Element]
-    /// The condition of rows that it covers, as an `NSPredicate` is written; `nil` where it covers all.
+    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or only
+    /// `partialPredicate` tells.
+    public var condition: String?
+    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it in
+    /// SQL, only a store that they made tells.
     public var partialPredicate: String?
 
     /// An index over some properties.
-    public init(name: String, elements: [Element], partialPredicate: String? = nil) {
+    public init(
+      name: String, elements: [Element], condition: String? = nil, partialPredicate: String? = nil
+    ) {
       self.name = name
       self.elements = elements
+      self.condition = condition
       self.partialPredicate = partialPredicate
     }
+
+    /// Whether it covers some rows only.
+    public var isPartial: Bool { condition != nil || partialPredicate != nil }
 
     /// A property that an index covers.
     public struct Element: Sendable, Hashable, Codable {

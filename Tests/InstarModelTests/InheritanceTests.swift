@@ -288,7 +288,12 @@ struct InheritanceTests {
     #expect(schema.entity(for: Region.self)?.superentityName == nil)
   }
 
-  private enum Headless: VersionedSchema {
+  private enum WithoutRegion: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Country.self, Province.self, Place.self] }
+  }
+
+  private enum WithoutProvince: VersionedSchema {
     static let versionIdentifier = Schema.Version(1, 0, 0)
     static var models: [any PersistentModel.Type] { [IslandProvince.self] }
   }
@@ -297,10 +302,11 @@ struct InheritanceTests {
   func missingSuperclass() throws {
     #expect(throws: SwiftDataError.self) {
       try ModelContainer(
-        for: Schema(versionedSchema: Headless.self),
+        for: Schema(versionedSchema: WithoutRegion.self),
         configurations: ModelConfiguration(isStoredInMemoryOnly: true))
     }
-    let problem = try #require(Schema(versionedSchema: Headless.self).modelProblems().first)
+    let problem = try #require(
+      Schema(versionedSchema: WithoutProvince.self).modelProblems().first)
     #expect(problem.cause.contains("IslandProvince inherits from Atlas.Province"))
     #expect(Schema([IslandProvince.self]).entity(for: Province.self) != nil)
     #expect(Schema([IslandProvince.self]).modelProblems().isEmpty)

@@ -98,6 +98,7 @@ struct ModelSave {
             .sorted { $0.storage.key < $1.storage.key }
           for change in ordered { try placeAmongMembers(change, session) }
           for change in ordered { try writeOrder(change, session) }
+          for change in ordered { try placeAmongLinks(change, session) }
         }
       }
     } catch {

@@ -284,7 +284,9 @@ final class ModelEntity: Sendable {
     externalSlots = slots.indices.filter {
       if case .attribute(let column, _) = slots[$0] { column.mayBeExternal } else { false }
     }
-    hasOrderedLinks = layout.relationships.contains { $0.orderColumn != nil }
+    hasOrderedLinks = layout.relationships.contains {
+      $0.orderColumn != nil || $0.inverseOrderColumn != nil
+    }
     func slot(ofColumn name: String) -> Int? {
       columnsBySlot.firstIndex { $0.contains { $0.name == name } }
     }

@@ -129,14 +129,15 @@ extension Schema.Entity {
     }
     uniquenessConstraints = names(descriptor.ownUniqueSlots)
     indices = names(descriptor.indexSlots)
-    fetchIndexes = descriptor.namedIndices.map { name, group in
+    fetchIndexes = descriptor.namedIndices.map { index in
       Schema.FetchIndex(
-        name: name,
-        elements: group.compactMap { path in
-          descriptor.slotsByKeyPath[path].map {
-            Schema.FetchIndex.Element(descriptor.properties[$0].name)
+        name: index.name,
+        elements: index.elements.compactMap { element in
+          descriptor.slotsByKeyPath[element.property].map {
+            Schema.FetchIndex.Element(
+              descriptor.properties[$0].name, isAscending: element.isAscending)
           }
-        })
+        }, condition: index.condition)
     }
   }
 }
@@ -224,8 +225,8 @@ extension ModelDescriptor {
         .invalidModel, "cannot use schema \(version)", cause: cause,
         next: "name properties that hold one value, or a to-one relationship")
     }
-    let wanted = [("#Unique", uniqueness), ("#Index", indices + namedIndices.map(\.group))].flatMap
-    { macro, groups in
+    let indexed = indices + namedIndices.map { $0.elements.map(\.property) }
+    let wanted = [("#Unique", uniqueness), ("#Index", indexed)].flatMap { macro, groups in
       groups.joined().compactMap { keyPath -> InstarError? in
         guard let slot = slotsByKeyPath[keyPath] else {
           return problem("\(macro) of \(name) names `\(keyPath)`, which is no stored property")

@@ -341,18 +341,21 @@ struct CoreDataIntrospection {
     var table: String
     var columns: [String] = []
     var isUnique: Bool
-    /// Whether it covers all rows, smaller values first.
-    var isPlain: Bool
+    /// Which of the columns have greater values first.
+    var descending: Set<String> = []
+    /// Which rows it covers, as SQL; `nil` for all.
+    var condition: String?
   }
 
   private static func readIndexes(_ db: Database) throws -> [Index] {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT l.name, m.name, l."unique", l.partial OR x."desc", x.name
+        SELECT l.name, m.name, l."unique", x."desc", x.name, iif(l.partial, i.sql, NULL)
         FROM sqlite_master AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
+        LEFT JOIN sqlite_master AS i ON i.type = 'index' AND i.name = l.name
         WHERE m.type = 'table' AND m.rootpage > 0 AND m.name GLOB 'Z*' AND x.key = 1
           AND l.origin IN ('c', 'u')
         ORDER BY m.name, l.name, x.seqno
@@ -365,10 +368,15 @@ struct CoreDataIntrospection {
       else { continue }
       if indexes.last?.name != name {
         let isUnique = Int.fromDatabaseValue(values[2]) == 1
-        indexes.append(Index(name: name, table: table, isUnique: isUnique, isPlain: true))
+        let text = String.fromDatabaseValue(values[5]).flatMap { CreateIndexText($0) }
+        indexes.append(
+          Index(name: name, table: table, isUnique: isUnique, condition: text?.condition))
       }
-      indexes[indexes.count - 1].columns.append(String.fromDatabaseValue(values[4]) ?? "")
-      if Int.fromDatabaseValue(values[3]) != 0 { indexes[indexes.count - 1].isPlain = false }
+      let column = String.fromDatabaseValue(values[4]) ?? ""
+      indexes[indexes.count - 1].columns.append(column)
+      if Int.fromDatabaseValue(values[3]) != 0 {
+        indexes[indexes.count - 1].descending.insert(column)
+      }
     }
     return indexes
   }
@@ -382,15 +390,17 @@ struct CoreDataIntrospection {
     // The index of a key belongs to the relationship.
     guard let first = places.first, index.isUnique || !keys.contains(index.name)
     else { return }
-    guard index.isPlain else {
+    let isPlain = index.condition == nil && index.descending.isEmpty
+    guard isPlain || !index.isUnique else {
       notes.append(
-        "index \(index.name) is left out: it covers some rows only, or greater values first")
+        "index \(index.name) is left out: it is unique among some rows only, or greater values first"
+      )
       return
     }
     var entity = first.entity
     for place in places where isBelow(place.entity, entity) { entity = place.entity }
     var names: [String] = places.map { $0.name }
-    let kinds = [("_UNIQUE_", "_"), ("_SwiftDataIndexOnBinary", "")]
+    let kinds = [("_UNIQUE_", "_"), ("_\(CoreDataLayout.swiftDataIndexPrefix)", "")]
     for (infix, separator) in kinds {
       guard let range = index.name.range(of: infix) else { continue }
       let named = String(index.name[..<range.lowerBound].dropFirst(2))
@@ -399,11 +409,28 @@ struct CoreDataIntrospection {
       names = spelled(names, String(index.name[range.upperBound...]), separator: separator)
     }
     for (place, name) in zip(places, names) { rename(place, to: name) }
+    let fetchName = fetchIndexName(index, of: entity)
     if index.isUnique {
       entities[entity]?.uniquenessConstraints.append(names)
+    } else if !isPlain || fetchName != nil {
+      let elements = zip(names, index.columns).map { name, column in
+        Schema.FetchIndex.Element(name, isAscending: !index.descending.contains(column))
+      }
+      entities[entity]?.fetchIndexes.append(
+        Schema.FetchIndex(
+          name: fetchName ?? index.name, elements: elements,
+          condition: index.condition))
     } else {
       entities[entity]?.indices.append(names)
     }
+  }
+
+  /// What a model of Core Data calls the index; `nil` where it is not named as those are, or by SwiftData.
+  private func fetchIndexName(_ index: Index, of entity: String) -> String? {
+    let prefix = CoreDataLayout.fetchIndexName("", of: entity)
+    guard index.name.hasPrefix(prefix) else { return nil }
+    let name = String(index.name.dropFirst(prefix.count))
+    return name.isEmpty || name.hasPrefix(CoreDataLayout.swiftDataIndexPrefix) ? nil : name
   }
 
   private func isBelow(_ name: String, _ other: String) -> Bool {

@@ -70,9 +70,11 @@ public struct StoreIntrospection: Sendable {
         return try tables.read(
           version: version, because: "the model that it carries is of another version")
       }
-      return StoreIntrospection(model, version: version)
+      var introspection = StoreIntrospection(model, version: version)
+      try introspection.takeConditions(of: db)
+      return introspection
     case .plain:
-      var tables = PlainIntrospection(db, probe)
+      var tables = try PlainIntrospection(db, probe)
       return try tables.read(version: version)
     }
   }
@@ -104,6 +106,24 @@ public struct StoreIntrospection: Sendable {
         "'\($0)' of \(entity) is fetched each time and not stored: it is left out"
       }
       notes += details.notes.map { "\(entity): \($0)" }
+    }
+  }
+
+  /// Says of which rows a partial index is as the store's own `CREATE INDEX` does: a model has predicates of Foundation.
+  private mutating func takeConditions(of db: Database) throws {
+    for position in schema.entities.indices {
+      let entity = schema.entities[position].name
+      for number in schema.entities[position].fetchIndexes.indices {
+        let index = schema.entities[position].fetchIndexes[number]
+        guard index.isPartial,
+          let sql = try String.fetchOne(
+            db, sql: "SELECT sql FROM sqlite_master WHERE type = 'index' AND name = ?",
+            arguments: [CoreDataLayout.fetchIndexName(index.name, of: entity)]),
+          let condition = CreateIndexText(sql)?.condition
+        else { continue }
+        schema.entities[position].fetchIndexes[number].condition = condition
+        schema.entities[position].fetchIndexes[number].partialPredicate = nil
+      }
     }
   }
 }
