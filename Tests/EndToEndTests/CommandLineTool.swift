@@ -34,10 +34,13 @@ enum CommandLineTool {
           statements[statements.count - 1] += "\n" + line
         }
       }
+      return Self.changes(statements.filter { !$0.contains("instar_probe") })
+    }
+
+    /// The statements that change tables or rows.
+    static func changes(_ statements: [String]) -> [String] {
       let kinds = ["ALTER", "CREATE", "DROP", "INSERT", "UPDATE", "DELETE"]
-      return statements.filter { statement in
-        kinds.contains { statement.hasPrefix($0) } && !statement.contains("instar_probe")
-      }
+      return statements.filter { statement in kinds.contains { statement.hasPrefix($0) } }
     }
 
     func errors() throws -> [InstarError] {

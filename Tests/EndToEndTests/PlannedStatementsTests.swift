@@ -21,7 +21,7 @@ struct PlannedStatementsTests {
       "migrate", store.path, "--plugin", plugin, "--state-dir", store.folder.path("state"),
       "-com.apple.CoreData.SQLDebug", "1")
     try #require(run.status == 0, Comment(rawValue: run.messages))
-    let planned = migration.stages.flatMap(\.statements)
+    let planned = CommandLineTool.Answer.changes(migration.stages.flatMap(\.statements))
     if migration.stages.allSatisfy({ $0.kind == .lightweight }) {
       #expect(run.executedStatements == planned)
     } else {

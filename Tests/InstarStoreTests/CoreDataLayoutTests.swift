@@ -27,6 +27,17 @@ struct CoreDataLayoutTests {
       try store.write(to: folder, isLogged: false), model: Self.modelsWithoutCache[store.name])
   }
 
+  @Test("of the schema that a store's tables tell is the store's", arguments: AppleStore.all)
+  func withoutModel(_ store: AppleStore) throws {
+    let folder = try TemporaryFolder()
+    let path = try store.withoutModel.write(to: folder)
+    let (probe, introspection) = try StoreIntrospection.read(path)
+    #expect(introspection.origin == .tables)
+    let layout = try CoreDataLayout(
+      schema: introspection.schema, conventions: probe.conventions)
+    #expect(layout.structure.differences(from: probe.identity.structure) == [])
+  }
+
   /// - Parameter model: Of a store that carries none.
   private func check(_ path: String, model: CoreDataModel?) throws {
     let queue = try GuardedConnection.open(path, access: .immutable)

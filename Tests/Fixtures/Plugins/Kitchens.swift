@@ -366,16 +366,17 @@ enum RecipesPlan: SchemaMigrationPlan {
         didMigrate: { context in
           let chef = RecipesV2.Chef(name: "Ann")
           context.insert(chef)
-          let picture = Data([0x89, 0x50])
-          let pictured = FetchDescriptor<RecipesV2.SDRecipe>(
-            predicate: #Predicate { $0.imagesData.contains(picture) })
-          for recipe in try context.fetch(pictured) {
+          for recipe in try context.fetch(FetchDescriptor<RecipesV2.SDRecipe>()) {
             recipe.tags = [
-              "\(recipe.parentFolder?.folderType == .user)", "\(recipe.imagesData.count)",
+              recipe.parentFolder?.folderType == .user ? "user" : "system",
+              "\(recipe.imagesData.count)",
             ]
             recipe.imagesData.append(Data([1, 2, 3]))
-            recipe.chef = chef
           }
+          try context.save()
+          let tagged = FetchDescriptor<RecipesV2.SDRecipe>(
+            predicate: #Predicate { $0.tags.contains("user") && $0.tags.count == 2 })
+          for recipe in try context.fetch(tagged) { recipe.chef = chef }
         })
     ]
   }

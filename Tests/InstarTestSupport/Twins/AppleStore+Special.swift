@@ -151,7 +151,7 @@ extension AppleStore {
   public static let constraints = AppleStore(
     name: "Constraints",
     statements: [
-      "CREATE TABLE ZA ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZNUMBER INTEGER, ZOWNER INTEGER, ZCODE VARCHAR, ZREGION VARCHAR, CONSTRAINT ZCODE_ZREGION UNIQUE (ZCODE, ZREGION), CONSTRAINT ZNUMBER UNIQUE (ZNUMBER))",
+      "CREATE TABLE ZA ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZNUMBER INTEGER, ZOWNER INTEGER, ZCODE VARCHAR, ZREGION VARCHAR, CONSTRAINT ZNUMBER UNIQUE (ZNUMBER), CONSTRAINT ZCODE_ZREGION UNIQUE (ZCODE, ZREGION))",
       "CREATE TABLE ZB ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZNAME VARCHAR )",
       "CREATE INDEX ZA_ZOWNER_INDEX ON ZA (ZOWNER)",
     ],
@@ -167,7 +167,7 @@ extension AppleStore {
           properties: [
             .attribute("code", .string), .attribute("number", .int64),
             .attribute("region", .string), .toOne("owner", "B", inverse: "as"),
-          ], unique: [["code", "region"], ["number"]]),
+          ], unique: [["number"], ["code", "region"]]),
         .init(
           name: "B",
           properties: [.attribute("name", .string), .toMany("as", "A", inverse: "owner")]),
@@ -249,8 +249,9 @@ extension AppleStore {
     model: nil, frameworkVersion: 851, history: .withoutStrings, hasMetadata: false)
 
   /// All of them.
-  public static let all = [
-    cocktails, recipes, notes, knowledge, accounts, photos, netUsage, messages, constraints,
-    motorcycles, scrubbed,
-  ]
+  public static let all =
+    withoutModels + [cocktails, recipes, accounts, photos, netUsage, messages]
+
+  /// Those that differ most from the files at hand, and have no models in `Tests/Fixtures/Plugins/Kitchens.swift`.
+  public static let withoutModels = [notes, knowledge, constraints, motorcycles, scrubbed]
 }

@@ -38,6 +38,14 @@ public struct AppleStore: Sendable, CustomStringConvertible {
   /// What the store says of itself, as its file name in a folder.
   public var fileName: String { "\(name).sqlite" }
 
+  /// The same store, but nothing tells its model.
+  public var withoutModel: AppleStore {
+    var store = self
+    store.model = nil
+    store.staleNames = [:]
+    return store
+  }
+
   /// Makes the file, with its log checkpointed.
   ///
   /// - Parameter isLogged: Whether it is left in WAL mode.
