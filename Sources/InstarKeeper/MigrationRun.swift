@@ -160,6 +160,11 @@ package struct MigrationRun {
       fingerprint: result.structure.fingerprint, reference: inspection.reference)
     result.structure = try write(stamp, to: folder.clone, format: layout.format)
     report.notes += removedValues.sentences
+    if stamp.lacksSchema {
+      report.notes.append(
+        "the schema of version \(path.to) is too large for the store's metadata:"
+          + " 'instarctl schema import' will tell what the tables tell")
+    }
     fill(before: source.census, result: result, path: path)
     if let problem = inspection.probe.metadataProblem, source.metadata == nil {
       report.notes.append(

@@ -77,7 +77,8 @@ private struct StageRun {
         case (.coreData, .coreData):
           let conventions = try CoreDataConventions(of: session.database)
           let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-          let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
+          let new = try CoreDataLayout(
+            schema: stage.to.schema, conventions: old.conventions(after: difference))
           try StageCheck.checkRows(stage, difference, old, session)
           _ = try SchemaChange(stage: stage, difference: difference).run(
             session, from: old, to: new)

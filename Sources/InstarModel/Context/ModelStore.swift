@@ -18,6 +18,8 @@ final class ModelStore: Sendable {
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
   /// An error met where nothing could be thrown, for the next fetch or save of any context.
   private let deferredError = Mutex<(any Error)?>(nil)
+  /// By "TABLE.COLUMN", whether collections are archives there.
+  private let archiveColumns = Mutex<[String: Bool]>([:])
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
 
@@ -31,7 +33,7 @@ final class ModelStore: Sendable {
     if let problem = schema.modelProblems().first { throw problem }
     self.schema = schema
     self.connection = connection
-    layout = try StoreLayout(schema: schema)
+    layout = try Self.layout(of: schema, connection)
     // Counted before: what is committed while the store is looked at is looked at again.
     knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
@@ -55,6 +57,17 @@ final class ModelStore: Sendable {
     positionsByType = types
     positionsByName = Dictionary(
       entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The layout that the schema has in this store: which name a join table has is not always the schema's to say.
+  private static func layout(
+    of schema: Schema, _ connection: StoreConnection
+  ) throws -> StoreLayout {
+    guard schema.format == .coredata else { return try StoreLayout(schema: schema) }
+    return try connection.perform { session in
+      try StoreLayout(
+        schema: schema, conventions: CoreDataConventions(of: session.database))
+    }
   }
 
   private static func open(
@@ -147,6 +160,20 @@ final class ModelStore: Sendable {
     if let error = deferredError.withLock({ $0.take() }) { throw error }
   }
 
+  /// Whether collections in a column are kept as archives, as SwiftData does, and not as JSON: an app of Apple's reads no
+  /// other form than it wrote.
+  func keepsArchives(in column: String, of table: String, _ session: SQLSession) throws -> Bool {
+    guard case .coreData(let layout) = layout else { return false }
+    let key = "\(table).\(column)"
+    if let known = archiveColumns.withLock({ $0[key] }) { return known }
+    let archives = try session.integer(
+      "SELECT max(substr(v, 1, 8) = x'62706C6973743030') "
+        + "FROM (SELECT \(column) AS v FROM \(table) WHERE \(column) IS NOT NULL LIMIT 100)")
+    let keeps = archives.map { $0 != 0 } ?? !layout.conventions.isMadeByInstar
+    archiveColumns.withLock { $0[key] = keeps }
+    return keeps
+  }
+
   func entity(named name: String) -> ModelEntity? {
     positionsByName[name].map { entities[$0] }
   }
@@ -178,6 +205,8 @@ final class ModelEntity: Sendable {
   let readingsBySlot: [[RowExpression]]
   /// The relationships whose last column is the number of the concrete entity at the other end.
   let numberedSlots: Set<Int>
+  /// The slots that hold arrays, sets or dictionaries of values.
+  let collectionSlots: Set<Int>
   /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
   let checkedSlots: [Bool]
   let insertStatement: String
@@ -297,6 +326,8 @@ final class ModelEntity: Sendable {
     self.columnsBySlot = columnsBySlot
     self.readingsBySlot = readingsBySlot
     self.numberedSlots = numberedSlots
+    collectionSlots = Set(
+      descriptor.properties.indices.filter { descriptor.properties[$0].collectionType != nil })
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }

@@ -269,12 +269,11 @@ struct CoreDataLayoutBuilder {
     }
     let bare = "Z_\(one.number)\(name.uppercased())"
     let turned = "Z_\(two.number)\(otherName.uppercased())"
-    // Which side names the table of an entity with itself cannot be computed: the store is asked.
-    if one.number == two.number, conventions.joinTables.contains(turned),
-      !conventions.joinTables.contains(bare)
-    {
-      return joinTable(two, otherName, one, name)
-    }
+    // The rule has exceptions that cannot be computed: the store is asked.
+    let isTurned =
+      conventions.namingRelationships.contains(.init(entity: two.name, name: otherName))
+      || (conventions.joinTables.contains(turned) && !conventions.joinTables.contains(bare))
+    if isTurned { return joinTable(two, otherName, one, name) }
     return joinTable(one, name, two, otherName)
   }
 

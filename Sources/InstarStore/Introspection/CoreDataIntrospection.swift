@@ -16,6 +16,8 @@ struct CoreDataIntrospection {
   /// Whether large values lie in files beside the store.
   private let hasFiles: Bool
 
+  /// The keys beside which the place of the row in an order is kept.
+  private var places: [Place] = []
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
   /// The names of the indexes that relationships have.
@@ -60,6 +62,7 @@ struct CoreDataIntrospection {
     }
     readJoinTables()
     for index in indexes { read(index) }
+    addOrderedRelationships()
     pairKeys()
     notes.append(
       "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
@@ -169,9 +172,11 @@ struct CoreDataIntrospection {
     let bare = String(column.name.dropFirst())
     let number = bare.prefix { ("0"..."9").contains($0) }
     let rest = String(bare.dropFirst(number.count))
-    if bare.hasPrefix("_FOK_") || (!number.isEmpty && rest.hasPrefix("_")) {
+    if bare.hasPrefix("_FOK_") {
+      places.append(Place(table: table, column: "Z" + bare.dropFirst("_FOK_".count)))
       return
     }
+    if !number.isEmpty, rest.hasPrefix("_") { return }
     if let number = Int(number), let source = entity(numbered: number) {
       entities[source.name]?.relationships.append(
         Schema.Relationship(
@@ -252,12 +257,36 @@ struct CoreDataIntrospection {
     return named { $0.hasSuffix(bare) }
   }
 
+  /// A key beside which there is a place is the other side of an ordered relationship (section 4.4), whose name no table
+  /// tells.
+  private mutating func addOrderedRelationships() {
+    for place in places {
+      guard let key = properties[place],
+        let index = entities[key.entity]?.relationships
+          .firstIndex(where: { $0.name == key.name && $0.isToOneRelationship }),
+        let destination = entities[key.entity]?.relationships[index].destination
+      else { continue }
+      let taken = Set(
+        (entities[destination]?.attributes.map(\.name) ?? [])
+          + (entities[destination]?.relationships.map(\.name) ?? []))
+      var name = "\(key.entity.lowercased())s"
+      while taken.contains(name) { name += "s" }
+      entities[key.entity]?.relationships[index].inverseName = name
+      entities[destination]?.relationships.append(
+        Schema.Relationship(
+          name: name, destination: key.entity, inverseName: key.name, isToOneRelationship: false,
+          options: [.ordered]))
+    }
+  }
+
   /// Two entities of which each has one key of the other are taken for the two sides of a one-to-one relationship.
   private mutating func pairKeys() {
     func keys(of entity: String, to destination: String) -> [String] {
       var names: [String] = []
       for relationship in entities[entity]?.relationships ?? []
-      where relationship.isToOneRelationship && relationship.destination == destination {
+      where relationship.isToOneRelationship && relationship.inverseName == nil
+        && relationship.destination == destination
+      {
         names.append(relationship.name)
       }
       return names
@@ -314,14 +343,18 @@ struct CoreDataIntrospection {
         continue
       }
       let name = own.name
+      func options(of key: NumberedName) -> [Schema.Relationship.Option] {
+        let column = "Z_FOK_\(key.number)\(key.name)"
+        return table.columns.contains { $0.name == column } ? [.ordered] : []
+      }
       entities[first.name]?.relationships.append(
         Schema.Relationship(
           name: name.lowercased(), destination: second.name, inverseName: back.name.lowercased(),
-          isToOneRelationship: false))
+          isToOneRelationship: false, options: options(of: there)))
       entities[second.name]?.relationships.append(
         Schema.Relationship(
           name: back.name.lowercased(), destination: first.name, inverseName: name.lowercased(),
-          isToOneRelationship: false))
+          isToOneRelationship: false, options: options(of: back)))
     }
   }
 
