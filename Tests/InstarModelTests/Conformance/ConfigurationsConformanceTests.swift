@@ -460,6 +460,30 @@ struct ConfigurationsConformanceTests {
     #expect(try customers(fresh)[0].name == "Anna" && pages(fresh)[0].count == 99)
   }
 
+  @Test(
+    "a store of ordinary tables beside one of SwiftData's: what its commit would be refused for is met before the other is committed"
+  )
+  func ordinaryTables() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: TwoFormats.self),
+      configurations: ModelConfiguration(
+        schema: Schema([TwoFormats.Author.self]), url: url("a-tables.db")),
+      ModelConfiguration(schema: Schema([TwoFormats.Note.self]), url: url("b-notes.store")))
+    let context = ModelContext(container)
+    let author = TwoFormats.Author(id: 1)
+    context.insert(TwoFormats.Essay(id: 1, author: author))
+    context.insert(TwoFormats.Note(text: "a"))
+    try context.save()
+    context.delete(author)
+    context.insert(TwoFormats.Note(text: "b"))
+    let error = #expect(throws: InstarError.self) { try context.save() }
+    #expect(error?.cause.contains("FOREIGN KEY") == true)
+    #expect(error?.state == "unchanged")
+    let fresh = ModelContext(container)
+    #expect(try fresh.fetch(FetchDescriptor<TwoFormats.Note>()).map(\.text) == ["a"])
+    #expect(try fresh.fetchCount(FetchDescriptor<TwoFormats.Author>()) == 1)
+  }
+
   /// Refuses commits, as a full disk does.
   private final class Refusal: TransactionObserver {
     struct Full: Error {}

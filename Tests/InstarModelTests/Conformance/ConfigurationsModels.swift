@@ -39,3 +39,34 @@ enum TwoStores: VersionedSchema {
     }
   }
 }
+
+/// Models of which some are in ordinary tables.
+enum TwoFormats: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Author.self, Essay.self, Note.self] }
+
+  @Table
+  @Model
+  final class Author {
+    @Column(.primaryKey) var id: Int
+    @Relationship(deleteRule: .noAction, inverse: \Essay.author) var essays: [Essay] = []
+    init(id: Int) { self.id = id }
+  }
+
+  @Table
+  @Model
+  final class Essay {
+    @Column(.primaryKey) var id: Int
+    var author: Author?
+    init(id: Int, author: Author?) {
+      self.id = id
+      self.author = author
+    }
+  }
+
+  @Model
+  final class Note {
+    var text: String
+    init(text: String) { self.text = text }
+  }
+}
