@@ -1,27 +1,41 @@
 internal import InstarEngine
-internal import InstarLinux
 internal import InstarStore
 
-/// What happens before a container's store is opened: configuration and schema are checked, and the store is migrated where
-/// a plan is given and it is behind.
+/// What happens before a container's stores are opened: configurations and schema are checked, and the stores that are
+/// behind are migrated where a plan is given.
 struct ContainerOpening {
-  let configuration: ModelConfiguration
-  /// The schema that the container was asked for.
+  /// The stores in the order in which they are written, each with the models that are in it.
+  let parts: [ModelContainer.Part]
+  /// What the stores are opened with: the plan's last schema, or, without a plan, the one asked for.
   let schema: Schema
+  private let plan: PlanDefinition?
 
-  /// The one configuration of a container.
-  static func configuration(
-    of configurations: [ModelConfiguration], schema: Schema
-  ) throws -> ModelConfiguration {
-    let what = "cannot open a container"
-    guard configurations.count <= 1 else {
-      throw SwiftDataError.duplicate(
-        InstarError(
-          .unsupported, what,
-          cause: "\(configurations.count) configurations were given; a container has one store",
-          next: "make a container for each store"))
+  /// - Parameters:
+  ///   - schema: What the container was asked for.
+  ///   - configurations: none stand for the default place.
+  /// - Throws: why the plan is none for the schema, or the schema cannot be divided among the configurations. Nothing is
+  ///   touched.
+  init(
+    _ schema: Schema, plan: (any SchemaMigrationPlan.Type)?, configurations: [ModelConfiguration]
+  ) throws {
+    let configurations =
+      configurations.isEmpty ? [ModelConfiguration(schema: schema)] : configurations
+    do {
+      let definition = try plan.map { try PlanDefinition($0) }
+      self.schema = try definition.map { try Self.lastSchema(of: $0, for: schema) } ?? schema
+      self.plan = definition
+    } catch {
+      throw Self.failure(error, configurations, plan: plan.map { "\($0)" } ?? "")
     }
-    let configuration = configurations.first ?? ModelConfiguration(schema: schema)
+    for configuration in configurations { try Self.check(configuration, of: self.schema) }
+    parts =
+      configurations.count == 1
+      ? [ModelContainer.Part(configurations[0], self.schema)]
+      : try SchemaDivision(of: self.schema, among: configurations).parts
+  }
+
+  private static func check(_ configuration: ModelConfiguration, of schema: Schema) throws {
+    let what = "cannot open a container"
     if let own = configuration.schema,
       let stranger = own.entities.first(where: { schema.entity(named: $0.name) == nil })
     {
@@ -31,57 +45,37 @@ struct ContainerOpening {
           cause: "\(stranger.name) is in the configuration's schema, but not in the container's",
           next: "give both the same schema"))
     }
-    if !configuration.isStoredInMemoryOnly {
-      let name = configuration.url.lastPathComponent
-      guard name.utf8.count <= 255, !configuration.url.path.utf8.contains(0) else {
-        throw SwiftDataError.invalidFileName(
-          InstarError(
-            .unsafePath, what,
-            cause: name.utf8.count > 255
-              ? "the name of its file has \(name.utf8.count) bytes" : "its path holds a NUL",
-            next: "choose another name"), isTooLong: name.utf8.count > 255)
-      }
+    guard !configuration.isStoredInMemoryOnly else { return }
+    let name = configuration.url.lastPathComponent
+    guard name.utf8.count <= 255, !configuration.url.path.utf8.contains(0) else {
+      throw SwiftDataError.invalidFileName(
+        InstarError(
+          .unsafePath, what,
+          cause: name.utf8.count > 255
+            ? "the name of its file has \(name.utf8.count) bytes" : "its path holds a NUL",
+          next: "choose another name"), isTooLong: name.utf8.count > 255)
     }
-    return configuration
   }
 
-  /// Migrates the store where a plan is given and the store is behind.
-  ///
-  /// - Returns: The schema to open the store with: the plan's last one, or, without a plan, the one asked for.
-  func migrate(by plan: (any SchemaMigrationPlan.Type)?) throws -> Schema {
-    guard let plan else { return schema }
+  /// Migrates the stores that are behind, where a plan is given.
+  func migrate() throws {
+    guard let plan else { return }
     do {
-      let definition = try PlanDefinition(plan)
-      let last = try lastSchema(of: definition)
-      if configuration.isStoredInMemoryOnly {
-        try MemoryMigration(connection: configuration.memoryConnection(), plan: definition).run()
-      } else if let path = try existingStore() {
-        try FileMigration(
-          path: path, plan: definition, isReadOnly: !configuration.allowsSave,
-          stateFolder: Installation.appStateFolder
-        ).run()
-      }
-      return last
+      try ContainerMigration(plan, of: parts).run()
     } catch {
-      let what = "cannot open \(configuration.place) by plan \(plan)"
-      var known = InstarError(error, what: what)
-      known.what = known.what == what ? what : "\(what): \(known.what)"
-      throw SwiftDataError.opening(known.about(store: configuration.url.path, state: "unchanged"))
+      throw Self.failure(error, parts.map(\.configuration), plan: plan.name)
     }
   }
 
-  /// The store's file, by a path without symbolic links; `nil` where there is none, or an empty one, which a container
-  /// fills.
-  private func existingStore() throws(InstarError) -> String? {
-    guard let real = realpath(configuration.url.path, nil) else {
-      guard errno != ENOENT else { return nil }
-      throw InstarError(
-        .unreadableStore, "cannot find the store", cause: String(cString: strerror(errno)))
-    }
-    defer { free(real) }
-    let path = String(cString: real)
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_size == 0 ? nil : path
+  private static func failure(
+    _ error: any Error, _ configurations: [ModelConfiguration], plan: String
+  ) -> SwiftDataError {
+    let places = configurations.map(\.place).joined(separator: ", ")
+    let what = "cannot open \(places) by plan \(plan)"
+    var known = InstarError(error, what: what)
+    known.what = known.what == what ? what : "\(what): \(known.what)"
+    let store = configurations.count == 1 ? configurations[0].url.path : nil
+    return SwiftDataError.opening(known.about(store: store, state: "unchanged"))
   }
 
   // MARK: The schema
@@ -89,7 +83,9 @@ struct ContainerOpening {
   /// The plan's last schema, if that is what the container was asked for.
   ///
   /// Models that are reached through relationships need not have been named.
-  private func lastSchema(of plan: PlanDefinition) throws(InstarError) -> Schema {
+  private static func lastSchema(
+    of plan: PlanDefinition, for schema: Schema
+  ) throws(InstarError) -> Schema {
     guard let last = plan.versions.last?.schema else {
       throw InstarError(.invalidPlan, "cannot use plan \(plan.name)", cause: "it has no schemas")
     }
@@ -106,11 +102,11 @@ struct ContainerOpening {
       }
       if let given = schema.modelTypes.byEntityName[entity.name], given != planned {
         throw refuse(
-          "\(Self.name(of: given)) was given, but the last version of \(plan.name), \(last.version), has \(Self.name(of: planned))"
+          "\(name(of: given)) was given, but the last version of \(plan.name), \(last.version), has \(name(of: planned))"
         )
       }
     }
-    let reached = Self.entities(reachedFrom: schema.entities.map(\.name), in: last)
+    let reached = entities(reachedFrom: schema.entities.map(\.name), in: last)
     if let missing = last.entities.first(where: { !reached.contains($0.name) }) {
       throw refuse(
         "\(missing.name) is a model of \(last.version), the last version of \(plan.name), but was not given"

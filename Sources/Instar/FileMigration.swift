@@ -5,10 +5,10 @@ internal import InstarStore
 internal import InstarSupervisor
 internal import InstarWire
 
-/// Brings the store of a container that is being opened to the last version of its plan, in this process.
+/// Brings a store of a container that is being opened to the last version of its plan, in this process.
 ///
 /// The process is supervisor, keeper and worker in one: it writes the phase journal and the ledger, does what
-/// `MigrationRun` does to a store, and runs the stages on the clone. What it gives up by that is the worker's confinement:
+/// `MigrationRun` does to a store, and has the stages run on the clone. What it gives up by that is the worker's confinement:
 /// the plan is the app's own code. Invariants are those of `MigrationRun`; besides, no descriptor of the store is opened
 /// but by SQLite (`StoreOpening.shared`), because other containers of the process may have it open.
 struct FileMigration {
@@ -23,53 +23,57 @@ struct FileMigration {
   /// How long to wait for others that write the store, as an open container waits too.
   private static let busyTimeoutSeconds = 5.0
 
-  func run() throws(InstarError) {
+  /// - Parameter stages: Runs the stages on the clone. Called again where another process wrote the store meanwhile.
+  /// - Returns: Whether the store was migrated; `false` where it was at the last version.
+  func run(_ stages: @escaping StoreMigration.Stages) throws(InstarError) -> Bool {
     try recover()
-    for attempt in 1... {
-      guard let adopted = try versionToAdopt() else { return }
-      let failure = try migrate(adopting: adopted.version)
-      guard let failure else { return }
+    var attempt = 1
+    while case .behind(_, let adopted) = try standing() {
+      guard let failure = try migrate(adopting: adopted, stages) else { return true }
       guard failure.code == .storeChanged, attempt < Self.attempts else { throw failure }
+      attempt += 1
     }
+    return false
   }
 
   // MARK: Where the store stands
 
-  /// What a store that is to be migrated has to be adopted as.
-  private struct Adoption {
-    /// `nil` where the store declares its version itself.
-    var version: Schema.Version?
+  /// The names of the store's tables, as they stand in SQL.
+  func tables() throws(InstarError) -> Set<String> {
+    let probe = try StoreProbe.readShared(path, busyTimeout: Self.busyTimeoutSeconds)
+    return Set(probe.identity.structure.tables.map { PlainName.sql($0.name) })
   }
 
-  /// - Returns: `nil` where there is nothing to do.
-  private func versionToAdopt() throws(InstarError) -> Adoption? {
+  /// - Throws: why the store cannot be migrated, as far as that can be told without a clone.
+  func standing() throws(InstarError) -> StoreMigration.Standing {
     let manifest = plan.manifest
     let probe = try StoreProbe.readShared(
       path, versionSources: [manifest.versionSource], busyTimeout: Self.busyTimeoutSeconds)
-    // A database without any tables: the container fills it.
-    if probe.identity.format == .plain, probe.identity.structure.tables.isEmpty { return nil }
+    if probe.identity.format == .plain, probe.identity.structure.tables.isEmpty { return .missing }
     let identity = probe.identity.seen(
       from: manifest.versionSource, importing: manifest.importedVersions)
     let match = SchemaMatch(of: identity, among: manifest.candidates)
     let version = try plan.startingVersion(of: match)
-    if match.state == .current { return nil }
+    if match.state == .current { return .current }
     // What speaks against the stages themselves is said before a folder is made or a lock is taken.
     _ = try plan.migration(from: version)
     guard !isReadOnly else {
       // One that is only not stamped can be read all the same.
-      if version == plan.versions.last?.schema.version { return nil }
+      if version == plan.versions.last?.schema.version { return .current }
       throw InstarError(
         .unreadableStore, "cannot migrate the store",
         cause: "it is at \(version), and its configuration does not allow to save",
         next: "open it once with allowsSave: true")
     }
-    return Adoption(version: match.state == .unversioned ? version : nil)
+    return .behind(from: version, adopting: match.state == .unversioned ? version : nil)
   }
 
   // MARK: The run
 
   /// - Returns: Why the run failed; `nil` where the store is at the last version now.
-  private func migrate(adopting version: Schema.Version?) throws(InstarError) -> InstarError? {
+  private func migrate(
+    adopting version: Schema.Version?, _ stages: @escaping StoreMigration.Stages
+  ) throws(InstarError) -> InstarError? {
     let state = try openStateFolder()
     let backups = state.path + "/backups"
     guard mkdir(backups, 0o700) == 0 || errno == EEXIST else {
@@ -90,7 +94,8 @@ struct FileMigration {
     let conversation = OwnConversation(state)
     let manifest = plan.manifest
     var run = MigrationRun(
-      request, conversation: conversation, host: OwnPluginHost(plan: plan), opening: .shared
+      request, conversation: conversation, host: OwnPluginHost(plan: plan, stages: stages),
+      opening: .shared
     ) { [PluginCatalog.Plan(plugin: program, manifest: manifest)] }
     let report = run.perform()
     if report.result != .current {
@@ -154,8 +159,11 @@ private final class OwnConversation: KeeperConversation {
 }
 
 /// The worker's side of a run in this process: the app's own plan.
-private struct OwnPluginHost: PluginHost {
+///
+/// Sendable because a run uses it on the one thread that opens the container.
+private struct OwnPluginHost: PluginHost, @unchecked Sendable {
   let plan: PlanDefinition
+  let stages: StoreMigration.Stages
 
   func describe(plugin: String) throws(InstarError) -> PluginManifest {
     PluginManifest(plans: [plan.manifest])
@@ -177,18 +185,18 @@ private struct OwnPluginHost: PluginHost {
     do throws(InstarError) {
       let path = try plan.path(from: work.from)
       try withoutActuallyEscaping(onEvent) { onEvent throws(InstarError) in
-        try StageExecutor(connection: connection) { event in
-          do throws(InstarError) {
-            switch event {
-            case .stageStarted(_, _, let stage): try onEvent(.stageStarted(stage))
-            case .stageFinished(_, _, let stage, _): try onEvent(.stageFinished(stage))
-            case .ready, .described, .planned, .sql, .migrated, .failed: break
+        try stages(
+          StageExecutor.Clone(connection: connection, path: path) { event in
+            do throws(InstarError) {
+              switch event {
+              case .stageStarted(_, _, let stage): try onEvent(.stageStarted(stage))
+              case .stageFinished(_, _, let stage, _): try onEvent(.stageFinished(stage))
+              case .ready, .described, .planned, .sql, .migrated, .failed: break
+              }
+            } catch {
+              failure = error
             }
-          } catch {
-            failure = error
-          }
-        }
-        .run(path, plan: plan.name)
+          })
       }
     } catch {
       failure = error

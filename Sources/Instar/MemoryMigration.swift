@@ -7,7 +7,7 @@ internal import InstarWire
 
 /// Brings a store in memory to the last version of a plan.
 ///
-/// The stages work on a second database in memory, which is verified and then copied over the first, as with a file. A
+/// The stages run on a second database in memory, which is verified and then copied over the first, as with a file. A
 /// failure leaves the store as it was. There is no backup: what is in memory is nobody's only copy.
 struct MemoryMigration {
   let connection: StoreConnection
@@ -20,11 +20,15 @@ struct MemoryMigration {
     var changes: Int
   }
 
-  func run() throws {
+  /// - Parameter stages: Runs the stages on the clone.
+  /// - Returns: Whether the store was migrated; `false` where it was at the last version.
+  func run(_ stages: StoreMigration.Stages) throws -> Bool {
     let clone = try StoreConnection(inMemory: SQLLog.ofThisProcess())
-    guard let source = try copy(to: clone) else { return }
-    try StageExecutor(connection: clone) { _ in }
-      .run(plan.path(from: source.path.from), plan: plan.name)
+    guard let source = try copy(to: clone) else { return false }
+    let path = try plan.path(from: source.path.from)
+    if !path.isEmpty {
+      try stages(StageExecutor.Clone(connection: clone, path: path) { _ in })
+    }
     try clone.perform { clone in
       let layout = try StoreLayout(schema: source.path.last)
       let verification = CloneVerification(
@@ -46,21 +50,40 @@ struct MemoryMigration {
         try PageCopy(from: clone.database, to: store.database).finish()
       }
     }
+    return true
+  }
+
+  /// The names of the store's tables, as they stand in SQL.
+  func tables() throws -> Set<String> {
+    try connection.perform { session in
+      let probe = try StoreProbe.read(session.database, file: .inMemory)
+      return Set(probe.identity.structure.tables.map { PlainName.sql($0.name) })
+    }
+  }
+
+  /// - Throws: why the store cannot be migrated, as far as that can be told without a clone.
+  func standing() throws -> StoreMigration.Standing {
+    try connection.perform { try standing($0.database) }
+  }
+
+  private func standing(_ db: Database) throws -> StoreMigration.Standing {
+    let manifest = plan.manifest
+    let identity = try StoreProbe.read(
+      db, file: .inMemory, versionSources: [manifest.versionSource]
+    ).identity.seen(from: manifest.versionSource, importing: manifest.importedVersions)
+    if identity.format == .plain, identity.structure.tables.isEmpty { return .missing }
+    let match = SchemaMatch(of: identity, among: manifest.candidates)
+    let version = try plan.startingVersion(of: match)
+    if match.state == .current { return .current }
+    return .behind(from: version, adopting: nil)
   }
 
   /// - Returns: `nil` where there is nothing to migrate.
   private func copy(to clone: StoreConnection) throws -> Source? {
     try connection.perform { session in
       let db = session.database
-      let manifest = plan.manifest
-      let identity = try StoreProbe.read(
-        db, file: .inMemory, versionSources: [manifest.versionSource]
-      ).identity.seen(from: manifest.versionSource, importing: manifest.importedVersions)
-      if identity.format == .plain, identity.structure.tables.isEmpty { return nil }
-      let match = SchemaMatch(of: identity, among: manifest.candidates)
-      let version = try plan.startingVersion(of: match)
-      if match.state == .current { return nil }
-      let path = try MigrationPath(from: version, in: manifest)
+      guard case .behind(let version, _) = try standing(db) else { return nil }
+      let path = try MigrationPath(from: version, in: plan.manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
         path: path, store: try EarlierStore(db, layout: StoreLayout(schema: path.first)),

@@ -36,7 +36,26 @@ struct ModelExpansion {
     members.append(initializer)
     members += metadata
     if classDeclaration.mayTakePartInInheritance { members.append(firstSlot) }
+    if let equality { members.append(equality) }
     return members
+  }
+
+  /// Stands for the class's own `==`. Of a conformance that comes from a macro the compiler (6.3) finds such an operator
+  /// twice, and takes neither; of one that the class declares itself it does not.
+  private var equality: DeclSyntax? {
+    let conforms = classDeclaration.inheritanceClause?.inheritedTypes.contains {
+      ["Hashable", "Equatable"].contains($0.type.lastName)
+    }
+    let hasOperator = classDeclaration.memberBlock.members.contains {
+      $0.decl.as(FunctionDeclSyntax.self)?.name.text == "=="
+    }
+    guard superclass == nil, hasOperator, conforms != true else { return nil }
+    return """
+      @_implements(Swift.Equatable, ==(_:_:))
+      \(raw: access)static func _$isEqual(_ left: \(raw: name), _ right: \(raw: name)) -> Bool {
+        left == right
+      }
+      """
   }
 
   // MARK: Storage

@@ -30,7 +30,8 @@ public import InstarSchema
 @attached(
   member, conformances: PersistentModel,
   names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
-  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(init(_modelStorage:)))
+  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(_$isEqual),
+  named(init(_modelStorage:)))
 @attached(memberAttribute)
 @attached(extension, conformances: PersistentModel)
 public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
@@ -45,7 +46,8 @@ public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro"
 @attached(
   member, conformances: PersistentModel,
   names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
-  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(init(_modelStorage:)))
+  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(_$isEqual),
+  named(init(_modelStorage:)))
 @attached(memberAttribute)
 @attached(extension, conformances: PersistentModel)
 public macro Model(originalName: String) =

@@ -49,11 +49,13 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
     .configurationFileNameContainsInvalidCharacters)
   /// The name of a store's file is longer than 255 bytes. Such an error is a `loadIssueModelContainer` as well.
   public static let configurationFileNameTooLong = SwiftDataError(.configurationFileNameTooLong)
-  /// A configuration has a schema with models that the container's does not have. Such an error is a
-  /// `loadIssueModelContainer` as well.
+  /// The schemas of the configurations and that of the container do not fit: a configuration has models that the container
+  /// does not have, or several leave one of its models out, or keep models in two stores that are related to each other.
+  /// Such an error is a `loadIssueModelContainer` as well.
   public static let configurationSchemaNotFoundInContainerSchema = SwiftDataError(
     .configurationSchemaNotFoundInContainerSchema)
-  /// Several configurations were given. Such an error is a `loadIssueModelContainer` as well.
+  /// Two configurations of a container have one name, one file or one model, or both have no schema. Such an error is a
+  /// `loadIssueModelContainer` as well.
   public static let duplicateConfiguration = SwiftDataError(.duplicateConfiguration)
   /// Never thrown by Instar, which keeps no history of its own.
   public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)

@@ -57,6 +57,12 @@ public struct Schema: Sendable, Hashable, Codable {
     entities.first { $0.name == name }
   }
 
+  /// The same version with some of its entities. The types of all stay known.
+  package func part(_ isIncluded: (String) -> Bool) -> Schema {
+    Schema(
+      entities: entities.filter { isIncluded($0.name) }, version: version, modelTypes: modelTypes)
+  }
+
   /// The entities, those of a schema in which some inherit leading to each other.
   private static func connected(_ entities: [Entity]) -> [Entity] {
     guard entities.contains(where: { $0.superentityName != nil }) else { return entities }

@@ -105,6 +105,60 @@ struct ModelExpansionTests {
       """#)
   }
 
+  @Test("a model with an operator == of its own to a member that stands for it")
+  func ownEquality() {
+    let own = """
+        static func == (left: Note, right: Note) -> Bool { left.title == right.title }
+        init(title: String) { self.title = title }
+      """
+    func expanded(_ name: String, _ additional: String) -> String {
+      #"""
+      final class \#(name) {
+        @InstarModel._PersistedProperty(0)
+        var title: String
+      \#(own)
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
+
+        var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
+
+        init(_modelStorage storage: InstarModel.ModelStorage) {
+          _title = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("title", \Note.title),
+          ]
+        }\#(additional)
+      }
+
+      nonisolated extension Note: InstarModel.PersistentModel {
+      }
+      """#
+    }
+    expectExpansion(
+      "@Model final class Note {\n  var title: String\n\(own)\n}",
+      expanded(
+        "Note",
+        """
+
+
+          @_implements(Swift.Equatable, ==(_:_:))
+          static func _$isEqual(_ left: Note, _ right: Note) -> Bool {
+            left == right
+          }
+        """))
+    expectExpansion(
+      "@Model final class Note: Hashable {\n  var title: String\n\(own)\n}",
+      expanded("Note: Hashable", ""))
+  }
+
   @Test("a model nested in an extension, as visible as the extension says")
   func nested() {
     expectExpansion(

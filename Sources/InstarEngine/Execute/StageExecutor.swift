@@ -3,10 +3,28 @@ package import InstarSchema
 package import InstarStore
 package import InstarWire
 
-/// Runs the stages of a plan on a clone, one after the other.
+/// Runs the stages of a plan on a clone, one after the other; or on the clones of several stores of one container, whose
+/// closures then see the models of all.
 ///
-/// The clone is ours alone: a stage that fails leaves it in any state, and whoever made it throws it away.
+/// The clones are ours alone: a stage that fails leaves them in any state, and whoever made them throws them away.
 package struct StageExecutor {
+  /// A clone, and the stages that lead it to the last version of its store's part of the plan.
+  package struct Clone {
+    let connection: StoreConnection
+    let path: [PlanDefinition.Stage]
+    let onEvent: (WorkerEvent) -> Void
+
+    /// - Parameter onEvent: Told of the stages that the clone takes part in.
+    package init(
+      connection: StoreConnection, path: [PlanDefinition.Stage],
+      onEvent: @escaping (WorkerEvent) -> Void
+    ) {
+      self.connection = connection
+      self.path = path
+      self.onEvent = onEvent
+    }
+  }
+
   private let connection: StoreConnection
   private let onEvent: (WorkerEvent) -> Void
 
@@ -17,21 +35,45 @@ package struct StageExecutor {
 
   /// - Throws: the first error of a closure or statement, with the stage it happened in.
   package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
-    // A store in memory is used on through this connection; values that closures kept are of this run only.
-    defer { try? connection.perform { try ScratchpadTable.drop($0) } }
-    for (index, stage) in path.enumerated() {
-      let manifest = stage.manifest
-      onEvent(.stageStarted(index: index, count: path.count, stage: manifest))
+    try Self.run([Clone(connection: connection, path: path, onEvent: onEvent)], plan: plan)
+  }
+
+  /// Runs each stage once, on all clones that are on their way over it: those that are at its first version then. Each
+  /// clone ends at the last version.
+  ///
+  /// - Throws: as `run(_:plan:)`.
+  package static func run(_ clones: [Clone], plan: String) throws(InstarError) {
+    let keptValues = ScratchpadStore()
+    var stages: [StageManifest] = []
+    for stage in clones.flatMap(\.path).map(\.manifest) where !stages.contains(stage) {
+      stages.append(stage)
+    }
+    // Each leads to a later version: a clone meets those of its path in the order of their first versions.
+    stages.sort { $0.from < $1.from }
+    for (index, manifest) in stages.enumerated() {
+      var parts: [StageRun.Part] = []
+      var listeners: [(WorkerEvent) -> Void] = []
+      for clone in clones {
+        guard let stage = clone.path.first(where: { $0.manifest == manifest }) else { continue }
+        parts.append(StageRun.Part(stage: stage, connection: clone.connection))
+        listeners.append(clone.onEvent)
+      }
+      guard let stage = parts.first?.stage.stage else { continue }
+      for tell in listeners {
+        tell(.stageStarted(index: index, count: stages.count, stage: manifest))
+      }
       let start = ContinuousClock.now
       try StageRun(
-        stage: stage, connection: connection, plan: plan, place: "\(index + 1) of \(path.count)"
+        stage: stage, from: manifest.from, to: manifest.to, parts: parts, keptValues: keptValues,
+        plan: plan, place: "\(index + 1) of \(stages.count)"
       )
       .run()
-      let duration = ContinuousClock.now - start
-      onEvent(
-        .stageFinished(
-          index: index, count: path.count, stage: manifest,
-          durationMicroseconds: duration.wholeMicroseconds))
+      let duration = (ContinuousClock.now - start).wholeMicroseconds
+      for tell in listeners {
+        tell(
+          .stageFinished(
+            index: index, count: stages.count, stage: manifest, durationMicroseconds: duration))
+      }
     }
   }
 }
@@ -54,62 +96,83 @@ extension PlanDefinition.Stage {
   }
 }
 
-/// One stage on the clone: `willMigrate` with the old models, the change of schema, `didMigrate` with the new ones.
+/// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new ones.
 private struct StageRun {
-  let stage: PlanDefinition.Stage
-  let connection: StoreConnection
+  /// A clone that takes part, with its store's part of the stage's two versions.
+  struct Part {
+    let stage: PlanDefinition.Stage
+    let connection: StoreConnection
+
+    var difference: SchemaDifference {
+      SchemaDifference(from: stage.from.schema, to: stage.to.schema)
+    }
+  }
+
+  let stage: MigrationStage
+  let from: Schema.Version
+  let to: Schema.Version
+  let parts: [Part]
+  let keptValues: ScratchpadStore
   let plan: String
   let place: String
 
-  private var from: Schema.Version { stage.from.schema.version }
-  private var to: Schema.Version { stage.to.schema.version }
-
   func run() throws(InstarError) {
-    let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
-    try StageCheck.check(stage, difference, plan: plan)
-    if case .custom(_, _, let willMigrate?, _) = stage.stage {
-      try runClosure(willMigrate, "willMigrate", stage.from.schema)
+    for part in parts { try StageCheck.check(part.stage, part.difference, plan: plan) }
+    if case .custom(_, _, let willMigrate?, _) = stage {
+      try runClosure(
+        willMigrate, "willMigrate", parts.map { ($0.stage.from.schema, $0.connection) })
     }
     try step("the change of schema") {
-      try connection.perform { session in
-        try ScratchpadTable.follow(stage.keptEntities(difference), session)
-        switch (stage.from.layout, stage.to.layout) {
-        case (.coreData, .coreData):
-          let conventions = try CoreDataConventions(of: session.database)
-          let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-          let new = try CoreDataLayout(
-            schema: stage.to.schema, conventions: old.conventions(after: difference))
-          try StageCheck.checkRows(stage, difference, old, session)
-          _ = try SchemaChange(stage: stage, difference: difference).run(
-            session, from: old, to: new)
-        case (.plain(let old), .plain(let new)):
-          try PlainChangeExecutor(
-            change: PlainChange(old: old, new: new, difference: difference), session: session
-          )
-          .run()
-        case (.coreData, .plain), (.plain, .coreData):
-          throw InstarError(
-            .internalError, "cannot migrate from \(from) to \(to)",
-            cause: "the two versions are of different formats")
-        }
+      for part in parts {
+        try part.connection.perform { session in try changeSchema(of: part, session) }
       }
     }
-    if case .custom(_, _, _, let didMigrate?) = stage.stage {
-      try runClosure(didMigrate, "didMigrate", stage.to.schema)
-      if case .coreData = stage.to.layout {
+    if case .custom(_, _, _, let didMigrate?) = stage {
+      try runClosure(didMigrate, "didMigrate", parts.map { ($0.stage.to.schema, $0.connection) })
+      for part in parts {
+        guard case .coreData = part.stage.to.layout else { continue }
         try step("the order of new links") {
-          try connection.perform { session in try placeLinks(session) }
+          try part.connection.perform { session in
+            try placeLinks(part.stage.to.schema, session)
+          }
         }
       }
     }
   }
 
+  private func changeSchema(of part: Part, _ session: SQLSession) throws {
+    let (stage, difference) = (part.stage, part.difference)
+    let kept = stage.keptEntities(difference)
+    session.carryRowKeys(kept.map { ($0.old.key, $0.new.key) })
+    try keptValues.follow(kept)
+    switch (stage.from.layout, stage.to.layout) {
+    case (.coreData, .coreData):
+      let conventions = try CoreDataConventions(of: session.database)
+      let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
+      let new = try CoreDataLayout(
+        schema: stage.to.schema, conventions: old.conventions(after: difference))
+      try StageCheck.checkRows(stage, difference, old, session)
+      _ = try SchemaChange(stage: stage, difference: difference).run(session, from: old, to: new)
+    case (.plain(let old), .plain(let new)):
+      try PlainChangeExecutor(
+        change: PlainChange(old: old, new: new, difference: difference), session: session
+      )
+      .run()
+    case (.coreData, .plain), (.plain, .coreData):
+      throw InstarError(
+        .internalError, "cannot migrate from \(from) to \(to)",
+        cause: "the two versions are of different formats")
+    }
+  }
+
   /// Pending changes are saved when the closure returns, and discarded when it throws.
   private func runClosure(
-    _ closure: (ModelContext) throws -> Void, _ phase: String, _ schema: Schema
+    _ closure: (ModelContext) throws -> Void, _ phase: String,
+    _ clones: [(schema: Schema, connection: StoreConnection)]
   ) throws(InstarError) {
     try step(phase) {
-      let context = try ModelContext.forStage(schema: schema, connection: connection, phase: phase)
+      let context = try ModelContext.forStage(
+        clones, phase: phase, keptValues: keptValues)
       try closure(context)
       try context.save()
     }
@@ -117,9 +180,9 @@ private struct StageRun {
 
   /// Links of ordered relationships that the plan's code made have no place yet: they come last, as Core Data counts
   /// (section 4.4), in the order of their rows.
-  private func placeLinks(_ session: SQLSession) throws {
+  private func placeLinks(_ schema: Schema, _ session: SQLSession) throws {
     let layout = try CoreDataLayout(
-      schema: stage.to.schema, conventions: try CoreDataConventions(of: session.database))
+      schema: schema, conventions: try CoreDataConventions(of: session.database))
     func place(_ column: String, among owner: String, in table: String) throws {
       try session.run(
         "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "

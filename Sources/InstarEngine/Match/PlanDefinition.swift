@@ -8,7 +8,7 @@ package struct PlanDefinition: Sendable {
   package let name: String
   /// Oldest first.
   package let versions: [Version]
-  private let stages: [MigrationStage]
+  let stages: [MigrationStage]
   private let columnOrder: ColumnOrder
   private let versionSource: VersionSource
   private let importedVersions: [ToolVersion: Schema.Version]
@@ -103,6 +103,20 @@ package struct PlanDefinition: Sendable {
     self.versions = versions
     self.stages = plan.stages
     columnOrder = plan.columnOrder
+  }
+
+  /// The same plan for a store that has some of the models: with these versions, and the stages between them.
+  init(_ plan: PlanDefinition, versions: [Version]) {
+    name = plan.name
+    self.versions = versions
+    let known = Set(versions.map(\.schema.version))
+    stages = plan.stages.filter {
+      known.contains($0.fromVersion.versionIdentifier)
+        && known.contains($0.toVersion.versionIdentifier)
+    }
+    columnOrder = plan.columnOrder
+    versionSource = plan.versionSource
+    importedVersions = plan.importedVersions
   }
 
   /// The versions by which stages lead from one to another, both included; `nil` where they do not.

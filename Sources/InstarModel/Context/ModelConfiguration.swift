@@ -3,7 +3,7 @@ public import InstarSchema
 package import InstarStore
 import Synchronization
 
-/// Where a container keeps its store.
+/// Where a container keeps one store, and, where it has several, which models are in it.
 ///
 /// A configuration of a store in memory and its copies share that store; it lives as long as one of them or a container
 /// of it.
@@ -12,7 +12,9 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   public let id: ID
   /// "default" where none was given.
   public let name: String
-  /// The schema it was made for; a container takes its own.
+  /// Whether a name was given.
+  package let isNamed: Bool
+  /// The models that the store is for. The only configuration of a container has all of the container's models.
   public let schema: Schema?
   /// The store's file; `/dev/null` for a store in memory.
   public let url: URL
@@ -74,6 +76,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     id = ID(identity: ObjectIdentifier(identity))
     self.identity = identity
     self.name = name ?? "default"
+    isNamed = name != nil
     self.schema = schema
     self.url = url
     isStoredInMemoryOnly = isInMemory
@@ -89,7 +92,20 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 
   /// How errors call the store: by its path, where it has one.
-  package var place: String { isStoredInMemoryOnly ? "a store in memory" : "'\(url.path)'" }
+  package var place: String {
+    guard isStoredInMemoryOnly else { return "'\(url.path)'" }
+    return isNamed ? "the store '\(name)' in memory" : "a store in memory"
+  }
+
+  /// The order in which stores that are written together are written, in whatever order a container was given them: two
+  /// containers of the same stores so never wait for each other in a circle.
+  package static func isWrittenFirst(_ left: ModelConfiguration, _ right: ModelConfiguration)
+    -> Bool
+  {
+    left.url.path == right.url.path
+      ? ObjectIdentifier(left.identity) < ObjectIdentifier(right.identity)
+      : left.url.path < right.url.path
+  }
 
   /// The one connection of a store in memory.
   package func memoryConnection() throws(InstarError) -> StoreConnection {

@@ -3,26 +3,47 @@ public import InstarSchema
 import InstarStore
 import Synchronization
 
-/// An open store, and the schema it is read by.
+/// One or several open stores, and the schema they are read by.
 ///
+/// Each of its configurations stands for one store. All its contexts work with the models of all stores.
 /// A container can be handed between threads; each of its contexts belongs to one thread.
 public final class ModelContainer: Sendable {
-  /// What the store is read by.
+  /// What the stores are read by, with the models of all of them.
   public let schema: Schema
-  /// The one configuration it was opened with.
+  /// Those it was opened with, one for each store.
   public let configurations: Set<ModelConfiguration>
-  let store: ModelStore
+  let stores: ModelStores
   private let main = Mutex<MainContext?>(nil)
 
-  /// Opens the store of a configuration as it is, and makes it where there is none: what the
-  /// initializers of the library end in, after they have migrated the store where it needs that.
+  /// A configuration, and the part of a container's schema that is in its store.
+  package struct Part: Sendable {
+    package let configuration: ModelConfiguration
+    package var schema: Schema
+
+    package init(_ configuration: ModelConfiguration, _ schema: Schema) {
+      self.configuration = configuration
+      self.schema = schema
+    }
+  }
+
+  /// Opens the stores of configurations as they are, and makes those that are missing: what the
+  /// initializers of the library end in, after they have migrated the stores that need that.
   ///
-  /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause, when the models cannot be stored, or the store is
-  ///   no store of exactly this schema. The store is then as it was.
-  package init(opening configuration: ModelConfiguration, schema: Schema) throws {
+  /// - Parameters:
+  ///   - parts: At least one, in the order in which the stores are written. Every entity of `schema` is in one of them.
+  /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause, when the models cannot be stored, or a store is
+  ///   no store of exactly its part of the schema. Stores that exist are then as they were.
+  package init(opening parts: [Part], schema: Schema) throws {
+    stores = try ModelStores(parts.map(Self.open), schema: schema)
+    self.schema = schema
+    configurations = Set(parts.map(\.configuration))
+  }
+
+  private static func open(_ part: Part) throws -> ModelStore {
+    let configuration = part.configuration
     do {
       if configuration.allowsSave, !configuration.isStoredInMemoryOnly {
-        try Self.makeFolder(of: configuration.url)
+        try makeFolder(of: configuration.url)
       }
       let connection =
         try configuration.isStoredInMemoryOnly
@@ -30,15 +51,15 @@ public final class ModelContainer: Sendable {
         : StoreConnection(
           path: configuration.url.path, isReadOnly: !configuration.allowsSave,
           durability: .durable, log: SQLLog.ofThisProcess())
-      store = try ModelStore(schema: schema, connection: connection, creatingWhereEmpty: true)
+      return try ModelStore(
+        schema: part.schema, connection: connection, place: configuration.place,
+        allowsSave: configuration.allowsSave, creatingWhereEmpty: true)
     } catch let error as InstarError {
       throw SwiftDataError.opening(
         error.about(
-          "cannot open \(configuration.place) with schema \(schema.version)",
+          "cannot open \(configuration.place) with schema \(part.schema.version)",
           store: configuration.url.path, state: "unchanged"))
     }
-    self.schema = schema
-    configurations = [configuration]
   }
 
   /// Makes the folder that a store is to be in, as Core Data does: on a new machine the default one is missing.
@@ -54,10 +75,10 @@ public final class ModelContainer: Sendable {
     }
   }
 
-  /// A container over a store that is open already.
-  init(schema: Schema, store: ModelStore, configurations: Set<ModelConfiguration>) {
-    self.schema = schema
-    self.store = store
+  /// A container over stores that are open already.
+  init(stores: ModelStores, configurations: Set<ModelConfiguration>) {
+    schema = stores.schema
+    self.stores = stores
     self.configurations = configurations
   }
 
@@ -77,32 +98,32 @@ public final class ModelContainer: Sendable {
     }.context
   }
 
-  /// Deletes every model of the store, those of other contexts included, and the history that Apple's frameworks kept of
-  /// them. The store stays open and empty; what the rows held is overwritten in the file. No delete rules run.
+  /// Deletes every model of all stores, those of other contexts included, and the history that Apple's frameworks kept of
+  /// them. The stores stay open and empty; what the rows held is overwritten in the file. No delete rules run.
   ///
-  /// - Throws: `storeChanged` where the store was migrated since; `busyStore`; `unreadableStore` where the configuration
-  ///   does not allow to save. The store is then as it was.
+  /// - Throws: `storeChanged` where a store was migrated since; `busyStore`; `unreadableStore` where a configuration
+  ///   does not allow to save. All stores are then as they were.
   public func erase() throws {
-    try store.erase()
+    try stores.erase()
   }
 
   /// The same as `erase()`, under SwiftData's earlier name.
   ///
   /// It cannot throw, as SwiftData's cannot: the next fetch or save of a context of this container throws what went wrong.
-  /// The store is then as it was.
+  /// All stores are then as they were.
   public func deleteAllData() {
     do {
-      try store.erase()
+      try stores.erase()
     } catch {
-      store.note(error)
+      stores.note(error)
     }
   }
 
-  /// Closes the store's file. Contexts of this container can no longer fetch or save.
+  /// Closes the stores' files. Contexts of this container can no longer fetch or save.
   ///
-  /// - Throws: `InstarError` where SQLite cannot close it; what was saved is saved.
+  /// - Throws: `InstarError` where SQLite cannot close one; what was saved is saved.
   public func close() throws {
-    try store.connection.close()
+    for store in stores.all { try store.connection.close() }
   }
 }
 

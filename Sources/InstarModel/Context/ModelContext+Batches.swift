@@ -32,8 +32,8 @@ extension ModelContext {
   public func fetchIdentifiers<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
   ) throws -> [PersistentIdentifier] {
-    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
-    let statement = try FetchStatement(descriptor.predicate, entity: entity, store: store)
+    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+    let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).map(\.persistentModelID)
     }
@@ -73,9 +73,9 @@ extension ModelContext {
   ) throws {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
-      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
     if isPending || statement.order == nil {
       for model in try fetch(descriptor) { try block(model) }
@@ -117,7 +117,7 @@ extension ModelContext {
   public func delete<T: PersistentModel>(
     model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
   ) throws {
-    let entity = try store.entity(for: T.self, action: "deleted", phase: phase)
+    let entity = try stores.entity(for: T.self, action: "deleted", phase: phase)
     for model in try fetch(FetchDescriptor(predicate: predicate)) {
       let own = self.entity(of: model._modelStorage)
       if includeSubclasses || own === entity { delete(model) }
@@ -130,14 +130,14 @@ extension ModelContext {
   /// entity, the next fetch or save throws, and what is returned is a model without a row.
   public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
     if let model = registered(persistentModelID) { return model }
-    if let entity = store.entity(named: persistentModelID.entityName) {
+    if let entity = stores.entity(named: persistentModelID.entityName) {
       return model(of: entity, key: persistentModelID.id.key)
     }
     let name = persistentModelID.entityName
     note(
       InstarError(
         .modelNotInSchema, "\(persistentModelID) cannot be fetched",
-        cause: "the store is at \(store.schema.version), whose models do not include \(name)"))
+        cause: "the store is at \(stores.schema.version), whose models do not include \(name)"))
     return ModelOfNoEntity()
   }
 
@@ -152,29 +152,30 @@ extension ModelContext {
     if !identifier.id.key.isRowKey {
       return inserted.all.first { $0.persistentModelID == identifier }
     }
-    guard let entity = store.entity(named: identifier.entityName) else { return nil }
+    guard let entity = stores.entity(named: identifier.entityName) else { return nil }
     return registeredStorage(entity, identifier.id.key)?.model
   }
 
   // MARK: Keys
 
   private func identifier(_ entity: ModelEntity, _ key: Int64) -> PersistentIdentifier {
-    PersistentIdentifier(entityName: entity.layout.name, key: key, storeIdentifier: store.uuid)
+    PersistentIdentifier(
+      entityName: entity.layout.name, key: key, storeIdentifier: entity.store.uuid)
   }
 
   /// The identifiers of rows that exist. Where entities share a table, only the row tells of which it is.
   private func identifiers(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>
   ) throws -> [PersistentIdentifier] {
-    let below = store.entities.filter { entity.layout.numbers.contains($0.layout.number) }
-    guard below.count > 1, let entityColumn = entity.layout.entityColumn else {
+    let family = stores.family(of: entity)
+    guard family.count > 1, let entityColumn = entity.layout.entityColumn else {
       return keys.map { identifier(entity, $0) }
     }
     let entities = Dictionary(
-      below.map { (Int64($0.layout.number), $0) }, uniquingKeysWith: { first, _ in first })
+      family.map { (Int64($0.layout.number), $0) }, uniquingKeysWith: { first, _ in first })
     var found: [Int64: ModelEntity] = [:]
     let key = entity.layout.key.reading.sql("t0")
-    try store.connection.perform { session in
+    try entity.store.connection.perform { session in
       let statement = try session.statement(
         "SELECT \(key), t0.\(entityColumn) FROM \(entity.layout.table) AS t0 WHERE \(key) IN \(Self.listed)"
       )
@@ -193,9 +194,9 @@ extension ModelContext {
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
-      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       throw SwiftDataError(
         .includePendingChangesWithBatchSize,
@@ -208,7 +209,7 @@ extension ModelContext {
     let sql = statement.sql(
       selecting: entity.layout.key.reading.sql("t0"), limit: descriptor.fetchLimit,
       offset: descriptor.fetchOffset)
-    return (entity, Array(try readKeys(sql, statement.parameters)))
+    return (entity, Array(try readKeys(sql, statement.parameters, entity)))
   }
 
   private func keysOfPage(
@@ -218,11 +219,13 @@ extension ModelContext {
     let sql = statement.sql(
       selecting: name, where: "\(name) > ?\(statement.parameters.count + 1)",
       ordering: " ORDER BY \(name)", limit: count)
-    return try readKeys(sql, statement.parameters + [.integer(key)])
+    return try readKeys(sql, statement.parameters + [.integer(key)], statement.entity)
   }
 
-  private func readKeys(_ sql: String, _ parameters: [Slot]) throws -> ArraySlice<Int64> {
-    let keys = try store.connection.perform { session in
+  private func readKeys(
+    _ sql: String, _ parameters: [Slot], _ entity: ModelEntity
+  ) throws -> ArraySlice<Int64> {
+    let keys = try entity.store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
@@ -239,7 +242,7 @@ extension ModelContext {
   private func models<T: PersistentModel>(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
   ) throws -> [T] {
-    let reader = store.reader(of: entity, slots: slots)
+    let reader = stores.reader(of: entity, slots: slots)
     let found = try rows(
       "SELECT \(reader.columns()) FROM \(entity.layout.table) AS t0 "
         + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,

@@ -19,11 +19,11 @@ extension ModelContext {
   }
 
   private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    let entity = try store.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
     let statement = try FetchStatement(
-      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, store: store)
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
-    let reader = store.reader(of: entity, slots: try slots(of: descriptor, entity))
+    let reader = stores.reader(of: entity, slots: try slots(of: descriptor, entity))
     var models: [T]
     if !isPending, statement.order != nil {
       let sql = statement.sql(
@@ -33,7 +33,7 @@ extension ModelContext {
       if isPending {
         models = try modelsWithPendingChanges(descriptor.predicate, statement)
       } else {
-        let reader = store.reader(of: entity)
+        let reader = stores.reader(of: entity)
         let sql = statement.sql(selecting: reader.columns())
         models = try rows(sql, reader, statement.parameters).compactMap { $0 as? T }
       }
@@ -51,8 +51,8 @@ extension ModelContext {
   /// - Throws: as `fetch(_:)` does.
   public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try throwDeferredError()
-    let entity = try store.entity(for: T.self, action: "counted", phase: phase)
-    let statement = try FetchStatement(descriptor.predicate, entity: entity, store: store)
+    let entity = try stores.entity(for: T.self, action: "counted", phase: phase)
+    let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).count
     }
@@ -63,7 +63,7 @@ extension ModelContext {
         + statement.sql(
           selecting: "1", limit: descriptor.fetchLimit, offset: descriptor.fetchOffset) + ")"
       : statement.sql(selecting: "COUNT(*)")
-    return try store.connection.perform { session in
+    return try entity.store.connection.perform { session in
       let counting = try session.statement(sql)
       counting.bind(statement.parameters)
       defer { counting.reset() }
@@ -84,8 +84,8 @@ extension ModelContext {
       isDecidedByRow
       ? statement
       : try FetchStatement(
-        nil as Predicate<T>?, entity: entity, store: store)
-    let reader = store.reader(of: entity)
+        nil as Predicate<T>?, entity: entity, stores: stores)
+    let reader = stores.reader(of: entity)
     let found = try rows(source.sql(selecting: reader.columns()), reader, source.parameters)
     var models: [T] = []
     for model in found where !isDecidedByRow || !model.hasChanges {
@@ -114,9 +114,9 @@ extension ModelContext {
   /// Whether memory differs from the store for one of these entities.
   func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
     guard hasChanges else { return false }
-    let numbers = Set(entities.flatMap(\.layout.numbers))
     return (inserted.all + changed.all + deleted.all).contains { model in
-      entity(of: model._modelStorage).map { numbers.contains($0.layout.number) } ?? false
+      guard let own = entity(of: model._modelStorage) else { return false }
+      return entities.contains { own.isInFamily(of: $0) }
     }
   }
 }

@@ -5,7 +5,7 @@ import InstarStore
 extension ModelContext {
   /// - Throws: `modelValidationFailure` for a model whose relationship would have too few or too many members.
   func validateCounts() throws {
-    for entity in store.entities where !entity.countLimits.isEmpty {
+    for entity in stores.entities where !entity.countLimits.isEmpty {
       let new = inserted.all.map(\._modelStorage).filter { $0.descriptor === entity.descriptor }
       for storage in new + livingStorages(of: entity) {
         for limit in entity.countLimits where isKnown(storage, limit.slot) {

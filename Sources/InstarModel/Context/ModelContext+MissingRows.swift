@@ -9,10 +9,10 @@ extension ModelContext {
     var sentences: [String] = []
     var seen: Set<[String]> = []
     do {
-      for owner in store.entities {
+      for owner in stores.entities where owner.store === entity.store {
         for (slot, place) in owner.slots.enumerated() {
           guard case .toOne(let reference, let destination, _) = place,
-            let target = store.entity(named: destination),
+            let target = stores.entity(named: destination),
             target.layout.table == entity.layout.table,
             // Entities that inherit a relationship share its column.
             seen.insert([owner.layout.table] + reference.columns).inserted
@@ -43,7 +43,7 @@ extension ModelContext {
     _ reference: ForeignKey, _ owner: ModelEntity, _ target: ModelEntity, to key: Int64
   ) throws -> (here: Int64, elsewhere: Int64) {
     let link = reference.reading.sql("t0")
-    return try store.connection.perform { session in
+    return try owner.store.connection.perform { session in
       let statement = try session.statement(
         "SELECT COALESCE(SUM(\(link) = ?1), 0), COALESCE(SUM(\(link) <> ?1), 0) "
           + "FROM \(owner.layout.table) AS t0 WHERE \(link) IS NOT NULL AND NOT EXISTS "

@@ -7,11 +7,13 @@ import InstarStore
 extension ModelContext {
   /// Takes over what other contexts on the same connection saved.
   func seeSavesOfOthers() throws {
-    let log = store.connection.saves
-    switch log.news(since: &lastSeenSave, for: ObjectIdentifier(self)) {
-    case .nothing: break
-    case .rows(let rows): take(rows)
-    case .anything: take(try rowsInMemory())
+    for (position, store) in stores.all.enumerated() {
+      let log = store.connection.saves
+      switch log.news(since: &lastSeenSaves[position], for: ObjectIdentifier(self)) {
+      case .nothing: break
+      case .rows(let rows): take(rows, of: store)
+      case .anything: take(try rowsInMemory(of: store), of: store)
+      }
     }
   }
 
@@ -20,18 +22,23 @@ extension ModelContext {
   ///
   /// - Returns: `false` where there was nothing; else models that were just read may hold old values.
   func seeCommitsOfOthers() throws -> Bool {
-    let count = store.connection.commitCountOfOthers
-    guard count != lastSeenCommitOfOthers else { return false }
-    lastSeenCommitOfOthers = count
-    take(try rowsInMemory())
-    return true
+    var isAny = false
+    for (position, store) in stores.all.enumerated() {
+      let count = store.connection.commitCountOfOthers
+      guard count != lastSeenCommitsOfOthers[position] else { continue }
+      lastSeenCommitsOfOthers[position] = count
+      take(try rowsInMemory(of: store), of: store)
+      isAny = true
+    }
+    return isAny
   }
 
-  private func take(_ rows: SaveLog.Rows) {
+  private func take(_ rows: SaveLog.Rows, of store: ModelStore) {
     // All are held until the end: letting go of members may end models, of any entity.
     let living = registeredStorages
-    for (position, storages) in living.enumerated() where !storages.isEmpty {
-      let table = store.entities[position].layout.table
+    for (root, storages) in zip(stores.entities, living)
+    where root.store === store && !storages.isEmpty {
+      let table = root.layout.table
       let changed = rows.changed[table] ?? []
       let deleted = rows.deleted[table] ?? []
       for storage in storages {
@@ -50,13 +57,13 @@ extension ModelContext {
     withExtendedLifetime(living) {}
   }
 
-  /// All rows that this context has in memory, as if each had been changed, or deleted where it is gone.
-  private func rowsInMemory() throws -> SaveLog.Rows {
+  /// All rows of a store that this context has in memory, as if each had been changed, or deleted where it is gone.
+  private func rowsInMemory(of store: ModelStore) throws -> SaveLog.Rows {
     var rows = SaveLog.Rows()
-    for (position, storages) in registered.enumerated() where !storages.isEmpty {
-      let entity = store.entities[position].layout
-      let table = entity.table
-      let living = try keys(storages.keys, of: entity)
+    for (root, storages) in zip(stores.entities, registered)
+    where root.store === store && !storages.isEmpty {
+      let table = root.layout.table
+      let living = try keys(storages.keys, of: root)
       rows.changed[table, default: []].formUnion(living)
       rows.deleted[table, default: []].formUnion(Set(storages.keys).subtracting(living))
     }
@@ -64,12 +71,12 @@ extension ModelContext {
   }
 
   private func keys(
-    _ keys: some Collection<Int64>, of entity: EntityLayout
+    _ keys: some Collection<Int64>, of entity: ModelEntity
   ) throws -> Set<Int64> {
-    let key = entity.key.reading.sql("t0")
-    return try store.connection.perform { session in
+    let key = entity.layout.key.reading.sql("t0")
+    return try entity.store.connection.perform { session in
       let statement = try session.statement(
-        "SELECT \(key) FROM \(entity.table) AS t0 WHERE \(key) IN \(Self.listed)")
+        "SELECT \(key) FROM \(entity.layout.table) AS t0 WHERE \(key) IN \(Self.listed)")
       statement.bind([Self.list(keys)])
       defer { statement.reset() }
       var found: Set<Int64> = []

@@ -39,11 +39,11 @@ extension ModelContext {
       let storages = models.map(\._modelStorage).filter { $0.state == .loaded }
       switch entity.slots[slot] {
       case .toOne(_, let destination, _):
-        if let target = store.entity(named: destination) {
+        if let target = stores.entity(named: destination) {
           try prefetchToOne(storages, slot, target)
         }
       case .toMany(let relationship):
-        if let target = store.entity(named: relationship.relationship.destination) {
+        if let target = stores.entity(named: relationship.relationship.destination) {
           try prefetchToMany(storages, slot, relationship, target)
         }
       case .attribute, .composite, .none:
@@ -65,7 +65,7 @@ extension ModelContext {
       if case .key(let key) = storage.slots[slot] { keys.insert(key) }
     }
     guard !keys.isEmpty else { return }
-    let reader = store.reader(of: target)
+    let reader = stores.reader(of: target)
     let found = try rows(
       "SELECT \(reader.columns()) FROM \(target.layout.table) AS t0 "
         + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
@@ -87,7 +87,7 @@ extension ModelContext {
       if case .unloaded = storage.slots[slot] { true } else { false }
     }
     guard !unread.isEmpty else { return }
-    let reader = store.reader(of: target)
+    let reader = stores.reader(of: target)
     let columns = reader.columns()
     let table = target.layout.table
     let key = target.layout.key.reading.sql("t0")

@@ -7,7 +7,7 @@ extension ModelContext {
   func model(at slot: Int, of storage: ModelStorage, key: Int64) -> (any PersistentModel)? {
     guard let entity = entity(of: storage),
       case .toOne(_, let destination, _) = entity.slots[slot],
-      let target = store.entity(named: destination)
+      let target = stores.entity(named: destination)
     else { return nil }
     return model(of: target, key: key)
   }
@@ -15,9 +15,9 @@ extension ModelContext {
   /// The members of a to-many relationship: those in the store, as changed in memory from the other side.
   func members(of storage: ModelStorage, slot: Int) -> [any PersistentModel] {
     guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
-      let target = store.entity(named: relationship.relationship.destination)
+      let target = stores.entity(named: relationship.relationship.destination)
     else { return [] }
-    let reader = store.reader(of: target)
+    let reader = stores.reader(of: target)
     let columns = reader.columns(alias: "t")
     let table = target.layout.table
     let key = target.layout.key.reading.sql("t")

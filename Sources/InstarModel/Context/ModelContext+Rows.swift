@@ -12,7 +12,7 @@ extension ModelContext {
     _ sql: String, _ reader: RowReader, _ parameters: [Slot],
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
-    try store.connection.perform { session in
+    try reader.store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
@@ -136,8 +136,8 @@ extension ModelContext {
   private func readRow(
     of storage: ModelStorage, _ entity: ModelEntity, into target: ModelStorage
   ) throws -> Bool {
-    let reader = store.reader(of: entity)
-    return try store.connection.perform { session in
+    let reader = stores.reader(of: entity)
+    return try entity.store.connection.perform { session in
       let statement = try session.statement(reader.rowStatement)
       statement.bind(storage.key, at: 1)
       defer { statement.reset() }
@@ -175,7 +175,7 @@ extension ModelContext {
     at slot: Int, of storage: ModelStorage, _ entity: ModelEntity
   ) throws -> Slot {
     guard case .attribute(let column, _) = entity.slots[slot] else { return .null }
-    let value = try store.connection.perform { session in
+    let value = try entity.store.connection.perform { session in
       let statement = try session.statement(
         "SELECT \(column.name) FROM \(entity.layout.table) AS t0 "
           + "WHERE \(entity.layout.key.condition("t0", equals: "?1"))")
@@ -184,7 +184,7 @@ extension ModelContext {
       return try statement.step() ? statement.slot(at: 0) : .null
     }
     guard case .blob(let stored) = value else { return value }
-    let file = Slot.blob(try store.connection.externalValues.read(stored))
+    let file = Slot.blob(try entity.store.connection.externalValues.read(stored))
     guard entity.accepts(file, at: slot) else { throw storage.unreadable(slot) }
     return file
   }
@@ -198,7 +198,7 @@ extension ModelContext {
   }
 
   func throwDeferredError() throws {
-    try store.throwDeferredError()
+    try stores.throwDeferredError()
     guard let error = deferredError else { return }
     deferredError = nil
     throw error

@@ -1,12 +1,18 @@
 import InstarSchema
 import InstarStore
 
-/// From changes in memory to the store, or back.
+/// From changes in memory to the stores, or back.
 extension ModelContext {
-  /// Writes all changes in one transaction.
+  /// Writes all changes, in one transaction of each store that has some.
+  ///
+  /// With several stores, all checks come first. Then the transactions of all stores are begun and written, in the order of
+  /// the stores' paths, and committed when all are written, in the opposite order. What goes wrong before the first commit
+  /// so leaves all stores as they were. SQLite cannot commit several files at once: where a commit itself fails, on a full
+  /// disk, after that of another store, what is in the other store stays there, and the error says which store is at what.
   ///
   /// - Throws: an error met by a getter before; `modelValidationFailure` for a required relationship without a value or a
-  ///   `deny` rule; `sqlFailed`. Nothing is then written, and all changes are still pending.
+  ///   `deny` rule; `unreadableStore` where a store with changes may not be saved to; `sqlFailed`. Nothing is then written,
+  ///   and all changes are still pending; after a commit that failed as told above, those that are not saved.
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
@@ -18,20 +24,65 @@ extension ModelContext {
     try applyDeleteRules()
     try validateCounts()
     try throwDeferredError()
-    let save = try ModelSave(
-      context: self, inserted: inserted.all, changed: changedModelsArray, deleted: deleted.all)
-    let rows = try save.run()
-    if store.connection.saves.hasOthers {
-      store.connection.saves.note(rows, by: ObjectIdentifier(self))
+    let saves = try ModelSave.saves(of: self)
+    for save in saves { try save.validate() }
+    var waiting = saves.map(\.store)
+    do {
+      try ModelSave.run(saves[...]) { save, rows in
+        if save.store.connection.saves.hasOthers {
+          save.store.connection.saves.note(rows, by: ObjectIdentifier(self))
+        }
+        waiting.removeAll { $0 === save.store }
+      }
+    } catch {
+      guard waiting.count < saves.count else { throw error }
+      settle(allBut: waiting)
+      throw Self.halfSaved(
+        error, saved: saves.map(\.store).filter { store in !waiting.contains { $0 === store } },
+        waiting: waiting)
+    }
+    settle(allBut: [])
+  }
+
+  private static func halfSaved(
+    _ error: any Error, saved: [ModelStore], waiting: [ModelStore]
+  ) -> InstarError {
+    func list(_ stores: [ModelStore]) -> String {
+      stores.map(\.place).joined(separator: ", ")
+    }
+    var known = InstarError(error, what: "cannot save all changes")
+    known.what = "cannot save all changes"
+    known.state = "\(list(saved)): saved; \(list(waiting)): unchanged"
+    known.next = known.next ?? "call save() again for what is still pending, or rollback()"
+    return known
+  }
+
+  /// After a save: the stores hold what the models hold.
+  ///
+  /// - Parameter waiting: stores that were not saved to; their models keep their changes.
+  private func settle(allBut waiting: [ModelStore]) {
+    func isSaved(_ model: any PersistentModel) -> Bool {
+      guard !waiting.isEmpty, let entity = entity(of: model._modelStorage) else { return true }
+      return !waiting.contains { $0 === entity.store }
     }
     // The inserted ones first: one of them may have taken the place of a changed one.
-    for model in inserted.all { settle(model) }
-    for model in changedModelsArray { settle(model) }
-    for model in held.all { model._modelStorage.pendingMembers.removeAll() }
-    for model in deleted.all {
+    for model in inserted.all where isSaved(model) { settle(model) }
+    for model in changedModelsArray where isSaved(model) { settle(model) }
+    for model in held.all where isSaved(model) {
+      model._modelStorage.pendingMembers.removeAll()
+    }
+    for model in deleted.all where isSaved(model) {
       forget(model._modelStorage)
       Self.detach(model._modelStorage)
     }
+    guard !waiting.isEmpty else { return forgetChanges() }
+    inserted.removeAll(where: isSaved)
+    changed.removeAll(where: isSaved)
+    deleted.removeAll(where: isSaved)
+    held.removeAll(where: isSaved)
+  }
+
+  private func forgetChanges() {
     inserted.removeAll()
     changed.removeAll()
     deleted.removeAll()
@@ -103,6 +154,8 @@ extension ModelContext {
   }
 
   /// Runs `block`, then saves; when either throws, the changes in memory are undone.
+  ///
+  /// - Throws: what `block` throws; else as `save()` does.
   public func transaction(block: () throws -> Void) throws {
     do {
       try block()
@@ -136,9 +189,6 @@ extension ModelContext {
     }
     // All are held until here: letting go of members may end models, of any entity.
     withExtendedLifetime(living) {}
-    inserted.removeAll()
-    changed.removeAll()
-    deleted.removeAll()
-    held.removeAll()
+    forgetChanges()
   }
 }

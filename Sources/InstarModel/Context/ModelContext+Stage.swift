@@ -2,17 +2,28 @@ package import InstarSchema
 package import InstarStore
 
 extension ModelContext {
-  /// The context that a stage's closure is given: the models of one version of the plan, on the clone.
+  /// The context that a stage's closure is given: the models of one version of the plan, on the clones.
   ///
-  /// - Parameter phase: "willMigrate" or "didMigrate", as errors name it.
-  /// - Throws: `unknownVersion` where the clone is not built like `schema`.
+  /// - Parameters:
+  ///   - clones: At least one; each with the models that are in its store.
+  ///   - phase: "willMigrate" or "didMigrate", as errors name it.
+  ///   - keptValues: What the closures of the run keep for each other.
+  /// - Throws: `unknownVersion` where a clone is not built like its schema.
   package static func forStage(
-    schema: Schema, connection: StoreConnection, phase: String
+    _ clones: [(schema: Schema, connection: StoreConnection)], phase: String,
+    keptValues: ScratchpadStore
   ) throws -> ModelContext {
-    let store = try ModelStore(schema: schema, connection: connection, creatingWhereEmpty: false)
+    let schemas = clones.map(\.schema)
+    let whole = Schema(
+      entities: schemas.flatMap(\.entities), version: schemas[0].version,
+      modelTypes: schemas[0].modelTypes)
+    let stores = try clones.map {
+      try ModelStore(
+        schema: $0.schema, connection: $0.connection, place: "the clone", creatingWhereEmpty: false)
+    }
     let container = ModelContainer(
-      schema: schema, store: store, configurations: [ModelConfiguration(isStoredInMemoryOnly: true)]
-    )
-    return ModelContext(container, phase: phase)
+      stores: try ModelStores(stores, schema: schemas.count == 1 ? schemas[0] : whole),
+      configurations: [ModelConfiguration(isStoredInMemoryOnly: true)])
+    return ModelContext(container, phase: phase, keptValues: keptValues)
   }
 }

@@ -5,7 +5,7 @@ import InstarStore
 /// The models of one container that one piece of code works with: fetched, inserted, changed, deleted, then saved together.
 ///
 /// One row is one object within a context. A context belongs to the thread that uses it. Nothing is written before
-/// `save()`, which writes everything in one transaction.
+/// `save()`, which writes everything in one transaction of each store.
 ///
 /// Invariants: `registered` holds, unretained, the storage of every living model of this context that has a row; a
 /// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed`,
@@ -14,9 +14,8 @@ public final class ModelContext {
   /// The container the context was made for.
   public var container: ModelContainer {
     if let container = owner ?? ownerOfMain { return container }
-    // The main context has outlived its container: here is another one of the same store.
-    let container = ModelContainer(
-      schema: store.schema, store: store, configurations: configurations)
+    // The main context has outlived its container: here is another one of the same stores.
+    let container = ModelContainer(stores: stores, configurations: configurations)
     owner = container
     return container
   }
@@ -24,14 +23,14 @@ public final class ModelContext {
   /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
   public var autosaveEnabled = false
 
-  let store: ModelStore
+  let stores: ModelStores
   private let configurations: Set<ModelConfiguration>
   private var owner: ModelContainer?
   /// The container of a main context, which that container holds in turn.
   private weak var ownerOfMain: ModelContainer?
-  /// The newest save and commit of others that this context knows of.
-  var lastSeenSave: Int
-  var lastSeenCommitOfOthers: Int
+  /// Of each store, the newest save and commit of others that this context knows of.
+  var lastSeenSaves: [Int]
+  var lastSeenCommitsOfOthers: [Int]
   /// By the position of the root entity, then by key.
   private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
   var inserted = OrderedModels()
@@ -44,24 +43,30 @@ public final class ModelContext {
   var deferredError: (any Error)?
   /// The closure this context was made for ("willMigrate"), as errors name it.
   let phase: String?
+  /// What the closures of a run keep for each other; `nil` outside of one.
+  let keptValues: ScratchpadStore?
 
-  /// A context without models, of the container's store.
+  /// A context without models, of the container's stores.
   public convenience init(_ container: ModelContainer) {
     self.init(container, phase: nil, isMain: false)
   }
 
-  init(_ container: ModelContainer, phase: String?, isMain: Bool = false) {
-    store = container.store
+  init(
+    _ container: ModelContainer, phase: String?, keptValues: ScratchpadStore? = nil,
+    isMain: Bool = false
+  ) {
+    stores = container.stores
     configurations = container.configurations
     if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
-    registered = Array(repeating: [:], count: container.store.entities.count)
-    lastSeenSave = store.connection.saves.addListener()
-    lastSeenCommitOfOthers = store.connection.commitCountOfOthers
+    self.keptValues = keptValues
+    registered = Array(repeating: [:], count: stores.entities.count)
+    lastSeenSaves = stores.all.map { $0.connection.saves.addListener() }
+    lastSeenCommitsOfOthers = stores.all.map(\.connection.commitCountOfOthers)
   }
 
   deinit {
-    store.connection.saves.removeListener()
+    for store in stores.all { store.connection.saves.removeListener() }
     // Models may outlive their context: they keep the values they have. Their relationships are cut, which also frees
     // objects that refer to each other.
     for model in inserted.all { Self.detach(model._modelStorage) }
@@ -194,11 +199,16 @@ public final class ModelContext {
 
   private func root(of entity: ModelEntity) -> Int {
     entity.layout.superNumber == 0
-      ? entity.position : store.entity(named: entity.layout.root)?.position ?? entity.position
+      ? entity.position : stores.entity(named: entity.layout.root)?.position ?? entity.position
   }
 
   func entity(of storage: ModelStorage) -> ModelEntity? {
-    store.entity(named: storage.descriptor.name)
+    stores.entity(named: storage.descriptor.name)
+  }
+
+  /// What tells the rows of a model's store from those of others.
+  func storeIdentifier(of storage: ModelStorage) -> String? {
+    stores.all.count == 1 ? stores.all[0].uuid : entity(of: storage)?.store.uuid
   }
 
   func register(_ storage: ModelStorage, _ entity: ModelEntity) {
@@ -226,7 +236,7 @@ public final class ModelContext {
   /// The model of a row: the living one, or a new one as a fault.
   func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
     if let model = registeredStorage(entity, key)?.model { return model }
-    let reader = store.reader(of: entity)
+    let reader = stores.reader(of: entity)
     // Only the row says of which class its model is.
     if reader.isPolymorphic {
       do {

@@ -33,7 +33,7 @@ extension ModelSave {
       guard case .toMany(let relationship) = place, let column = relationship.orderColumn,
         storage.state == .inserted || storage.changedSlots.contains(slot),
         case .models(let models) = storage.slots[slot],
-        let target = store.entity(named: relationship.relationship.destination)?.layout
+        let target = stores.entity(named: relationship.relationship.destination)?.layout
       else { continue }
       var next = Self.step
       for model in models where !model._modelStorage.isDeleted {

@@ -2,14 +2,17 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// One `save()`: the rows of a context's changes, written in one transaction.
+/// What one `save()` writes to one store: the rows of a context's changes there, in one transaction.
 ///
 /// Order: deletions first, so that a deleted row's unique value is free; then keys for the new rows; then the changed rows,
 /// which may give a unique value free, or take one, that a new row has; then the new rows; then
 /// what is stored outside a model's own row (join tables, keys of relationships without inverse); then the high-water
 /// marks of the keys. When the transaction fails, the models get their temporary keys back.
+///
+/// Where several stores have changes, their transactions are nested: each is begun and written inside the one before, so
+/// that none is committed before all are written, and the innermost is committed first.
 struct ModelSave {
-  private let context: ModelContext
+  let stores: ModelStores
   let store: ModelStore
   private let inserted: [Change]
   private let changed: [Change]
@@ -21,52 +24,99 @@ struct ModelSave {
     var storage: ModelStorage { model._modelStorage }
   }
 
-  init(
-    context: ModelContext, inserted: [any PersistentModel], changed: [any PersistentModel],
-    deleted: [any PersistentModel]
-  ) throws {
-    self.context = context
-    store = context.store
+  /// The changes of a context, by store, in the order in which the stores are written.
+  ///
+  /// - Throws: `modelNotInSchema` for a model that no store has.
+  static func saves(of context: ModelContext) throws -> [ModelSave] {
     func changes(_ models: [any PersistentModel]) throws -> [Change] {
       try models.map {
         Change(
           model: $0,
-          entity: try context.store.entity(for: type(of: $0), action: "saved", phase: context.phase)
-        )
+          entity: try context.stores.entity(
+            for: type(of: $0), action: "saved", phase: context.phase))
       }
     }
-    self.inserted = try changes(
-      context.store.layout.format == .plain ? Self.referredFirst(inserted) : inserted)
-    self.changed = try changes(changed)
-    self.deleted = try changes(deleted)
+    let inserted = try changes(context.inserted.all)
+    let changed = try changes(context.changedModelsArray)
+    let deleted = try changes(context.deleted.all)
+    return context.stores.all.compactMap { store in
+      func own(_ changes: [Change]) -> [Change] { changes.filter { $0.entity.store === store } }
+      let save = ModelSave(
+        stores: context.stores, store: store, inserted: own(inserted), changed: own(changed),
+        deleted: own(deleted))
+      return save.isEmpty ? nil : save
+    }
   }
+
+  private init(
+    stores: ModelStores, store: ModelStore, inserted: [Change], changed: [Change],
+    deleted: [Change]
+  ) {
+    self.stores = stores
+    self.store = store
+    self.inserted = store.layout.format == .plain ? Self.referredFirst(inserted) : inserted
+    self.changed = changed
+    self.deleted = deleted
+  }
+
+  private var isEmpty: Bool { inserted.isEmpty && changed.isEmpty && deleted.isEmpty }
 
   /// New models in an order in which each comes after those that it refers to, as an app inserts them: its triggers may
   /// count on that.
-  private static func referredFirst(_ models: [any PersistentModel]) -> [any PersistentModel] {
-    var ordered: [any PersistentModel] = []
+  private static func referredFirst(_ changes: [Change]) -> [Change] {
+    let changesByModel = Dictionary(
+      changes.map { (ObjectIdentifier($0.model), $0) }, uniquingKeysWith: { first, _ in first })
+    var ordered: [Change] = []
     var seen: Set<ObjectIdentifier> = []
     // Without recursion: a list of models may be as long as there is memory.
-    for model in models {
-      var waiting = [(model, false)]
-      while let (model, isReady) = waiting.popLast() {
+    for change in changes {
+      var waiting = [(change, false)]
+      while let (change, isReady) = waiting.popLast() {
         if isReady {
-          ordered.append(model)
+          ordered.append(change)
           continue
         }
-        guard model._modelStorage.state == .inserted,
-          seen.insert(ObjectIdentifier(model)).inserted
-        else { continue }
-        waiting.append((model, true))
-        for case .model(let other) in model._modelStorage.slots { waiting.append((other, false)) }
+        guard seen.insert(ObjectIdentifier(change.model)).inserted else { continue }
+        waiting.append((change, true))
+        for case .model(let other) in change.storage.slots {
+          if let other = changesByModel[ObjectIdentifier(other)] { waiting.append((other, false)) }
+        }
       }
     }
     return ordered
   }
 
-  /// - Returns: The rows that were in the store before and are changed or gone; `nil` where they are too many to list.
-  func run() throws -> SaveLog.Rows? {
+  // MARK: Running
+
+  /// Writes all of them, or, where one of them fails before the first commit, none.
+  ///
+  /// - Parameter onCommit: called for each that is committed, with the rows that were in the store before and are changed
+  ///   or gone; `nil` where they are too many to list.
+  static func run(
+    _ saves: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
+  ) throws {
+    guard let first = saves.first else { return }
+    let rows = try first.run(with: saves.dropFirst(), onCommit: onCommit)
+    onCommit(first, rows)
+  }
+
+  /// - Throws: `modelValidationFailure`; `unreadableStore` where the store's configuration does not allow to save. To be
+  ///   called before anything is written.
+  func validate() throws {
+    guard store.allowsSave else {
+      let names = Set((inserted + changed + deleted).map(\.entity.layout.name)).sorted()
+      throw InstarError(
+        .unreadableStore, "cannot save \(names.joined(separator: ", "))",
+        cause: "the configuration of \(store.place) does not allow to save", state: "unchanged",
+        next: "call rollback(), or open it with allowsSave: true")
+    }
     for change in inserted + changed { try validate(change) }
+  }
+
+  /// - Parameter others: written and committed before this one is committed.
+  private func run(
+    with others: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
+  ) throws -> SaveLog.Rows? {
     var replaced: [Bool] = []
     var files: Set<String> = []
     let before = inserted.map { ($0.storage.key, $0.entity.keySlot.map($0.storage.value(inSlot:))) }
@@ -100,6 +150,11 @@ struct ModelSave {
           for change in ordered { try placeAmongMembers(change, session) }
           for change in ordered { try writeOrder(change, session) }
           for change in ordered { try placeAmongLinks(change, session) }
+          if !others.isEmpty {
+            // What the commit would be refused for has to be met before others are committed.
+            try session.requireResolvedForeignKeys()
+            try Self.run(others, onCommit: onCommit)
+          }
         }
       }
     } catch {
@@ -164,7 +219,7 @@ struct ModelSave {
   private func isInstance(_ model: any PersistentModel, of name: String) -> Bool {
     let descriptor = model._modelStorage.descriptor
     return descriptor.name == name
-      || store.entity(named: name).map { descriptor.inherits(from: $0.descriptor) } ?? true
+      || stores.entity(named: name).map { descriptor.inherits(from: $0.descriptor) } ?? true
   }
 
   // MARK: Rows
@@ -287,7 +342,7 @@ struct ModelSave {
   private func bindEntityNumber(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
     if case .model(let model) = slot, !model._modelStorage.isDeleted,
       model._modelStorage.key.isRowKey,
-      let entity = store.entity(named: model._modelStorage.descriptor.name)
+      let entity = stores.entity(named: model._modelStorage.descriptor.name)
     {
       statement.bind(Int64(entity.layout.number), at: index)
     } else {
@@ -300,7 +355,7 @@ struct ModelSave {
     _ value: Slot, _ columns: [String], of destination: String, _ session: SQLSession
   ) throws -> [Slot] {
     let none = columns.map { _ in Slot.null }
-    guard let entity = store.entity(named: destination) else { return none }
+    guard let entity = stores.entity(named: destination) else { return none }
     let key: Int64
     switch value {
     case .key(let known): key = known
@@ -393,7 +448,7 @@ struct ModelSave {
       setKey(try newKey(of: change, &highest, session), of: change)
     }
     for (root, key) in highest {
-      guard let recording = store.entity(named: root)?.layout.recordKeyStatement else { continue }
+      guard let recording = stores.entity(named: root)?.layout.recordKeyStatement else { continue }
       let statement = try session.statement(recording)
       statement.bind(key, at: 1)
       try statement.run()
@@ -497,7 +552,7 @@ struct ModelSave {
       case .foreignKey(let reference):
         // With an inverse the foreign key is a slot of the member, and is written with its row.
         guard relationship.relationship.inverseName == nil,
-          let target = store.entity(named: relationship.relationship.destination)?.layout
+          let target = stores.entity(named: relationship.relationship.destination)?.layout
         else { continue }
         let update = "UPDATE \(relationship.destinationTable) AS t0 SET"
         let isMember = target.key.condition("t0", equals: "?2")

@@ -42,15 +42,18 @@ extension ModelStore {
 
   /// The tables of the entities and of their links, each once.
   private var tables: Set<String> {
-    var tables = Set(entities.map(\.layout.table))
-    for relationship in entities.flatMap(\.layout.relationships) {
+    let entities = layout.entityLayouts
+    var tables = Set(entities.map(\.table))
+    for relationship in entities.flatMap(\.relationships) {
       if case .joinTable(let name, _, _) = relationship.place { tables.insert(name) }
     }
     return tables
   }
 
   /// Deletes all rows, and has SQLite overwrite what they held.
-  func erase() throws {
+  ///
+  /// - Parameter others: erases the other stores, before the transaction of this one ends.
+  func erase(with others: () throws -> Void) throws {
     try connection.perform { session in
       let before = try session.integer("PRAGMA secure_delete") ?? 0
       try session.run("PRAGMA secure_delete = ON")
@@ -69,9 +72,26 @@ extension ModelStore {
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
           if found != nil { try session.run("DELETE FROM \(table)") }
         }
+        try others()
       }
       try session.run("PRAGMA incremental_vacuum")
     }
     connection.saves.note(nil, by: nil)
+  }
+}
+
+extension ModelStores {
+  /// Deletes all rows of all stores: of all of them or of none, as far as it does not fail in the commits themselves.
+  func erase() throws {
+    if let store = all.first(where: { !$0.allowsSave }) {
+      throw InstarError(
+        .unreadableStore, "cannot delete all models of \(store.place)",
+        cause: "its configuration does not allow to save", state: "unchanged")
+    }
+    try erase(all[...])
+  }
+
+  private func erase(_ stores: ArraySlice<ModelStore>) throws {
+    try stores.first?.erase { try erase(stores.dropFirst()) }
   }
 }

@@ -3,60 +3,42 @@ import InstarSchema
 import InstarStore
 import Synchronization
 
-/// A schema's models mapped to the tables of one open store.
+/// One open store of a container, which is built as its part of the container's schema says.
 final class ModelStore: Sendable {
   let connection: StoreConnection
+  /// With the models that are in this store, and no others.
   let schema: Schema
   let layout: StoreLayout
   /// What tells the store's rows from those of others: its `Z_UUID`, where it has one.
   let uuid: String
-  let entities: [ModelEntity]
-  /// How whole rows of each entity are read, by its position.
-  private let readers: [RowReader]
+  /// How errors call the store.
+  let place: String
+  /// Whether contexts may save.
+  let allowsSave: Bool
   /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
   /// structural changes, where that was asked for.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
-  /// An error met where nothing could be thrown, for the next fetch or save of any context.
-  private let deferredError = Mutex<(any Error)?>(nil)
   /// By "TABLE.COLUMN", whether collections are archives there.
   private let archiveColumns = Mutex<[String: Bool]>([:])
-  private let positionsByType: [ObjectIdentifier: Int]
-  private let positionsByName: [String: Int]
 
   /// Maps a store whose structure must be that of the schema. A store that was adopted with more than
   /// that may have it still.
   ///
   /// - Parameter creatingWhereEmpty: makes the schema's tables in a database that has none.
   init(
-    schema: Schema, connection: StoreConnection, creatingWhereEmpty: Bool
+    schema: Schema, connection: StoreConnection, place: String, allowsSave: Bool = true,
+    creatingWhereEmpty: Bool
   ) throws {
     if let problem = schema.modelProblems().first { throw problem }
     self.schema = schema
     self.connection = connection
+    self.place = place
+    self.allowsSave = allowsSave
     layout = try Self.layout(of: schema, connection)
     // Counted before: what is committed while the store is looked at is looked at again.
     knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
-    var entities: [ModelEntity] = []
-    var types: [ObjectIdentifier: Int] = [:]
-    for entity in layout.entityLayouts {
-      guard let type = schema.modelTypes.byEntityName[entity.name] as? any PersistentModel.Type
-      else {
-        throw InstarError(
-          .internalError, "cannot use schema \(schema.version)",
-          cause: "the schema has no Swift type for \(entity.name)")
-      }
-      types[ObjectIdentifier(type)] = entities.count
-      entities.append(
-        ModelEntity(
-          descriptor: type._modelDescriptor, layout: entity, position: entities.count))
-    }
-    self.entities = entities
-    readers = entities.map { RowReader($0, entities: entities) }
-    positionsByType = types
-    positionsByName = Dictionary(
-      entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
   }
 
   /// The layout that the schema has in this store: which name a join table has is not always the schema's to say.
@@ -134,32 +116,6 @@ final class ModelStore: Sendable {
       next: "open the container with a migration plan that knows this version of the store")
   }
 
-  /// The entity of a model type.
-  ///
-  /// - Throws: `modelNotInSchema`, naming the type, the version the store is at, and the closure that asked.
-  func entity(
-    for type: any PersistentModel.Type, action: String, phase: String?
-  ) throws(InstarError) -> ModelEntity {
-    if let position = positionsByType[ObjectIdentifier(type)] { return entities[position] }
-    let name = type._modelDescriptor.qualifiedName
-    let place = phase.map { " in \($0)" } ?? ""
-    throw InstarError(
-      .modelNotInSchema, "\(name) cannot be \(action)\(place)",
-      cause:
-        "the store is at \(schema.version)\(phase == "didMigrate" ? " now" : ""), whose models do not include \(name)",
-      next: phase == nil
-        ? "use the models of \(schema.version)"
-        : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
-    )
-  }
-
-  /// Keeps an error for the next fetch or save of any context.
-  func note(_ error: any Error) { deferredError.withLock { $0 = error } }
-
-  func throwDeferredError() throws {
-    if let error = deferredError.withLock({ $0.take() }) { throw error }
-  }
-
   /// Whether collections in a column are kept as archives, as SwiftData does, and not as JSON: an app of Apple's reads no
   /// other form than it wrote.
   func keepsArchives(in column: String, of table: String, _ session: SQLSession) throws -> Bool {
@@ -173,18 +129,6 @@ final class ModelStore: Sendable {
     archiveColumns.withLock { $0[key] = keeps }
     return keeps
   }
-
-  func entity(named name: String) -> ModelEntity? {
-    positionsByName[name].map { entities[$0] }
-  }
-
-  /// How rows of an entity, and of those below it, are read.
-  ///
-  /// - Parameter slots: those to be read; all, where none are given.
-  func reader(of entity: ModelEntity, slots: [Int]? = nil) -> RowReader {
-    guard let slots else { return readers[entity.position] }
-    return RowReader(entity, slots: slots, entities: entities)
-  }
 }
 
 /// One model class mapped to its table: which slot is which column, and the statements that read and write rows.
@@ -192,7 +136,9 @@ final class ModelEntity: Sendable {
   let descriptor: ModelDescriptor
   /// With the properties that the entity inherits.
   let layout: EntityLayout
-  /// Index among the store's entities.
+  /// The store that has its rows.
+  let store: ModelStore
+  /// Index among the entities of all stores of the container.
   let position: Int
   /// What each slot is in the store.
   let slots: [SlotPlace]
@@ -248,10 +194,11 @@ final class ModelEntity: Sendable {
   }
 
   init(
-    descriptor: ModelDescriptor, layout: EntityLayout, position: Int
+    descriptor: ModelDescriptor, layout: EntityLayout, store: ModelStore, position: Int
   ) {
     self.descriptor = descriptor
     self.layout = layout
+    self.store = store
     self.position = position
     schemaEntityName = layout.name
     let attributes = Dictionary(

@@ -26,4 +26,10 @@ struct OrderedModels {
     models.removeAll()
     positions.removeAll()
   }
+
+  mutating func removeAll(where isGone: (any PersistentModel) -> Bool) {
+    let kept = all.filter { !isGone($0) }
+    removeAll()
+    for model in kept { insert(model) }
+  }
 }

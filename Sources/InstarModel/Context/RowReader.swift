@@ -13,6 +13,8 @@ struct RowReader: Sendable {
     let firstColumns: [Int32]
   }
 
+  /// The store that has the rows.
+  let store: ModelStore
   /// As they are selected: the key, what the slots are read from, and the entity number where there are several parts.
   private let columns: [RowExpression]
   /// The entity's own, then those of the entities below it, whose numbers follow its own without a gap (Core Data layout,
@@ -23,12 +25,10 @@ struct RowReader: Sendable {
 
   /// - Parameters:
   ///   - slots: those to be read; all, where none are given.
-  ///   - entities: all entities of the store.
-  init(_ entity: ModelEntity, slots: [Int]? = nil, entities: [ModelEntity]) {
-    let below = entities.filter {
-      $0 !== entity && entity.layout.numbers.contains($0.layout.number)
-    }
-    .sorted { $0.layout.number < $1.layout.number }
+  ///   - family: the entity and those below it.
+  init(_ entity: ModelEntity, slots: [Int]? = nil, family: [ModelEntity]) {
+    store = entity.store
+    let below = family.filter { $0 !== entity }.sorted { $0.layout.number < $1.layout.number }
     var columns = [entity.layout.key.reading]
     var positions: [[RowExpression]: Int32] = [:]
     parts = ([entity] + below).map { entity in

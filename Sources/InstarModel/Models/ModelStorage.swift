@@ -74,7 +74,7 @@ public final class ModelStorage {
   var persistentIdentifier: PersistentIdentifier {
     PersistentIdentifier(
       entityName: descriptor.name, key: key,
-      storeIdentifier: key.isRowKey ? context?.store.uuid : nil)
+      storeIdentifier: key.isRowKey ? context?.storeIdentifier(of: self) : nil)
   }
 
   // MARK: Attributes

@@ -16,10 +16,10 @@ struct FetchStatement {
   /// - Throws: `SwiftDataError.unsupportedPredicate`, naming the part of the predicate that is none in SQL.
   init<T: PersistentModel>(
     _ predicate: Predicate<T>?, sortBy: [SortDescriptor<T>] = [], entity: ModelEntity,
-    store: ModelStore
+    stores: ModelStores
   ) throws {
     self.entity = entity
-    let lowering = PredicateLowering(store: store)
+    let lowering = PredicateLowering(stores: stores, store: entity.store)
     let scope = QueryScope()
     let alias = lowering.makeAlias()
     let row = ModelTerm(

@@ -40,7 +40,7 @@ private struct ClassCast {
   ) throws {
     guard case .model(let model) = try lowering.term(input),
       let type = type as? any PersistentModel.Type,
-      let entity = lowering.store.entity(named: type._modelDescriptor.name),
+      let entity = lowering.stores.entity(named: type._modelDescriptor.name),
       entity.descriptor === type._modelDescriptor
     else { throw lowering.unsupported(expression, "it is no model of the store") }
     lowering.note(entity)

@@ -104,7 +104,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       term.guards = model.guards
       return .composite(term)
     case .toOne(let reference, let destination, let isOptional):
-      guard let entity = lowering.store.entity(named: destination) else {
+      guard let entity = lowering.stores.entity(named: destination) else {
         throw lowering.unsupported(self)
       }
       lowering.note(entity)
@@ -115,7 +115,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
           guards: model.guards,
           keyAlias: alias, scope: model.scope))
     case .toMany(let relationship):
-      guard let entity = lowering.store.entity(named: relationship.relationship.destination)
+      guard let entity = lowering.stores.entity(named: relationship.relationship.destination)
       else { throw lowering.unsupported(self) }
       lowering.note(entity)
       return .members(

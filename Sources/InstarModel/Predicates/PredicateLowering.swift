@@ -8,14 +8,19 @@ import InstarStore
 /// by Unicode scalars, "contains" goes by characters. Values are always bound, never spelled out. What has no such
 /// condition throws and names the part of the predicate.
 final class PredicateLowering {
-  let store: ModelStore
+  let stores: ModelStores
+  /// The one whose rows are asked for.
+  private let store: ModelStore
   private(set) var parameters: [Slot] = []
   /// The entities that the predicate looks at: where one has unsaved changes, SQL does not know the answer.
   private(set) var entities: [ModelEntity] = []
   private var variables: [PredicateExpressions.VariableID: PredicateTerm] = [:]
   private var aliasCount = 0
 
-  init(store: ModelStore) { self.store = store }
+  init(stores: ModelStores, store: ModelStore) {
+    self.stores = stores
+    self.store = store
+  }
 
   /// The condition for the rows of `row`.
   func lower<T: PersistentModel>(_ predicate: Predicate<T>, row: ModelTerm) throws -> SQLValue {
@@ -117,9 +122,9 @@ final class PredicateLowering {
       return .value(SQLValue(sql: bind(slot), kind: .unsigned))
     case let identifier as PersistentIdentifier: return .value(key(of: identifier))
     case let model as any PersistentModel:
-      guard let entity = store.entity(named: model._modelStorage.descriptor.name) else {
-        return nil
-      }
+      guard let entity = stores.entity(named: model._modelStorage.descriptor.name),
+        entity.store === store
+      else { return nil }
       note(entity)
       let key = key(of: model.persistentModelID)
       return .model(ModelTerm(entity: entity, key: key.sql, scope: QueryScope()))
@@ -142,7 +147,7 @@ final class PredicateLowering {
   }
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {
-    let entity = store.entity(named: identifier.entityName)
+    let entity = stores.entity(named: identifier.entityName)
     // A model that was not saved, and one of another store, is no row here.
     let isHere = identifier.storeIdentifier == store.uuid
     return SQLValue(

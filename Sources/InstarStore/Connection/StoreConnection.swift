@@ -236,6 +236,19 @@ public final class SQLSession: @unchecked Sendable {
     return statement.text(at: 0)
   }
 
+  /// Says before a commit what SQLite would refuse it for: rows that refer to rows which are not there.
+  ///
+  /// - Throws: `sqlFailed`. To be called inside a transaction.
+  package func requireResolvedForeignKeys() throws(InstarError) {
+    var unresolved: Int32 = 0
+    var highest: Int32 = 0
+    sqlite3_db_status(connection, SQLITE_DBSTATUS_DEFERRED_FKS, &unresolved, &highest, 0)
+    guard unresolved == 0 else {
+      throw InstarError(
+        .sqlFailed, "cannot commit", cause: "FOREIGN KEY constraint failed", state: "unchanged")
+    }
+  }
+
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")

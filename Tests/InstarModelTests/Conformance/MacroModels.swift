@@ -94,3 +94,22 @@ extension MacroModels {
     Album.self, Track.self, Label.self, Singer.self,
   ]
 }
+
+/// Compared by its value, without saying that it is `Hashable`.
+@Model
+final class Coin {
+  var value: Int
+  init(value: Int) { self.value = value }
+
+  static func == (left: Coin, right: Coin) -> Bool { left.value == right.value }
+  func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
+@Model
+final class HashableCoin: Hashable {
+  var value: Int
+  init(value: Int) { self.value = value }
+
+  static func == (left: HashableCoin, right: HashableCoin) -> Bool { left.value == right.value }
+  func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}

@@ -61,6 +61,16 @@ struct ModelConformanceTests {
     #expect(one == one && one != Plain(name: "a") && Set([one, one]).count == 1)
   }
 
+  @Test("a model's own == and hash(into:) win, with and without Hashable in its inheritance clause")
+  func ownEquality() {
+    func areEqual<T: Hashable>(_ left: T, _ right: T) -> Bool {
+      left == right && Set([left, right]).count == 1 && [left] == [right]
+    }
+    #expect(areEqual(Coin(value: 1), Coin(value: 1)) && Coin(value: 1) == Coin(value: 1))
+    #expect(!areEqual(Coin(value: 1), Coin(value: 2)))
+    #expect(areEqual(HashableCoin(value: 1), HashableCoin(value: 1)))
+  }
+
   @Test("id defaults to persistentModelID, and a model's own id wins")
   func identity() throws {
     let (owned, plain) = (Owned(name: "a"), Plain(name: "b"))

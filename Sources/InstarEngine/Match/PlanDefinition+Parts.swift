@@ -1,0 +1,166 @@
+package import InstarSchema
+import InstarModel
+import InstarStore
+
+extension PlanDefinition {
+  /// The plan of each store of a container, with the part of every version that is in that store.
+  ///
+  /// A model of an earlier version belongs to the store of the model that it became, followed from stage to stage by names
+  /// and original names; so do the models that it is related to in its version. What is left are models that did not last:
+  /// they belong to the first store that has their table, else to the first store of all. A version of which a store has
+  /// no model is none of that store's.
+  ///
+  /// - Parameters:
+  ///   - places: How errors call the stores.
+  ///   - owners: The store of each model of the last version, by its place in `places`.
+  ///   - tables: The names of the tables that each store has, as they stand in SQL. Asked for only where there are models
+  ///     that did not last.
+  /// - Throws: `invalidPlan` where in some version a relationship or a superclass leads from one store to another.
+  package func parts(
+    for places: [String], owners: [String: Int],
+    tables: () throws(InstarError) -> [Set<String>]
+  ) throws(InstarError) -> [PlanDefinition] {
+    var division = ModelDivision(self, places: places)
+    try division.assign(owners)
+    if !division.unassigned.isEmpty {
+      let tables = try tables()
+      for node in division.unassigned {
+        guard let table = table(of: node),
+          let store = tables.firstIndex(where: { $0.contains(table) })
+        else { continue }
+        try division.assign(node, to: store)
+      }
+      while let node = division.unassigned.first { try division.assign(node, to: 0) }
+    }
+    return try places.indices.map { store throws(InstarError) in
+      var parts: [Version] = []
+      for (index, version) in versions.enumerated() {
+        let schema = version.schema.part {
+          division.owner[ModelDivision.Node(version: index, name: $0)] == store
+        }
+        guard !schema.entities.isEmpty else { continue }
+        parts.append(
+          Version(schema: schema, layout: try StoreLayout(schema: schema), name: version.name))
+      }
+      return PlanDefinition(self, versions: parts)
+    }
+  }
+
+  private func table(of node: ModelDivision.Node) -> String? {
+    versions[node.version].layout.entityLayouts.first { $0.name == node.name }?.table
+  }
+}
+
+/// Which model of which version is in which store.
+private struct ModelDivision {
+  /// A model of a version.
+  struct Node: Hashable {
+    /// The version's place among those of the plan.
+    let version: Int
+    let name: String
+  }
+
+  /// Two models that are in one store.
+  private struct Tie {
+    let other: Node
+    /// "Note.folder leads", "Car inherits": why; `nil` where one became the other.
+    let link: String?
+  }
+
+  private let plan: PlanDefinition
+  private let places: [String]
+  private var ties: [Node: [Tie]] = [:]
+  private(set) var owner: [Node: Int] = [:]
+
+  init(_ plan: PlanDefinition, places: [String]) {
+    self.plan = plan
+    self.places = places
+    for stage in plan.stages {
+      guard let from = index(of: stage.fromVersion.versionIdentifier),
+        let to = index(of: stage.toVersion.versionIdentifier)
+      else { continue }
+      let difference = SchemaDifference(
+        from: plan.versions[from].schema, to: plan.versions[to].schema)
+      for mapping in difference.entities {
+        guard let old = mapping.old else { continue }
+        tie(Node(version: from, name: old.name), Node(version: to, name: mapping.new.name))
+      }
+    }
+    for (index, version) in plan.versions.enumerated() {
+      for entity in version.schema.entities {
+        let node = Node(version: index, name: entity.name)
+        if let above = entity.superentityName {
+          tie(node, Node(version: index, name: above), "\(entity.name) inherits")
+        }
+        for relationship in entity.relationships {
+          tie(
+            node, Node(version: index, name: relationship.destination),
+            "\(entity.name).\(relationship.name) leads")
+        }
+      }
+    }
+  }
+
+  private func index(of version: Schema.Version) -> Int? {
+    plan.versions.firstIndex { $0.schema.version == version }
+  }
+
+  private mutating func tie(_ left: Node, _ right: Node, _ link: String? = nil) {
+    ties[left, default: []].append(Tie(other: right, link: link))
+    ties[right, default: []].append(Tie(other: left, link: link))
+  }
+
+  /// Those that no store has yet, the earliest version's first.
+  var unassigned: [Node] {
+    plan.versions.enumerated().flatMap { index, version in
+      version.schema.entities.map { Node(version: index, name: $0.name) }
+    }
+    .filter { owner[$0] == nil }
+  }
+
+  /// - Parameter owners: of the models of the last version.
+  mutating func assign(_ owners: [String: Int]) throws(InstarError) {
+    let nodes = owners.keys.sorted().map { Node(version: plan.versions.count - 1, name: $0) }
+    for node in nodes { owner[node] = owners[node.name] }
+    // What became of models decides, and then what they are related to: a relationship between two stores is to be found,
+    // not to be given to one of them.
+    try follow(nodes) { $0.link == nil }
+    try follow(Array(owner.keys)) { _ in true }
+  }
+
+  mutating func assign(_ node: Node, to store: Int) throws(InstarError) {
+    guard owner[node] == nil else { return }
+    owner[node] = store
+    try follow([node]) { _ in true }
+  }
+
+  /// Gives the store of each of these to all that are tied to it.
+  private mutating func follow(
+    _ nodes: [Node], along isFollowed: (Tie) -> Bool
+  ) throws(InstarError) {
+    var waiting = nodes
+    while let node = waiting.popLast() {
+      guard let store = owner[node] else { continue }
+      for tie in ties[node] ?? [] where isFollowed(tie) {
+        if let other = owner[tie.other] {
+          if other != store { throw conflict(node, tie, other) }
+        } else {
+          owner[tie.other] = store
+          waiting.append(tie.other)
+        }
+      }
+    }
+  }
+
+  private func conflict(_ node: Node, _ tie: Tie, _ other: Int) -> InstarError {
+    let version = plan.versions[node.version].schema.version
+    let link =
+      tie.link.map { "\($0) in \(version)" } ?? "\(node.name) of \(version) leads by its stages"
+    let here = owner[node].map { places[$0] } ?? ""
+    return InstarError(
+      .invalidPlan, "cannot use plan \(plan.name) with these configurations",
+      cause:
+        "\(link) from one store to another: the configurations keep \(node.name) in \(here), and \(tie.other.name) in \(places[other])",
+      next: "keep both in one store, or take the link out in a version before they part")
+  }
+}

@@ -1,0 +1,115 @@
+import InstarSchema
+import InstarStore
+import Synchronization
+
+/// The open stores of one container, and its models mapped to their tables.
+///
+/// Invariants: there is at least one store; each entity is in exactly one; no relationship leads from one store to
+/// another, and no entity inherits from one in another. Where several are written together, transactions begin in the
+/// order of `all`.
+final class ModelStores: Sendable {
+  let all: [ModelStore]
+  /// With the models of all stores.
+  let schema: Schema
+  /// Those of the first store, then those of the next.
+  let entities: [ModelEntity]
+  /// How whole rows of each entity are read, by its position.
+  private let readers: [RowReader]
+  private let positionsByType: [ObjectIdentifier: Int]
+  private let positionsByName: [String: Int]
+  /// An error met where nothing could be thrown, for the next fetch or save of any context.
+  private let deferredError = Mutex<(any Error)?>(nil)
+
+  init(_ all: [ModelStore], schema: Schema) throws {
+    self.all = all
+    self.schema = schema
+    var entities: [ModelEntity] = []
+    var types: [ObjectIdentifier: Int] = [:]
+    for store in all {
+      for entity in store.layout.entityLayouts {
+        guard
+          let type = store.schema.modelTypes.byEntityName[entity.name] as? any PersistentModel.Type
+        else {
+          throw InstarError(
+            .internalError, "cannot use schema \(schema.version)",
+            cause: "the schema has no Swift type for \(entity.name)")
+        }
+        types[ObjectIdentifier(type)] = entities.count
+        entities.append(
+          ModelEntity(
+            descriptor: type._modelDescriptor, layout: entity, store: store,
+            position: entities.count))
+      }
+    }
+    self.entities = entities
+    readers = entities.map { entity in
+      RowReader(entity, family: entities.filter { $0.isInFamily(of: entity) })
+    }
+    positionsByType = types
+    positionsByName = Dictionary(
+      entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The entity of a model type.
+  ///
+  /// - Throws: `modelNotInSchema`, naming the type, the version the store is at, and the closure that asked. A stage may
+  ///   run without some of a container's stores: their models are of the version, but in no store.
+  func entity(
+    for type: any PersistentModel.Type, action: String, phase: String?
+  ) throws(InstarError) -> ModelEntity {
+    if let position = positionsByType[ObjectIdentifier(type)] { return entities[position] }
+    let name = type._modelDescriptor.qualifiedName
+    let place = phase.map { " in \($0)" } ?? ""
+    if let own = schema.modelTypes.byEntityName[type._modelDescriptor.name], own == type {
+      throw InstarError(
+        .modelNotInSchema, "\(name) cannot be \(action)\(place)",
+        cause:
+          "another store of the container has its rows, and that store is not at \(schema.version) and takes no part in this stage",
+        next:
+          "ask before whether the context has the model: if context.container.schema.entity(for: \(name).self) != nil { … }"
+      )
+    }
+    throw InstarError(
+      .modelNotInSchema, "\(name) cannot be \(action)\(place)",
+      cause:
+        "the store is at \(schema.version)\(phase == "didMigrate" ? " now" : ""), whose models do not include \(name)",
+      next: phase == nil
+        ? "use the models of \(schema.version)"
+        : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
+    )
+  }
+
+  func entity(named name: String) -> ModelEntity? {
+    positionsByName[name].map { entities[$0] }
+  }
+
+  /// An entity and those below it, whose rows a fetch of it finds.
+  func family(of entity: ModelEntity) -> [ModelEntity] {
+    entities.filter { $0.isInFamily(of: entity) }
+  }
+
+  /// How rows of an entity, and of those below it, are read.
+  ///
+  /// - Parameter slots: those to be read; all, where none are given.
+  func reader(of entity: ModelEntity, slots: [Int]? = nil) -> RowReader {
+    guard let slots else { return readers[entity.position] }
+    return RowReader(entity, slots: slots, family: family(of: entity))
+  }
+
+  // MARK: Errors of what cannot throw
+
+  /// Keeps an error for the next fetch or save of any context.
+  func note(_ error: any Error) { deferredError.withLock { $0 = error } }
+
+  func throwDeferredError() throws {
+    if let error = deferredError.withLock({ $0.take() }) { throw error }
+  }
+}
+
+extension ModelEntity {
+  /// Whether it is that entity or one below it. Their numbers follow that one's without a gap (Core Data layout,
+  /// section 2.2), and say nothing about entities of other stores.
+  func isInFamily(of entity: ModelEntity) -> Bool {
+    store === entity.store && entity.layout.numbers.contains(layout.number)
+  }
+}
