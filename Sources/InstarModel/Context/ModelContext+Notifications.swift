@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What an app can follow of the saves of any of its contexts.
+/// What an app can follow of the changes of its contexts.
 ///
 /// ```swift
 /// for await _ in NotificationCenter.default.notifications(named: ModelContext.didSave) { reload() }
@@ -23,6 +23,9 @@ extension ModelContext {
     /// The rows that are gone.
     case deletedIdentifiers = "deleted"
   }
+
+  /// Accepted as in SwiftData. Changes are seen by fetches and by other models as soon as they are made.
+  public func processPendingChanges() {}
 
   /// Runs `save`, and posts what it is about to do and what it did. Where it throws, nothing was saved, and nothing is posted
   /// after it.

@@ -20,6 +20,9 @@ public final class ModelContext {
     return container
   }
 
+  /// Accepted as in SwiftData, which notes it in a store's history. Instar writes no history.
+  public var author: String?
+
   /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
   public var autosaveEnabled = false
 
