@@ -55,13 +55,14 @@ public struct VersionedSchemaSource {
     let list = "    [\(models.joined(separator: ", "))]"
     lines += list.count <= 100 ? [list] : ["    ["] + models.map { "      \($0)," } + ["    ]"]
     lines.append("  }")
+    let superentities = Set(schema.entities.compactMap(\.superentityName))
     for entity in schema.entities {
       lines.append("")
       let source = ModelClassSource(entity, in: scope)
       let superclass = entity.superentityName.map { name in
         (name: SwiftName.declared(name), parameters: scope.inheritedParameters(of: entity))
       }
-      let hasSubclasses = schema.entities.contains { $0.superentityName == entity.name }
+      let hasSubclasses = superentities.contains(entity.name)
       lines += source.lines(superclass: superclass, hasSubclasses: hasSubclasses).map {
         $0.isEmpty ? "" : scope.indent + $0
       }

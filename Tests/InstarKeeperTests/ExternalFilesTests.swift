@@ -131,9 +131,26 @@ struct ExternalFilesTests {
     var record = PhaseRecord(run: run, store: fixture.store, phase: .writingBack, startedAt: 0)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    // As long as the store is in use nothing is decided, and nothing forgotten.
+    let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
+    guard case .failed(let error) = try recover(record) else {
+      Issue.record("recovered a store that is in use")
+      return
+    }
+    holder.finish()
+    #expect(error.code == .busyStore)
+    #expect(names(folder)?.contains(Self.new) == true)
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
     #expect(fixture.state().instar == nil)
+  }
+
+  private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    return conversation.events.last
   }
 }

@@ -1,11 +1,10 @@
-import GRDB
 import InstarSchema
 
 // The columns of a table as attributes.
 
 extension PlainIntrospection {
   /// The entity of a table, without relationships.
-  mutating func entity(of table: Table, named name: String) throws -> Schema.Entity {
+  mutating func entity(of table: Table, named name: String) -> Schema.Entity {
     var entity = Schema.Entity(name: name)
     var mapping = Schema.Table()
     if !PlainName.isUsual(table.name, of: name) { mapping.name = table.name }
@@ -14,22 +13,22 @@ extension PlainIntrospection {
     entity.table = mapping
     let references = Set(
       references(of: table).flatMap { $0.key.columns.map { $0.own.lowercased() } })
-    var taken: Set<String> = []
-    for column in table.columns where !references.contains(column.name.lowercased()) {
-      let property = PlainName.free(PlainName.propertyName(column.name), among: taken)
-      taken.insert(property)
-      if let attribute = try attribute(property, column, of: table) {
+    let columns = table.columns.filter { !references.contains($0.name.lowercased()) }
+    var names = FreeNames()
+    for column in columns {
+      let property = names.take(PlainName.propertyName(column.name))
+      if let attribute = attribute(property, column, of: table) {
         entity.attributes.append(attribute)
       }
     }
+    self.names[name] = names
     return entity
   }
 
   private mutating func attribute(
     _ name: String, _ column: Column, of table: Table
-  ) throws -> Schema.Attribute? {
-    let sample = { column.isGenerated ? nil : try self.sample(column.name, of: table.name) }
-    let (type, encoding) = try Self.attributeType(column.type, sample)
+  ) -> Schema.Attribute? {
+    let (type, encoding) = column.holds.type(seen: column.sample)
     var mapping = Schema.Column()
     if !PlainName.isUsual(column.name, of: name) { mapping.names = [column.name] }
     guard !column.type.contains(where: { ";'-/".contains($0) }) else {
@@ -85,86 +84,6 @@ extension PlainIntrospection {
       let open = clause.firstIndex(of: "("), let close = clause.lastIndex(of: ")"), open < close
     else { return nil }
     return String(clause[clause.index(after: open)..<close])
-  }
-
-  /// The first value that is found near the beginning of a table.
-  private func sample(_ column: String, of table: String) throws -> DatabaseValue? {
-    let name = PlainName.sql(column)
-    return try DatabaseValue.fetchOne(
-      db,
-      sql: """
-        SELECT iif(typeof(\(name)) IN ('text', 'blob'), substr(\(name), 1, 64), \(name))
-        FROM (SELECT \(name) FROM \(PlainName.sql(table)) LIMIT 100)
-        WHERE \(name) IS NOT NULL LIMIT 1
-        """)
-  }
-
-  /// What a column's values are, by its declared type, and one of them where that does not tell.
-  private static func attributeType(
-    _ declared: String, _ sample: () throws -> DatabaseValue?
-  ) throws -> (Schema.AttributeType, Schema.Column.Encoding?) {
-    let name = declared.uppercased()
-    switch name.prefix(while: { $0 != "(" && $0 != " " }) {
-    case "DATETIME", "TIMESTAMP", "TIMESTAMPTZ":
-      return dateType(try sample())
-    case "BOOL", "BOOLEAN": return (.bool, nil)
-    case "UUID", "GUID", "UNIQUEIDENTIFIER", "CHAR", "NCHAR":
-      let sample = try sample()
-      if let encoding = uuidEncoding(sample) { return (.uuid, encoding) }
-      if case .blob = sample?.storage { return (.data, nil) }
-      return (.string, nil)
-    // A day, or a time of day, is no `Date`.
-    case "DATE", "TIME", "JSON": return (.string, nil)
-    case "DECIMAL", "NUMERIC", "MONEY", "NUMBER": return (.decimal, nil)
-    default: break
-    }
-    switch ColumnAffinity(declared) {
-    case .integer: return (.int64, nil)
-    case .text: return (.string, nil)
-    case .real: return (.double, nil)
-    case .blob, .numeric:
-      switch try sample()?.storage {
-      case .int64: return (.int64, nil)
-      case .double: return (.double, nil)
-      case .string: return (.string, nil)
-      case .blob: return (.data, nil)
-      case .null, nil: return ColumnAffinity(declared) == .blob ? (.data, nil) : (.decimal, nil)
-      }
-    }
-  }
-
-  private static func dateType(
-    _ sample: DatabaseValue?
-  ) -> (Schema.AttributeType, Schema.Column.Encoding?) {
-    switch sample?.storage {
-    case .string(let text):
-      // "2024-01-02 03:04:05"
-      guard text.utf8.count >= 16, text.first?.isNumber == true else { return (.string, nil) }
-      return (.date, text.contains("T") ? .iso8601 : .dateTime)
-    case .int64(let number):
-      if (100_000_000..<100_000_000_000).contains(number) { return (.date, .unixSeconds) }
-      return (100_000_000_000..<100_000_000_000_000).contains(number)
-        ? (.date, .unixMilliseconds) : (.int64, nil)
-    case .double(let number):
-      if (2_400_000..<2_500_000).contains(number) { return (.date, .julianDay) }
-      return (100_000_000..<100_000_000_000).contains(number)
-        ? (.date, .unixSeconds) : (.double, nil)
-    case .blob: return (.data, nil)
-    case .null, nil: return (.date, .dateTime)
-    }
-  }
-
-  private static func uuidEncoding(_ sample: DatabaseValue?) -> Schema.Column.Encoding? {
-    switch sample?.storage {
-    case .blob(let data): return data.count == 16 ? .uuidBytes : nil
-    case .string(let text):
-      let digits = text.utf8.filter { $0 != UInt8(ascii: "-") }
-      guard digits.count == 32, text.allSatisfy({ $0.isHexDigit || $0 == "-" }) else { return nil }
-      if text.utf8.count == 32 { return .uuidHexadecimal }
-      guard text.utf8.count == 36 else { return nil }
-      return text.contains(where: \.isUppercase) ? .uuidUppercaseText : .uuidText
-    default: return nil
-    }
   }
 
   /// A default that is a value of the type; `nil` for an expression, and for a value of another one.

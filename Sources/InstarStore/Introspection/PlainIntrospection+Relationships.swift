@@ -58,7 +58,7 @@ extension PlainIntrospection {
     guard let destination = reference.destination.entity else { return }
     let columns = reference.key.columns
     let own = columns.compactMap { table.column($0.own) }
-    let name = freeName(
+    let name = take(
       columns.count == 1
         ? Self.relationshipName(columns[0].own, referringTo: columns[0].other)
         : PlainName.lowercasedFirst(destination), of: entity)
@@ -84,10 +84,10 @@ extension PlainIntrospection {
     if update != .noAction { mapping.onUpdate = update }
     // The side that has many: named after the class at the other end, and after the relationship where there are several.
     let plural = PlainName.plural(PlainName.lowercasedFirst(entity))
-    let isTaken = property(plural, of: destination) || destination == entity && plural == name
+    let isTaken = names[destination]?.isTaken(plural) == true
     let inverse =
-      isTaken
-      ? freeName("\(plural)By\(PlainName.uppercasedFirst(name))", of: destination) : plural
+      take(
+        isTaken ? "\(plural)By\(PlainName.uppercasedFirst(name))" : plural, of: destination)
     var toOne = Schema.Relationship(
       name: name, destination: destination, inverseName: inverse, maximumModelCount: 1,
       isOptional: isOptional, isToOneRelationship: true)
@@ -119,9 +119,9 @@ extension PlainIntrospection {
       notes.append("table \(table.name) links tables without a model: it stays as it is")
       return
     }
-    let name = freeName(PlainName.plural(PlainName.lowercasedFirst(second)), of: first)
+    let name = take(PlainName.plural(PlainName.lowercasedFirst(second)), of: first)
     let back = PlainName.plural(PlainName.lowercasedFirst(first))
-    let inverse = freeName(first == second && back == name ? "\(back)2" : back, of: second)
+    let inverse = take(back, of: second)
     var relationship = Schema.Relationship(
       name: name, destination: second, inverseName: inverse, isOptional: false,
       isToOneRelationship: false)
@@ -137,16 +137,12 @@ extension PlainIntrospection {
       to: second)
   }
 
-  private func property(_ name: String, of entity: String) -> Bool {
-    properties[entity]?.contains(name) ?? false
-  }
-
-  private func freeName(_ name: String, of entity: String) -> String {
-    PlainName.free(name, among: properties[entity] ?? [])
+  /// A name that no property of the entity has.
+  private mutating func take(_ name: String, of entity: String) -> String {
+    names[entity, default: FreeNames()].take(name)
   }
 
   private mutating func append(_ relationship: Schema.Relationship, to entity: String) {
     entities[entity]?.relationships.append(relationship)
-    properties[entity]?.insert(relationship.name)
   }
 }

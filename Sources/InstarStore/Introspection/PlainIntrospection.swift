@@ -1,4 +1,3 @@
-import GRDB
 import InstarSchema
 
 /// The schema of a store of ordinary tables, as models would map it.
@@ -11,32 +10,28 @@ struct PlainIntrospection {
   typealias Column = PlainTables.Column
   typealias ForeignKey = PlainTables.ForeignKey
 
-  let db: Database
   private let toolVersions: [ToolVersion]
   var tables: PlainTables
   /// By name: those of a large store are many.
   var entities: [String: Schema.Entity] = [:]
   /// The names of the properties that an entity has, by its name.
-  var properties: [String: Set<String>] = [:]
+  var names: [String: FreeNames] = [:]
   var notes: [String] = []
 
-  init(_ db: Database, _ probe: StoreProbe) throws {
-    self.db = db
+  init(_ tables: PlainTables, _ probe: StoreProbe) {
     toolVersions = probe.identity.toolVersions
-    tables = try PlainTables(db)
+    self.tables = tables
   }
 
-  mutating func read(version: Schema.Version) throws -> StoreIntrospection {
+  mutating func read(version: Schema.Version) -> StoreIntrospection {
     nameClasses()
     for table in tables.all {
       guard let name = table.entity else { continue }
-      let entity = try entity(of: table, named: name)
-      properties[name] = Set(entity.attributes.map(\.name))
-      entities[name] = entity
+      entities[name] = entity(of: table, named: name)
     }
     for table in tables.all { addRelationships(of: table) }
     for table in tables.all where table.entity != nil { addIndexes(of: table) }
-    try noteTheRest()
+    noteTheRest()
     let ordered = tables.all.compactMap { $0.entity.flatMap { entities[$0] } }
     return StoreIntrospection(
       origin: .tables, schema: Schema(entities: ordered, version: version), notes: notes)
@@ -45,7 +40,7 @@ struct PlainIntrospection {
   // MARK: Classes
 
   private mutating func nameClasses() {
-    var taken: Set<String> = []
+    var names = FreeNames()
     let links = Set(tables.all.indices.filter { isTableOfLinks(tables.all[$0]) })
     for index in tables.all.indices where !links.contains(index) {
       let table = tables.all[index]
@@ -58,9 +53,7 @@ struct PlainIntrospection {
           "table \(table.name) has no model: \(column.name) of its primary key is generated")
         continue
       }
-      let name = PlainName.free(PlainName.typeName(table.name), among: taken)
-      taken.insert(name)
-      tables.name(name, forTableAt: index)
+      tables.name(names.take(PlainName.typeName(table.name)), forTableAt: index)
     }
   }
 
@@ -137,18 +130,8 @@ struct PlainIntrospection {
   // MARK: The rest
 
   /// What stays as it is, by its kind.
-  private mutating func noteTheRest() throws {
-    let kinds = [
-      ("views", "type = 'view'"), ("triggers", "type = 'trigger'"),
-      ("virtual tables", "type = 'table' AND rootpage = 0"),
-    ]
-    for (kind, condition) in kinds {
-      let names = try String.fetchAll(
-        db,
-        sql: """
-          SELECT substr(name, 1, 100) FROM sqlite_schema WHERE \(condition) ORDER BY name LIMIT 11
-          """)
-      guard !names.isEmpty else { continue }
+  private mutating func noteTheRest() {
+    for (kind, names) in tables.others {
       let list = names.prefix(10).joined(separator: ", ") + (names.count > 10 ? ", …" : "")
       notes.append("no model speaks of these \(kind), which survive a migration: \(list)")
     }

@@ -1,20 +1,26 @@
 import GRDB
 import InstarSchema
 
-/// The ordinary tables of a plain store, with what SQLite tells of each.
+/// The ordinary tables of a plain store, with what SQLite tells of each, and their first values where types do not tell.
 ///
-/// Read by a few statements, whatever the number of tables: one for each table would take longer than the tables are worth.
+/// Everything that has to be asked of the store is asked here, by few statements: reading has a time limit, making models
+/// of what was read needs the store no more.
 struct PlainTables {
   /// In the order in which they were made.
   private(set) var all: [Table] = []
   /// By the name in lower case.
   private var positions: [String: Int] = [:]
+  /// The names of what else there is, by its kind: eleven at most of each.
+  private(set) var others: [(kind: String, names: [String])] = []
 
   struct Table {
     var name: String
     var isWithoutRowID: Bool
     var isStrict: Bool
-    var text: CreateTableText?
+    /// Its statement.
+    var sql: String?
+    /// Whether the statement may say more of ordinary columns than pragmas do: their collation, and `AUTOINCREMENT`.
+    var saysMore: Bool
     var columns: [Column] = []
     var foreignKeys: [ForeignKey] = []
     var indexes: [Index] = []
@@ -38,6 +44,14 @@ struct PlainTables {
       return key.isEmpty && isLinked && columns.allSatisfy(\.isRequired) ? columns : []
     }
 
+    /// The definitions of its columns, by their names in lower case.
+    fileprivate var definitions: [String: CreateTableText.Item] {
+      Dictionary(
+        (sql.flatMap { CreateTableText($0) }?.items ?? []).compactMap { item in
+          item.column.map { ($0.lowercased(), item) }
+        }, uniquingKeysWith: { first, _ in first })
+    }
+
     func column(_ name: String) -> Column? {
       columns.first { $0.name.lowercased() == name.lowercased() }
     }
@@ -52,7 +66,10 @@ struct PlainTables {
     var keyPosition: Int
     var isGenerated: Bool
     var isStored: Bool
-    /// As it stands in `CREATE TABLE`.
+    var holds: ColumnContents
+    /// The first value that is found near the beginning of the table, where `holds` needs one.
+    var sample: DatabaseValue?
+    /// As it stands in `CREATE TABLE`, where that says more than pragmas do.
     var definition: CreateTableText.Item?
   }
 
@@ -89,7 +106,12 @@ struct PlainTables {
     try readColumns(db)
     try readForeignKeys(db)
     try readIndexes(db)
+    for position in all.indices { try readSamples(db, ofTableAt: position) }
+    try readOthers(db)
   }
+
+  /// So many columns are read; models of more nobody compiles.
+  private static let columnLimit = 200_000
 
   /// The table of that name, in any case; `nil` where there is none.
   subscript(_ name: String) -> Table? {
@@ -120,7 +142,7 @@ struct PlainTables {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT name, sql FROM sqlite_schema
+        SELECT name, sql, sql LIKE '%COLLATE%' OR sql LIKE '%AUTOINCREMENT%' FROM sqlite_schema
         WHERE type = 'table' AND rootpage > 0 AND name NOT GLOB 'sqlite_*' ORDER BY rowid
         """)
     for row in rows {
@@ -132,7 +154,8 @@ struct PlainTables {
       all.append(
         Table(
           name: name, isWithoutRowID: options.isWithoutRowID, isStrict: options.isStrict,
-          text: String.fromDatabaseValue(values[1]).flatMap { CreateTableText($0) }))
+          sql: String.fromDatabaseValue(values[1]),
+          saysMore: Bool.fromDatabaseValue(values[2]) ?? false))
     }
   }
 
@@ -155,7 +178,9 @@ struct PlainTables {
 
   private mutating func readColumns(_ db: Database) throws {
     var definitions: [String: CreateTableText.Item] = [:]
-    var last: Int?
+    var contents: [String: ColumnContents] = [:]
+    var count = 0
+    var (last, isTakenApart) = (-1, false)
     let rows = try rows(
       db, "pragma_table_xinfo", "p.name, p.type, p.\"notnull\", p.dflt_value, p.pk, p.hidden",
       order: "p.cid")
@@ -164,20 +189,32 @@ struct PlainTables {
       guard let position = position(values[0]), let name = String.fromDatabaseValue(values[1])
       else { continue }
       if last != position {
-        last = position
-        definitions = Dictionary(
-          (all[position].text?.items ?? []).compactMap { item in
-            item.column.map { ($0.lowercased(), item) }
-          }, uniquingKeysWith: { first, _ in first })
+        (last, isTakenApart) = (position, false)
+        definitions = [:]
       }
       let hidden = Int.fromDatabaseValue(values[6]) ?? 0
+      // Taking all texts apart would take longer than all else.
+      if !isTakenApart, hidden >= 2 || all[position].saysMore {
+        isTakenApart = true
+        definitions = all[position].definitions
+      }
+      count += 1
+      guard count <= Self.columnLimit else {
+        throw InstarError(
+          .unsupported, "cannot read the schema of the store",
+          cause: "its tables have more than \(Self.columnLimit) columns")
+      }
+      let type = String.fromDatabaseValue(values[2]) ?? ""
+      // Few types, many columns.
+      let holds = contents[type] ?? ColumnContents(declared: type)
+      contents[type] = holds
       all[position].columns.append(
         Column(
-          name: name, type: String.fromDatabaseValue(values[2]) ?? "",
+          name: name, type: type,
           isRequired: Bool.fromDatabaseValue(values[3]) ?? false,
           defaultValue: String.fromDatabaseValue(values[4]),
           keyPosition: Int.fromDatabaseValue(values[5]) ?? 0, isGenerated: hidden >= 2,
-          isStored: hidden == 3, definition: definitions[name.lowercased()]))
+          isStored: hidden == 3, holds: holds, definition: definitions[name.lowercased()]))
     }
   }
 
@@ -237,6 +274,44 @@ struct PlainTables {
       if column == nil || Int.fromDatabaseValue(values[5]) != 0 {
         all[position].indexes[index].isPlain = false
       }
+    }
+  }
+
+  /// One statement for many columns: for each a value of its own would take longer than all values.
+  private mutating func readSamples(_ db: Database, ofTableAt position: Int) throws {
+    let table = PlainName.sql(all[position].name)
+    let unclear = all[position].columns.indices.filter {
+      !all[position].columns[$0].isGenerated && all[position].columns[$0].holds.needsSample
+    }
+    for start in stride(from: 0, to: unclear.count, by: 50) {
+      let asked = unclear[start..<min(start + 50, unclear.count)]
+      let values = asked.map { index in
+        let name = PlainName.sql(all[position].columns[index].name)
+        return """
+          (SELECT iif(typeof(\(name)) IN ('text', 'blob'), substr(\(name), 1, 64), \(name))
+          FROM (SELECT \(name) FROM \(table) LIMIT 100) WHERE \(name) IS NOT NULL LIMIT 1)
+          """
+      }
+      let row = try Row.fetchOne(db, sql: "SELECT \(values.joined(separator: ", "))")
+      for (index, value) in zip(asked, row.map { Array($0.databaseValues) } ?? [])
+      where !value.isNull {
+        all[position].columns[index].sample = value
+      }
+    }
+  }
+
+  private mutating func readOthers(_ db: Database) throws {
+    let kinds = [
+      ("views", "type = 'view'"), ("triggers", "type = 'trigger'"),
+      ("virtual tables", "type = 'table' AND rootpage = 0"),
+    ]
+    for (kind, condition) in kinds {
+      let names = try String.fetchAll(
+        db,
+        sql: """
+          SELECT substr(name, 1, 100) FROM sqlite_schema WHERE \(condition) ORDER BY name LIMIT 11
+          """)
+      if !names.isEmpty { others.append((kind, names)) }
     }
   }
 

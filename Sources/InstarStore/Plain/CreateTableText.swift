@@ -219,41 +219,12 @@ package struct CreateTableText: Sendable {
 
   /// `nil` for a text that is no `CREATE TABLE` with columns in parentheses.
   package init?(_ sql: String) {
-    var items: [String] = []
-    var current = ""
-    var suffix = ""
-    var depth = 0
-    var isDone = false
-    for token in SQLToken.tokens(of: sql) {
-      if isDone {
-        suffix += token.text
-        continue
-      }
-      switch token.kind {
-      case .open:
-        depth += 1
-        if depth == 1 { continue }
-      case .close:
-        depth -= 1
-        if depth == 0 {
-          items.append(current)
-          isDone = true
-          continue
-        }
-      case .comma where depth == 1:
-        items.append(current)
-        current = ""
-        continue
-      default: break
-      }
-      if depth > 0 { current += token.text }
-    }
-    guard isDone, !items.isEmpty else { return nil }
-    self.items = items.flatMap { text -> [Item] in
-      let item = Item(text)
+    guard let (elements, rest) = SQLToken.list(in: sql) else { return nil }
+    items = elements.flatMap { tokens -> [Item] in
+      let item = Item(tokens.map(\.text).joined())
       return item.column == nil ? item.constraints : [item]
     }
-    self.suffix = suffix
+    suffix = rest.map(\.text).joined()
   }
 
   /// The statement that makes the table under a name.

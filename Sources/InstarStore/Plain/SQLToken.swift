@@ -30,6 +30,30 @@ package struct SQLToken: Sendable {
       })
   }
 
+  /// What stands in the first parentheses of a text, taken apart at its commas, and what stands behind them; `nil` where
+  /// there are none.
+  static func list(in text: String) -> (elements: [[SQLToken]], rest: ArraySlice<SQLToken>)? {
+    let tokens = tokens(of: text)
+    var elements: [[SQLToken]] = [[]]
+    var depth = 0
+    for (index, token) in tokens.enumerated() {
+      switch token.kind {
+      case .open:
+        depth += 1
+        if depth == 1 { continue }
+      case .close:
+        depth -= 1
+        if depth == 0 { return (elements, tokens[(index + 1)...]) }
+      case .comma where depth == 1:
+        elements.append([])
+        continue
+      default: break
+      }
+      if depth > 0 { elements[elements.count - 1].append(token) }
+    }
+    return nil
+  }
+
   package static func tokens(of text: String) -> [SQLToken] {
     let bytes = Array(text.utf8)
     var tokens: [SQLToken] = []

@@ -7,41 +7,16 @@ struct CreateIndexText: Sendable {
 
   /// `nil` for a text without terms in parentheses.
   init?(_ sql: String) {
-    var terms: [String] = []
-    var current = ""
-    var condition: String?
-    var depth = 0
-    var isDone = false
-    for token in SQLToken.tokens(of: sql) {
-      // A comment could swallow what is written behind it.
-      let text = token.kind == .space ? " " : token.text
-      if isDone {
-        if condition != nil {
-          condition?.append(text)
-        } else if token.kind == .word, token.name.uppercased() == "WHERE" {
-          condition = ""
-        }
-        continue
-      }
-      switch token.kind {
-      case .open:
-        depth += 1
-        if depth == 1 { continue }
-      case .close:
-        depth -= 1
-        isDone = depth == 0
-        if isDone { continue }
-      case .comma where depth == 1:
-        terms.append(current)
-        current = ""
-        continue
-      default: break
-      }
-      if depth > 0 { current += text }
-    }
-    guard isDone else { return nil }
-    self.terms = (terms + [current]).map(Self.trimmed)
-    self.condition = condition.map(Self.trimmed)
+    guard let (elements, rest) = SQLToken.list(in: sql) else { return nil }
+    terms = elements.map { Self.text(of: $0) }
+    condition =
+      rest.firstIndex { $0.kind == .word && $0.name.uppercased() == "WHERE" }
+      .map { Self.text(of: rest[($0 + 1)...]) }
+  }
+
+  /// Without comments, one of which could swallow what is written behind it.
+  private static func text(of tokens: some Sequence<SQLToken>) -> String {
+    trimmed(tokens.map { $0.kind == .space ? " " : $0.text }.joined())
   }
 
   private static func trimmed(_ text: String) -> String {
