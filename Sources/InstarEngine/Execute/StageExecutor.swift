@@ -47,6 +47,10 @@ package struct StageExecutor {
     for stage in clones.flatMap(\.path).map(\.manifest) where !stages.contains(stage) {
       stages.append(stage)
     }
+    // A store in memory is used on through its connection; values that closures kept are of this run only.
+    defer {
+      for clone in clones { try? clone.connection.perform { try ScratchpadTable.drop($0) } }
+    }
     // Each leads to a later version: a clone meets those of its path in the order of their first versions.
     stages.sort { $0.from < $1.from }
     for (index, manifest) in stages.enumerated() {
@@ -73,6 +77,24 @@ package struct StageExecutor {
           .stageFinished(
             index: index, count: stages.count, stage: manifest, durationMicroseconds: duration))
       }
+    }
+  }
+}
+
+extension PlanDefinition.Stage {
+  /// The entities that the new version has from the old one.
+  fileprivate func keptEntities(
+    _ difference: SchemaDifference
+  ) -> [(old: EntityLayout, new: EntityLayout)] {
+    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
+      Dictionary(
+        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+    let (old, new) = (byName(from.layout), byName(to.layout))
+    return difference.entities.compactMap { mapping in
+      guard let source = mapping.old.flatMap({ old[$0.name] }), let target = new[mapping.new.name]
+      else { return nil }
+      return (source, target)
     }
   }
 }
@@ -122,6 +144,7 @@ private struct StageRun {
 
   private func changeSchema(of part: Part, _ session: SQLSession) throws {
     let (stage, difference) = (part.stage, part.difference)
+    try ScratchpadTable.follow(stage.keptEntities(difference), session)
     switch (stage.from.layout, stage.to.layout) {
     case (.coreData, .coreData):
       let conventions = try CoreDataConventions(of: session.database)
