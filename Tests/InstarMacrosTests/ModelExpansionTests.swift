@@ -112,6 +112,7 @@ struct ModelExpansionTests {
       @Model final class Note {
         var title: String
         static func == (left: Note, right: Note) -> Bool { left.title == right.title }
+        init(title: String) { self.title = title }
       }
       """,
       #"""
@@ -119,6 +120,7 @@ struct ModelExpansionTests {
         @InstarModel._PersistedProperty(0)
         var title: String
         static func == (left: Note, right: Note) -> Bool { left.title == right.title }
+        init(title: String) { self.title = title }
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
