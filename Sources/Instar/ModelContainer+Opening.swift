@@ -58,8 +58,8 @@ extension ModelContainer {
     try self.init(for: schema, migrationPlan: migrationPlan, configurations: configurations)
   }
 
-  /// The same, with a schema of these models. Without a plan its version is 1.0.0, and a model that a relationship leads to
-  /// must be among them; with one it is the plan's last version.
+  /// The same, with a schema of these models and of those that their relationships lead to. Without a plan its version is
+  /// 1.0.0; with one it is the plan's last version.
   ///
   /// - Throws: as `init(for:migrationPlan:configurations:)`.
   public convenience init(

@@ -160,6 +160,11 @@ package struct MigrationRun {
       fingerprint: result.structure.fingerprint, reference: inspection.reference)
     result.structure = try write(stamp, to: folder.clone, format: layout.format)
     report.notes += removedValues.sentences
+    if stamp.lacksSchema {
+      report.notes.append(
+        "the schema of version \(path.to) is too large for the store's metadata:"
+          + " 'instarctl schema import' will tell what the tables tell")
+    }
     fill(before: source.census, result: result, path: path)
     if let problem = inspection.probe.metadataProblem, source.metadata == nil {
       report.notes.append(
@@ -190,20 +195,22 @@ package struct MigrationRun {
       try conversation.enter(record)
       state = .writingBack
       adopted = try external.adopt(
-        result.externalFiles, ofClone: folder.clone, like: inspection.place.store)
+        result.externalFiles, ofClone: folder.clone, like: inspection.place.store,
+        listedIn: inspection.place.fileList(request.run))
       isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
     } catch {
       // Where SQLite has undone the transaction, or none was begun, there is nothing to go back
       // from: without this a store that stays busy would collect a backup with each attempt.
       if state != .writingBack || isAsInspected(lock, inspection) {
-        removeBackup(backup, external, adopted)
+        removeBackup(backup, external, adopted, in: inspection.place)
       }
       throw error
     }
     guard isPutBack else {
-      removeBackup(backup, external, adopted)
+      removeBackup(backup, external, adopted, in: inspection.place)
       return false
     }
+    unlink(inspection.place.fileList(request.run))
     external.removeOrphans(
       source.externalFiles.subtracting(result.externalFiles), besideFile: backup)
     emit(.writtenBack) { $0.backup = backup }
@@ -213,11 +220,12 @@ package struct MigrationRun {
 
   /// Removes what was made for a write-back that did not take place.
   private mutating func removeBackup(
-    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>
+    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>, in place: StorePlace
   ) {
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
     external.disown(adopted)
+    unlink(place.fileList(request.run))
     report.backup = nil
   }
 

@@ -10,6 +10,7 @@ internal import InstarStore
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
+/// FOLDER/.instar/NAME.RUN.files        the large values that the run gives to the store, until it has been written
 /// FOLDER/.BASE_SUPPORT/                large values of the store in files; clone and backup have such folders too
 /// ```
 struct StorePlace {
@@ -31,6 +32,7 @@ struct StorePlace {
   func clone(_ run: String) -> String { "\(runFolder(run))/clone/\(name)" }
   func backup(_ run: String) -> String { backup(run, in: instarFolder) }
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
+  func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
   /// The folder in which Core Data keeps large values beside a store.
   var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }

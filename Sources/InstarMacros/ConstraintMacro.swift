@@ -43,7 +43,7 @@ struct ConstraintDeclaration {
   let diagnostics: [Diagnostic]
   /// Each group of paths as written: `[\\.a, \\.b]`.
   let groups: [String]
-  /// Each `.named("byTitle", [\\.title])` as a pair: `("byTitle", [\\.title])`.
+  /// Each `.named("byTitle", [\\.title])`, as written.
   let namedGroups: [String]
 
   /// `nil` for every other member.
@@ -59,11 +59,12 @@ struct ConstraintDeclaration {
         let form = call.calledExpression.as(MemberAccessExprSyntax.self),
         form.declName.baseName.text == "named"
       else { return nil }
-      return "(\(call.arguments.trimmedDescription))"
+      return call.trimmedDescription
     }
-    // The compiler says only that it cannot infer 'T', and does not expand the macro then.
+    // The compiler says only that it cannot infer 'T', and does not expand the macro then. Paths that begin with their type,
+    // as `\Note.uid` does, tell it.
     diagnostics =
-      node.genericArgumentClause != nil
+      node.genericArgumentClause != nil || node.arguments.contains(where: \.expression.hasRootedPath)
       ? []
       : [
         Diagnostic(
@@ -71,8 +72,8 @@ struct ConstraintDeclaration {
           fixIt: .insert("<\(model)>", after: node.macroName, message: .nameModel(model)))
       ]
     groups = node.arguments.compactMap { argument in
-      if argument.expression.is(ArrayExprSyntax.self) {
-        return argument.expression.trimmedDescription
+      if let paths = argument.expression.as(ArrayExprSyntax.self) {
+        return paths.elements.isEmpty ? nil : paths.trimmedDescription
       }
       // `.binary([…])` is an index like any other; `.rtree([…])` has no counterpart in the format, and is left out.
       guard let call = argument.expression.as(FunctionCallExprSyntax.self),
@@ -89,6 +90,18 @@ struct ConstraintDeclaration {
       return nil
     }
     return type
+  }
+}
+
+extension ExprSyntax {
+  /// Whether one of the key paths in it names its type.
+  fileprivate var hasRootedPath: Bool {
+    if let path = self.as(KeyPathExprSyntax.self) { return path.root != nil }
+    if let paths = self.as(ArrayExprSyntax.self) {
+      return paths.elements.contains(where: \.expression.hasRootedPath)
+    }
+    return self.as(FunctionCallExprSyntax.self)?.arguments
+      .contains(where: \.expression.hasRootedPath) == true
   }
 }
 

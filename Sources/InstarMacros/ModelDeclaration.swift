@@ -88,6 +88,10 @@ struct ModelDeclaration {
     diagnostics += problems
     if problems.isEmpty, let binding = variable.bindings.first, let name = binding.name {
       properties.append(ModelProperty(name: name, binding: binding, markers: markers))
+      if binding.hasObservers, let accessors = binding.accessorBlock {
+        diagnostics.append(
+          Diagnostic(node: accessors, message: Problem.observedProperty(property: name)))
+      }
     }
   }
 
@@ -131,10 +135,6 @@ struct ModelDeclaration {
           node: reference,
           message: Problem.weakProperty(property: name, modifier: reference.name.text),
           fixIt: .remove(reference, message: .removeModifier(reference.name.text))))
-    }
-    if binding.hasObservers, let accessors = binding.accessorBlock {
-      problems.append(
-        Diagnostic(node: accessors, message: Problem.observedProperty(property: name)))
     }
     if binding.typeAnnotation == nil, binding.initializer == nil {
       problems.append(

@@ -21,6 +21,7 @@ enum Problem {
   case missingType(property: String)
   case modelOnOtherDeclaration
   case notAClass(kind: String, name: String)
+  case notAnActor
   case observedProperty(property: String)
   case overriddenProperty(property: String)
   case pluginNotAtFileScope
@@ -37,7 +38,15 @@ enum Problem {
 }
 
 extension Problem: DiagnosticMessage {
-  var severity: DiagnosticSeverity { .error }
+  /// What SwiftData compiles and passes over is compiled here, too.
+  var severity: DiagnosticSeverity {
+    switch self {
+    case .markerOnComputedProperty, .markerOnLazyProperty, .markerOnStaticProperty,
+      .observedProperty:
+      .warning
+    default: .error
+    }
+  }
 
   var diagnosticID: MessageID {
     // The name of the case, without its associated values.
@@ -119,9 +128,14 @@ extension Problem: DiagnosticMessage {
       '@Model' cannot be applied to \(kind) '\(name)', because one row is one object that is \
       shared by all who refer to it; write 'final class \(name)'.
       """
+    case .notAnActor:
+      """
+      '@ModelActor' can only be applied to an actor, because a context must be used by one thread at \
+      a time.
+      """
     case .observedProperty(let property):
       """
-      '\(property)' cannot have observers, because '@Model' gives it accessors of its own; \
+      The observers of '\(property)' are never called, because '@Model' gives it accessors of its own; \
       mark it '@Transient', or set it through a method that does what the observer does.
       """
     case .overriddenProperty(let property):
@@ -184,6 +198,7 @@ enum Repair {
   case insertInitializer
   case insertInitializerOfSubclass
   case insertType
+  case makeActor
   case makeFinalClass
   case nameModel(String)
   case removeMarker(PropertyMarker.Kind)
@@ -207,6 +222,7 @@ extension Repair: FixItMessage {
     case .insertInitializer: "insert an initializer for all properties"
     case .insertInitializerOfSubclass: "insert an initializer that calls 'super.init'"
     case .insertType: "insert a type"
+    case .makeActor: "replace by 'actor'"
     case .makeFinalClass: "replace by 'final class'"
     case .nameModel(let name): "name '\(name)'"
     case .removeMarker(let kind): "remove '@\(kind.rawValue)'"

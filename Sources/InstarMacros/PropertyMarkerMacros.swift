@@ -5,8 +5,10 @@ public import SwiftSyntaxMacros
 // The markers expand to nothing: `@Model` reads them off the property. What they do
 // themselves is to say so where they have no effect.
 
-/// `@Attribute`: options and the former name of a property that holds a value.
-public struct AttributeMacro: PeerMacro {
+/// A marker on a property.
+public protocol PropertyMarkerMacro: PeerMacro {}
+
+extension PropertyMarkerMacro {
   public static func expansion(
     of node: AttributeSyntax,
     providingPeersOf declaration: some DeclSyntaxProtocol,
@@ -16,42 +18,18 @@ public struct AttributeMacro: PeerMacro {
     return []
   }
 }
+
+/// `@Attribute`: options and the former name of a property that holds a value.
+public struct AttributeMacro: PropertyMarkerMacro {}
 
 /// `@Relationship`: delete rule, inverse and limits of a property that refers to other models.
-public struct RelationshipMacro: PeerMacro {
-  public static func expansion(
-    of node: AttributeSyntax,
-    providingPeersOf declaration: some DeclSyntaxProtocol,
-    in context: some MacroExpansionContext
-  ) throws -> [DeclSyntax] {
-    PropertyMarker(node)?.check(declaration, in: context)
-    return []
-  }
-}
+public struct RelationshipMacro: PropertyMarkerMacro {}
 
 /// `@Transient`: keeps a property out of the store.
-public struct TransientMacro: PeerMacro {
-  public static func expansion(
-    of node: AttributeSyntax,
-    providingPeersOf declaration: some DeclSyntaxProtocol,
-    in context: some MacroExpansionContext
-  ) throws -> [DeclSyntax] {
-    PropertyMarker(node)?.check(declaration, in: context)
-    return []
-  }
-}
+public struct TransientMacro: PropertyMarkerMacro {}
 
 /// `@Column`: the column of a property in a plain store.
-public struct ColumnMacro: PeerMacro {
-  public static func expansion(
-    of node: AttributeSyntax,
-    providingPeersOf declaration: some DeclSyntaxProtocol,
-    in context: some MacroExpansionContext
-  ) throws -> [DeclSyntax] {
-    PropertyMarker(node)?.check(declaration, in: context)
-    return []
-  }
-}
+public struct ColumnMacro: PropertyMarkerMacro {}
 
 /// `@Table`: the table of a model in a plain store.
 public struct TableMacro: PeerMacro {
@@ -87,6 +65,12 @@ extension PropertyMarker {
       let variable = declaration.as(VariableDeclSyntax.self),
       let name = variable.bindings.first?.name
     else { return .markerOnOtherDeclaration(kind) }
+    // What is not stored anyway may say so.
+    if kind == .transient,
+      !variable.isInstanceProperty || !variable.storesValue || variable.isLazy
+    {
+      return nil
+    }
     if !variable.isInstanceProperty {
       return .markerOnStaticProperty(kind, property: name)
     }

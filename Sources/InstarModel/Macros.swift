@@ -1,3 +1,4 @@
+public import Foundation
 public import InstarSchema
 
 /// Makes a class a persistent model: its stored properties become the attributes and
@@ -51,6 +52,41 @@ public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro"
 @attached(extension, conformances: PersistentModel)
 public macro Model(originalName: String) =
   #externalMacro(module: "InstarMacros", type: "ModelMacro")
+
+/// Makes an actor work on models with a context of its own; see ``ModelActor``.
+///
+/// It gets `modelContainer`, `modelExecutor` and the initializer `init(modelContainer:)`. Other properties need initial
+/// values, or the actor initializers of its own.
+@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
+@attached(extension, conformances: ModelActor)
+public macro ModelActor() = #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
+
+/// The same, of an actor whose own initializers set `modelContainer` and `modelExecutor`.
+///
+/// - Parameter disableGenerateInit: whether `init(modelContainer:)` is left out, as a literal.
+@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
+@attached(extension, conformances: ModelActor)
+public macro ModelActor(disableGenerateInit: Bool) =
+  #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
+
+/// What is asked of models, as Swift: Foundation's `#Predicate`, which may also consist of other predicates.
+///
+/// ```swift
+/// let isOpen = #Predicate<Note> { !$0.isDone }
+/// let isDue = #Predicate<Note> { isOpen.evaluate($0) && $0.date < today }
+/// ```
+///
+/// Foundation has the latter on Apple's platforms only.
+@freestanding(expression)
+public macro Predicate<Model: PersistentModel>(_ body: (Model) -> Bool) -> Predicate<Model> =
+  #externalMacro(module: "InstarMacros", type: "PredicateMacro")
+
+/// What `#Predicate` of a model expands to. Not to be used as such.
+@freestanding(expression)
+public macro _FoundationPredicate<each Input>(
+  _ body: (repeat each Input) -> Bool
+) -> Predicate<repeat each Input> =
+  #externalMacro(module: "FoundationMacros", type: "PredicateMacro")
 
 /// Describes a property of a model that holds a value.
 ///
@@ -130,7 +166,10 @@ public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
 /// Keeps indexes of given kinds over groups of properties of a model.
 ///
 /// ```swift
-/// #Index<Place>(.binary([\.name]))
+/// #Index<Place>(
+///   .binary([\.name]),
+///   .named("byVisit", [.descending(\.visit), .ascending(\.name)]),
+///   .named("byOpenName", [\.name], where: "ZISOPEN = 1"))
 /// ```
 ///
 /// - Parameter indices: Each a kind with a group of properties. `.rtree` is accepted and has no effect.
@@ -139,14 +178,61 @@ public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>...) =
   #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
 
 extension Schema {
-  /// What kind of index `#Index` keeps.
-  public enum Index<Model: PersistentModel> {
+  /// An index that `#Index` keeps, by its kind.
+  public struct Index<Model: PersistentModel> {
+    /// A property that an index covers, and which of its values come first.
+    public struct Element {
+      let property: PartialKeyPath<Model>
+      let isAscending: Bool
+
+      /// Smaller values first.
+      public static func ascending(_ property: PartialKeyPath<Model>) -> Element {
+        Element(property: property, isAscending: true)
+      }
+
+      /// Greater values first.
+      public static func descending(_ property: PartialKeyPath<Model>) -> Element {
+        Element(property: property, isAscending: false)
+      }
+    }
+
+    /// `nil` for one that is called by what it covers.
+    let name: String?
+    let elements: [Element]
+    let condition: String?
+
+    private init(_ name: String?, _ elements: [Element], _ condition: String?) {
+      self.name = name
+      self.elements = elements
+      self.condition = condition
+    }
+
     /// Ordered by value.
-    case binary([PartialKeyPath<Model>])
-    /// Ordered by value, under the name that a model of Core Data gives it.
-    case named(String, [PartialKeyPath<Model>])
+    public static func binary(_ properties: [PartialKeyPath<Model>]) -> Index {
+      Index(nil, properties.map(Element.ascending), nil)
+    }
+
+    /// Ordered by value, smaller ones first, under the name that a model of Core Data gives it.
+    ///
+    /// - Parameter condition: Which rows it covers, as SQL over the columns of the table as the store has them:
+    ///   `"ZISOPEN = 1"`. `nil` for all.
+    public static func named(
+      _ name: String, _ properties: [PartialKeyPath<Model>], where condition: String? = nil
+    ) -> Index {
+      Index(name, properties.map(Element.ascending), condition)
+    }
+
+    /// The same, with the direction of each property.
+    public static func named(
+      _ name: String, _ elements: [Element], where condition: String? = nil
+    ) -> Index {
+      Index(name, elements, condition)
+    }
+
     /// For ranges of coordinates. Core Data keeps such indexes on Apple's platforms only; here it is none.
-    case rtree([PartialKeyPath<Model>])
+    public static func rtree(_ properties: [PartialKeyPath<Model>]) -> Index {
+      Index(nil, [], nil)
+    }
   }
 }
 

@@ -77,9 +77,14 @@ extension Schema {
     // Metatypes are immutable; they are only not marked Sendable.
     /// The model class of each entity, by the entity's name.
     public let byEntityName: [String: any Any.Type]
+    /// The entities that nobody named: relationships of those that were named lead to them.
+    public let reached: Set<String>
 
     /// The types of a schema, by the names of their entities.
-    public init(_ byEntityName: [String: any Any.Type]) { self.byEntityName = byEntityName }
+    public init(_ byEntityName: [String: any Any.Type], reached: Set<String> = []) {
+      self.byEntityName = byEntityName
+      self.reached = reached
+    }
 
     /// Always true.
     public static func == (left: ModelTypes, right: ModelTypes) -> Bool { true }
@@ -173,15 +178,25 @@ extension Schema {
     public var name: String
     /// What it covers, in this order.
     public var elements: [Element]
-    /// The condition of rows that it covers, as an `NSPredicate` is written; `nil` where it covers all.
+    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or only
+    /// `partialPredicate` tells.
+    public var condition: String?
+    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it in
+    /// SQL, only a store that they made tells.
     public var partialPredicate: String?
 
     /// An index over some properties.
-    public init(name: String, elements: [Element], partialPredicate: String? = nil) {
+    public init(
+      name: String, elements: [Element], condition: String? = nil, partialPredicate: String? = nil
+    ) {
       self.name = name
       self.elements = elements
+      self.condition = condition
       self.partialPredicate = partialPredicate
     }
+
+    /// Whether it covers some rows only.
+    public var isPartial: Bool { condition != nil || partialPredicate != nil }
 
     /// A property that an index covers.
     public struct Element: Sendable, Hashable, Codable {

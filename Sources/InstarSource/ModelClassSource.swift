@@ -301,15 +301,25 @@ struct ModelClassSource {
     "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
   }
 
-  /// The arguments of `#Index`: indexes over columns, smaller values first, of all rows. Those that have names of their own
-  /// keep them.
+  /// The arguments of `#Index`. Indexes that have names of their own keep them.
   private var indexesToName: [String] {
     let named = entity.fetchIndexes.filter(\.canBeNamed)
     guard !named.isEmpty else { return entity.indices.map(paths) }
     return entity.indices.map { ".binary(\(paths($0)))" }
       + named.map { index in
-        ".named(\(SwiftLiteral.string(index.name)), \(paths(index.elements.map(\.property))))"
+        let condition = index.condition.map { ", where: \(SwiftLiteral.string($0))" } ?? ""
+        return
+          ".named(\(SwiftLiteral.string(index.name)), \(elements(of: index))\(condition))"
       }
+  }
+
+  /// What a named index covers: key paths, with the direction of each where not all are ascending.
+  private func elements(of index: Schema.FetchIndex) -> String {
+    if index.elements.allSatisfy(\.isAscending) { return paths(index.elements.map(\.property)) }
+    let elements = index.elements.map { element in
+      ".\(element.isAscending ? "ascending" : "descending")(\\.\(SwiftName.declared(element.property)))"
+    }
+    return "[\(elements.joined(separator: ", "))]"
   }
 
   private func declaration(of property: Property) -> [String] {
@@ -361,8 +371,6 @@ struct ModelClassSource {
 }
 
 extension Schema.FetchIndex {
-  /// Whether `#Index` can say what the index covers.
-  var canBeNamed: Bool {
-    partialPredicate == nil && !elements.isEmpty && elements.allSatisfy(\.isAscending)
-  }
+  /// Whether `#Index` can say what the index covers: a predicate of Foundation it cannot.
+  var canBeNamed: Bool { !elements.isEmpty && partialPredicate == nil }
 }

@@ -55,13 +55,14 @@ public struct VersionedSchemaSource {
     let list = "    [\(models.joined(separator: ", "))]"
     lines += list.count <= 100 ? [list] : ["    ["] + models.map { "      \($0)," } + ["    ]"]
     lines.append("  }")
+    let superentities = Set(schema.entities.compactMap(\.superentityName))
     for entity in schema.entities {
       lines.append("")
       let source = ModelClassSource(entity, in: scope)
       let superclass = entity.superentityName.map { name in
         (name: SwiftName.declared(name), parameters: scope.inheritedParameters(of: entity))
       }
-      let hasSubclasses = schema.entities.contains { $0.superentityName == entity.name }
+      let hasSubclasses = superentities.contains(entity.name)
       lines += source.lines(superclass: superclass, hasSubclasses: hasSubclasses).map {
         $0.isEmpty ? "" : scope.indent + $0
       }
@@ -110,12 +111,14 @@ struct SourceScope {
   let requiredComposites: Set<String>
   let comments: [String: String]
   private let schema: Schema
+  private let entities: [String: Schema.Entity]
 
   init(
     _ schema: Schema, name: String, composites: VersionedSchemaSource.Composites,
     comments: [String: String]
   ) {
     self.schema = schema
+    entities = schema.entitiesByName
     typeNames = Set(schema.entities.map(\.name)).union([name])
     enumerations = composites.enumerations
     requiredComposites = composites.required
@@ -151,7 +154,7 @@ struct SourceScope {
   /// Whether the SDK would pair a relationship that has no inverse with another that has none.
   func standsAlone(_ relationship: Schema.Relationship, of entity: String) -> Bool {
     guard relationship.inverseName == nil else { return false }
-    return schema.entity(named: relationship.destination)?.relationships.contains { other in
+    return entities[relationship.destination]?.relationships.contains { other in
       other.inverseName == nil && other.destination == entity
         && (relationship.destination != entity || other.name != relationship.name)
     } ?? false
@@ -165,7 +168,7 @@ struct SourceScope {
     var next = entity.superentityName
     // At most as many steps as there are entities: a schema may hold a circle.
     for _ in schema.entities {
-      guard let name = next, let above = schema.entity(named: name) else { break }
+      guard let name = next, let above = entities[name] else { break }
       parameters = ModelClassSource(above, in: self).parameters + parameters
       next = above.superentityName
     }
@@ -185,8 +188,10 @@ struct SourceScope {
     }
     for entity in schema.entities {
       for index in entity.fetchIndexes where !index.canBeNamed {
-        let cause = index.partialPredicate == nil ? "greater values first" : "some rows only"
-        notes.append("index '\(index.name)' of \(entity.name) is left out: it covers \(cause)")
+        let cause =
+          index.partialPredicate == nil
+          ? "it covers no property" : "the store has none that says of which rows it is"
+        notes.append("index '\(index.name)' of \(entity.name) is left out: \(cause)")
       }
       if entity.isAbstract {
         notes.append("\(entity.name) is abstract: it has no rows of its own")

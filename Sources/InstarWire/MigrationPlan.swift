@@ -6,12 +6,17 @@ public struct MigrationPlan: Sendable, Codable, Hashable {
   public var from: Schema.Version
   public var to: Schema.Version
   public var stages: [Stage]
+  /// Where a run may execute other statements than are shown, and why.
+  public var notes: [String]
 
-  public init(plan: String, from: Schema.Version, to: Schema.Version, stages: [Stage]) {
+  public init(
+    plan: String, from: Schema.Version, to: Schema.Version, stages: [Stage], notes: [String] = []
+  ) {
     self.plan = plan
     self.from = from
     self.to = to
     self.stages = stages
+    self.notes = notes
   }
 
   public struct Stage: Sendable, Codable, Hashable {

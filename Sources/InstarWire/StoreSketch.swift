@@ -1,10 +1,14 @@
+public import InstarSchema
+
 /// What of a store decides by which statements its schema is changed: what it is made of, and none of its rows.
 ///
 /// A worker makes an empty store of it to plan on.
 public struct StoreSketch: Sendable, Codable, Hashable {
-  /// The statements that made its tables, indexes and triggers, in the order in which it lists them.
+  public var format: StoreFormat
+  /// The statements that made its tables, indexes and triggers, in the order in which it lists them; of a plain store its
+  /// views and virtual tables, too. None where they are too many to be sent.
   public var statements: [String]
-  /// The entities as `Z_PRIMARYKEY` numbers them.
+  /// The entities as `Z_PRIMARYKEY` numbers them; none of a plain store.
   public var entities: [Entity]
   /// `NSPersistenceFrameworkVersion`; `nil` where the store does not say.
   public var frameworkVersion: Int?
@@ -24,8 +28,10 @@ public struct StoreSketch: Sendable, Codable, Hashable {
   }
 
   public init(
-    statements: [String], entities: [Entity], frameworkVersion: Int?, isMadeByInstar: Bool
+    format: StoreFormat, statements: [String], entities: [Entity] = [],
+    frameworkVersion: Int? = nil, isMadeByInstar: Bool = false
   ) {
+    self.format = format
     self.statements = statements
     self.entities = entities
     self.frameworkVersion = frameworkVersion

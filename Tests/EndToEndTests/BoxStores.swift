@@ -86,6 +86,7 @@ enum FixturePlugins {
   static let cars = Task { try await build("Cars") }
   static let moody = Task { try await build("Moody") }
   static let photos = Task { try await build("Photos") }
+  static let kitchens = Task { try await build("Kitchens") }
   static let tables = Task { try await build("Tables") }
 
   private static func build(_ name: String) async throws -> String {

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -180,6 +181,51 @@ struct CommandLineSchemaTests {
       let answer = try await CommandLineTool.run(["schema"] + arguments)
       #expect(answer.status == 2, "\(arguments)")
     }
+  }
+
+  @Test("a migrated store tells its schema as its plan has it, as long as its tables are those")
+  func importFromMetadata() async throws {
+    let plugin = try await BuiltPlugins.notes.value
+    let store = folder.path("a.store")
+    try FileManager.default.copyItem(atPath: Self.notesStore, toPath: store)
+    let run = try await CommandLineTool.run(
+      "migrate", store, "--plugin", plugin, "--state-dir", folder.path("state"))
+    try #require(run.status == 0, Comment(rawValue: run.messages))
+    struct Imported: Decodable {
+      var origin: String
+      var source: String?
+    }
+    let source = folder.path("Again.swift")
+    let first = try await CommandLineTool.run(
+      "schema", "import", store, "--name", "Again", "-o", source, "--json")
+    #expect(try first.objects(Imported.self).map(\.origin) == ["metadata"])
+
+    let handle = try FileHandle(forWritingTo: URL(filePath: source))
+    try handle.seekToEnd()
+    try handle.write(
+      contentsOf: Data(
+        """
+
+        #InstarPlugin(AgainPlan.self)
+
+        enum AgainPlan: SchemaMigrationPlan {
+          static var schemas: [any VersionedSchema.Type] { [Again.self] }
+          static var stages: [MigrationStage] { [] }
+        }
+        """.utf8))
+    try handle.close()
+    let built = try await CommandLineTool.run(
+      "plugin", "build", source, "-o", folder.path("Again.so"), "--debug")
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let equal = try await CommandLineTool.run(
+      "schema", "diff", folder.path("Again.so"), plugin, "--json")
+    #expect(try equal.objects(Difference.self).first?.changes.map(\.sentence) == [])
+
+    let queue = try DatabaseQueue(path: store)
+    try await queue.write { try $0.execute(sql: "ALTER TABLE ZNOTE ADD COLUMN ZEXTRA VARCHAR") }
+    try queue.close()
+    let second = try await CommandLineTool.run("schema", "import", store, "--json")
+    #expect(try second.objects(Imported.self).map(\.origin) == ["tables"])
   }
 
   @Test("a store that Instar made is imported as source that builds")

@@ -19,6 +19,30 @@ enum CommandLineTool {
       }
     }
 
+    /// The statements of changes of schema among those that the launch argument `-com.apple.CoreData.SQLDebug` shows.
+    var executedStatements: [String] {
+      let start = "CoreData: sql: "
+      var statements: [String] = []
+      var isInStatement = false
+      for line in messages.split(separator: "\n", omittingEmptySubsequences: false) {
+        if line.hasPrefix(start) {
+          statements.append(String(line.dropFirst(start.count)))
+          isInStatement = true
+        } else if line.hasPrefix("CoreData: ") {
+          isInStatement = false
+        } else if isInStatement {
+          statements[statements.count - 1] += "\n" + line
+        }
+      }
+      return Self.changes(statements.filter { !$0.contains("instar_probe") })
+    }
+
+    /// The statements that change tables or rows.
+    static func changes(_ statements: [String]) -> [String] {
+      let kinds = ["ALTER", "CREATE", "DROP", "INSERT", "UPDATE", "DELETE"]
+      return statements.filter { statement in kinds.contains { statement.hasPrefix($0) } }
+    }
+
     func errors() throws -> [InstarError] {
       try objects([String: InstarError].self).compactMap { $0["error"] }
     }

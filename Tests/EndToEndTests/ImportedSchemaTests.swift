@@ -148,6 +148,25 @@ struct ImportedSchemaTests {
           ])
       ], version: Schema.Version(3, 2, 1)),
 
+    "Indexes": Schema(
+      entities: [
+        {
+          var car = Schema.Entity(
+            name: "Car",
+            attributes: [
+              Schema.Attribute(name: "class", type: .string),
+              Schema.Attribute(name: "year", type: .int64),
+            ], indices: [["year"]])
+          car.fetchIndexes = [
+            Schema.FetchIndex(
+              name: "byYear", elements: [.init("year", isAscending: false), .init("class")]),
+            Schema.FetchIndex(
+              name: "byClass", elements: [.init("class")], condition: "ZCLASS <> \"ZYEAR\""),
+          ]
+          return car
+        }()
+      ], version: Schema.Version(1, 0, 0)),
+
     "HiddenNames": Schema(
       entities: [
         Schema.Entity(

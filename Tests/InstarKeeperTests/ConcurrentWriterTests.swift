@@ -2,6 +2,7 @@ import Foundation
 import InstarKeeper
 import InstarSchema
 import InstarStore
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -72,31 +73,13 @@ struct ConcurrentWriterTests {
     arguments: ["delete", "wal"])
   func busy(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
-    let holder = Process()
-    let input = Pipe()
-    let output = Pipe()
-    holder.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    holder.arguments = [
-      "python3", "-c",
-      """
-      import sqlite3, sys
-      c = sqlite3.connect(sys.argv[1], isolation_level=None)
-      c.execute("BEGIN IMMEDIATE")
-      print("holding", flush=True)
-      sys.stdin.read()
-      """, fixture.store,
-    ]
-    holder.standardInput = input
-    holder.standardOutput = output
-    try holder.run()
-    _ = output.fileHandleForReading.availableData
+    let holder = try OtherProcess.holding(fixture.store, "IMMEDIATE")
     let (report, _) = try fixture.migrate(request: fixture.request(busyTimeout: 0.05))
     #expect(report.result == .busy)
     #expect(report.error?.code == .busyStore)
-    #expect(report.error?.cause.contains("\(holder.processIdentifier) (python") == true)
+    #expect(report.error?.cause.contains("\(holder.pid) (python") == true)
     #expect(fixture.state().instar == nil)
-    try input.fileHandleForWriting.close()
-    holder.waitUntilExit()
+    holder.finish()
     #expect(try fixture.version() == Schema.Version(1, 0, 0))
     let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
     #expect(again.result == .migrated)

@@ -1,8 +1,10 @@
 import Foundation
-import InstarKeeper
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
+
+@testable import InstarKeeper
 
 /// Values of a store that lie in files beside it, through a run.
 @Suite("Large values in files")
@@ -11,6 +13,8 @@ struct ExternalFilesTests {
   private static let replaced = "6B29FC40-CA47-1067-B31D-00DD010662D2"
   private static let unknown = "6B29FC40-CA47-1067-B31D-00DD010662D3"
   private static let new = "6B29FC40-CA47-1067-B31D-00DD010662D4"
+
+  private static let absent = "6B29FC40-CA47-1067-B31D-00DD010662D5"
 
   private let fixture: KeeperFixture
 
@@ -61,6 +65,8 @@ struct ExternalFilesTests {
     #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
     #expect(FileManager.default.contents(atPath: "\(folder)/\(Self.new)") == Data("new".utf8))
     #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
+    // What a recovery would have gone by is gone.
+    #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
     #expect(
       try fixture.query(String.self, "SELECT hex(ZPHOTO) FROM ZNOTE WHERE Z_PK = 3") == "01AABB")
   }
@@ -84,8 +90,25 @@ struct ExternalFilesTests {
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
   }
 
-  @Test("files that a run had put in place before it was cut off are removed by the recovery")
-  func recovery() throws {
+  @Test("a copy has the bytes, and may be read by whom it should be")
+  func copied() throws {
+    let folder = try TemporaryFolder()
+    let (source, target) = (try folder.file("a", Array("value".utf8)), folder.path("b"))
+    try ExternalFiles.copy(source, to: target, mode: 0o644)
+    #expect(FileManager.default.contents(atPath: target) == Data("value".utf8))
+    let attributes = try FileManager.default.attributesOfItem(atPath: target)
+    #expect(attributes[.posixPermissions] as? Int == 0o644)
+    // What is there stays.
+    #expect(throws: InstarError.self) {
+      try ExternalFiles.copy(folder.path("a"), to: target, mode: 0o600)
+    }
+    #expect(FileManager.default.contents(atPath: target) == Data("value".utf8))
+  }
+
+  @Test(
+    "files that a run had put in place before it was cut off are removed by the recovery, be they links or copies",
+    arguments: [true, false])
+  func recovery(isCopied: Bool) throws {
     let run = fixture.request().run
     let clone = "\(fixture.folder)/.instar/run-\(run)/clone"
     let cloneFolder = clone + "/.Notes_SUPPORT/_EXTERNAL_DATA"
@@ -95,14 +118,39 @@ struct ExternalFilesTests {
       atPath: backupFolder, withIntermediateDirectories: true)
     try FileManager.default.copyItem(atPath: fixture.store, toPath: clone + "/Notes.store")
     try Data("new".utf8).write(to: URL(fileURLWithPath: "\(cloneFolder)/\(Self.new)"))
-    try FileManager.default.linkItem(
-      atPath: "\(cloneFolder)/\(Self.new)", toPath: "\(folder)/\(Self.new)")
+    let (source, target) = ("\(cloneFolder)/\(Self.new)", "\(folder)/\(Self.new)")
+    if isCopied {
+      try ExternalFiles.copy(source, to: target, mode: 0o600)
+    } else {
+      try FileManager.default.linkItem(atPath: source, toPath: target)
+    }
+    // One that the run did not come to is listed, too.
+    let list = "\(fixture.folder)/.instar/Notes.store.\(run).files"
+    try Data("\(Self.new)\n\(Self.absent)\n../\(Self.kept)".utf8)
+      .write(to: URL(fileURLWithPath: list))
     var record = PhaseRecord(run: run, store: fixture.store, phase: .writingBack, startedAt: 0)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    // As long as the store is in use nothing is decided, and nothing forgotten.
+    let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
+    guard case .failed(let error) = try recover(record) else {
+      Issue.record("recovered a store that is in use")
+      return
+    }
+    holder.finish()
+    #expect(error.code == .busyStore)
+    #expect(names(folder)?.contains(Self.new) == true)
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
     #expect(fixture.state().instar == nil)
+  }
+
+  private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    return conversation.events.last
   }
 }

@@ -177,6 +177,32 @@ struct MigrationRunTests {
     #expect(changed.error?.cause.contains("'noted'") == true)
   }
 
+  @Test("rows of no entity stay as they are, and may not become more")
+  func strayRows() throws {
+    let stray = "INSERT INTO ZNOTE (Z_PK, Z_ENT, ZTITLE) VALUES (90, 77, 'stray')"
+    let fixture = try KeeperFixture()
+    try fixture.execute(stray)
+    let (report, _) = try fixture.migrate()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(
+      report.notes.contains("1 rows of ZNOTE belong to no entity, as before: they stay as they are")
+    )
+    #expect(
+      try fixture.query(String.self, "SELECT ZTITLE || Z_ENT FROM ZNOTE WHERE Z_PK = 90")
+        == "stray77")
+
+    let other = try KeeperFixture()
+    try other.execute(stray)
+    let before = other.state()
+    let (failed, _) = try other.migrate(
+      SQLHost(
+        sql: KeeperFixture.addPinned
+          + "; INSERT INTO ZNOTE (Z_PK, Z_ENT, ZTITLE) VALUES (91, 78, 'another')"))
+    #expect(failed.error?.code == .verificationFailed)
+    #expect(failed.error?.cause.contains("2 rows of ZNOTE belong to no entity") == true)
+    #expect(other.state().bytes == before.bytes)
+  }
+
   @Test("an unversioned store is adopted on request")
   func adoption() throws {
     let fixture = try KeeperFixture(version: Schema.Version(0, 5, 0))

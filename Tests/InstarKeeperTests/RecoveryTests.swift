@@ -3,6 +3,7 @@ import GRDB
 import InstarKeeper
 import InstarSchema
 import InstarStore
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -125,27 +126,9 @@ struct RecoveryTests {
   func busyStore() throws {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
-    let holder = Process()
-    let input = Pipe()
-    let output = Pipe()
-    holder.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    holder.arguments = [
-      "python3", "-c",
-      """
-      import sqlite3, sys
-      c = sqlite3.connect(sys.argv[1], isolation_level=None)
-      c.execute("BEGIN EXCLUSIVE")
-      print("holding", flush=True)
-      sys.stdin.read()
-      """, fixture.store,
-    ]
-    holder.standardInput = input
-    holder.standardOutput = output
-    try holder.run()
-    _ = output.fileHandleForReading.availableData
+    let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
     let event = try recover(record(fixture, .writingBack))
-    try input.fileHandleForWriting.close()
-    holder.waitUntilExit()
+    holder.finish()
     guard case .failed(let error) = event else {
       Issue.record("\(String(describing: event))")
       return

@@ -10,9 +10,13 @@ private let macros: [String: MacroSpec] = [
   "Column": MacroSpec(type: ColumnMacro.self),
   "Index": MacroSpec(type: ConstraintMacro.self),
   "InstarPlugin": MacroSpec(type: InstarPluginMacro.self),
+  "ModelActor": MacroSpec(
+    type: ModelActorMacro.self,
+    conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("ModelActor")))]),
   "Model": MacroSpec(
     type: ModelMacro.self,
     conformances: [TypeSyntax(IdentifierTypeSyntax(name: .identifier("PersistentModel")))]),
+  "Predicate": MacroSpec(type: PredicateMacro.self),
   "Relationship": MacroSpec(type: RelationshipMacro.self),
   "Table": MacroSpec(type: TableMacro.self),
   "Transient": MacroSpec(type: TransientMacro.self),

@@ -1,3 +1,4 @@
+import SwiftDiagnostics
 import SwiftSyntaxMacrosGenericTestSupport
 import Testing
 
@@ -231,17 +232,17 @@ struct ModelPropertyDiagnosticsTests {
       ])
   }
 
-  @Test("with observers")
+  @Test("no observers, but says that they are not called")
   func observers() {
     expectDiagnostics(
       model(#"var title: String = "" { didSet { print(title) } }"#),
       [
         DiagnosticSpec(
           message: """
-            'title' cannot have observers, because '@Model' gives it accessors of its own; mark \
-            it '@Transient', or set it through a method that does what the observer does.
+            The observers of 'title' are never called, because '@Model' gives it accessors of its \
+            own; mark it '@Transient', or set it through a method that does what the observer does.
             """,
-          line: 2, column: 26)
+          line: 2, column: 26, severity: .warning)
       ])
   }
 
@@ -332,11 +333,28 @@ struct ModelPropertyDiagnosticsTests {
   }
 }
 
-@Suite("A marker without effect is refused and offered for removal")
+@Suite("A marker without effect is reported and offered for removal")
 struct MarkerDiagnosticsTests {
+  @Test("but for '@Transient' on what is not stored anyway")
+  func transientWithoutNeed() {
+    expectDiagnostics(
+      """
+      @Model final class Note {
+        @Transient var shout: String { "x" }
+        @Transient var first: Tag? { get { nil } set {} }
+        @Transient static var count = 0
+        @Transient lazy var last: Tag? = nil
+        init() {}
+      }
+      extension Note {
+        @Transient var whisper: String { "x" }
+      }
+      """, [])
+  }
+
   @Test(
     "on a computed property",
-    arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#, "@Transient"])
+    arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#])
   func computed(marker: String) {
     let name = marker.prefix { $0 != "(" }
     expectDiagnostics(
@@ -352,7 +370,8 @@ struct MarkerDiagnosticsTests {
             '\(name)' has no effect on 'shout', because a computed property is not stored; \
             remove '\(name)', or make 'shout' a stored property.
             """,
-          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '\(name)'")])
+          line: 2, column: 3, severity: .warning,
+          fixIts: [FixItSpec(message: "remove '\(name)'")])
       ],
       fixed: """
         @Model final class Note {
@@ -377,7 +396,8 @@ struct MarkerDiagnosticsTests {
             '@Attribute' has no effect on 'count', because a static property belongs to no row; \
             remove '@Attribute', or make 'count' an instance property.
             """,
-          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Attribute'")])
+          line: 2, column: 3, severity: .warning,
+          fixIts: [FixItSpec(message: "remove '@Attribute'")])
       ],
       fixed: """
         @Model final class Note {
@@ -402,7 +422,8 @@ struct MarkerDiagnosticsTests {
             '@Relationship' has no effect on 'first', because a lazy property is not persisted; \
             remove '@Relationship', or remove 'lazy'.
             """,
-          line: 2, column: 3, fixIts: [FixItSpec(message: "remove '@Relationship'")])
+          line: 2, column: 3, severity: .warning,
+          fixIts: [FixItSpec(message: "remove '@Relationship'")])
       ],
       fixed: """
         @Model final class Note {
@@ -491,6 +512,20 @@ struct MarkerDiagnosticsTests {
             "'#Index' has an effect only in the body of a class marked '@Model'; move it there.",
           line: 1, column: 1)
       ])
+  }
+
+  @Test("nothing of a '#Unique' whose paths name its model")
+  func constraintWithRootedPaths() {
+    expectDiagnostics(
+      #"""
+      @Model final class Note {
+        #Unique([\Note.uid], [\Note.title, \Note.uid])
+        #Index(.binary([\Note.title]))
+        var uid: String
+        var title: String
+        init(uid: String) { self.uid = uid }
+      }
+      """#, [])
   }
 
   @Test("a '#Unique' that does not name its model, and offers to")

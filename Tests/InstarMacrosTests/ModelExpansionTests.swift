@@ -624,4 +624,45 @@ struct ModelExpansionTests {
       }
       """)
   }
+
+  @Test("indexes with names of their own are handed on as they are written")
+  func namedIndexes() {
+    expectExpansion(
+      #"""
+      @Model final class Car {
+        #Index<Car>(.binary([\.maker]), .binary([\.year]), .rtree([\.year]), .named("byYear", [.descending(\.year)], where: "ZYEAR > 0"))
+        var year: Int
+        init(year: Int) { self.year = year }
+      }
+      """#,
+      #"""
+      final class Car {
+        @InstarModel._PersistedProperty(0)
+        var year: Int
+        init(year: Int) { self.year = year }
+
+        private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Car._modelDescriptor)
+
+        var _modelStorage: InstarModel.ModelStorage {
+          _$storage
+        }
+
+        static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Car.self, name: "Car", indices: [[\.maker], [\.year]], namedIndices: [.named("byYear", [.descending(\.year)], where: "ZYEAR > 0")])
+
+        init(_modelStorage storage: InstarModel.ModelStorage) {
+          _year = InstarModel.PersistedProperty()
+          self._$storage = storage
+        }
+
+        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          [
+            InstarSchema.Schema.PropertyMetadata("year", \Car.year),
+          ]
+        }
+      }
+
+      nonisolated extension Car: InstarModel.PersistentModel {
+      }
+      """#)
+  }
 }

@@ -87,17 +87,12 @@ struct ModelContainerTests {
     #expect(try Data(contentsOf: configuration.url) == before)
   }
 
-  @Test("a model left out of the schema is named, with who uses it")
-  func missingModel() throws {
-    let error = #expect(throws: SwiftDataError.self) {
-      try ModelContainer(
-        for: Schema([Library.Note.self, Library.Tag.self]),
-        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
-    }
-    #expect(error?.cause?.code == .incompleteSchema)
-    #expect(
-      error?.cause?.cause
-        == "Library.Folder is used by Note.folder, but is missing from the models of 1.0.0")
+  @Test("models that relationships lead to need not be named, as in SwiftData")
+  func reachedModels() throws {
+    let container = try ModelContainer(
+      for: Library.Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    #expect(container.schema.entities.map(\.name).sorted() == ["Folder", "Note", "Tag"])
+    #expect(Schema([Library.Folder.self]).entitiesByName.keys.contains("Tag"))
   }
 
   @Test("two arrays without a named inverse are reported with the line to write")

@@ -36,6 +36,27 @@ private enum Rooms: VersionedSchema {
   }
 }
 
+private enum Music: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [List.self, Song.self] }
+
+  @Model
+  final class List {
+    var name: String
+    @Relationship(.ordered, inverse: \Song.lists) var songs: [Song] = []
+
+    init(name: String) { self.name = name }
+  }
+
+  @Model
+  final class Song {
+    var name: String
+    @Relationship(.ordered) var lists: [List] = []
+
+    init(name: String) { self.name = name }
+  }
+}
+
 @Suite("Ordered relationships, and those that are their own inverse")
 struct OrderedRelationshipTests {
   private typealias Album = Rooms.Album
@@ -95,6 +116,61 @@ struct OrderedRelationshipTests {
       try Int.fetchAll($0, sql: "SELECT Z_FOK_ALBUM FROM ZPHOTO ORDER BY Z_FOK_ALBUM")
     }
     #expect(places == [2048, 4096, 6144, 8192])
+  }
+
+  @Test("links that are ordered from both sides have their places on both at each save")
+  func bothSides() throws {
+    let folder = try TemporaryFolder()
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Music.self),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.store"))))
+    func links() throws -> [String] {
+      let queue = try DatabaseQueue(path: folder.path("a.store"))
+      defer { try? queue.close() }
+      return try queue.read { db in
+        try String.fetchAll(
+          db,
+          sql: """
+            SELECT l.ZNAME || s.ZNAME || ' ' || ifnull(Z_FOK_2SONGS, '-') || ' '
+              || ifnull(Z_FOK_1LISTS, '-')
+            FROM Z_1SONGS JOIN ZLIST AS l ON l.Z_PK = Z_1LISTS JOIN ZSONG AS s ON s.Z_PK = Z_2SONGS
+            ORDER BY 1
+            """)
+      }
+    }
+    let context = ModelContext(container)
+    let lists = ["L", "M"].map { Music.List(name: $0) }
+    let songs = ["a", "b"].map { Music.Song(name: $0) }
+    for list in lists { context.insert(list) }
+    lists[0].songs = songs
+    lists[1].songs = [songs[1], songs[0]]
+    try context.save()
+    #expect(
+      try links() == ["La 2048 2048", "Lb 4096 2048", "Ma 4096 4096", "Mb 2048 4096"])
+
+    // The other side's own order is another one, and does not touch this one's.
+    let second = ModelContext(container)
+    let read = try #require(
+      try second.fetch(FetchDescriptor<Music.Song>(sortBy: [SortDescriptor(\.name)])).first)
+    #expect(read.lists.map(\.name) == ["L", "M"])
+    read.lists.swapAt(0, 1)
+    try second.save()
+    #expect(
+      try links() == ["La 2048 4096", "Lb 4096 2048", "Ma 4096 2048", "Mb 2048 4096"])
+
+    // A link from the other side is the last one on this side.
+    let third = ModelContext(container)
+    let song = Music.Song(name: "c")
+    third.insert(song)
+    song.lists = try third.fetch(
+      FetchDescriptor<Music.List>(sortBy: [SortDescriptor(\.name, order: .reverse)]))
+    try third.save()
+    #expect(
+      try links() == [
+        "La 2048 4096", "Lb 4096 2048", "Lc 6144 4096", "Ma 4096 2048", "Mb 2048 4096",
+        "Mc 6144 2048",
+      ])
+    try container.close()
   }
 
   @Test("of a relationship that is its own inverse both directions are stored, and go together")

@@ -189,6 +189,37 @@ struct VersionedSchemaSourceTests {
     #expect(lines.allSatisfy { $0.count <= 100 })
     #expect(lines.contains("      aRatherLongName12: String"))
   }
+
+  @Test("an index with a name says directions and condition; what no index can say is a note")
+  func namedIndexes() {
+    var car = Schema.Entity(
+      name: "Car",
+      attributes: [
+        Schema.Attribute(name: "maker", type: .string),
+        Schema.Attribute(name: "year", type: .int64),
+      ])
+    car.fetchIndexes = [
+      Schema.FetchIndex(
+        name: "byYear", elements: [.init("year", isAscending: false), .init("maker")]),
+      Schema.FetchIndex(
+        name: "old", elements: [.init("maker")], condition: #"ZYEAR < 1950 AND ZMAKER <> "a""#),
+      Schema.FetchIndex(
+        name: "unsaid", elements: [.init("maker")], partialPredicate: "year > 2000"),
+    ]
+    let source = self.source([car])
+    #expect(
+      source.text.contains(
+        #"""
+            #Index<Car>(
+              .named("byYear", [.descending(\.year), .ascending(\.maker)]),
+              .named("old", [\.maker], where: "ZYEAR < 1950 AND ZMAKER <> \"a\"")
+            )
+        """#))
+    #expect(
+      source.notes == [
+        "index 'unsaid' of Car is left out: the store has none that says of which rows it is"
+      ])
+  }
 }
 
 @Suite("names in source")

@@ -15,12 +15,34 @@ struct CoreDataLayoutTests {
     let folder = try TemporaryFolder()
     let name = URL(fileURLWithPath: path).lastPathComponent
     let copy = try #require(try RealStores.copy(name, to: folder))
-    let queue = try GuardedConnection.open(copy, access: .immutable)
+    try check(copy, model: Self.modelsWithoutCache[name])
+  }
+
+  @Test(
+    "computed from the model of a store that is written by the page, is that store's, to the letter",
+    arguments: AppleStore.all)
+  func twin(_ store: AppleStore) throws {
+    let folder = try TemporaryFolder()
+    try check(
+      try store.write(to: folder, isLogged: false), model: Self.modelsWithoutCache[store.name])
+  }
+
+  @Test("of the schema that a store's tables tell is the store's", arguments: AppleStore.all)
+  func withoutModel(_ store: AppleStore) throws {
+    let folder = try TemporaryFolder()
+    let path = try store.withoutModel.write(to: folder)
+    let (probe, introspection) = try StoreIntrospection.read(path)
+    #expect(introspection.origin == .tables)
+    let layout = try CoreDataLayout(
+      schema: introspection.schema, conventions: probe.conventions)
+    #expect(layout.structure.differences(from: probe.identity.structure) == [])
+  }
+
+  /// - Parameter model: Of a store that carries none.
+  private func check(_ path: String, model: CoreDataModel?) throws {
+    let queue = try GuardedConnection.open(path, access: .immutable)
     try queue.inDatabase { db in
-      guard let model = try CoreDataModel.read(db) ?? Self.modelsWithoutCache[name] else {
-        Issue.record("nothing is known of the model of \(name)")
-        return
-      }
+      let model = try #require(try CoreDataModel.read(db) ?? model)
       let layout = try CoreDataLayout(
         schema: model.schema, conventions: try CoreDataConventions(of: db))
       let statements =
@@ -33,10 +55,14 @@ struct CoreDataLayoutTests {
       #expect(
         layout.entities.map {
           // Core Data itself leaves the earlier name there.
-          "\($0.number) \($0.name == "LuxuryCar" ? "ExpensiveSportCar" : $0.name) \($0.superNumber)"
+          "\($0.number) \(Self.staleNames[$0.name] ?? $0.name) \($0.superNumber)"
         } == listed.map { "\($0[0] as Int) \($0[1] as String) \($0[2] as Int)" })
     }
   }
+
+  private static let staleNames = [
+    "LuxuryCar": "ExpensiveSportCar", "MotorcycleMaintenance": "Maintenance",
+  ]
 
   /// Everything that a schema speaks of.
   private static func statements(_ db: Database) throws -> [String] {
@@ -69,7 +95,46 @@ struct CoreDataLayoutTests {
     }
     var fileURL = attribute("fileURL", .data)
     fileURL.options = [.transformable(by: "")]
+    func toMany(_ name: String, _ destination: String, _ inverse: String) -> Schema.Relationship {
+      Schema.Relationship(
+        name: name, destination: destination, inverseName: inverse, isToOneRelationship: false)
+    }
     return [
+      "Kik": model([
+        Schema.Entity(
+          name: "KikChat", attributes: [attribute("flags", .int32), attribute("dateUpdated", .date)],
+          relationships: [toOne("user", "KikUser", "chatUser")]),
+        Schema.Entity(
+          name: "KikMessage",
+          attributes: [
+            attribute("type", .int32), attribute("receivedTimestamp", .date),
+            attribute("body", .string),
+          ],
+          relationships: [toOne("user", "KikUser")]),
+        Schema.Entity(
+          name: "KikUser",
+          attributes: [
+            attribute("displayName", .string), attribute("flags", .int32),
+            attribute("jid", .string), attribute("ppURL", .string),
+          ],
+          relationships: [
+            toMany("bans", "KikUser", "bansInverse"), toMany("bansInverse", "KikUser", "bans"),
+            toOne("chatUser", "KikChat", "user"), toMany("members", "KikUser", "membersInverse"),
+            toMany("membersInverse", "KikUser", "members"),
+          ],
+          indices: [["jid"]]),
+      ]),
+      "NotesV7": model([
+        Schema.Entity(
+          name: "Account",
+          attributes: [attribute("didChooseToMigrate", .bool), attribute("name", .string)]),
+        Schema.Entity(
+          name: "Note",
+          attributes: [
+            attribute("body", .data), attribute("dateEdited", .date), attribute("title", .string),
+          ],
+          relationships: [toOne("account", "Account")]),
+      ]),
       "hwaxxer__BookMigration__Model1.sqlite": model([
         Schema.Entity(
           name: "Book",

@@ -164,11 +164,11 @@ struct CoreDataModelTests {
     #expect(throws: Inflate.Problem.truncated) { try Inflate.bytes(of: bomb, limit: 2_580_001) }
     let zeros = [UInt8](repeating: 0, count: 100_000)
     #expect(throws: Inflate.Problem.tooLarge) {
-      try Inflate.bytes(of: stored(zeros), limit: 99_999)
+      try Inflate.bytes(of: HostileStores.stored(zeros), limit: 99_999)
     }
-    #expect(throws: Never.self) { try Inflate.bytes(of: stored(zeros), limit: 100_000) }
+    #expect(throws: Never.self) { try Inflate.bytes(of: HostileStores.stored(zeros), limit: 100_000) }
     #expect(throws: Inflate.Problem.truncated) {
-      try Inflate.bytes(of: Array(stored(zeros).dropLast()), limit: 100_000)
+      try Inflate.bytes(of: Array(HostileStores.stored(zeros).dropLast()), limit: 100_000)
     }
   }
 
@@ -243,7 +243,7 @@ struct CoreDataModelTests {
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)
     for attempt in 0..<2000 {
-      var bytes = attempt % 2 == 0 ? sound : stored(sound)
+      var bytes = attempt % 2 == 0 ? sound : HostileStores.stored(sound)
       for _ in 0..<Int.random(in: 1...8, using: &generator) {
         bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(
           in: 0...255, using: &generator)

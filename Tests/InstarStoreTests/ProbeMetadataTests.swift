@@ -110,6 +110,54 @@ struct ProbeMetadataTests {
     }
   }
 
+  @Test("a property list in XML is read as a binary one, within bounds")
+  func xml() throws {
+    let queue = try makeDatabase()
+    try queue.write { db in
+      var metadata = CoreDataMetadata(newStoreFor: Self.first)
+      try metadata.write(db)
+      let binary = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
+      var plist = try #require(
+        try PropertyListSerialization.propertyList(from: binary, format: nil) as? [String: Any])
+      plist["app"] = [
+        "flag": false, "one": 1, "real": 2.0, "list": [Data([1]), "two"] as [Any],
+        "date": Date(timeIntervalSinceReferenceDate: 12),
+      ] as [String: Any]
+      let xml = try PropertyListSerialization.data(
+        fromPropertyList: plist, format: .xml, options: 0)
+      let write = "UPDATE Z_METADATA SET Z_PLIST = ?"
+      try db.execute(sql: write, arguments: [xml])
+      metadata = try CoreDataMetadata.read(db)
+      #expect(metadata.version == Self.first.version)
+      #expect(metadata.entityHashes.count == Self.first.entities.count)
+      // The types come through to the binary list that is written.
+      try metadata.write(db)
+      let written = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
+      #expect(written.starts(with: Data("bplist00".utf8)))
+      let again = try PropertyListSerialization.data(
+        fromPropertyList: PropertyListSerialization.propertyList(from: written, format: nil),
+        format: .xml, options: 0)
+      #expect(again == xml)
+
+      let nested = String(repeating: "<array>", count: 10_000)
+      let padding = String(repeating: " ", count: 1 << 20)
+      let refused = [
+        "<plist><dict><key>a</key>\(nested)</dict></plist>",
+        "<plist><dict><key>a</key>" + String(repeating: "<array>", count: 40)
+          + String(repeating: "</array>", count: 40) + "</dict></plist>",
+        "<!DOCTYPE plist [<!ENTITY a \"ha\">]><plist><dict><key>a</key><string>&a;</string></dict></plist>",
+        "<plist><dict><key>a</key><dict><key>CF$UID</key><integer>1</integer></dict></dict></plist>",
+        "<plist><dict>\(padding)</dict></plist>", "{ a = b; }",
+      ]
+      for text in refused {
+        try db.execute(sql: write, arguments: [Data(text.utf8)])
+        #expect(throws: InstarError.self, Comment(rawValue: String(text.prefix(80)))) {
+          try CoreDataMetadata.read(db)
+        }
+      }
+    }
+  }
+
   @Test("damaged property lists are reported and never a trap")
   func damagedPlists() throws {
     let queue = try makeDatabase()

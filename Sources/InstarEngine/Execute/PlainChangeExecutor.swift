@@ -7,24 +7,28 @@ struct PlainChangeExecutor {
   let change: PlainChange
   let session: SQLSession
 
+  /// - Returns: the statements of the change.
   /// - Throws: `unexpectedStructure` where a trigger, view or virtual table speaks of what is gone, `brokenReferences` where
   ///   rows refer to others that are; the first error of a statement. Nothing is then changed.
-  func run() throws {
+  @discardableResult
+  func run() throws -> [String] {
     try session.useOrdinaryTables()
     // Not possible in a transaction. Rows are moved, and tables dropped, that others refer to.
     try session.run("PRAGMA foreign_keys = OFF")
     try session.run("PRAGMA legacy_alter_table = OFF")
+    var statements: [String] = []
     try session.transaction {
       let violations = try foreignKeyViolations()
       let working = try workingObjects()
       let isSound = isSchemaSound()
-      _ = try change.run(session)
+      statements = try change.run(session)
       try requireStructure()
       try requireWorking(working)
       if isSound { try requireSoundSchema() }
       try requireReferences(violations)
     }
     try session.run("PRAGMA foreign_keys = ON")
+    return statements
   }
 
   private func failure(_ code: InstarError.Code, _ cause: String, next: String? = nil)

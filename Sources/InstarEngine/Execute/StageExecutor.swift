@@ -43,13 +43,10 @@ package struct StageExecutor {
   ///
   /// - Throws: as `run(_:plan:)`.
   package static func run(_ clones: [Clone], plan: String) throws(InstarError) {
+    let keptValues = ScratchpadStore()
     var stages: [StageManifest] = []
     for stage in clones.flatMap(\.path).map(\.manifest) where !stages.contains(stage) {
       stages.append(stage)
-    }
-    // A store in memory is used on through its connection; values that closures kept are of this run only.
-    defer {
-      for clone in clones { try? clone.connection.perform { try ScratchpadTable.drop($0) } }
     }
     // Each leads to a later version: a clone meets those of its path in the order of their first versions.
     stages.sort { $0.from < $1.from }
@@ -67,8 +64,8 @@ package struct StageExecutor {
       }
       let start = ContinuousClock.now
       try StageRun(
-        stage: stage, from: manifest.from, to: manifest.to, parts: parts, plan: plan,
-        place: "\(index + 1) of \(stages.count)"
+        stage: stage, from: manifest.from, to: manifest.to, parts: parts, keptValues: keptValues,
+        plan: plan, place: "\(index + 1) of \(stages.count)"
       )
       .run()
       let duration = (ContinuousClock.now - start).wholeMicroseconds
@@ -115,6 +112,7 @@ private struct StageRun {
   let from: Schema.Version
   let to: Schema.Version
   let parts: [Part]
+  let keptValues: ScratchpadStore
   let plan: String
   let place: String
 
@@ -144,12 +142,15 @@ private struct StageRun {
 
   private func changeSchema(of part: Part, _ session: SQLSession) throws {
     let (stage, difference) = (part.stage, part.difference)
-    try ScratchpadTable.follow(stage.keptEntities(difference), session)
+    let kept = stage.keptEntities(difference)
+    session.carryRowKeys(kept.map { ($0.old.key, $0.new.key) })
+    try keptValues.follow(kept)
     switch (stage.from.layout, stage.to.layout) {
     case (.coreData, .coreData):
       let conventions = try CoreDataConventions(of: session.database)
       let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-      let new = try CoreDataLayout(schema: stage.to.schema, conventions: conventions)
+      let new = try CoreDataLayout(
+        schema: stage.to.schema, conventions: old.conventions(after: difference))
       try StageCheck.checkRows(stage, difference, old, session)
       _ = try SchemaChange(stage: stage, difference: difference).run(session, from: old, to: new)
     case (.plain(let old), .plain(let new)):
@@ -170,7 +171,8 @@ private struct StageRun {
     _ clones: [(schema: Schema, connection: StoreConnection)]
   ) throws(InstarError) {
     try step(phase) {
-      let context = try ModelContext.forStage(clones, phase: phase)
+      let context = try ModelContext.forStage(
+        clones, phase: phase, keptValues: keptValues)
       try closure(context)
       try context.save()
     }

@@ -8,12 +8,21 @@ import InstarWire
 struct EmptyStore {
   private let connection: StoreConnection
 
-  /// - Throws: `unexpectedStructure` where SQLite does not take what the store is made of.
+  /// - Throws: `unexpectedStructure` where SQLite does not take what the store is made of: conditions of a table may call
+  ///   functions that only the app has. Altering the table does not need them.
   init(_ sketch: StoreSketch) throws(InstarError) {
+    guard !sketch.statements.isEmpty else {
+      throw Self.failure("there are too many tables and indexes")
+    }
     connection = try StoreConnection(inMemory: nil)
     do {
       try connection.perform { session in
+        if sketch.format == .plain {
+          try session.useOrdinaryTables()
+          try session.run("PRAGMA foreign_keys = OFF")
+        }
         for statement in sketch.statements { try session.run(statement) }
+        guard sketch.format == .coredata else { return }
         for entity in sketch.entities {
           let insertion = try session.statement(
             "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)")
@@ -32,10 +41,13 @@ struct EmptyStore {
       }
     } catch {
       let known = error as? InstarError
-      throw InstarError(
-        .unexpectedStructure, "cannot plan the change of schema",
-        cause: "the store is made of what SQLite does not take: \(known?.cause ?? "\(error)")")
+      throw Self.failure("SQLite does not take them without the app: \(known?.cause ?? "\(error)")")
     }
+  }
+
+  private static func failure(_ cause: String) -> InstarError {
+    InstarError(
+      .unexpectedStructure, "cannot make the store's tables for a plan", cause: cause)
   }
 
   /// Makes the change of schema of a stage.
@@ -47,10 +59,20 @@ struct EmptyStore {
   ) throws(InstarError) -> [String] {
     do {
       return try connection.perform { session in
-        let conventions = try CoreDataConventions(of: session.database)
-        return try SchemaChange(stage: stage, difference: difference).run(
-          session, from: CoreDataLayout(schema: stage.from.schema, conventions: conventions),
-          to: CoreDataLayout(schema: stage.to.schema, conventions: conventions))
+        switch (stage.from.layout, stage.to.layout) {
+        case (.coreData, .coreData):
+          let conventions = try CoreDataConventions(of: session.database)
+          let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
+          let new = try CoreDataLayout(
+            schema: stage.to.schema, conventions: old.conventions(after: difference))
+          return try SchemaChange(stage: stage, difference: difference).run(
+            session, from: old, to: new)
+        case (.plain(let old), .plain(let new)):
+          return try PlainChangeExecutor(
+            change: PlainChange(old: old, new: new, difference: difference), session: session
+          ).run()
+        case (.coreData, .plain), (.plain, .coreData): return []
+        }
       }
     } catch {
       throw error as? InstarError

@@ -182,7 +182,7 @@ private struct PlainChangeWork {
   // MARK: Names
 
   private mutating func renameTables(_ pairs: [TablePair]) throws {
-    for (from, to) in inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
+    for (from, to) in try inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
       try execute("ALTER TABLE \(PlainName.sql(from)) RENAME TO \(PlainName.sql(to))")
     }
   }
@@ -192,10 +192,10 @@ private struct PlainChangeWork {
     let wanted = Set(pair.new.columns.map { $0.name.lowercased() })
     var aside: [(String, String)] = []
     for column in pair.removed where wanted.contains(column.name.lowercased()) {
-      aside.append((column.name, asideName()))
+      aside.append((column.name, try asideName()))
     }
     movedAside[pair.new.name] = Dictionary(aside, uniquingKeysWith: { first, _ in first })
-    for (from, to) in aside + inOrder(moves) {
+    for (from, to) in try aside + inOrder(moves) {
       try execute(
         "ALTER TABLE \(PlainName.sql(pair.new.name)) "
           + "RENAME COLUMN \(PlainName.sql(from)) TO \(PlainName.sql(to))")
@@ -209,13 +209,22 @@ private struct PlainChangeWork {
     pair.removed.map { movedAside[pair.new.name]?[$0.name] ?? $0.name }
   }
 
-  private mutating func asideName() -> String {
-    asideCount += 1
-    return "instar_aside_\(asideCount)"
+  /// A name that no table and no column of the store has.
+  private mutating func asideName() throws -> String {
+    while true {
+      asideCount += 1
+      let name = "instar_aside_\(asideCount)"
+      // Whatever of that name there is stands in the text of a table.
+      let uses = try session.integer(
+        "SELECT 1 FROM sqlite_schema WHERE instr(lower(sql), '\(name)') LIMIT 1")
+      if uses == nil { return name }
+    }
   }
 
   /// Orders renames so that none takes a name that is still in use; a name in a circle is first moved aside.
-  private mutating func inOrder(_ moves: [(String, String)]) -> [(String, String)] {
+  private mutating func inOrder(
+    _ moves: [(String, String)]
+  ) throws -> [(String, String)] {
     var waiting = moves.filter { $0.0 != $0.1 }
     var ordered: [(String, String)] = []
     while !waiting.isEmpty {
@@ -226,7 +235,7 @@ private struct PlainChangeWork {
       if let free {
         ordered.append(waiting.remove(at: free))
       } else {
-        let aside = asideName()
+        let aside = try asideName()
         ordered.append((waiting[0].0, aside))
         waiting[0].0 = aside
       }
@@ -389,5 +398,19 @@ extension SQLSession {
     }
     statement.reset()
     return objects
+  }
+
+  /// The name, or one with a number behind it that nothing in the store has.
+  func freeName(_ name: String) throws(InstarError) -> String {
+    var candidate = name
+    var number = 1
+    while try integer(
+      "SELECT 1 FROM sqlite_schema "
+        + "WHERE lower(name) = lower(\(AttributeValue.text(candidate).literal))") != nil
+    {
+      number += 1
+      candidate = "\(name)_\(number)"
+    }
+    return candidate
   }
 }

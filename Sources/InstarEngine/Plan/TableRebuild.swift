@@ -240,7 +240,7 @@ struct TableRebuild {
     // 3. Remember the format of all indexes and triggers.
     let objects = try session.objects(of: name)
     let table = PlainName.sql(name)
-    let newName = "instar_new_\(name)"
+    let newName = try session.freeName("instar_new_\(name)")
     let newTable = PlainName.sql(newName)
     let newText = newText()
     var statements: [String] = []
@@ -287,14 +287,13 @@ struct TableRebuild {
   /// Whether a column is the rowid, so that its values are, too; or is only called so.
   private func hasRowIDColumn(_ text: CreateTableText) -> Bool {
     let isKey = text.items.contains { item in
-      item.column != nil && item.words.contains("PRIMARY")
-        && item.words.dropFirst().first == "INTEGER" && item.words.dropFirst(2).first != "("
+      item.column != nil && item.words.contains("PRIMARY") && item.isRowIDAsKey
     }
     let isListed = text.items.contains { item in
       guard item.column == nil, item.words.contains("PRIMARY"), item.listed.count == 1,
         let index = text.index(ofColumn: item.listed[0])
       else { return false }
-      return text.items[index].words.dropFirst().first == "INTEGER"
+      return text.items[index].isRowIDAsKey
     }
     return isKey || isListed || text.index(ofColumn: "rowid") != nil
   }

@@ -11,11 +11,12 @@ internal import InstarStore
 /// beside the clone. Then, in this order:
 ///
 /// 1. the backup gets a name of its own for each file that the old version refers to;
-/// 2. after verification, the files that only the clone has get a name in the store's folder too;
+/// 2. after verification, the files that only the clone has are listed, durably, and get a name in the store's folder too;
 /// 3. the store is written back: from here on its rows refer to these;
 /// 4. files that only the old version referred to go; the backup has them.
 ///
-/// Cut off before 3, the files of step 2 are found again by their names beside the clone, and removed.
+/// Cut off before 3, the files of step 2 are found again by their list, and removed: that says it also of files that had
+/// to be copied, and of those that were copied in part. The list goes when it is known at which version the store is.
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
@@ -116,7 +117,7 @@ struct ExternalFiles {
     do throws(InstarError) {
       try target.makeFolders(mode: 0o700)
       for name in present {
-        try Self.share("\(folder)/\(name)", as: "\(target.folder)/\(name)")
+        try Self.share("\(folder)/\(name)", as: "\(target.folder)/\(name)", mode: 0o600)
       }
       try target.synchronize()
     } catch {
@@ -146,11 +147,13 @@ struct ExternalFiles {
 
   /// Step 2: gives the files that only a clone has a name in the store's folder.
   ///
-  /// - Parameter store: Who may read it may read them.
+  /// - Parameters:
+  ///   - store: Who may read it may read them.
+  ///   - list: Where they are listed before.
   /// - Returns: Those that got one.
   /// - Throws: `writeBackFailed` or `noSpace`; none of them is there then.
   func adopt(
-    _ names: Set<String>, ofClone clone: String, like store: String
+    _ names: Set<String>, ofClone clone: String, like store: String, listedIn list: String
   ) throws(InstarError) -> Set<String> {
     var status = stat()
     let mode = stat(store, &status) == 0 ? status.st_mode & 0o666 : 0o600
@@ -158,17 +161,20 @@ struct ExternalFiles {
     let new = names.filter { !has($0) && source.isOwnFile($0) }
     guard !new.isEmpty else { return [] }
     do throws(InstarError) {
+      try DurableFile.write(
+        Data(new.sorted().joined(separator: "\n").utf8), to: list, mode: 0o600)
       // Who may read files may enter the folder that they are in.
       try makeFolders(mode: 0o700 | mode | (mode & 0o044) >> 2)
       for name in new {
         let path = "\(source.folder)/\(name)"
         chmod(path, mode)
         try DurableFile.synchronizeFile(path)
-        try Self.share(path, as: "\(folder)/\(name)")
+        try Self.share(path, as: "\(folder)/\(name)", mode: mode)
       }
       try synchronize()
     } catch {
       disown(new)
+      unlink(list)
       throw InstarError(
         error.code == .noSpace ? .noSpace : .writeBackFailed,
         "cannot put the large values of the clone in their place", cause: error.cause,
@@ -177,18 +183,11 @@ struct ExternalFiles {
     return new
   }
 
-  /// The files that have a name beside a clone and beside the store: step 2 has given them the second one.
-  func shared(withClone clone: String) -> Set<String> {
-    let source = Self.ofFile(clone)
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: source.folder)) ?? []
-    // One that the backup knows as well is the store's own: the worker gave it its name beside the clone.
-    return Set(
-      names.filter { name in
-        var status = stat()
-        let path = "\(folder)/\(name)"
-        return Self.isSameFile("\(source.folder)/\(name)", path) && lstat(path, &status) == 0
-          && status.st_nlink == 2
-      })
+  /// What step 2 was about to give the store, by its list; empty where there is none.
+  static func listed(in list: String) -> Set<String> {
+    guard let data = FileManager.default.contents(atPath: list) else { return [] }
+    let names = String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    return Set(names.filter { UUID(uuidString: $0) != nil })
   }
 
   /// Undoes step 2, for a store that was not written.
@@ -215,26 +214,37 @@ struct ExternalFiles {
       && status.st_nlink == 1
   }
 
-  private static func isSameFile(_ one: String, _ two: String) -> Bool {
-    var (first, second) = (stat(), stat())
-    return lstat(one, &first) == 0 && lstat(two, &second) == 0 && first.st_dev == second.st_dev
-      && first.st_ino == second.st_ino
-  }
-
   /// A name more for a file, or a copy where that is not to be had. What has the name already stays: a name stands for
   /// one value.
-  private static func share(_ source: String, as target: String) throws(InstarError) {
+  ///
+  /// - Parameter mode: Of a copy.
+  private static func share(
+    _ source: String, as target: String, mode: mode_t
+  ) throws(InstarError) {
     if link(source, target) == 0 || errno == EEXIST { return }
     guard errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP else {
       throw RunFolder.failure("cannot make '\(target)'", errno)
     }
+    try copy(source, to: target, mode: mode)
+  }
+
+  /// Makes a durable copy of a file under a name that is free.
+  static func copy(_ source: String, to target: String, mode: mode_t) throws(InstarError) {
+    let what = "cannot copy '\(source)'"
     do {
       try RunFolder.makeFile(target)
+    } catch {
+      throw InstarError(error, what: what)
+    }
+    do {
       try FileCopy.copy(source, to: target)
+      guard chmod(target, mode) == 0 else {
+        throw RunFolder.failure("cannot change who may read '\(target)'", errno)
+      }
       try DurableFile.synchronizeFile(target)
     } catch {
       unlink(target)
-      throw InstarError(error, what: "cannot copy '\(source)'")
+      throw InstarError(error, what: what)
     }
   }
 

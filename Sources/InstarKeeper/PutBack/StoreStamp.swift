@@ -43,6 +43,12 @@ package struct StoreStamp {
     form = .coreData(metadata, layout)
   }
 
+  /// Whether the store will not tell its schema: neither an archived model nor the metadata hold it.
+  package var lacksSchema: Bool {
+    guard case .coreData(let metadata, _) = form else { return false }
+    return metadata.lacksSchema
+  }
+
   package func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       guard case .coreData(let metadata, let layout) = form else {

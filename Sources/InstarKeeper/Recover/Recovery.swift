@@ -42,15 +42,14 @@ package struct Recovery {
       lock?.release()
       rmdir(place.instarFolder)
     }
-    // Which files were given to the store can only be seen there, until it is known at which version
-    // the store is.
     func clear() {
       if lock != nil { FolderRemoval.remove(place.runFolder(record.run)) }
     }
-    let adopted = external.shared(withClone: place.clone(record.run))
+    let list = place.fileList(record.run)
     let backup = record.backup ?? place.backup(record.run)
     guard access(place.store, F_OK) == 0 else {
       clear()
+      unlink(list)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
       if access(backup, F_OK) == 0 { report.backup = backup }
       return report
@@ -70,15 +69,12 @@ package struct Recovery {
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
     case .writingBack:
-      let report: RecoveryReport
-      do {
-        report = try settle(place, backup: backup, what)
-      } catch {
-        if adopted.isEmpty { clear() }
-        throw error
-      }
-      if report.outcome == .clearedAway, report.version != record.to { external.disown(adopted) }
       clear()
+      let report = try settle(place, backup: backup, what)
+      if report.outcome == .clearedAway, report.version != record.to {
+        external.disown(ExternalFiles.listed(in: list))
+      }
+      unlink(list)
       return report
     }
   }

@@ -56,6 +56,27 @@ extension CloneVerification {
           "table \(table.name) is gone or was changed, although no model speaks of it")
       }
     }
+    try requireUndescribedIndexes(structure, known.flatMap(\.indexes))
+  }
+
+  /// An index goes with a column that it covers; which columns one over expressions covers is not known here.
+  private func requireUndescribedIndexes(
+    _ structure: StoreStructure, _ known: [StoreStructure.Index]
+  ) throws {
+    let columns = Dictionary(
+      structure.tables.map { ($0.name.lowercased(), Set($0.columns.map { $0.name.lowercased() })) },
+      uniquingKeysWith: { first, _ in first })
+    let described = Dictionary(grouping: known) { $0.table.lowercased() }
+    let present = Dictionary(grouping: structure.indexes) { $0.table.lowercased() }
+    for index in before.structure.indexes {
+      let table = index.table.lowercased()
+      guard let columns = columns[table],
+        columns.isSuperset(of: index.columns.map { $0.lowercased() }),
+        described[table]?.contains(where: { index.serves(as: $0) }) != true,
+        present[table]?.contains(where: { $0.serves(as: index) }) != true
+      else { continue }
+      throw Self.failed("index \(index.name) is gone, which no model speaks of")
+    }
   }
 
   func requireValues(_ db: Database, _ layout: PlainLayout) throws {

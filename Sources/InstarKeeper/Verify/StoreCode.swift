@@ -86,6 +86,8 @@ package struct StoreCode {
     guard before.count == after.count else { return false }
     return zip(before, after).allSatisfy { one, other in
       if one.text == other.text { return true }
+      // What is in a string is a value.
+      if one.kind == .text || other.kind == .text { return false }
       let (old, new) = (one.name.lowercased(), other.name.lowercased())
       return !old.isEmpty && (old == new || renames.old.contains(old) && renames.new.contains(new))
     }

@@ -23,3 +23,6 @@ public struct FetchDescriptor<T: PersistentModel> {
     self.sortBy = sortBy
   }
 }
+
+// Key paths are not Sendable in general; those of models' properties capture nothing.
+extension FetchDescriptor: @unchecked Sendable {}

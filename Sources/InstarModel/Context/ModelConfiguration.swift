@@ -67,6 +67,8 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool,
     _ groupContainer: GroupContainer, _ cloudKitDatabase: CloudKitDatabase
   ) {
+    // What a store is for is what was named; a container brings the rest along.
+    let schema = schema?.withNamedModelsOnly
     Self.report(cloudKitDatabase, groupContainer)
     self.groupContainer = groupContainer
     self.cloudKitDatabase = cloudKitDatabase

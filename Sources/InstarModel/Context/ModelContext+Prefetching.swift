@@ -11,7 +11,12 @@ extension ModelContext {
     of descriptor: FetchDescriptor<T>, _ entity: ModelEntity
   ) throws -> [Int]? {
     if descriptor.propertiesToFetch.isEmpty { return nil }
-    let wanted = try Set(descriptor.propertiesToFetch.map { try slot(of: $0, entity) })
+    // A model has its identifier without any column.
+    let paths = descriptor.propertiesToFetch.filter {
+      entity.descriptor.slotsByKeyPath[$0] != nil
+        || type(of: $0).valueType != PersistentIdentifier.self
+    }
+    let wanted = try Set(paths.map { try slot(of: $0, entity) })
     return entity.columnSlots.filter { wanted.contains($0) }
   }
 

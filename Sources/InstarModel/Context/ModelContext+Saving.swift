@@ -16,6 +16,10 @@ extension ModelContext {
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
+    try announcingSave { try saveChanges() }
+  }
+
+  private func saveChanges() throws {
     try seeSavesOfOthers()
     try applyDeleteRules()
     try validateCounts()

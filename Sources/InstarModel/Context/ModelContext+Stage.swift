@@ -7,9 +7,11 @@ extension ModelContext {
   /// - Parameters:
   ///   - clones: At least one; each with the models that are in its store.
   ///   - phase: "willMigrate" or "didMigrate", as errors name it.
+  ///   - keptValues: What the closures of the run keep for each other.
   /// - Throws: `unknownVersion` where a clone is not built like its schema.
   package static func forStage(
-    _ clones: [(schema: Schema, connection: StoreConnection)], phase: String
+    _ clones: [(schema: Schema, connection: StoreConnection)], phase: String,
+    keptValues: ScratchpadStore
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
     let whole = Schema(
@@ -22,6 +24,6 @@ extension ModelContext {
     let container = ModelContainer(
       stores: try ModelStores(stores, schema: schemas.count == 1 ? schemas[0] : whole),
       configurations: [ModelConfiguration(isStoredInMemoryOnly: true)])
-    return ModelContext(container, phase: phase)
+    return ModelContext(container, phase: phase, keptValues: keptValues)
   }
 }

@@ -20,6 +20,9 @@ public final class ModelContext {
     return container
   }
 
+  /// Accepted as in SwiftData, which notes it in a store's history. Instar writes no history.
+  public var author: String?
+
   /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
   public var autosaveEnabled = false
 
@@ -43,17 +46,23 @@ public final class ModelContext {
   var deferredError: (any Error)?
   /// The closure this context was made for ("willMigrate"), as errors name it.
   let phase: String?
+  /// What the closures of a run keep for each other; `nil` outside of one.
+  let keptValues: ScratchpadStore?
 
   /// A context without models, of the container's stores.
   public convenience init(_ container: ModelContainer) {
     self.init(container, phase: nil, isMain: false)
   }
 
-  init(_ container: ModelContainer, phase: String?, isMain: Bool = false) {
+  init(
+    _ container: ModelContainer, phase: String?, keptValues: ScratchpadStore? = nil,
+    isMain: Bool = false
+  ) {
     stores = container.stores
     configurations = container.configurations
     if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
+    self.keptValues = keptValues
     registered = Array(repeating: [:], count: stores.entities.count)
     lastSeenSaves = stores.all.map { $0.connection.saves.addListener() }
     lastSeenCommitsOfOthers = stores.all.map(\.connection.commitCountOfOthers)

@@ -54,6 +54,25 @@ extension ModelSave {
       }
     }
   }
+
+  /// New links come last among those of the models at the other end, where these have an order that says nothing of them.
+  func placeAmongLinks(_ change: Change, _ session: SQLSession) throws {
+    let storage = change.storage
+    for (slot, place) in change.entity.slots.enumerated() {
+      guard case .toMany(let relationship) = place,
+        let column = relationship.inverseOrderColumn,
+        case .joinTable(let name, let own, let other) = relationship.place,
+        storage.state == .inserted || storage.changedSlots.contains(slot)
+      else { continue }
+      // Each link is of another model at the other end, so that no two of them get one place.
+      let isOfSameModel = other.columns.map { "o.\($0) = j.\($0)" }.joined(separator: " AND ")
+      try run(
+        "UPDATE \(name) AS j SET \(column) = \(Self.step) + ifnull((SELECT max(o.\(column)) "
+          + "FROM \(name) AS o WHERE \(isOfSameModel)), 0) "
+          + "WHERE \(own.condition("j", equals: "?1")) AND \(column) IS NULL",
+        [storage.key], session)
+    }
+  }
 }
 
 extension EntityLayout.RelationshipStorage {

@@ -1,3 +1,4 @@
+import Foundation
 import InstarSchema
 import InstarStore
 
@@ -148,6 +149,7 @@ struct ModelSave {
             .sorted { $0.storage.key < $1.storage.key }
           for change in ordered { try placeAmongMembers(change, session) }
           for change in ordered { try writeOrder(change, session) }
+          for change in ordered { try placeAmongLinks(change, session) }
           if !others.isEmpty {
             // What the commit would be refused for has to be met before others are committed.
             try session.requireResolvedForeignKeys()
@@ -298,7 +300,7 @@ struct ModelSave {
     _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
     _ session: SQLSession
   ) throws {
-    let value = change.storage.slots[slot]
+    let value = try collection(slot, of: change, session) ?? change.storage.slots[slot]
     if case .toOne(let reference, let destination, _) = change.entity.slots[slot],
       let columns = reference.referredColumns
     {
@@ -320,6 +322,20 @@ struct ModelSave {
       }
       index += 1
     }
+  }
+
+  /// An array or the like as the store keeps it, where that is not how models do.
+  private func collection(
+    _ slot: Int, of change: Change, _ session: SQLSession
+  ) throws -> Slot? {
+    guard change.entity.collectionSlots.contains(slot),
+      let type = change.entity.descriptor.properties[slot].collectionType,
+      case .blob(let data) = change.storage.slots[slot], !ArchivedCollection.isArchive(data),
+      let column = change.entity.columnsBySlot[slot].first,
+      try store.keepsArchives(in: column.name, of: change.entity.layout.table, session)
+    else { return nil }
+    let value = try JSONDecoder().decode(type, from: data)
+    return ArchivedCollection.archive(of: value).map { .blob($0) }
   }
 
   /// The number of the concrete entity beside the key of a row (section 4.2).

@@ -18,6 +18,8 @@ final class ModelStore: Sendable {
   /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
   /// structural changes, where that was asked for.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
+  /// By "TABLE.COLUMN", whether collections are archives there.
+  private let archiveColumns = Mutex<[String: Bool]>([:])
 
   /// Maps a store whose structure must be that of the schema. A store that was adopted with more than
   /// that may have it still.
@@ -32,11 +34,25 @@ final class ModelStore: Sendable {
     self.connection = connection
     self.place = place
     self.allowsSave = allowsSave
-    layout = try StoreLayout(schema: schema)
+    layout = try Self.layout(of: schema, connection)
     // Counted before: what is committed while the store is looked at is looked at again.
     knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
+  }
+
+  /// The layout that the schema has in this store: which name a join table has is not always the schema's to say.
+  private static func layout(
+    of schema: Schema, _ connection: StoreConnection
+  ) throws -> StoreLayout {
+    guard schema.format == .coredata else { return try StoreLayout(schema: schema) }
+    return try connection.perform { session in
+      guard try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") != nil else {
+        return try StoreLayout(schema: schema)
+      }
+      return try StoreLayout(
+        schema: schema, conventions: CoreDataConventions(of: session.database))
+    }
   }
 
   private static func open(
@@ -102,6 +118,20 @@ final class ModelStore: Sendable {
       cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
       next: "open the container with a migration plan that knows this version of the store")
   }
+
+  /// Whether collections in a column are kept as archives, as SwiftData does, and not as JSON: an app of Apple's reads no
+  /// other form than it wrote.
+  func keepsArchives(in column: String, of table: String, _ session: SQLSession) throws -> Bool {
+    guard case .coreData(let layout) = layout else { return false }
+    let key = "\(table).\(column)"
+    if let known = archiveColumns.withLock({ $0[key] }) { return known }
+    let archives = try session.integer(
+      "SELECT max(substr(v, 1, 8) = x'62706C6973743030') "
+        + "FROM (SELECT \(column) AS v FROM \(table) WHERE \(column) IS NOT NULL LIMIT 100)")
+    let keeps = archives.map { $0 != 0 } ?? !layout.conventions.isMadeByInstar
+    archiveColumns.withLock { $0[key] = keeps }
+    return keeps
+  }
 }
 
 /// One model class mapped to its table: which slot is which column, and the statements that read and write rows.
@@ -124,6 +154,8 @@ final class ModelEntity: Sendable {
   let readingsBySlot: [[RowExpression]]
   /// The relationships whose last column is the number of the concrete entity at the other end.
   let numberedSlots: Set<Int>
+  /// The slots that hold arrays, sets or dictionaries of values.
+  let collectionSlots: Set<Int>
   /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
   let checkedSlots: [Bool]
   let insertStatement: String
@@ -231,7 +263,9 @@ final class ModelEntity: Sendable {
     externalSlots = slots.indices.filter {
       if case .attribute(let column, _) = slots[$0] { column.mayBeExternal } else { false }
     }
-    hasOrderedLinks = layout.relationships.contains { $0.orderColumn != nil }
+    hasOrderedLinks = layout.relationships.contains {
+      $0.orderColumn != nil || $0.inverseOrderColumn != nil
+    }
     func slot(ofColumn name: String) -> Int? {
       columnsBySlot.firstIndex { $0.contains { $0.name == name } }
     }
@@ -242,6 +276,8 @@ final class ModelEntity: Sendable {
     self.columnsBySlot = columnsBySlot
     self.readingsBySlot = readingsBySlot
     self.numberedSlots = numberedSlots
+    collectionSlots = Set(
+      descriptor.properties.indices.filter { descriptor.properties[$0].collectionType != nil })
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }

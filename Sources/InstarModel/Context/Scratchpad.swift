@@ -6,7 +6,7 @@ extension ModelContext {
   /// What the plan's code keeps from one closure to a later one of the same run.
   ///
   /// There is one in the closures of a stage only; elsewhere its methods throw.
-  public var scratchpad: Scratchpad { Scratchpad(context: self) }
+  public var scratchpad: Scratchpad { Scratchpad(store: keptValues) }
 }
 
 /// Values that a plan's code keeps while a store is migrated: saved in `willMigrate`, where the old models can be read, and
@@ -29,7 +29,8 @@ extension ModelContext {
 /// Values are kept outside the store and in constant memory. They last for all stages of one run, whether or not the
 /// context is saved, and are gone when it ends: a run that is interrupted begins anew, at its first stage.
 public struct Scratchpad {
-  let context: ModelContext
+  /// `nil` outside the closures of a stage.
+  let store: ScratchpadStore?
 
   /// Keeps a value under a name, in place of the one that was kept there.
   ///
@@ -84,9 +85,9 @@ public struct Scratchpad {
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: Self.infinity, negativeInfinity: "-\(Self.infinity)", nan: Self.notANumber)
     let data = try encoder.encode(value)
-    try perform(name, in: stores(of: row)[0]) { session in
+    try perform(name) { session in
       let statement = try session.statement(
-        "INSERT OR REPLACE INTO \(ScratchpadTable.name) VALUES (?1, ?2, ?3, ?4)")
+        "INSERT OR REPLACE INTO \(ScratchpadStore.table) VALUES (?1, ?2, ?3, ?4)")
       bind(name, row, to: statement)
       statement.bind(data, at: 4)
       try statement.run()
@@ -96,15 +97,12 @@ public struct Scratchpad {
   private func read<Value: Decodable>(
     _ type: Value.Type, _ name: String, row: PersistentIdentifier?
   ) throws -> Value? {
-    var kept: Data?
-    for store in stores(of: row) where kept == nil {
-      kept = try perform(name, in: store) { session in
-        let statement = try session.statement(
-          "SELECT value FROM \(ScratchpadTable.name) WHERE name = ?1 AND entity = ?2 AND key = ?3")
-        bind(name, row, to: statement)
-        defer { statement.reset() }
-        return try statement.step() ? statement.data(at: 0) : nil
-      }
+    let kept = try perform(name) { session -> Data? in
+      let statement = try session.statement(
+        "SELECT value FROM \(ScratchpadStore.table) WHERE name = ?1 AND entity = ?2 AND key = ?3")
+      bind(name, row, to: statement)
+      defer { statement.reset() }
+      return try statement.step() ? statement.data(at: 0) : nil
     }
     guard let kept else { return nil }
     let decoder = JSONDecoder()
@@ -131,41 +129,36 @@ public struct Scratchpad {
     statement.bind(row?.id.key ?? 0, at: 3)
   }
 
-  /// The stores beside which a value may be kept: that of its model. One of no model is kept beside the first store of its
-  /// stage, before which another one may come in later stages.
-  private func stores(of row: PersistentIdentifier?) -> [ModelStore] {
-    guard let row, let entity = context.stores.entity(named: row.entityName) else {
-      return context.stores.all
-    }
-    return [entity.store]
-  }
-
-  private func perform<Value>(
-    _ name: String, in store: ModelStore, _ body: (SQLSession) throws -> Value
-  ) throws -> Value {
-    guard context.phase != nil else {
+  private func perform<Value>(_ name: String, _ body: (SQLSession) throws -> Value) throws -> Value
+  {
+    guard let store else {
       throw InstarError(
         .unsupported, "cannot use the scratchpad for '\(name)'",
         cause: "there is one in willMigrate and didMigrate only",
         next: "use it with the context that the closure is given")
     }
-    return try store.connection.perform { session in
-      try ScratchpadTable.make(session)
-      return try body(session)
-    }
+    return try store.perform(body)
   }
 }
 
-/// Where the values of a run are: a table of SQLite's temporary database, a file of its own that goes away with the
-/// connection (sqlite.org/tempfiles.html, section 2.6). The store's structure does not show it.
-package enum ScratchpadTable {
-  static let name = "temp.instar_scratchpad"
+/// Where the values of one run are: a temporary database of SQLite's, in a file only where it gets large, which goes away
+/// with its connection (sqlite.org/inmemorydb.html, "Temporary Databases"). Made when it is used first.
+package final class ScratchpadStore {
+  static let table = "scratchpad"
+  private var connection: StoreConnection?
 
-  static func make(_ session: SQLSession) throws {
-    try session.statement(
-      "CREATE TEMP TABLE IF NOT EXISTS instar_scratchpad (name TEXT, entity TEXT, key INTEGER, "
-        + "value BLOB, PRIMARY KEY (name, entity, key)) WITHOUT ROWID"
-    ).run()
+  package init() {}
+
+  func perform<Value>(_ body: (SQLSession) throws -> Value) throws -> Value {
+    if let connection { return try connection.perform(body) }
+    let made = try StoreConnection(path: "", durability: .clone)
+    try made.perform { session in
+      try session.run(
+        "CREATE TABLE \(Self.table) (name TEXT, entity TEXT, key INTEGER, value BLOB, "
+          + "PRIMARY KEY (name, entity, key)) WITHOUT ROWID")
+    }
+    connection = made
+    return try made.perform(body)
   }
 
   /// Has what was kept for models found by those of the same rows after a change of schema.
@@ -173,43 +166,39 @@ package enum ScratchpadTable {
   /// - Parameter entities: Old and new layout of each entity that stays.
   /// - Throws: `unsupported` where values were kept for models whose rows are known by another key afterwards. Nothing is
   ///   then changed.
-  package static func follow(
-    _ entities: [(old: EntityLayout, new: EntityLayout)], _ session: SQLSession
-  ) throws {
-    session.carryRowKeys(entities.map { ($0.old.key, $0.new.key) })
-    guard
-      try session.integer("SELECT 1 FROM temp.sqlite_schema WHERE name = 'instar_scratchpad'")
-        != nil
-    else { return }
-    for (old, new) in entities where !new.key.continues(old.key) {
-      guard
-        try session.integer(
-          "SELECT 1 FROM \(name) WHERE entity = \(AttributeValue.text(old.name).literal) LIMIT 1")
-          == nil
-      else {
-        throw InstarError(
-          .unsupported, "cannot keep values of \(new.name) in the scratchpad",
-          cause: "its primary key changes in this stage, and its rows are not told by it any more",
-          next: "change the key in a stage of its own, before or after")
+  package func follow(_ entities: [(old: EntityLayout, new: EntityLayout)]) throws {
+    guard let connection else { return }
+    try connection.perform { session in
+      for (old, new) in entities where !new.key.continues(old.key) {
+        try requireNoValues(of: old, becoming: new, session)
+      }
+      let renamed = entities.filter { $0.old.name != $0.new.name }
+      // Two entities may have exchanged their names: no name is taken before all are given away.
+      for (position, names) in renamed.enumerated() {
+        try rename(names.old.name, to: "\(position)", session)
+      }
+      for (position, names) in renamed.enumerated() {
+        try rename("\(position)", to: names.new.name, session)
       }
     }
-    let renamed = entities.filter { $0.old.name != $0.new.name }
-    // Two entities may have exchanged their names: no name is taken before all are given away.
-    for (position, names) in renamed.enumerated() {
-      try update(from: names.old.name, to: "\(position)", session)
-    }
-    for (position, names) in renamed.enumerated() {
-      try update(from: "\(position)", to: names.new.name, session)
-    }
   }
 
-  /// Forgets all values. A connection that goes on after the run keeps nothing.
-  package static func drop(_ session: SQLSession) throws {
-    try session.run("DROP TABLE IF EXISTS \(name)")
+  private func requireNoValues(
+    of old: EntityLayout, becoming new: EntityLayout, _ session: SQLSession
+  ) throws {
+    let name = AttributeValue.text(old.name).literal
+    guard
+      try session.integer("SELECT 1 FROM \(Self.table) WHERE entity = \(name) LIMIT 1") != nil
+    else { return }
+    throw InstarError(
+      .unsupported, "cannot keep values of \(new.name) in the scratchpad",
+      cause: "its primary key changes in this stage, and its rows are not told by it any more",
+      next: "change the key in a stage of its own, before or after")
   }
 
-  private static func update(from old: String, to new: String, _ session: SQLSession) throws {
-    let statement = try session.statement("UPDATE \(name) SET entity = ?1 WHERE entity = ?2")
+  private func rename(_ old: String, to new: String, _ session: SQLSession) throws {
+    let statement = try session.statement(
+      "UPDATE \(Self.table) SET entity = ?1 WHERE entity = ?2")
     statement.bind(new, at: 1)
     statement.bind(old, at: 2)
     try statement.run()

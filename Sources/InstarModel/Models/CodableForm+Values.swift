@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarStore
 
 extension CodableForm {
   /// A value, or an optional one, as it is stored.
@@ -43,7 +44,8 @@ extension CodableForm {
   /// - Throws: what the type's own decoding throws.
   func decode<Value: Codable>(_ slot: Slot, as type: Value.Type) throws -> Value? {
     switch (self, slot) {
-    case (.json, .blob(let data)): return try JSONDecoder().decode(type, from: data)
+    case (.json, .blob(let data)):
+      return try JSONDecoder().decode(type, from: ArchivedCollection.json(of: data) ?? data)
     case (.cases, .composite(let leaves)):
       let names = leaves.compactMap { leaf in
         if case .text(let name) = leaf { name } else { nil }

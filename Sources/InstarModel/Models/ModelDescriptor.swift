@@ -19,7 +19,7 @@ public final class ModelDescriptor: @unchecked Sendable {
   let uniqueness: [[AnyKeyPath]]
   let indices: [[AnyKeyPath]]
   /// Those of `#Index` that have a name of their own.
-  let namedIndices: [(name: String, group: [AnyKeyPath])]
+  let namedIndices: [NamedIndex]
   /// The name of the entity in the version before; `nil` where it was not renamed.
   let originalName: String?
   /// What `@Table` says; `nil` for a model without.
@@ -42,6 +42,12 @@ public final class ModelDescriptor: @unchecked Sendable {
     }
   }
 
+  struct NamedIndex {
+    let name: String
+    let elements: [(property: AnyKeyPath, isAscending: Bool)]
+    let condition: String?
+  }
+
   struct Inverse: Sendable {
     let descriptor: ModelDescriptor
     let slot: Int
@@ -52,10 +58,16 @@ public final class ModelDescriptor: @unchecked Sendable {
     _ type: Model.Type, name: String, originalName: String? = nil,
     superclass: (any PersistentModel.Type)? = nil,
     uniqueness: [[PartialKeyPath<Model>]] = [], indices: [[PartialKeyPath<Model>]] = [],
-    namedIndices: [(String, [PartialKeyPath<Model>])] = [], table: Schema.Table? = nil
+    namedIndices: [Schema.Index<Model>] = [], table: Schema.Table? = nil
   ) {
     self.originalName = originalName
-    self.namedIndices = namedIndices.map { ($0.0, $0.1) }
+    self.namedIndices = namedIndices.compactMap { index in
+      index.name.map { name in
+        NamedIndex(
+          name: name, elements: index.elements.map { ($0.property, $0.isAscending) },
+          condition: index.condition)
+      }
+    }
     self.superclass = superclass?._modelDescriptor
     self.table = table
     self.uniqueness = uniqueness
@@ -99,6 +111,15 @@ public final class ModelDescriptor: @unchecked Sendable {
 
   private func slots(of groups: [[AnyKeyPath]]) -> [[Int]] {
     groups.map { group in group.compactMap { slotsByKeyPath[$0] } }.filter { !$0.isEmpty }
+  }
+
+  /// The model that the class inherits from, and those that its relationships lead to.
+  var neighbours: [any PersistentModel.Type] {
+    let related = properties.compactMap { property -> (any PersistentModel.Type)? in
+      guard case .relationship(let relationship) = property.kind else { return nil }
+      return relationship.destination
+    }
+    return (superclass.map { [$0.type] } ?? []) + related
   }
 
   /// Whether the slot is a to-many relationship whose models have an order.

@@ -18,6 +18,13 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
   }
 }
 
+/// By entity, then in the order in which the rows were made.
+extension PersistentIdentifier: Comparable {
+  public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
+    (left.entityName, left.id.key) < (right.entityName, right.id.key)
+  }
+}
+
 extension PersistentIdentifier: CustomStringConvertible {
   public var description: String {
     "\(entityName)/\(id.key.isRowKey ? "p\(id.key)" : "t\(id.key - .min)")"

@@ -65,6 +65,14 @@ extension Schema {
       }
     }
 
+    /// The type of an array, set or dictionary of values that is kept as a whole.
+    var collectionType: (any Codable.Type)? {
+      guard case .attribute(let attribute) = kind, case .json = attribute.form else { return nil }
+      let type =
+        (attribute.valueType as? any OptionalType.Type)?.wrappedType ?? attribute.valueType
+      return type is any Collection.Type ? type as? any Codable.Type : nil
+    }
+
     /// What a property that is kept in memory only holds in a model that was read: its initial value.
     var valueInMemory: Slot {
       guard case .attribute(let kind) = kind else { return .null }

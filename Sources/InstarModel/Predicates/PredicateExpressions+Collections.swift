@@ -144,7 +144,8 @@ extension PredicateLowering {
       try $0(element).matchCondition
     }
     // The JSON is kept as bytes, which some versions of SQLite refuse and others take for a form of their own.
-    return "(SELECT \(selection) FROM json_each(CAST(\(elements.json) AS TEXT)) AS \(alias)"
+    let json = "\(PredicateFunctions.json)(\(elements.json))"
+    return "(SELECT \(selection) FROM json_each(\(json)) AS \(alias)"
       + (conditions.isEmpty ? ")" : " WHERE \(conditions.joined(separator: " AND ")))")
   }
 

@@ -68,6 +68,17 @@ extension PredicateExpressions.Conditional: LowerablePredicateExpression {
   }
 }
 
+extension PredicateExpressions.PredicateEvaluate: LowerablePredicateExpression {
+  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
+    guard let predicate else {
+      throw lowering.unsupported(self, "\(NestedPredicateError.notConstant)")
+    }
+    return try lowering.with(predicate.variable.key, lowering.term(input)) {
+      .value(try lowering.condition(predicate.expression))
+    }
+  }
+}
+
 extension PredicateExpressions.Equal: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     guard let value = try lowering.equality(lowering.term(lhs), lowering.term(rhs)) else {

@@ -19,6 +19,7 @@ enum PredicateFunctions {
   static let divide = "instar_divide"
   static let float = "instar_float"
   static let uuid = "instar_uuid"
+  static let json = "instar_json"
 
   /// Swift's order of text: equal where canonically equivalent, else by Unicode scalars.
   static let textCollation = "INSTAR_TEXT"
@@ -87,6 +88,26 @@ enum PredicateFunctions {
       let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
       withUnsafeBytes(of: uuid.uuid) {
         sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient)
+      }
+    }
+    // A stored array as JSON: stores of Apple's frameworks have archives.
+    add(json, 1) { context, _, values in
+      guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL,
+        let start = sqlite3_value_blob(values[0])
+      else { return }
+      let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+      let bytes = UnsafeRawBufferPointer(
+        start: start, count: Int(sqlite3_value_bytes(values[0])))
+      func answer(_ text: UnsafeRawBufferPointer) {
+        sqlite3_result_text(
+          context, text.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(text.count),
+          transient)
+      }
+      // Only what begins like an archive is worth a copy.
+      if bytes.first != UInt8(ascii: "b") {
+        answer(bytes)
+      } else {
+        ArchivedCollection.json(of: Data(bytes))?.withUnsafeBytes(answer)
       }
     }
     addCollation(textCollation) { _, oneCount, one, twoCount, two in

@@ -1,16 +1,22 @@
 public import InstarSchema
 
 extension Schema {
-  /// The schema of these models.
-  ///
-  /// A model that a relationship leads to must be among them; opening a container reports one that is missing by name.
+  /// The schema of these models, and of those that their relationships and superclasses lead to.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
+    self.init(types, reached: Self.reached(from: types), version: version)
+  }
+
+  private init(
+    _ named: [any PersistentModel.Type], reached: [any PersistentModel.Type], version: Version
+  ) {
+    let types = named + reached
     self.init(
       entities: types.map { $0._modelDescriptor.entity }, version: version,
       modelTypes: ModelTypes(
         Dictionary(
           types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
-          uniquingKeysWith: { first, _ in first })))
+          uniquingKeysWith: { first, _ in first }),
+        reached: Set(reached.map { $0._modelDescriptor.name })))
   }
 
   /// The same, with the models written without brackets.
@@ -19,8 +25,36 @@ extension Schema {
   }
 
   /// The schema of one version of an app's models.
+  ///
+  /// A version names all of its models: one that a relationship leads to and that is missing may be that of another version.
+  /// Opening a container, and a plan, report it by name.
   public init(versionedSchema: any VersionedSchema.Type) {
-    self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
+    self.init(versionedSchema.models, reached: [], version: versionedSchema.versionIdentifier)
+  }
+
+  /// The types that can be reached from others, and are not among them.
+  private static func reached(
+    from types: [any PersistentModel.Type]
+  ) -> [any PersistentModel.Type] {
+    var all = types
+    var seen = Set(types.map { ObjectIdentifier($0) })
+    var next = 0
+    while next < all.count {
+      for type in all[next]._modelDescriptor.neighbours
+      where seen.insert(ObjectIdentifier(type)).inserted {
+        all.append(type)
+      }
+      next += 1
+    }
+    return Array(all.dropFirst(types.count))
+  }
+
+  /// The schema without the models that were only reached.
+  var withNamedModelsOnly: Schema {
+    guard !modelTypes.reached.isEmpty else { return self }
+    return Schema(
+      entities: entities.filter { !modelTypes.reached.contains($0.name) }, version: version,
+      modelTypes: modelTypes)
   }
 
   /// The entity of a model type, or `nil` where the schema does not have it.
@@ -95,14 +129,15 @@ extension Schema.Entity {
     }
     uniquenessConstraints = names(descriptor.ownUniqueSlots)
     indices = names(descriptor.indexSlots)
-    fetchIndexes = descriptor.namedIndices.map { name, group in
+    fetchIndexes = descriptor.namedIndices.map { index in
       Schema.FetchIndex(
-        name: name,
-        elements: group.compactMap { path in
-          descriptor.slotsByKeyPath[path].map {
-            Schema.FetchIndex.Element(descriptor.properties[$0].name)
+        name: index.name,
+        elements: index.elements.compactMap { element in
+          descriptor.slotsByKeyPath[element.property].map {
+            Schema.FetchIndex.Element(
+              descriptor.properties[$0].name, isAscending: element.isAscending)
           }
-        })
+        }, condition: index.condition)
     }
   }
 }
@@ -190,8 +225,8 @@ extension ModelDescriptor {
         .invalidModel, "cannot use schema \(version)", cause: cause,
         next: "name properties that hold one value, or a to-one relationship")
     }
-    let wanted = [("#Unique", uniqueness), ("#Index", indices + namedIndices.map(\.group))].flatMap
-    { macro, groups in
+    let indexed = indices + namedIndices.map { $0.elements.map(\.property) }
+    let wanted = [("#Unique", uniqueness), ("#Index", indexed)].flatMap { macro, groups in
       groups.joined().compactMap { keyPath -> InstarError? in
         guard let slot = slotsByKeyPath[keyPath] else {
           return problem("\(macro) of \(name) names `\(keyPath)`, which is no stored property")

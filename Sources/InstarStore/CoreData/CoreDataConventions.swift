@@ -8,6 +8,10 @@ public struct CoreDataConventions: Sendable, Hashable {
   public var generation: Generation
   /// The names of the store's join tables.
   public var joinTables: Set<String>
+  /// The relationships that join tables are named after although they are those of the entity with the greater number, or
+  /// one of an entity with itself. Most tables are named after the lesser number (Core Data layout, section 4.5); those of
+  /// Apple's own Notes and Photos are not.
+  public var namingRelationships: Set<RelationshipName> = []
   /// By the name of a join table of a relationship that is its own inverse: the column beside `REFLEXIVE`, where it is
   /// not named as the table is.
   public var reflexiveColumns: [String: String] = [:]
@@ -32,6 +36,17 @@ public struct CoreDataConventions: Sendable, Hashable {
       } else {
         self = frameworkVersion < 800 ? .before2017 : .current
       }
+    }
+  }
+
+  /// A relationship of an entity.
+  public struct RelationshipName: Sendable, Hashable {
+    public var entity: String
+    public var name: String
+
+    public init(entity: String, name: String) {
+      self.entity = entity
+      self.name = name
     }
   }
 
@@ -87,22 +102,19 @@ public struct CoreDataConventions: Sendable, Hashable {
 
 extension StoreStructure {
   /// The structure without what frameworks of different years do differently although it means the same: an index is
-  /// known by what it covers; those on join tables, which older stores lack, are left out; a table that joins an entity
-  /// with itself has the lesser of its two possible names (section 4.5).
+  /// known by what it covers; those on join tables, which older stores lack, are left out; a join table has that of its two
+  /// possible names which the entity with the lesser number gives it (section 4.5).
   var withoutCoreDataConventions: StoreStructure {
     var joins: Set<String> = []
     for table in tables where Self.isJoinTable(table.name) { joins.insert(table.name) }
     var renamed: [Table] = []
     for var table in tables {
-      let columns = table.columns.map(\.name)
-      if joins.contains(table.name), columns.contains(table.name) {
-        let keys = columns.filter { !$0.hasPrefix("Z_FOK_") }
-        let numbers: [String] = keys.map { Self.entityNumber($0) }
-        if Set(numbers).count == 1 { table.name = keys.min() ?? table.name }
-      }
-      if joins.contains(table.name), columns.contains(CoreDataConventions.reflexiveColumn) {
-        for index in table.columns.indices where Self.isJoinTable(table.columns[index].name) {
-          table.columns[index].name = table.name
+      if joins.contains(table.name) {
+        table.name = Self.nameByRule(of: table) ?? table.name
+        if table.columns.contains(where: { $0.name == CoreDataConventions.reflexiveColumn }) {
+          for index in table.columns.indices where Self.isJoinTable(table.columns[index].name) {
+            table.columns[index].name = table.name
+          }
         }
       }
       renamed.append(table)
@@ -114,6 +126,22 @@ extension StoreStructure {
       covered.append(index)
     }
     return StoreStructure(tables: renamed, indexes: covered)
+  }
+
+  /// The name that the rule gives a join table; `nil` where its columns do not say.
+  ///
+  /// Either side may give it: the number of one column's entity with the name of the other's relationship.
+  private static func nameByRule(of table: Table) -> String? {
+    let keys = table.columns.map(\.name).filter { !$0.hasPrefix("Z_FOK_") && isJoinTable($0) }
+    guard keys.count == 2 else { return nil }
+    let numbers = keys.map(entityNumber)
+    let names = zip(keys, numbers).map { $0.dropFirst(2 + $1.count) }
+    let possible = ["Z_\(numbers[0])\(names[1])", "Z_\(numbers[1])\(names[0])"]
+    guard possible.contains(table.name) else { return nil }
+    if numbers[0] == numbers[1] { return possible.min() }
+    // Without leading zeros the longer one is the greater one.
+    let isFirst = (numbers[0].utf8.count, numbers[0]) < (numbers[1].utf8.count, numbers[1])
+    return isFirst ? possible[0] : possible[1]
   }
 
   private static func isJoinTable(_ name: String) -> Bool {

@@ -15,7 +15,8 @@ extension CoreDataLayout {
           EntityLayout.RelationshipStorage(
             relationship: $0.relationship, destinationTable: $0.destinationTable,
             place: Self.place($0.place), entityColumn: $0.entityNumberColumn,
-            orderColumn: $0.orderColumn, keepsBothDirections: Self.isReflexive($0.place))
+            orderColumn: $0.orderColumn, inverseOrderColumn: $0.inverseOrderColumn,
+            keepsBothDirections: Self.isReflexive($0.place))
         },
         highestKeyStatement: highestKeyStatement(of: entity),
         recordKeyStatement:

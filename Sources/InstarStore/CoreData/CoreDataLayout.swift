@@ -103,9 +103,11 @@ public struct CoreDataLayout: Sendable {
     public var isUnique: Bool
     /// Fetch and uniqueness indexes spell out `COLLATE BINARY ASC`, those of foreign keys do not (section 6.1).
     public var spellsCollation: Bool
-    /// Whether it covers some rows only. Which ones, in SQL, is Apple's frameworks' own knowledge: such an index can be
-    /// kept as a store has it, not made.
+    /// Whether it covers some rows only.
     public var isPartial = false
+    /// Which rows, as SQL. Of a partial index of a model that does not tell, `nil`: how Apple's frameworks say its predicate
+    /// is their own knowledge, and the index can be kept as a store has it, not made.
+    public var condition: String?
 
     public var createStatement: String {
       var list = ""
@@ -118,6 +120,7 @@ public struct CoreDataLayout: Sendable {
         }
       }
       return "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(name) ON \(table) (\(list))"
+        + (condition.map { " WHERE \($0)" } ?? "")
     }
   }
 
@@ -152,6 +155,9 @@ public struct CoreDataLayout: Sendable {
     /// Where the place of a link in an order is kept, in the table that holds the link: of an ordered relationship, and of a
     /// to-one relationship that is the inverse of one.
     public var orderColumn: String?
+    /// Of a relationship with a table of links: where the place of a link among those of the model at the other end is kept,
+    /// where the inverse is ordered.
+    public var inverseOrderColumn: String?
 
     @frozen
     public enum Place: Sendable, Hashable {
@@ -248,6 +254,12 @@ public struct CoreDataLayout: Sendable {
           + "VALUES (\($0.number), '\($0.name)', \($0.superNumber), 0)"
       }
   }
+
+  /// What a fetch index of an entity is called in a store (section 6.1).
+  static func fetchIndexName(_ name: String, of entity: String) -> String { "Z_\(entity)_\(name)" }
+
+  /// How SwiftData calls an index of `#Index`, before the names of its properties.
+  static let swiftDataIndexPrefix = "SwiftDataIndexOnBinary"
 
   /// The tables the format keeps for itself (section 2).
   static let systemTableStatements = [

@@ -186,9 +186,19 @@ struct CoreDataLayoutBuilder {
             place: place,
             entityNumberColumn: columnNames[
               .toOneEntityNumber(entity: entity.name, name: relationship.name)],
-            orderColumn: orderColumn(of: relationship, in: entity.name, place)))
+            orderColumn: orderColumn(of: relationship, in: entity.name, place),
+            inverseOrderColumn: inverseOrderColumn(place)))
       }
     }
+  }
+
+  private func inverseOrderColumn(
+    _ place: CoreDataLayout.RelationshipStorage.Place
+  ) -> String? {
+    guard case .joinTable(let name, let own, _) = place,
+      let join = joinTables.first(where: { $0.name == name })
+    else { return nil }
+    return join.column == own ? join.orderColumn : join.otherOrderColumn
   }
 
   private func orderColumn(
@@ -259,16 +269,18 @@ struct CoreDataLayoutBuilder {
     }
     let bare = "Z_\(one.number)\(name.uppercased())"
     let turned = "Z_\(two.number)\(otherName.uppercased())"
-    // Which side names the table of an entity with itself cannot be computed: the store is asked.
-    if one.number == two.number, conventions.joinTables.contains(turned),
-      !conventions.joinTables.contains(bare)
-    {
-      return joinTable(two, otherName, one, name)
-    }
+    // The rule has exceptions that cannot be computed: the store is asked.
+    let isTurned =
+      conventions.namingRelationships.contains(.init(entity: two.name, name: otherName))
+      || (conventions.joinTables.contains(turned) && !conventions.joinTables.contains(bare))
+    if isTurned { return joinTable(two, otherName, one, name) }
     return joinTable(one, name, two, otherName)
   }
 
   /// The table of a relationship that is its own inverse. It has a row for each direction of a link.
+  ///
+  /// "Core Data layout", section 4.5, has the name of its second column from memory only, and no public store or text was
+  /// found that shows one: where a store calls its columns otherwise, they keep their names (`reflexiveColumns`).
   private func reflexiveTable(
     _ entity: CoreDataLayout.Entity, _ name: String
   ) -> CoreDataLayout.JoinTable {
@@ -359,7 +371,9 @@ struct CoreDataLayoutBuilder {
       if conventions.generation == .current {
         indexes.append(
           CoreDataLayout.Index(
-            name: "Z_\(entity.name)_SwiftDataIndexOnBinary\(group.joined())", table: table,
+            name: CoreDataLayout.fetchIndexName(
+              CoreDataLayout.swiftDataIndexPrefix + group.joined(), of: entity.name),
+            table: table,
             columns: columns, isUnique: false, spellsCollation: true))
       } else if group.count > 1 {
         addIndex("\(table)_\(columns.joined(separator: "_"))", table, columns)
@@ -372,10 +386,10 @@ struct CoreDataLayoutBuilder {
       guard !names.isEmpty, columns(of: entity.name, names).count == names.count else { continue }
       indexes.append(
         CoreDataLayout.Index(
-          name: "Z_\(entity.name)_\(index.name)", table: table,
+          name: CoreDataLayout.fetchIndexName(index.name, of: entity.name), table: table,
           columns: columns(of: entity.name, names),
           descendingColumns: Set(columns(of: entity.name, descending)), isUnique: false,
-          spellsCollation: true, isPartial: index.partialPredicate != nil))
+          spellsCollation: true, isPartial: index.isPartial, condition: index.condition))
     }
   }
 

@@ -143,7 +143,7 @@ public struct CoreDataMetadata {
 
 extension CoreDataMetadata {
   /// What a schema may take of the property list.
-  private static let schemaLimitBytes = 1 << 20
+  private static let schemaLimitBytes = 2 << 20
 
   /// The schema that the store was stamped with. It says what tables do not: the case of names, what is optional, where
   /// keys lead. `nil` where there is none, or it is of other entities than the store declares.
@@ -154,6 +154,10 @@ extension CoreDataMetadata {
     else { return nil }
     return schema
   }
+
+  /// Whether, once stamped, the values say nothing of the schema: it was too large, and no archived model is at hand. The
+  /// store then tells what its tables tell.
+  public var lacksSchema: Bool { plist[Key.schema] == nil && newModelCache == nil }
 
   private static func text(of schema: Schema) -> String? {
     let encoder = JSONEncoder()
@@ -224,7 +228,7 @@ extension CoreDataMetadata {
     }
   }
 
-  /// - Throws: `corruptStore` for what is no binary property list of a dictionary.
+  /// - Throws: `corruptStore` for what is no property list of a dictionary, binary or XML.
   init(uuid: String, propertyList: Data) throws(InstarError) {
     guard let plist = PropertyListValue.dictionary(propertyList) else {
       throw InstarError(

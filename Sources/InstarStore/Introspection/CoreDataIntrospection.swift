@@ -16,6 +16,8 @@ struct CoreDataIntrospection {
   /// Whether large values lie in files beside the store.
   private let hasFiles: Bool
 
+  /// The keys beside which the place of the row in an order is kept.
+  private var places: [Place] = []
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
   /// The names of the indexes that relationships have.
@@ -60,6 +62,7 @@ struct CoreDataIntrospection {
     }
     readJoinTables()
     for index in indexes { read(index) }
+    addOrderedRelationships()
     pairKeys()
     notes.append(
       "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
@@ -169,9 +172,11 @@ struct CoreDataIntrospection {
     let bare = String(column.name.dropFirst())
     let number = bare.prefix { ("0"..."9").contains($0) }
     let rest = String(bare.dropFirst(number.count))
-    if bare.hasPrefix("_FOK_") || (!number.isEmpty && rest.hasPrefix("_")) {
+    if bare.hasPrefix("_FOK_") {
+      places.append(Place(table: table, column: "Z" + bare.dropFirst("_FOK_".count)))
       return
     }
+    if !number.isEmpty, rest.hasPrefix("_") { return }
     if let number = Int(number), let source = entity(numbered: number) {
       entities[source.name]?.relationships.append(
         Schema.Relationship(
@@ -252,12 +257,36 @@ struct CoreDataIntrospection {
     return named { $0.hasSuffix(bare) }
   }
 
+  /// A key beside which there is a place is the other side of an ordered relationship (section 4.4), whose name no table
+  /// tells.
+  private mutating func addOrderedRelationships() {
+    for place in places {
+      guard let key = properties[place],
+        let index = entities[key.entity]?.relationships
+          .firstIndex(where: { $0.name == key.name && $0.isToOneRelationship }),
+        let destination = entities[key.entity]?.relationships[index].destination
+      else { continue }
+      let taken = Set(
+        (entities[destination]?.attributes.map(\.name) ?? [])
+          + (entities[destination]?.relationships.map(\.name) ?? []))
+      var name = "\(key.entity.lowercased())s"
+      while taken.contains(name) { name += "s" }
+      entities[key.entity]?.relationships[index].inverseName = name
+      entities[destination]?.relationships.append(
+        Schema.Relationship(
+          name: name, destination: key.entity, inverseName: key.name, isToOneRelationship: false,
+          options: [.ordered]))
+    }
+  }
+
   /// Two entities of which each has one key of the other are taken for the two sides of a one-to-one relationship.
   private mutating func pairKeys() {
     func keys(of entity: String, to destination: String) -> [String] {
       var names: [String] = []
       for relationship in entities[entity]?.relationships ?? []
-      where relationship.isToOneRelationship && relationship.destination == destination {
+      where relationship.isToOneRelationship && relationship.inverseName == nil
+        && relationship.destination == destination
+      {
         names.append(relationship.name)
       }
       return names
@@ -314,14 +343,18 @@ struct CoreDataIntrospection {
         continue
       }
       let name = own.name
+      func options(of key: NumberedName) -> [Schema.Relationship.Option] {
+        let column = "Z_FOK_\(key.number)\(key.name)"
+        return table.columns.contains { $0.name == column } ? [.ordered] : []
+      }
       entities[first.name]?.relationships.append(
         Schema.Relationship(
           name: name.lowercased(), destination: second.name, inverseName: back.name.lowercased(),
-          isToOneRelationship: false))
+          isToOneRelationship: false, options: options(of: there)))
       entities[second.name]?.relationships.append(
         Schema.Relationship(
           name: back.name.lowercased(), destination: first.name, inverseName: name.lowercased(),
-          isToOneRelationship: false))
+          isToOneRelationship: false, options: options(of: back)))
     }
   }
 
@@ -341,18 +374,21 @@ struct CoreDataIntrospection {
     var table: String
     var columns: [String] = []
     var isUnique: Bool
-    /// Whether it covers all rows, smaller values first.
-    var isPlain: Bool
+    /// Which of the columns have greater values first.
+    var descending: Set<String> = []
+    /// Which rows it covers, as SQL; `nil` for all.
+    var condition: String?
   }
 
   private static func readIndexes(_ db: Database) throws -> [Index] {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT l.name, m.name, l."unique", l.partial OR x."desc", x.name
+        SELECT l.name, m.name, l."unique", x."desc", x.name, iif(l.partial, i.sql, NULL)
         FROM sqlite_master AS m
         JOIN pragma_index_list(m.name) AS l
         JOIN pragma_index_xinfo(l.name) AS x
+        LEFT JOIN sqlite_master AS i ON i.type = 'index' AND i.name = l.name
         WHERE m.type = 'table' AND m.rootpage > 0 AND m.name GLOB 'Z*' AND x.key = 1
           AND l.origin IN ('c', 'u')
         ORDER BY m.name, l.name, x.seqno
@@ -365,10 +401,15 @@ struct CoreDataIntrospection {
       else { continue }
       if indexes.last?.name != name {
         let isUnique = Int.fromDatabaseValue(values[2]) == 1
-        indexes.append(Index(name: name, table: table, isUnique: isUnique, isPlain: true))
+        let text = String.fromDatabaseValue(values[5]).flatMap { CreateIndexText($0) }
+        indexes.append(
+          Index(name: name, table: table, isUnique: isUnique, condition: text?.condition))
       }
-      indexes[indexes.count - 1].columns.append(String.fromDatabaseValue(values[4]) ?? "")
-      if Int.fromDatabaseValue(values[3]) != 0 { indexes[indexes.count - 1].isPlain = false }
+      let column = String.fromDatabaseValue(values[4]) ?? ""
+      indexes[indexes.count - 1].columns.append(column)
+      if Int.fromDatabaseValue(values[3]) != 0 {
+        indexes[indexes.count - 1].descending.insert(column)
+      }
     }
     return indexes
   }
@@ -382,15 +423,17 @@ struct CoreDataIntrospection {
     // The index of a key belongs to the relationship.
     guard let first = places.first, index.isUnique || !keys.contains(index.name)
     else { return }
-    guard index.isPlain else {
+    let isPlain = index.condition == nil && index.descending.isEmpty
+    guard isPlain || !index.isUnique else {
       notes.append(
-        "index \(index.name) is left out: it covers some rows only, or greater values first")
+        "index \(index.name) is left out: it is unique among some rows only, or greater values first"
+      )
       return
     }
     var entity = first.entity
     for place in places where isBelow(place.entity, entity) { entity = place.entity }
     var names: [String] = places.map { $0.name }
-    let kinds = [("_UNIQUE_", "_"), ("_SwiftDataIndexOnBinary", "")]
+    let kinds = [("_UNIQUE_", "_"), ("_\(CoreDataLayout.swiftDataIndexPrefix)", "")]
     for (infix, separator) in kinds {
       guard let range = index.name.range(of: infix) else { continue }
       let named = String(index.name[..<range.lowerBound].dropFirst(2))
@@ -399,11 +442,28 @@ struct CoreDataIntrospection {
       names = spelled(names, String(index.name[range.upperBound...]), separator: separator)
     }
     for (place, name) in zip(places, names) { rename(place, to: name) }
+    let fetchName = fetchIndexName(index, of: entity)
     if index.isUnique {
       entities[entity]?.uniquenessConstraints.append(names)
+    } else if !isPlain || fetchName != nil {
+      let elements = zip(names, index.columns).map { name, column in
+        Schema.FetchIndex.Element(name, isAscending: !index.descending.contains(column))
+      }
+      entities[entity]?.fetchIndexes.append(
+        Schema.FetchIndex(
+          name: fetchName ?? index.name, elements: elements,
+          condition: index.condition))
     } else {
       entities[entity]?.indices.append(names)
     }
+  }
+
+  /// What a model of Core Data calls the index; `nil` where it is not named as those are, or by SwiftData.
+  private func fetchIndexName(_ index: Index, of entity: String) -> String? {
+    let prefix = CoreDataLayout.fetchIndexName("", of: entity)
+    guard index.name.hasPrefix(prefix) else { return nil }
+    let name = String(index.name.dropFirst(prefix.count))
+    return name.isEmpty || name.hasPrefix(CoreDataLayout.swiftDataIndexPrefix) ? nil : name
   }
 
   private func isBelow(_ name: String, _ other: String) -> Bool {

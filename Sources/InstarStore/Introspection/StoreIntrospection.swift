@@ -36,8 +36,16 @@ public struct StoreIntrospection: Sendable {
     _ path: String
   ) throws(InstarError) -> (probe: StoreProbe, introspection: StoreIntrospection) {
     var found: StoreIntrospection?
+    var tables: PlainTables?
     let probe = try StoreProbe.read(path, rows: .none, busyTimeout: 1) { db, probe in
-      found = try read(db, probe)
+      switch probe.identity.format {
+      case .coredata: found = try read(db, probe)
+      case .plain: tables = try PlainTables(db)
+      }
+    }
+    if let tables {
+      var introspection = PlainIntrospection(tables, probe)
+      found = introspection.read(version: version(of: probe))
     }
     guard let found else {
       throw InstarError(
@@ -46,35 +54,35 @@ public struct StoreIntrospection: Sendable {
     return (probe, found)
   }
 
-  /// Reads the schema of a store that is open and was probed.
+  /// Reads the schema of a store in the Core Data format that is open and was probed.
   private static func read(_ db: Database, _ probe: StoreProbe) throws -> StoreIntrospection {
-    let version = probe.identity.version ?? Schema.Version(1, 0, 0)
-    switch probe.identity.format {
-    case .coredata:
-      var tables = try CoreDataIntrospection(db, probe)
-      let carried: CoreDataModel?
-      do {
-        carried = try CoreDataModel.read(db)
-      } catch {
-        guard error.code == .corruptStore else { throw error }
-        return try tables.read(version: version, because: error.cause)
-      }
-      guard let model = carried else {
-        if let schema = try stampedSchema(db, probe) {
-          return StoreIntrospection(origin: .metadata, schema: schema, notes: [])
-        }
-        return try tables.read(version: version, because: "it carries no model")
-      }
-      let names = Set(model.schema.entities.map(\.name))
-      guard probe.entityHashes.isEmpty || names == Set(probe.entityHashes.keys) else {
-        return try tables.read(
-          version: version, because: "the model that it carries is of another version")
-      }
-      return StoreIntrospection(model, version: version)
-    case .plain:
-      var tables = PlainIntrospection(db, probe)
-      return try tables.read(version: version)
+    let version = version(of: probe)
+    var tables = try CoreDataIntrospection(db, probe)
+    let carried: CoreDataModel?
+    do {
+      carried = try CoreDataModel.read(db)
+    } catch {
+      guard error.code == .corruptStore else { throw error }
+      return try tables.read(version: version, because: error.cause)
     }
+    guard let model = carried else {
+      if let schema = try stampedSchema(db, probe) {
+        return StoreIntrospection(origin: .metadata, schema: schema, notes: [])
+      }
+      return try tables.read(version: version, because: "it carries no model")
+    }
+    let names = Set(model.schema.entities.map(\.name))
+    guard probe.entityHashes.isEmpty || names == Set(probe.entityHashes.keys) else {
+      return try tables.read(
+        version: version, because: "the model that it carries is of another version")
+    }
+    var introspection = StoreIntrospection(model, version: version)
+    try introspection.takeConditions(of: db)
+    return introspection
+  }
+
+  private static func version(of probe: StoreProbe) -> Schema.Version {
+    probe.identity.version ?? Schema.Version(1, 0, 0)
   }
 
   /// The schema that the store was stamped with, if the store is still built so.
@@ -104,6 +112,24 @@ public struct StoreIntrospection: Sendable {
         "'\($0)' of \(entity) is fetched each time and not stored: it is left out"
       }
       notes += details.notes.map { "\(entity): \($0)" }
+    }
+  }
+
+  /// Says of which rows a partial index is as the store's own `CREATE INDEX` does: a model has predicates of Foundation.
+  private mutating func takeConditions(of db: Database) throws {
+    for position in schema.entities.indices {
+      let entity = schema.entities[position].name
+      for number in schema.entities[position].fetchIndexes.indices {
+        let index = schema.entities[position].fetchIndexes[number]
+        guard index.isPartial,
+          let sql = try String.fetchOne(
+            db, sql: "SELECT sql FROM sqlite_master WHERE type = 'index' AND name = ?",
+            arguments: [CoreDataLayout.fetchIndexName(index.name, of: entity)]),
+          let condition = CreateIndexText(sql)?.condition
+        else { continue }
+        schema.entities[position].fetchIndexes[number].condition = condition
+        schema.entities[position].fetchIndexes[number].partialPredicate = nil
+      }
     }
   }
 }

@@ -52,6 +52,8 @@ public struct EntityLayout: Sendable {
     /// The column with the place of a link in an order, in the table that holds the link: of an ordered relationship, and of
     /// a to-one relationship that is the inverse of one.
     public var orderColumn: String?
+    /// Of a relationship with a table of links: the same for the place among the links of the model at the other end.
+    public var inverseOrderColumn: String?
     /// Whether the table of links has a row for each direction of a link: that of a relationship that is its own inverse.
     public var keepsBothDirections = false
 

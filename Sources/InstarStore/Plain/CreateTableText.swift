@@ -9,12 +9,16 @@ package struct CreateTableText: Sendable {
 
   package struct Item: Sendable, Hashable {
     package var text: String
-    /// The words outside of parentheses and comments, in upper case where they are not quoted; what is in parentheses is "(".
+    /// The words outside of parentheses and comments, in upper case, or as written where they are quoted, so that no name is
+    /// taken for a keyword; what is in parentheses is "(".
     package let words: [String]
     /// Every name in it, in lower case, also inside of parentheses.
     package let names: Set<String>
     /// The column it defines; `nil` for a constraint.
     package let column: String?
+
+    /// What a constraint of a table begins with.
+    private static let constraints: Set<String> = ["PRIMARY", "UNIQUE", "CHECK", "FOREIGN"]
 
     package init(_ text: String) {
       self.text = text
@@ -29,18 +33,22 @@ package struct CreateTableText: Sendable {
           depth += 1
         case .close: depth -= 1
         case .word, .quoted:
-          if token.kind == .quoted || !token.name.isEmpty { names.insert(token.name.lowercased()) }
+          names.insert(token.name.lowercased())
           if first == nil { first = token }
-          if depth == 0 { words.append(token.kind == .word ? token.name.uppercased() : token.name) }
-        case .other, .space, .comma, .text: break
+          if depth == 0 { words.append(token.kind == .word ? token.name.uppercased() : token.text) }
+        case .text:
+          if first == nil { first = token }
+        case .other, .space, .comma: break
         }
       }
       self.words = words
-      self.names = names
-      let constraints: Set<String> = ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"]
       column = first.flatMap { token in
-        token.kind == .word && constraints.contains(token.name.uppercased()) ? nil : token.name
+        let word = token.kind == .word ? token.name.uppercased() : ""
+        return word == "CONSTRAINT" || Self.constraints.contains(word) ? nil : token.name
       }
+      if let column { names.insert(column.lowercased()) }
+      if !words.contains("CHECK"), column == nil { names.formUnion(Self.listed(in: text)) }
+      self.names = names
     }
 
     /// Whether SQLite computes the column.
@@ -53,19 +61,40 @@ package struct CreateTableText: Sendable {
     package var isUnique: Bool { words.contains("UNIQUE") || words.contains("PRIMARY") }
 
     /// The names in the first parentheses, in lower case: the columns of a constraint.
-    package var listed: [String] {
+    package var listed: [String] { Self.listed(in: text) }
+
+    private static func listed(in text: String) -> [String] {
       var names: [String] = []
       var depth = 0
       for token in SQLToken.tokens(of: text) {
         switch token.kind {
         case .open: depth += 1
         case .close: return names
-        case .word, .quoted: if depth == 1 { names.append(token.name.lowercased()) }
-        case .other, .space, .comma, .text: break
+        case .word, .quoted, .text: if depth == 1 { names.append(token.name.lowercased()) }
+        case .other, .space, .comma: break
         }
       }
       return names
     }
+
+    /// Whether the column is the rowid of its table, should it be the whole primary key: only one that is declared so, and
+    /// not `INTEGER PRIMARY KEY DESC` (https://www.sqlite.org/lang_createtable.html, section 5).
+    package var isRowIDAsKey: Bool {
+      let tokens = SQLToken.tokens(of: text).filter { $0.kind != .space }.dropFirst()
+      guard let type = tokens.first, type.name.uppercased() == "INTEGER" else { return false }
+      let next = tokens.dropFirst().first
+      let isWholeType = next.map { next in
+        next.kind == .word && Self.clauseWords.contains(next.name.uppercased())
+      }
+      let isDescending = zip(words, words.dropFirst()).contains { $0 == "KEY" && $1 == "DESC" }
+      return isWholeType ?? true && !isDescending
+    }
+
+    /// What a type of a column ends before.
+    private static let clauseWords: Set<String> = [
+      "CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE",
+      "REFERENCES", "GENERATED", "AS",
+    ]
 
     /// The text without white space and case, to compare constraints by.
     package var normalized: String {
@@ -115,16 +144,14 @@ package struct CreateTableText: Sendable {
     package func declared(as type: String) -> Item {
       let tokens = SQLToken.tokens(of: text)
       let words = Item.outerWords(tokens)
-      guard let name = words.first else { return self }
-      let clauses: Set<String> = [
-        "CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE",
-        "REFERENCES", "GENERATED", "AS",
-      ]
-      let rest = words.dropFirst().first { clauses.contains($0.name.uppercased()) }
+      guard let name = tokens.firstIndex(where: { $0.kind != .space }) else { return self }
+      let rest = words.first {
+        $0.index > name && Self.clauseWords.contains($0.name.uppercased())
+      }
       let end = rest.map(\.index) ?? tokens.count
       let behind = tokens[end...].map(\.text).joined()
       return Item(
-        tokens[...name.index].map(\.text).joined() + " \(type)"
+        tokens[...name].map(\.text).joined() + " \(type)"
           + (behind.isEmpty ? "" : " \(behind)"))
     }
 
@@ -150,6 +177,28 @@ package struct CreateTableText: Sendable {
       return found
     }
 
+    /// The constraints in one item: SQLite takes them without commas between them, too.
+    fileprivate var constraints: [Item] {
+      let tokens = SQLToken.tokens(of: text)
+      var starts: [Int] = []
+      var hasKeyword = false
+      for word in Item.outerWords(tokens) {
+        let name = word.name.uppercased()
+        let isKeyword = Self.constraints.contains(name)
+        guard isKeyword || name == "CONSTRAINT" else { continue }
+        if hasKeyword {
+          starts.append(word.index)
+          hasKeyword = false
+        }
+        if isKeyword { hasKeyword = true }
+      }
+      // With the space before it, which may hold what is said of it.
+      starts = starts.map { tokens[$0 - 1].kind == .space ? $0 - 1 : $0 }
+      return zip([0] + starts, starts + [tokens.count]).map { start, end in
+        Item(tokens[start..<end].map(\.text).joined())
+      }
+    }
+
     /// The words outside of parentheses, with their places.
     private static func outerWords(_ tokens: [SQLToken]) -> [(name: String, index: Int)] {
       var depth = 0
@@ -170,38 +219,12 @@ package struct CreateTableText: Sendable {
 
   /// `nil` for a text that is no `CREATE TABLE` with columns in parentheses.
   package init?(_ sql: String) {
-    var items: [String] = []
-    var current = ""
-    var suffix = ""
-    var depth = 0
-    var isDone = false
-    for token in SQLToken.tokens(of: sql) {
-      if isDone {
-        suffix += token.text
-        continue
-      }
-      switch token.kind {
-      case .open:
-        depth += 1
-        if depth == 1 { continue }
-      case .close:
-        depth -= 1
-        if depth == 0 {
-          items.append(current)
-          isDone = true
-          continue
-        }
-      case .comma where depth == 1:
-        items.append(current)
-        current = ""
-        continue
-      default: break
-      }
-      if depth > 0 { current += token.text }
+    guard let (elements, rest) = SQLToken.list(in: sql) else { return nil }
+    items = elements.flatMap { tokens -> [Item] in
+      let item = Item(tokens.map(\.text).joined())
+      return item.column == nil ? item.constraints : [item]
     }
-    guard isDone, !items.isEmpty else { return nil }
-    self.items = items.map(Item.init)
-    self.suffix = suffix
+    suffix = rest.map(\.text).joined()
   }
 
   /// The statement that makes the table under a name.
@@ -217,103 +240,5 @@ package struct CreateTableText: Sendable {
   package mutating func append(column definition: String) {
     let end = items.lastIndex { $0.column != nil }.map { $0 + 1 } ?? items.count
     items.insert(Item("\n  \(definition)"), at: end)
-  }
-}
-
-/// A piece of SQL text, as far as it matters where names, parentheses and commas are.
-package struct SQLToken: Sendable {
-  package enum Kind: Sendable {
-    case word, quoted, text, open, close, comma, space, other
-  }
-
-  package let kind: Kind
-  /// As written.
-  package let text: String
-  /// A name without its quotes; a word as it is.
-  package var name: String {
-    let bytes = Array(text.utf8)
-    guard kind == .quoted, let quote = bytes.first, bytes.count >= 2 else {
-      return kind == .word ? text : ""
-    }
-    var name: [UInt8] = []
-    var isDoubled = false
-    for byte in bytes.dropFirst().dropLast() {
-      isDoubled = byte == quote && quote != UInt8(ascii: "[") && !isDoubled
-      if !isDoubled { name.append(byte) }
-    }
-    return String(decoding: name, as: UTF8.self)
-  }
-
-  /// All names in a text, in lower case, string literals left out.
-  package static func names(in text: String) -> Set<String> {
-    Set(
-      tokens(of: text).filter { $0.kind == .word || $0.kind == .quoted }.map {
-        $0.name.lowercased()
-      })
-  }
-
-  package static func tokens(of text: String) -> [SQLToken] {
-    let bytes = Array(text.utf8)
-    var tokens: [SQLToken] = []
-    var start = 0
-    func isWord(_ byte: UInt8) -> Bool {
-      byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
-        || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
-    }
-    func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    /// The index behind a quoted text that begins at `start`.
-    func endOfQuoted(_ close: UInt8) -> Int {
-      var index = start + 1
-      while index < bytes.count {
-        if bytes[index] == close {
-          let isDoubled = close != 0x5D && index + 1 < bytes.count && bytes[index + 1] == close
-          if !isDoubled { return index + 1 }
-          index += 1
-        }
-        index += 1
-      }
-      return bytes.count
-    }
-    while start < bytes.count {
-      let byte = bytes[start]
-      let next = start + 1 < bytes.count ? bytes[start + 1] : 0
-      var end = start + 1
-      let kind: Kind
-      switch byte {
-      case UInt8(ascii: "("): kind = .open
-      case UInt8(ascii: ")"): kind = .close
-      case UInt8(ascii: ","): kind = .comma
-      case UInt8(ascii: "'"):
-        kind = .text
-        end = endOfQuoted(byte)
-      case UInt8(ascii: "\""), UInt8(ascii: "`"):
-        kind = .quoted
-        end = endOfQuoted(byte)
-      case UInt8(ascii: "["):
-        kind = .quoted
-        end = endOfQuoted(0x5D)
-      case UInt8(ascii: "-") where next == byte:
-        kind = .space
-        while end < bytes.count, bytes[end - 1] != 0x0A { end += 1 }
-      case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
-        kind = .space
-        end = start + 2
-        while end < bytes.count,
-          !(bytes[end - 1] == 0x2F && bytes[end - 2] == 0x2A && end > start + 3)
-        {
-          end += 1
-        }
-      case _ where isSpace(byte):
-        kind = .space
-        while end < bytes.count, isSpace(bytes[end]) { end += 1 }
-      case _ where isWord(byte):
-        kind = .word
-        while end < bytes.count, isWord(bytes[end]) { end += 1 }
-      default: kind = .other
-      }
-      tokens.append(SQLToken(kind: kind, text: String(decoding: bytes[start..<end], as: UTF8.self)))
-      start = end
-    }
-    return tokens
   }
 }

@@ -448,6 +448,18 @@ struct PlainLayoutBuilder {
         if Set(columns) != Set(table.primaryKey) { add(columns, "unique", isUnique: true) }
       }
       for group in entity.indices { add(names(group), "index", isUnique: false) }
+      for index in entity.fetchIndexes {
+        try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
+        let terms = index.elements.flatMap { element in
+          names([element.property]).map {
+            element.isAscending ? PlainName.sql($0) : "\(PlainName.sql($0)) DESC"
+          }
+        }
+        indexes.append(
+          PlainLayout.Index(
+            name: index.name, table: table.name, terms: terms, isUnique: false,
+            condition: index.condition))
+      }
       for index in entity.table?.indexes ?? [] {
         try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
         indexes.append(

@@ -55,14 +55,6 @@ extension PlainName {
     return name + "s"
   }
 
-  /// The first of `name`, `name2`, `name3`… that is not taken.
-  static func free(_ name: String, among taken: Set<String>) -> String {
-    guard taken.contains(name) else { return name }
-    var number = 2
-    while taken.contains("\(name)\(number)") { number += 1 }
-    return "\(name)\(number)"
-  }
-
   static func lowercasedFirst(_ word: String) -> String {
     word.prefix(1).lowercased() + word.dropFirst()
   }
@@ -79,5 +71,23 @@ extension PlainName {
       word.contains(where: \.isLetter) && !word.contains(where: \.isLowercase)
         ? word.lowercased() : word
     }
+  }
+}
+
+/// Gives names of which no two are the same.
+struct FreeNames {
+  private var taken: Set<String> = []
+  /// The number that the next one of a name gets: a store may have any number of them.
+  private var numbers: [String: Int] = [:]
+
+  func isTaken(_ name: String) -> Bool { taken.contains(name) }
+
+  /// The first of `name`, `name2`, `name3`… that is not taken, and is so from now on.
+  mutating func take(_ name: String) -> String {
+    if taken.insert(name).inserted { return name }
+    var number = numbers[name] ?? 2
+    while !taken.insert("\(name)\(number)").inserted { number += 1 }
+    numbers[name] = number + 1
+    return "\(name)\(number)"
   }
 }

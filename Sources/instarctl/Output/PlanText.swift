@@ -15,6 +15,7 @@ extension PlanReport {
         lines += stage.changes.map { "       \($0)" }
         lines += stage.statements.map { "         " + Style.faint($0) }
       }
+      lines += migration.notes.map { "  \(Finding.Severity.note.styled): \($0)" }
     } else if probe.state == .current {
       lines.append("  nothing to do: at \(probe.version?.description ?? "the last version")")
     } else if error != nil {

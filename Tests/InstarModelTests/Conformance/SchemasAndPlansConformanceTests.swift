@@ -25,11 +25,18 @@ struct SchemasAndPlansConformanceTests {
     #expect(counts == [3, 1])
   }
 
+  private enum WithoutStays: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] {
+      [TripsSchemaV1.Trip.self, TripsSchemaV1.Tag.self]
+    }
+  }
+
   @Test("a model that is left out is reported by name, with the relationship that needs it")
   func missingModel() {
     let error = #expect(throws: SwiftDataError.self) {
       try ModelContainer(
-        for: Schema([TripsSchemaV1.Trip.self, TripsSchemaV1.Tag.self]),
+        for: Schema(versionedSchema: WithoutStays.self),
         configurations: ModelConfiguration(isStoredInMemoryOnly: true))
     }
     let text = error.map { "\($0)" } ?? ""

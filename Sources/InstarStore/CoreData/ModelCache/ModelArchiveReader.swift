@@ -95,29 +95,34 @@ struct ModelArchiveReader {
       }
       return
     }
+    let properties = Set(try archive.entries(record["NSProperties"]).map(\.0))
     for value in try archive.elements(record["NSFetchIndexDescriptions"]) {
       guard let index = try archive.record(value),
         let name = try archive.text(index["NSIndexName"])
       else { continue }
       var elements: [Schema.FetchIndex.Element] = []
-      var isBinary = true
+      var (isBinary, isOfProperties) = (true, true)
       for value in try archive.elements(index["NSIndexElements"]) {
         guard let element = try archive.record(value) else { continue }
         let kind = try archive.integer(element["NSFetchIndexElementType"]) ?? 0
         if kind != 0 { isBinary = false }
-        if let property = try archive.text(element["NSPropertyName"]) {
+        let property = try archive.text(element["NSPropertyName"])
+        if let property, properties.contains(property) {
           elements.append(
             Schema.FetchIndex.Element(
               property, isAscending: try archive.boolean(element["NSAscending"]) ?? true))
+        } else {
+          isOfProperties = false
         }
       }
-      guard isBinary else {
-        details.notes.append("index '\(name)' is a spatial one")
+      guard isBinary, isOfProperties else {
+        details.notes.append(
+          "index '\(name)' is \(isBinary ? "over an expression" : "a spatial one")")
         continue
       }
       let predicate = try predicateText(index["NSPartialIndexPredicate"], depth: 0)
       let names = elements.map(\.property)
-      if name == "SwiftDataIndexOnBinary" + names.joined(), predicate == nil,
+      if name == CoreDataLayout.swiftDataIndexPrefix + names.joined(), predicate == nil,
         elements.allSatisfy(\.isAscending)
       {
         entity.indices.append(names)

@@ -249,3 +249,9 @@ public final class PagePlan: SchemaMigrationPlan {
         }
     }
 }
+
+/// A version that leaves out the models that its notes belong to.
+enum PageSchemaIncomplete: VersionedSchema {
+    static let versionIdentifier = Schema.Version(9, 0, 0)
+    static let models: [any PersistentModel.Type] = [PageSchemaV3.Note.self]
+}

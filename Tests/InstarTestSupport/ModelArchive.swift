@@ -1,17 +1,22 @@
 /// Writes archives as `NSKeyedArchiver` does, as far as models of Core Data go.
-struct ModelArchive {
-  indirect enum Value {
+public struct ModelArchive {
+  public indirect enum Value: Sendable {
     case text(String)
     case integer(Int)
+    case real(Double)
     case boolean(Bool)
     case data([UInt8])
     case list([Value])
     case object(String, [String: Value])
     /// An object that was written before, by its number.
     case reference(Int)
+    /// An object that others refer to, and may have before it is written.
+    case named(String, Value)
+    /// The object of that name.
+    case link(String)
 
     /// An `NSDictionary`.
-    static func entries(_ entries: [(String, Value)]) -> Value {
+    public static func entries(_ entries: [(String, Value)]) -> Value {
       .object(
         "NSDictionary",
         [
@@ -19,8 +24,25 @@ struct ModelArchive {
         ])
     }
 
+    /// What Core Data has for dictionaries whose keys several share: the keys are in a mapping, and a key may have no value.
+    public static func knownKeys(
+      _ entries: [(String, Value)], unused: [String] = []
+    ) -> Value {
+      let emptySlot = "__empty_slot_token_4c24_98dc_ac1e_b773__"
+      let keys = entries.map(\.0) + unused
+      return .object(
+        "NSKnownKeysDictionary1",
+        [
+          "searchMapping": .object(
+            "NSKnownKeysMappingStrategy1",
+            ["keys": .array(keys.map { .text($0) }), "length": .integer(keys.count)]),
+          "values": .array(entries.map(\.1) + unused.map { _ in .text(emptySlot) }),
+          "emptyToken": .text(emptySlot),
+        ])
+    }
+
     /// An `NSArray`.
-    static func array(_ elements: [Value]) -> Value {
+    public static func array(_ elements: [Value]) -> Value {
       .object("NSArray", ["NS.objects": .list(elements)])
     }
   }
@@ -28,10 +50,12 @@ struct ModelArchive {
   /// The archive's list of objects.
   private var objects: [Data] = [.text("$null")]
   private var classes: [String: Int] = [:]
+  private var names: [String: Int] = [:]
 
   private indirect enum Data {
     case text(String)
     case integer(Int)
+    case real(Double)
     case boolean(Bool)
     case bytes([UInt8])
     case reference(Int)
@@ -40,7 +64,7 @@ struct ModelArchive {
   }
 
   /// The bytes of an archive whose root is that object.
-  static func bytes(_ root: Value) -> [UInt8] {
+  public static func bytes(_ root: Value) -> [UInt8] {
     var archive = ModelArchive()
     let number = archive.add(root)
     var writer = ListWriter()
@@ -53,7 +77,7 @@ struct ModelArchive {
   }
 
   /// A model with these entities, each with its properties.
-  static func model(_ entities: [(String, [(String, Value)])], identifier: String = "") -> [UInt8] {
+  public static func model(_ entities: [(String, [(String, Value)])], identifier: String = "") -> [UInt8] {
     bytes(
       .object(
         "NSManagedObjectModel",
@@ -72,14 +96,27 @@ struct ModelArchive {
   }
 
   private mutating func add(_ value: Value) -> Int {
-    let number = objects.count
+    if case .named(let name, let value) = value { return add(value, at: number(of: name)) }
+    if case .link(let name) = value { return number(of: name) }
     objects.append(.text("$null"))
+    return add(value, at: objects.count - 1)
+  }
+
+  private mutating func number(of name: String) -> Int {
+    if let number = names[name] { return number }
+    objects.append(.text("$null"))
+    names[name] = objects.count - 1
+    return objects.count - 1
+  }
+
+  private mutating func add(_ value: Value, at number: Int) -> Int {
     switch value {
     case .text(let text): objects[number] = .text(text)
     case .integer(let integer): objects[number] = .integer(integer)
+    case .real(let real): objects[number] = .real(real)
     case .boolean(let boolean): objects[number] = .boolean(boolean)
     case .data(let bytes): objects[number] = .bytes(bytes)
-    case .list, .reference: break
+    case .list, .reference, .named, .link: break
     case .object(let name, let fields):
       var written: [(String, Data)] = []
       for (key, field) in fields.sorted(by: { $0.key < $1.key }) {
@@ -98,6 +135,7 @@ struct ModelArchive {
       for value in values { written.append(field(value)) }
       return .list(written)
     case .integer(let integer): return .integer(integer)
+    case .real(let real): return .real(real)
     case .boolean(let boolean): return .boolean(boolean)
     case .reference(let number): return .reference(number)
     default: return .reference(add(value))
@@ -121,6 +159,7 @@ struct ModelArchive {
       switch data {
       case .text(let text): bytes = marker(0x5, text.utf8.count) + Array(text.utf8)
       case .integer(let integer): bytes = [0x13] + big(integer, 8)
+      case .real(let real): bytes = [0x23] + big(Int(bitPattern: UInt(real.bitPattern)), 8)
       case .boolean(let boolean): bytes = [boolean ? 0x09 : 0x08]
       case .bytes(let data): bytes = marker(0x4, data.count) + data
       case .reference(let number): bytes = [0x83] + big(number, 4)
@@ -156,21 +195,4 @@ struct ModelArchive {
       (0..<size).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
     }
   }
-}
-
-/// Raw DEFLATE that does not compress.
-func stored(_ bytes: [UInt8]) -> [UInt8] {
-  var result: [UInt8] = []
-  var position = 0
-  repeat {
-    let end = min(position + 65535, bytes.count)
-    let length = end - position
-    result += [
-      end == bytes.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8), UInt8(~length & 255),
-      UInt8(~length >> 8 & 255),
-    ]
-    result += bytes[position..<end]
-    position = end
-  } while position < bytes.count
-  return result
 }

@@ -1,0 +1,112 @@
+public import Foundation
+
+/// An array, set or dictionary of plain values as `NSKeyedArchiver` writes it: the stored form of `[Data]`, `[String]` and
+/// the like in stores of SwiftData (Core Data layout, section 3.4: transformer `NSSecureUnarchiveFromData`).
+public enum ArchivedCollection {
+  /// What an archive begins with. No JSON does.
+  static let mark = Data("bplist00".utf8)
+
+  /// Whether stored bytes are an archive, not JSON.
+  public static func isArchive(_ data: Data) -> Bool { data.starts(with: mark) }
+
+  /// The same value as Swift's JSON coders write it, which is how Instar keeps it.
+  ///
+  /// - Returns: `nil` for bytes that are no archive of a collection, hold objects of the app's own, or are made to exhaust
+  ///   their reader.
+  public static func json(of data: Data) -> Data? {
+    guard isArchive(data) else { return nil }
+    do {
+      let archive = try KeyedArchive([UInt8](data))
+      guard let value = try value(archive.root, in: archive, depth: 0),
+        JSONSerialization.isValidJSONObject(value)
+      else { return nil }
+      return try JSONSerialization.data(withJSONObject: value, options: .sortedKeys)
+    } catch {
+      return nil
+    }
+  }
+
+  private static let depthLimit = 32
+
+  private static func value(
+    _ value: KeyedArchive.Value, in archive: KeyedArchive, depth: Int
+  ) throws(KeyedArchive.Problem) -> Any? {
+    guard depth <= depthLimit else { throw .exhausting }
+    switch try archive.resolve(value) {
+    case .boolean(let value): return value
+    case .integer(let value): return value
+    case .real(let value), .date(let value): return value.isFinite ? value : nil
+    case .text: return try archive.text(value)
+    case .data(let bytes): return Data(bytes).base64EncodedString()
+    case .null: return NSNull()
+    case .record(let record): return try object(record, value, in: archive, depth: depth)
+    case .list, .reference: return nil
+    }
+  }
+
+  private static func object(
+    _ record: KeyedArchive.Record, _ value: KeyedArchive.Value, in archive: KeyedArchive,
+    depth: Int
+  ) throws(KeyedArchive.Problem) -> Any? {
+    switch record.className {
+    case "NSArray", "NSMutableArray", "NSSet", "NSMutableSet", "NSOrderedSet":
+      var values: [Any] = []
+      for element in try archive.elements(value) {
+        guard let element = try self.value(element, in: archive, depth: depth + 1) else {
+          return nil
+        }
+        values.append(element)
+      }
+      return values
+    case "NSDictionary", "NSMutableDictionary":
+      var values: [String: Any] = [:]
+      for (key, element) in try archive.entries(value) {
+        values[key] = try self.value(element, in: archive, depth: depth + 1)
+      }
+      return values
+    case "NSString", "NSMutableString": return try archive.text(value)
+    case "NSNull": return NSNull()
+    case "NSData", "NSMutableData":
+      return try self.value(record["NS.data"], in: archive, depth: depth + 1)
+    case "NSDate": return try self.value(record["NS.time"], in: archive, depth: depth + 1)
+    case "NSURL": return try archive.text(record["NS.relative"])
+    case "NSUUID":
+      guard case .data(let bytes) = try archive.resolve(record["NS.uuidbytes"]), bytes.count == 16
+      else { return nil }
+      return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }.uuidString
+    default: return nil
+    }
+  }
+
+  /// A collection of plain values as an archive.
+  ///
+  /// - Returns: `nil` for what holds values of other types, which Foundation cannot archive without their classes.
+  public static func archive(of value: Any) -> Data? {
+    guard value is [Any] || value is [String: Any], let object = object(of: value) else {
+      return nil
+    }
+    return try? NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
+  }
+
+  private static func object(of value: Any) -> NSObject? {
+    switch value {
+    case let text as String: return NSString(string: text)
+    case let data as Data: return NSData(data: data)
+    case let date as Date:
+      return NSDate(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate)
+    case let uuid as UUID: return NSUUID(uuidString: uuid.uuidString)
+    case let url as URL: return NSURL(string: url.absoluteString)
+    case let bool as Bool: return NSNumber(value: bool)
+    case let integer as any BinaryInteger: return NSNumber(value: Int64(truncatingIfNeeded: integer))
+    case let real as Double: return NSNumber(value: real)
+    case let real as Float: return NSNumber(value: real)
+    case let elements as [Any]:
+      let objects = elements.compactMap(object)
+      return objects.count == elements.count ? NSArray(array: objects) : nil
+    case let entries as [String: Any]:
+      let objects = entries.compactMapValues(object)
+      return objects.count == entries.count ? NSDictionary(dictionary: objects) : nil
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,321 @@
+import GRDB
+import InstarSchema
+
+/// The ordinary tables of a plain store, with what SQLite tells of each, and their first values where types do not tell.
+///
+/// Everything that has to be asked of the store is asked here, by few statements: reading has a time limit, making models
+/// of what was read needs the store no more.
+struct PlainTables {
+  /// In the order in which they were made.
+  private(set) var all: [Table] = []
+  /// By the name in lower case.
+  private var positions: [String: Int] = [:]
+  /// The names of what else there is, by its kind: eleven at most of each.
+  private(set) var others: [(kind: String, names: [String])] = []
+
+  struct Table {
+    var name: String
+    var isWithoutRowID: Bool
+    var isStrict: Bool
+    /// Its statement.
+    var sql: String?
+    /// Whether the statement may say more of ordinary columns than pragmas do: their collation, and `AUTOINCREMENT`.
+    var saysMore: Bool
+    var columns: [Column] = []
+    var foreignKeys: [ForeignKey] = []
+    var indexes: [Index] = []
+    /// The class that its rows become; `nil` for a table of links.
+    var entity: String?
+
+    /// In the order of the key.
+    var keyColumns: [Column] {
+      columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
+    }
+
+    /// The two columns of a table of links: its primary key, or, as Prisma and Tortoise write such tables, two required
+    /// columns that are unique together. Empty for every other table.
+    var linkColumns: [Column] {
+      if columns.count != 2 { return [] }
+      let key = keyColumns
+      if key.count == 2 { return key }
+      let isLinked = indexes.contains { index in
+        index.isUnique && index.isPlain && index.columns.count == 2
+      }
+      return key.isEmpty && isLinked && columns.allSatisfy(\.isRequired) ? columns : []
+    }
+
+    /// The definitions of its columns, by their names in lower case.
+    fileprivate var definitions: [String: CreateTableText.Item] {
+      Dictionary(
+        (sql.flatMap { CreateTableText($0) }?.items ?? []).compactMap { item in
+          item.column.map { ($0.lowercased(), item) }
+        }, uniquingKeysWith: { first, _ in first })
+    }
+
+    func column(_ name: String) -> Column? {
+      columns.first { $0.name.lowercased() == name.lowercased() }
+    }
+  }
+
+  struct Column {
+    var name: String
+    var type: String
+    var isRequired: Bool
+    var defaultValue: String?
+    /// From 1; 0 for a column that is not of the primary key.
+    var keyPosition: Int
+    var isGenerated: Bool
+    var isStored: Bool
+    var holds: ColumnContents
+    /// The first value that is found near the beginning of the table, where `holds` needs one.
+    var sample: DatabaseValue?
+    /// As it stands in `CREATE TABLE`, where that says more than pragmas do.
+    var definition: CreateTableText.Item?
+  }
+
+  struct ForeignKey {
+    var table: String
+    /// Those of this table, each with the one it refers to; an empty name stands for the other's primary key.
+    var columns: [(own: String, other: String)]
+    var onUpdate: String
+    var onDelete: String
+  }
+
+  struct Index {
+    var name: String
+    /// What it covers; `nil` for an expression.
+    var columns: [String?] = []
+    var isUnique: Bool
+    /// Whether it covers all rows, smaller values first.
+    var isPlain = true
+    /// Its statement; `nil` for that of a constraint.
+    var text: CreateIndexText?
+  }
+
+  /// Where migration tools and platforms keep what is theirs.
+  private static let toolTables: Set<String> = [
+    "__diesel_schema_migrations", "__efmigrationshistory", "__efmigrationslock",
+    "_prisma_migrations", "_sqlx_migrations", "aerich", "alembic_version", "android_metadata",
+    "databasechangelog", "databasechangeloglock", "django_migrations", "flyway_schema_history",
+    "goose_db_version", "grdb_migrations", "knex_migrations", "knex_migrations_lock",
+    "refinery_schema_history", "room_master_table", "schema_migrations", "typeorm_metadata",
+  ]
+
+  init(_ db: Database) throws {
+    try readTables(db)
+    try readColumns(db)
+    try readForeignKeys(db)
+    try readIndexes(db)
+    for position in all.indices { try readSamples(db, ofTableAt: position) }
+    try readOthers(db)
+  }
+
+  /// So many columns are read; models of more nobody compiles.
+  private static let columnLimit = 200_000
+
+  /// The table of that name, in any case; `nil` where there is none.
+  subscript(_ name: String) -> Table? {
+    positions[name.lowercased()].map { all[$0] }
+  }
+
+  mutating func name(_ entity: String, forTableAt position: Int) {
+    all[position].entity = entity
+  }
+
+  // MARK: Reading
+
+  private mutating func readTables(_ db: Database) throws {
+    var options: [String: (isWithoutRowID: Bool, isStrict: Bool)] = [:]
+    // Of all at once: asked for one, SQLite goes through all of them.
+    for row in try Row.fetchAll(
+      db,
+      sql: """
+        SELECT name, wr, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
+        """)
+    {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]) else { continue }
+      options[name] = (
+        Bool.fromDatabaseValue(values[1]) ?? false, Bool.fromDatabaseValue(values[2]) ?? false
+      )
+    }
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT name, sql, sql LIKE '%COLLATE%' OR sql LIKE '%AUTOINCREMENT%' FROM sqlite_schema
+        WHERE type = 'table' AND rootpage > 0 AND name NOT GLOB 'sqlite_*' ORDER BY rowid
+        """)
+    for row in rows {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let name = String.fromDatabaseValue(values[0]), let options = options[name],
+        !Self.toolTables.contains(name.lowercased())
+      else { continue }
+      positions[name.lowercased()] = all.count
+      all.append(
+        Table(
+          name: name, isWithoutRowID: options.isWithoutRowID, isStrict: options.isStrict,
+          sql: String.fromDatabaseValue(values[1]),
+          saysMore: Bool.fromDatabaseValue(values[2]) ?? false))
+    }
+  }
+
+  /// The tables that are asked for more.
+  private static let ordinaryTables =
+    "sqlite_schema AS m WHERE m.type = 'table' AND m.rootpage > 0 AND m.name NOT GLOB 'sqlite_*'"
+
+  /// The rows of a pragma for each table, the table's name first.
+  private func rows(
+    _ db: Database, _ pragma: String, _ columns: String, order: String
+  ) throws -> RowCursor {
+    try Row.fetchCursor(
+      db,
+      sql: """
+        SELECT m.name, \(columns)
+        FROM (SELECT name FROM \(Self.ordinaryTables)) AS m JOIN \(pragma)(m.name) AS p
+        ORDER BY m.name, \(order)
+        """)
+  }
+
+  private mutating func readColumns(_ db: Database) throws {
+    var definitions: [String: CreateTableText.Item] = [:]
+    var contents: [String: ColumnContents] = [:]
+    var count = 0
+    var (last, isTakenApart) = (-1, false)
+    let rows = try rows(
+      db, "pragma_table_xinfo", "p.name, p.type, p.\"notnull\", p.dflt_value, p.pk, p.hidden",
+      order: "p.cid")
+    while let row = try rows.next() {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let position = position(values[0]), let name = String.fromDatabaseValue(values[1])
+      else { continue }
+      if last != position {
+        (last, isTakenApart) = (position, false)
+        definitions = [:]
+      }
+      let hidden = Int.fromDatabaseValue(values[6]) ?? 0
+      // Taking all texts apart would take longer than all else.
+      if !isTakenApart, hidden >= 2 || all[position].saysMore {
+        isTakenApart = true
+        definitions = all[position].definitions
+      }
+      count += 1
+      guard count <= Self.columnLimit else {
+        throw InstarError(
+          .unsupported, "cannot read the schema of the store",
+          cause: "its tables have more than \(Self.columnLimit) columns")
+      }
+      let type = String.fromDatabaseValue(values[2]) ?? ""
+      // Few types, many columns.
+      let holds = contents[type] ?? ColumnContents(declared: type)
+      contents[type] = holds
+      all[position].columns.append(
+        Column(
+          name: name, type: type,
+          isRequired: Bool.fromDatabaseValue(values[3]) ?? false,
+          defaultValue: String.fromDatabaseValue(values[4]),
+          keyPosition: Int.fromDatabaseValue(values[5]) ?? 0, isGenerated: hidden >= 2,
+          isStored: hidden == 3, holds: holds, definition: definitions[name.lowercased()]))
+    }
+  }
+
+  private mutating func readForeignKeys(_ db: Database) throws {
+    let rows = try rows(
+      db, "pragma_foreign_key_list",
+      "p.id, p.\"table\", p.\"from\", p.\"to\", p.on_update, p.on_delete",
+      order: "p.id DESC, p.seq")
+    var last: (table: Int, id: Int?)?
+    while let row = try rows.next() {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let position = position(values[0]) else { continue }
+      let text = values.map { String.fromDatabaseValue($0) ?? "" }
+      let id = Int.fromDatabaseValue(values[1])
+      if last?.table != position || last?.id != id {
+        all[position].foreignKeys.append(
+          ForeignKey(table: text[2], columns: [], onUpdate: text[5], onDelete: text[6]))
+        last = (position, id)
+      }
+      let key = all[position].foreignKeys.count - 1
+      all[position].foreignKeys[key].columns.append((own: text[3], other: text[4]))
+    }
+  }
+
+  private mutating func readIndexes(_ db: Database) throws {
+    var statements: [String: String] = [:]
+    for row in try Row.fetchAll(
+      db, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      if let name = String.fromDatabaseValue(values[0]) {
+        statements[name] = String.fromDatabaseValue(values[1])
+      }
+    }
+    let rows = try Row.fetchCursor(
+      db,
+      sql: """
+        SELECT m.name, p.name, p."unique", p.partial, x.name, x."desc", x.coll
+        FROM (SELECT name FROM \(Self.ordinaryTables)) AS m
+        JOIN pragma_index_list(m.name) AS p JOIN pragma_index_xinfo(p.name) AS x
+        WHERE p.origin IN ('c', 'u') AND x.key = 1 ORDER BY m.name, p.seq DESC, x.seqno
+        """)
+    while let row = try rows.next() {
+      let values: [DatabaseValue] = Array(row.databaseValues)
+      guard let position = position(values[0]), let name = String.fromDatabaseValue(values[1])
+      else { continue }
+      if all[position].indexes.last?.name != name {
+        all[position].indexes.append(
+          Index(
+            name: name, isUnique: Bool.fromDatabaseValue(values[2]) ?? false,
+            isPlain: Int.fromDatabaseValue(values[3]) == 0,
+            text: statements[name].flatMap { CreateIndexText($0) }))
+      }
+      let index = all[position].indexes.count - 1
+      let column = String.fromDatabaseValue(values[4])
+      all[position].indexes[index].columns.append(column)
+      if column == nil || Int.fromDatabaseValue(values[5]) != 0 {
+        all[position].indexes[index].isPlain = false
+      }
+    }
+  }
+
+  /// One statement for many columns: for each a value of its own would take longer than all values.
+  private mutating func readSamples(_ db: Database, ofTableAt position: Int) throws {
+    let table = PlainName.sql(all[position].name)
+    let unclear = all[position].columns.indices.filter {
+      !all[position].columns[$0].isGenerated && all[position].columns[$0].holds.needsSample
+    }
+    for start in stride(from: 0, to: unclear.count, by: 50) {
+      let asked = unclear[start..<min(start + 50, unclear.count)]
+      let values = asked.map { index in
+        let name = PlainName.sql(all[position].columns[index].name)
+        return """
+          (SELECT iif(typeof(\(name)) IN ('text', 'blob'), substr(\(name), 1, 64), \(name))
+          FROM (SELECT \(name) FROM \(table) LIMIT 100) WHERE \(name) IS NOT NULL LIMIT 1)
+          """
+      }
+      let row = try Row.fetchOne(db, sql: "SELECT \(values.joined(separator: ", "))")
+      for (index, value) in zip(asked, row.map { Array($0.databaseValues) } ?? [])
+      where !value.isNull {
+        all[position].columns[index].sample = value
+      }
+    }
+  }
+
+  private mutating func readOthers(_ db: Database) throws {
+    let kinds = [
+      ("views", "type = 'view'"), ("triggers", "type = 'trigger'"),
+      ("virtual tables", "type = 'table' AND rootpage = 0"),
+    ]
+    for (kind, condition) in kinds {
+      let names = try String.fetchAll(
+        db,
+        sql: """
+          SELECT substr(name, 1, 100) FROM sqlite_schema WHERE \(condition) ORDER BY name LIMIT 11
+          """)
+      if !names.isEmpty { others.append((kind, names)) }
+    }
+  }
+
+  private func position(_ name: DatabaseValue) -> Int? {
+    String.fromDatabaseValue(name).flatMap { positions[$0.lowercased()] }
+  }
+}

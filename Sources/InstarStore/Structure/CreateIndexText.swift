@@ -1,0 +1,25 @@
+/// The text of a `CREATE INDEX` statement, taken apart: what the index covers, and of which rows.
+struct CreateIndexText: Sendable {
+  /// Columns or expressions, each as written but for comments and line breaks.
+  let terms: [String]
+  /// What stands behind `WHERE`; `nil` for an index of all rows.
+  let condition: String?
+
+  /// `nil` for a text without terms in parentheses.
+  init?(_ sql: String) {
+    guard let (elements, rest) = SQLToken.list(in: sql) else { return nil }
+    terms = elements.map { Self.text(of: $0) }
+    condition =
+      rest.firstIndex { $0.kind == .word && $0.name.uppercased() == "WHERE" }
+      .map { Self.text(of: rest[($0 + 1)...]) }
+  }
+
+  /// Without comments, one of which could swallow what is written behind it.
+  private static func text(of tokens: some Sequence<SQLToken>) -> String {
+    trimmed(tokens.map { $0.kind == .space ? " " : $0.text }.joined())
+  }
+
+  private static func trimmed(_ text: String) -> String {
+    String(text.drop { $0 == " " }.reversed().drop { $0 == " " || $0 == ";" }.reversed())
+  }
+}

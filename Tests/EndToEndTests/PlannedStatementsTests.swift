@@ -1,0 +1,35 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Those of stores in Apple's layout are compared where every such store is migrated: `RealStoreChangeTests`.
+@Suite("The statements that a plan shows")
+struct PlannedStatementsTests {
+  @Test(
+    "are those that a run executes on a store of another tool",
+    arguments: ["alembic", "django", "golang", "grdb", "room"])
+  func plainStores(_ name: String) async throws {
+    let store = try TableStore(name)
+    let plugin = try await FixturePlugins.tables.value
+    let plan = try await CommandLineTool.run("plan", store.path, "--plugin", plugin, "--json")
+    let report = try #require(try plan.objects(PlanReport.self).first)
+    let migration = try #require(report.migration, Comment(rawValue: plan.output + plan.messages))
+    #expect(migration.notes == [])
+    let run = try await CommandLineTool.run(
+      "migrate", store.path, "--plugin", plugin, "--state-dir", store.folder.path("state"),
+      "-com.apple.CoreData.SQLDebug", "1")
+    try #require(run.status == 0, Comment(rawValue: run.messages))
+    let planned = CommandLineTool.Answer.changes(migration.stages.flatMap(\.statements))
+    if migration.stages.allSatisfy({ $0.kind == .lightweight }) {
+      #expect(run.executedStatements == planned)
+    } else {
+      // The plan's own code changes rows as well.
+      func ofSchema(_ statements: [String]) -> [String] {
+        statements.filter { !["INSERT", "UPDATE", "DELETE"].contains($0.prefix(6)) }
+      }
+      #expect(ofSchema(run.executedStatements) == ofSchema(planned))
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import GRDB
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@testable import InstarKeeper
+
+/// What of a plain store no model speaks of, when a clone of it is verified.
+@Suite("Verifying a clone of ordinary tables")
+struct PlainVerificationTests {
+  private static func schema(_ version: Int, _ names: [String]) -> Schema {
+    var note = Schema.Entity(
+      name: "Note",
+      attributes: (["id"] + names).map {
+        Schema.Attribute(name: $0, type: $0 == "id" ? .int64 : .string, isOptional: $0 != "id")
+      })
+    note.table = Schema.Table("note")
+    return Schema(entities: [note], version: Schema.Version(version, 0, 0))
+  }
+
+  /// Runs SQL as the change of schema, and verifies the outcome.
+  private func verify(_ sql: String) throws {
+    let schemas = [Self.schema(1, ["title", "old"]), Self.schema(2, ["title", "new"])]
+    let versions = try schemas.map { schema in
+      let structure = try StoreLayout(schema: schema).structure
+      return VersionManifest(
+        schema: schema, structure: structure, fingerprint: structure.fingerprint)
+    }
+    let plan = PlanManifest(
+      name: "P", versions: versions,
+      stages: [
+        StageManifest(from: schemas[0].version, to: schemas[1].version, kind: .lightweight)
+      ])
+    let path = try MigrationPath(from: schemas[0].version, in: plan)
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT, old TEXT, rank INTEGER UNIQUE, x);
+          CREATE TABLE log (what TEXT);
+          CREATE INDEX by_rank ON note (title, rank);
+          CREATE INDEX by_old ON note (old, rank);
+          CREATE INDEX by_length ON note (length(title));
+          CREATE INDEX by_what ON log (what);
+          """)
+      let before = try EarlierStore(db, layout: StoreLayout(schema: schemas[0]))
+      try db.execute(
+        sql: """
+          DROP INDEX by_old; ALTER TABLE note DROP COLUMN old; ALTER TABLE note ADD COLUMN new TEXT;
+          """ + sql)
+      let layout = try StoreLayout(schema: schemas[1])
+      _ = try CloneVerification(
+        path: path, layout: layout, additions: StoreStructure(tables: [], indexes: []),
+        before: before
+      ).verify(db)
+    }
+  }
+
+  @Test("an index over a column that goes may go with it, and one may be called otherwise")
+  func sound() throws {
+    try verify("")
+    try verify("DROP INDEX by_rank; CREATE INDEX other ON note (title, rank);")
+  }
+
+  @Test(
+    "a table, column or index that no model speaks of may not go",
+    arguments: [
+      ("DROP TABLE log", "table log"), ("ALTER TABLE note DROP COLUMN x", "column note.x"),
+      ("DROP INDEX by_rank", "index by_rank"), ("DROP INDEX by_what", "index by_what"),
+      (
+        """
+        CREATE TABLE other (id INTEGER PRIMARY KEY, title TEXT, rank INTEGER, x, new TEXT);
+        DROP TABLE note; ALTER TABLE other RENAME TO note;
+        CREATE INDEX by_rank ON note (title, rank);
+        """, "index sqlite_autoindex_note_1"
+      ),
+    ])
+  func taken(_ sql: String, _ subject: String) throws {
+    let error = #expect(throws: InstarError.self) { try verify(sql) }
+    #expect(error?.code == .verificationFailed)
+    #expect(error?.cause.contains(subject) == true, "\(String(describing: error))")
+  }
+}

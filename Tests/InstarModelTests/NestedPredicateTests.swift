@@ -1,0 +1,125 @@
+import Instar
+import Testing
+
+@Suite("Predicates made of predicates")
+struct NestedPredicateTests {
+  @Model
+  final class Author {
+    var name: String
+    @Relationship(deleteRule: .cascade, inverse: \Book.author) var books: [Book] = []
+
+    init(_ name: String, books: [Book]) {
+      self.name = name
+      self.books = books
+    }
+  }
+
+  @Model
+  final class Book {
+    var title: String
+    var pages: Int
+    var author: Author?
+
+    init(_ title: String, _ pages: Int) {
+      self.title = title
+      self.pages = pages
+    }
+  }
+
+  private let context: ModelContext
+
+  init() throws {
+    let container = try ModelContainer(
+      for: Author.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    context = ModelContext(container)
+    context.insert(Author("Ada", books: [Book("Engines", 300), Book("Notes", 20)]))
+    context.insert(Author("Bo", books: [Book("Notes", 90)]))
+  }
+
+  /// What a predicate finds among unsaved models, by Foundation, and then in the store, by SQL.
+  private func names(_ predicate: Predicate<Author>) throws -> [String] {
+    let fetch = FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.name)])
+    let pending = try context.fetch(fetch).map(\.name)
+    try context.save()
+    #expect(try ModelContext(context.container).fetch(fetch).map(\.name) == pending)
+    return pending
+  }
+
+  private func titles(_ predicate: Predicate<Book>) throws -> [String] {
+    let fetch = FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.title)])
+    let pending = try context.fetch(fetch).map(\.title)
+    try context.save()
+    #expect(try ModelContext(context.container).fetch(fetch).map(\.title) == pending)
+    return pending
+  }
+
+  @Test("one and the other, one or the other, and not")
+  func logic() throws {
+    let isLong = #Predicate<Book> { $0.pages > 100 }
+    let isNotes = #Predicate<Book> { $0.title == "Notes" }
+    #expect(try titles(#Predicate { isLong.evaluate($0) || isNotes.evaluate($0) }).count == 3)
+    #expect(try titles(#Predicate { isLong.evaluate($0) && isNotes.evaluate($0) }).isEmpty)
+    #expect(try titles(#Predicate<Book> { !isNotes.evaluate($0) }) == ["Engines"])
+    #expect(
+      try titles(#Predicate<Book> { book in isNotes.evaluate(book) && book.pages < 50 })
+        == ["Notes"])
+  }
+
+  @Test("any number, put together one by one")
+  func reduced() throws {
+    let bounds = [10, 50, 200]
+    let all = bounds.map { bound in #Predicate<Book> { $0.pages > bound } }
+      .reduce(#Predicate<Book> { _ in true }) { current, next in
+        #Predicate { current.evaluate($0) && next.evaluate($0) }
+      }
+    #expect(try titles(all) == ["Engines"])
+    let list = [#Predicate<Book> { $0.pages < 50 }, #Predicate<Book> { $0.title == "Notes" }]
+    #expect(try titles(#Predicate { list[0].evaluate($0) && list[1].evaluate($0) }) == ["Notes"])
+  }
+
+  @Test("of related models, in either direction")
+  func related() throws {
+    let minimum = 100
+    let isLong = #Predicate<Book> { $0.pages >= minimum }
+    #expect(
+      try names(#Predicate { author in author.books.contains { isLong.evaluate($0) } }) == ["Ada"])
+    #expect(
+      try names(#Predicate { author in author.books.allSatisfy { !isLong.evaluate($0) } })
+        == ["Bo"])
+    let isAda = #Predicate<Author> { $0.name == "Ada" }
+    let isByAda = #Predicate<Book> { book in
+      if let author = book.author { isAda.evaluate(author) } else { false }
+    }
+    #expect(try titles(#Predicate { isByAda.evaluate($0) && isLong.evaluate($0) }) == ["Engines"])
+  }
+
+  @Test("in code that knows only what a model conforms to")
+  func generic() throws {
+    func both<Model: PersistentModel>(
+      _ one: Predicate<Model>, _ other: Predicate<Model>
+    ) -> Predicate<Model> {
+      #Predicate { one.evaluate($0) && other.evaluate($0) }
+    }
+    #expect(
+      try titles(both(#Predicate { $0.pages > 50 }, #Predicate { $0.title == "Notes" }))
+        == ["Notes"])
+  }
+
+  @Test("where which one is meant depends on the row, the fetch says so")
+  func dependent() throws {
+    let list = [#Predicate<Book> { $0.pages < 50 }, #Predicate<Book> { _ in true }]
+    try context.save()
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContext(context.container).fetch(
+        FetchDescriptor(predicate: #Predicate<Book> { list[$0.pages % 2].evaluate($0) }))
+    }
+    #expect(error == .unsupportedPredicate)
+    #expect(error?.cause?.cause.contains("which predicate is meant depends on the row") == true)
+  }
+
+  @Test("among other values than models, Foundation's own is meant")
+  func otherValues() throws {
+    #expect(try #Predicate<Int> { $0 > 3 }.evaluate(4))
+    #expect(try #Predicate<String, Int> { $0.count == $1 }.evaluate("ab", 2))
+  }
+}
