@@ -107,16 +107,20 @@ struct ModelExpansionTests {
 
   @Test("a model with an operator == of its own to a member that stands for it")
   func ownEquality() {
-    let own = """
+    expectExpansion(
+      """
+      @Model final class Note {
+        var title: String
         static func == (left: Note, right: Note) -> Bool { left.title == right.title }
         init(title: String) { self.title = title }
-      """
-    func expanded(_ name: String, _ additional: String) -> String {
+      }
+      """,
       #"""
-      final class \#(name) {
+      final class Note {
         @InstarModel._PersistedProperty(0)
         var title: String
-      \#(own)
+        static func == (left: Note, right: Note) -> Bool { left.title == right.title }
+        init(title: String) { self.title = title }
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
@@ -135,28 +139,17 @@ struct ModelExpansionTests {
           [
             InstarSchema.Schema.PropertyMetadata("title", \Note.title),
           ]
-        }\#(additional)
+        }
+
+        @_implements(Swift.Equatable, ==(_:_:))
+        static func _$isEqual(_ left: Note, _ right: Note) -> Bool {
+          left == right
+        }
       }
 
       nonisolated extension Note: InstarModel.PersistentModel {
       }
-      """#
-    }
-    expectExpansion(
-      "@Model final class Note {\n  var title: String\n\(own)\n}",
-      expanded(
-        "Note",
-        """
-
-
-          @_implements(Swift.Equatable, ==(_:_:))
-          static func _$isEqual(_ left: Note, _ right: Note) -> Bool {
-            left == right
-          }
-        """))
-    expectExpansion(
-      "@Model final class Note: Hashable {\n  var title: String\n\(own)\n}",
-      expanded("Note: Hashable", ""))
+      """#)
   }
 
   @Test("a model nested in an extension, as visible as the extension says")

@@ -121,9 +121,17 @@ public final class ModelContainer: Sendable {
 
   /// Closes the stores' files. Contexts of this container can no longer fetch or save.
   ///
-  /// - Throws: `InstarError` where SQLite cannot close one; what was saved is saved.
+  /// - Throws: `InstarError` where SQLite cannot close one; the others are closed, and what was saved is saved.
   public func close() throws {
-    for store in stores.all { try store.connection.close() }
+    var failure: (any Error)?
+    for store in stores.all {
+      do {
+        try store.connection.close()
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
   }
 }
 

@@ -86,15 +86,24 @@ enum SalesPlan: SchemaMigrationPlan {
     [
       .custom(fromVersion: SalesV1.self, toVersion: SalesV2.self) { context in
         let customers = try context.fetchCount(FetchDescriptor<SalesV1.Customer>())
-        let visits = try context.fetchCount(FetchDescriptor<SalesV1.Visit>())
-        seen.withLock { $0.append("\(customers) customers, \(visits) visits") }
+        let visits = try context.fetch(FetchDescriptor<SalesV1.Visit>())
+        seen.withLock { $0.append("\(customers) customers, \(visits.count) visits") }
+        try context.scratchpad.save(customers, for: "customers")
+        for visit in visits {
+          try context.scratchpad.save(visit.count + 1, for: "next", of: visit)
+        }
       } didMigrate: { context in
-        let pages = try context.fetch(FetchDescriptor<SalesV2.Page>())
+        let pages = try context.fetch(
+          FetchDescriptor<SalesV2.Page>(sortBy: [SortDescriptor(\.path)]))
+        let next = try pages.map {
+          try context.scratchpad.value(Int.self, for: "next", of: $0) ?? 0
+        }
+        let kept = try context.scratchpad.value(Int.self, for: "customers") ?? 0
         for customer in try context.fetch(FetchDescriptor<SalesV2.Customer>()) {
           customer.visitCount = pages.first { $0.path == "/" + customer.fullName }?.count ?? 0
         }
         context.insert(SalesV2.Page(path: "/migrated", count: 1))
-        seen.withLock { $0.append("\(pages.count) pages") }
+        seen.withLock { $0.append("next \(next) of pages, \(kept) customers before") }
       }
     ]
   }

@@ -18,6 +18,11 @@ struct ConfigurationsMigrationTests {
 
   // MARK: Helpers
 
+  /// What the closures of `SalesPlan` see, and keep for each other, where both stores are at version 1.
+  private static let seenInBoth = [
+    "2 customers, 2 visits", "next [11, 21] of pages, 2 customers before",
+  ]
+
   private func configuration(
     _ name: String, _ schema: Schema, allowsSave: Bool = true
   ) -> ModelConfiguration {
@@ -113,7 +118,7 @@ struct ConfigurationsMigrationTests {
     #expect(container.schema.version == Schema.Version(2, 0, 0))
     #expect(try customers(container) == ["Ann 10 [1]", "Bob 20 [2]"])
     #expect(try pages(container) == ["/Ann 10", "/Bob 20", "/migrated 1"])
-    #expect(SalesPlan.seen.withLock(\.self) == ["2 customers, 2 visits", "2 pages"])
+    #expect(SalesPlan.seen.withLock(\.self) == Self.seenInBoth)
     try container.close()
     #expect(try versions() == ["sales": "2.0.0", "visits": "2.0.0"])
     // Each has a backup and an entry of its own.
@@ -157,7 +162,7 @@ struct ConfigurationsMigrationTests {
     let container = try open(SalesPlan.self, [sales, rest])
     #expect(try self.customers(container) == ["Ann 10 [1]", "Bob 20 [2]"])
     #expect(try pages(container) == ["/Ann 10", "/Bob 20", "/migrated 1"])
-    #expect(SalesPlan.seen.withLock(\.self) == ["2 customers, 2 visits", "2 pages"])
+    #expect(SalesPlan.seen.withLock(\.self) == Self.seenInBoth)
     #expect(throws: (any Error).self) { try fillAgain(old) }
   }
 
@@ -213,7 +218,10 @@ struct ConfigurationsMigrationTests {
   func oneMissing() throws {
     try fill([oldSales, ModelConfiguration(isStoredInMemoryOnly: true)]).close()
     let container = try open()
-    #expect(SalesPlan.seen.withLock(\.self) == ["2 customers, 0 visits", "0 pages"])
+    #expect(
+      SalesPlan.seen.withLock(\.self) == [
+        "2 customers, 0 visits", "next [] of pages, 2 customers before",
+      ])
     #expect(try customers(container) == ["Ann 0 [1]", "Bob 0 [2]"])
     #expect(try pages(container) == ["/migrated 1"])
   }
