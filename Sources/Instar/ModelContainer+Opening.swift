@@ -45,7 +45,7 @@ extension ModelContainer {
     let opening = try ContainerOpening(
       schema, plan: migrationPlan, configurations: configurations)
     try opening.migrate()
-    try self.init(opening: opening.parts, schema: opening.schema)
+    try self.init(opening: opening.parts, schema: opening.schema, plan: migrationPlan)
   }
 
   /// The same, with the configurations written without brackets.

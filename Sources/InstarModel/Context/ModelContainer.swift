@@ -12,6 +12,8 @@ public final class ModelContainer: Sendable {
   public let schema: Schema
   /// Those it was opened with, one for each store.
   public let configurations: Set<ModelConfiguration>
+  /// The plan it was opened with, by which its stores were migrated where they were behind; `nil` without one.
+  public let migrationPlan: (any SchemaMigrationPlan.Type)?
   let stores: ModelStores
   private let main = Mutex<MainContext?>(nil)
 
@@ -33,7 +35,10 @@ public final class ModelContainer: Sendable {
   ///   - parts: At least one, in the order in which the stores are written. Every entity of `schema` is in one of them.
   /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause, when the models cannot be stored, or a store is
   ///   no store of exactly its part of the schema. Stores that exist are then as they were.
-  package init(opening parts: [Part], schema: Schema) throws {
+  package init(
+    opening parts: [Part], schema: Schema, plan: (any SchemaMigrationPlan.Type)? = nil
+  ) throws {
+    migrationPlan = plan
     stores = try ModelStores(parts.map(Self.open), schema: schema)
     self.schema = schema
     configurations = Set(parts.map(\.configuration))
@@ -77,6 +82,7 @@ public final class ModelContainer: Sendable {
 
   /// A container over stores that are open already.
   init(stores: ModelStores, configurations: Set<ModelConfiguration>) {
+    migrationPlan = nil
     schema = stores.schema
     self.stores = stores
     self.configurations = configurations

@@ -22,6 +22,7 @@ do {
 }
 let container = try ModelContainer(
     for: Schema(versionedSchema: HarborSchemaV3.self), migrationPlan: HarborMigrationPlan.self, configurations: [memory])
+check(container.migrationPlan == HarborMigrationPlan.self)
 let context = container.mainContext
 let ships = try context.fetch(FetchDescriptor<Ship>(sortBy: [SortDescriptor(\.name)]))
 check(ships.map(\.name) == ["Ran", "Ran 2"] && Set(ships.map(\.flag)) == [.norway, .unknown])
