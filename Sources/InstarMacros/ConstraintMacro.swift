@@ -64,7 +64,8 @@ struct ConstraintDeclaration {
     // The compiler says only that it cannot infer 'T', and does not expand the macro then. Paths that begin with their type,
     // as `\Note.uid` does, tell it.
     diagnostics =
-      node.genericArgumentClause != nil || node.arguments.contains(where: \.expression.hasRootedPath)
+      node.genericArgumentClause != nil
+        || node.arguments.contains(where: \.expression.hasRootedPath)
       ? []
       : [
         Diagnostic(
