@@ -27,8 +27,8 @@ extension ModelContext {
   /// Accepted as in SwiftData. Changes are seen by fetches and by other models as soon as they are made.
   public func processPendingChanges() {}
 
-  /// Runs `save`, and posts what it is about to do and what it did. Where it throws, nothing was saved, and nothing is posted
-  /// after it.
+  /// Runs `save`, and posts what it is about to do and what it did. Where it throws, nothing is posted after it, even if some
+  /// of several stores were saved.
   func announcingSave(_ save: () throws -> Void) throws {
     // Nobody is told of a stage's saves, which may be large.
     guard phase == nil else { return try save() }
