@@ -17,6 +17,8 @@ package struct StageExecutor {
 
   /// - Throws: the first error of a closure or statement, with the stage it happened in.
   package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
+    // A store in memory is used on through this connection; values that closures kept are of this run only.
+    defer { try? connection.perform { try ScratchpadTable.drop($0) } }
     for (index, stage) in path.enumerated() {
       let manifest = stage.manifest
       onEvent(.stageStarted(index: index, count: path.count, stage: manifest))
@@ -30,6 +32,24 @@ package struct StageExecutor {
         .stageFinished(
           index: index, count: path.count, stage: manifest,
           durationMicroseconds: duration.wholeMicroseconds))
+    }
+  }
+}
+
+extension PlanDefinition.Stage {
+  /// The entities that the new version has from the old one.
+  fileprivate func keptEntities(
+    _ difference: SchemaDifference
+  ) -> [(old: EntityLayout, new: EntityLayout)] {
+    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
+      Dictionary(
+        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+    let (old, new) = (byName(from.layout), byName(to.layout))
+    return difference.entities.compactMap { mapping in
+      guard let source = mapping.old.flatMap({ old[$0.name] }), let target = new[mapping.new.name]
+      else { return nil }
+      return (source, target)
     }
   }
 }
@@ -52,6 +72,7 @@ private struct StageRun {
     }
     try step("the change of schema") {
       try connection.perform { session in
+        try ScratchpadTable.follow(stage.keptEntities(difference), session)
         switch (stage.from.layout, stage.to.layout) {
         case (.coreData, .coreData):
           let conventions = try CoreDataConventions(of: session.database)

@@ -208,8 +208,9 @@ package struct MigrationPath {
         let next = manifest.versions.first(where: { $0.schema.version == stage.to })?.schema
       else {
         throw InstarError(
-          .noMigrationPath, what, cause: "plan '\(manifest.name)' has no stage from \(current)",
-          next: "add the stage to the plan")
+          .noMigrationPath, what,
+          cause: "no stage leads on from \(current); the last version is \(target.version)",
+          next: "add a stage that starts at \(current)")
       }
       stages.append(stage)
       schemas.append(next)

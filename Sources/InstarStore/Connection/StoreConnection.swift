@@ -165,6 +165,15 @@ public final class SQLSession: @unchecked Sendable {
     try run("PRAGMA foreign_keys = ON")
   }
 
+  /// Keeps the numbers that stand for primary keys of tables without rowid, where the tables have got other names.
+  package func carryRowKeys(_ keys: [(old: RowKey, new: RowKey)]) {
+    rowKeys.rename(
+      keys.compactMap { keys in
+        guard let old = keys.old.table, let new = keys.new.table, old != new else { return nil }
+        return (old, new)
+      })
+  }
+
   init(_ database: Database, _ externalValues: ExternalValues) throws {
     guard let connection = database.sqliteConnection else {
       throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")

@@ -126,8 +126,9 @@ public struct RowKey: Sendable, Hashable {
   public let columns: [String]
   /// Whether the key is the value of the one column, by which SQLite finds and orders rows.
   public let isRowID: Bool
-  /// The name by which `RowKeys` knows the table, as an SQL literal, where it is not.
-  private let table: String?
+  /// The name by which `RowKeys` knows the table, where it is not.
+  let table: String?
+  private var tableLiteral: String? { table?.quoted(by: UInt8(ascii: "'")) }
 
   /// A key that is the value of a column: the rowid, by whatever name.
   public init(rowID column: String) {
@@ -139,11 +140,10 @@ public struct RowKey: Sendable, Hashable {
 
   /// A key that `RowKeys` gives to each value of a primary key.
   public init(primaryKey columns: [String], ofTable table: String) {
-    let literal = table.quoted(by: UInt8(ascii: "'"))
     self.columns = columns
-    reading = RowKeys.reading(literal, columns)
+    reading = RowKeys.reading(table.quoted(by: UInt8(ascii: "'")), columns)
     isRowID = false
-    self.table = literal
+    self.table = table
   }
 
   /// The condition on the row that has a key.
@@ -153,17 +153,28 @@ public struct RowKey: Sendable, Hashable {
 
   /// Gives the key that values of the primary key have, where the key is no rowid.
   public func statement(ofKeyOf values: [String]) -> String? {
-    table.map { "SELECT \(RowKeys.key)(\($0), \(values.joined(separator: ", ")))" }
+    tableLiteral.map { "SELECT \(RowKeys.key)(\($0), \(values.joined(separator: ", ")))" }
+  }
+
+  /// Whether a row that has this key had the same one by the earlier key of its table: its rowid, under whatever name, or a
+  /// number for its primary key, which `SQLSession.carryRowKeys(_:)` gives the table's new name.
+  public func continues(_ earlier: RowKey) -> Bool {
+    guard isRowID, earlier.isRowID else {
+      return isRowID == earlier.isRowID && columns.count == earlier.columns.count
+    }
+    // A new column of integers that takes the place of a hidden rowid has values of its own.
+    let hidden = ["rowid", "_rowid_", "oid"]
+    return !hidden.contains(earlier.columns[0]) || hidden.contains(columns[0])
   }
 
   /// What the columns hold in the row with a key.
   fileprivate func values(of key: String) -> [String] {
-    guard let table else { return [key] }
+    guard let table = tableLiteral else { return [key] }
     return columns.indices.map { "\(RowKeys.part)(\(table), \($0), \(key))" }
   }
 
   fileprivate func reading(_ columns: [String]) -> RowExpression {
-    table.map { RowKeys.reading($0, columns) } ?? RowExpression(column: columns[0])
+    tableLiteral.map { RowKeys.reading($0, columns) } ?? RowExpression(column: columns[0])
   }
 }
 

@@ -47,6 +47,14 @@ final class RowKeys: Sendable {
       })
   }
 
+  /// Gives the numbers of tables to their new names, all at once: two may have exchanged theirs.
+  func rename(_ names: [(old: String, new: String)]) {
+    tables.withLock { tables in
+      let moved = names.map { (new: $0.new, table: tables.removeValue(forKey: $0.old)) }
+      for (new, table) in moved { tables[new] = table }
+    }
+  }
+
   private func number(of values: [DatabaseValue], _ name: String) -> Int64 {
     tables.withLock { tables in
       if let known = tables[name]?.keys[values] { return known }

@@ -1,0 +1,243 @@
+import GRDB
+import Instar
+import InstarTestSupport
+import Testing
+
+@Suite("The scratchpad of a run", .serialized)
+struct ScratchpadTests {
+  private let folder: TemporaryFolder
+  private let configuration: ModelConfiguration
+
+  init() throws {
+    folder = try TemporaryFolder()
+    configuration = ModelConfiguration(url: URL(filePath: folder.path("a.store")))
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+  }
+
+  private func makeStore(_ configuration: ModelConfiguration) throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: EffortsV1.self), configurations: configuration)
+    let context = ModelContext(container)
+    for hours in 1...3 { context.insert(EffortsV1.Job(effort: "\(hours) h")) }
+    try context.save()
+    if !configuration.isStoredInMemoryOnly { try container.close() }
+  }
+
+  private func efforts(_ configuration: ModelConfiguration) throws -> [Int] {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: EffortsV3.self), migrationPlan: EffortPlan.self,
+      configurations: configuration)
+    return try ModelContext(container)
+      .fetch(FetchDescriptor<EffortsV3.Work>(sortBy: [SortDescriptor(\.effort)])).map(\.effort)
+  }
+
+  @Test("a value kept for a model is found by that of its row in a later stage, by another name")
+  func ofModels() throws {
+    try makeStore(configuration)
+    #expect(try efforts(configuration) == [1, 2, 3])
+  }
+
+  @Test("a run in memory has one, too")
+  func inMemory() throws {
+    let configuration = ModelConfiguration(isStoredInMemoryOnly: true)
+    try makeStore(configuration)
+    #expect(try efforts(configuration) == [1, 2, 3])
+  }
+
+  @Test(
+    "rows of ordinary tables are found whatever their primary key is",
+    arguments: ["", " WITHOUT ROWID"])
+  func ofOrdinaryTables(form: String) throws {
+    let queue = try DatabaseQueue(path: folder.path("a.store"))
+    try queue.inDatabase { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE job (code TEXT NOT NULL PRIMARY KEY, effort TEXT NOT NULL)\(form);
+          INSERT INTO job VALUES ('x', 'gone'), ('c', '3 h'), ('a', '1 h'), ('b', '2 h');
+          DELETE FROM job WHERE code = 'x'; PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
+    let version: any VersionedSchema.Type =
+      form.isEmpty ? CodedV2.self as any VersionedSchema.Type : KeyedV2.self
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: version),
+      migrationPlan: form.isEmpty ? CodedPlan.self : KeyedPlan.self, configurations: configuration)
+    let context = ModelContext(container)
+    let found =
+      form.isEmpty
+      ? try context.fetch(FetchDescriptor<CodedV2.Job>()).map { "\($0.code)\($0.effort)" }
+      : try context.fetch(FetchDescriptor<KeyedV2.Job>()).map { "\($0.code)\($0.effort)" }
+    #expect(found.sorted() == ["a1", "b2", "c3"])
+  }
+
+  enum CodedV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job")
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: String
+      init(code: String, effort: String) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum CodedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job")
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: Int = 0
+      init(code: String, effort: Int) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum CodedPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [CodedV1.self, CodedV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: CodedV1.self, toVersion: CodedV2.self) { context in
+          for job in try context.fetch(FetchDescriptor<CodedV1.Job>()) {
+            try context.scratchpad.save(job.effort, for: "effort", of: job)
+          }
+        } didMigrate: { context in
+          for job in try context.fetch(FetchDescriptor<CodedV2.Job>()) {
+            let text = try context.scratchpad.value(String.self, for: "effort", of: job)
+            job.effort = Int(text?.prefix(1) ?? "") ?? 0
+          }
+        }
+      ]
+    }
+  }
+
+  enum KeyedV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job", .withoutRowID)
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: String
+      init(code: String, effort: String) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum KeyedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("work", .withoutRowID)
+    @Model
+    final class Job {
+      @Column(.primaryKey) var code: String
+      var effort: Int = 0
+      init(code: String, effort: Int) { (self.code, self.effort) = (code, effort) }
+    }
+  }
+
+  enum KeyedPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [KeyedV1.self, KeyedV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: KeyedV1.self, toVersion: KeyedV2.self) { context in
+          // Keys of tables without rowid are numbers given in the order in which rows are met: another one than later.
+          let order = [SortDescriptor(\KeyedV1.Job.code, order: .reverse)]
+          for job in try context.fetch(FetchDescriptor<KeyedV1.Job>(sortBy: order)) {
+            try context.scratchpad.save(job.effort, for: "effort", of: job)
+          }
+        } didMigrate: { context in
+          for job in try context.fetch(FetchDescriptor<KeyedV2.Job>()) {
+            let text = try context.scratchpad.value(String.self, for: "effort", of: job)
+            job.effort = Int(text?.prefix(1) ?? "") ?? 0
+          }
+        }
+      ]
+    }
+  }
+
+  @Test("a container's context has none, and says where there is one")
+  func outside() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: EffortsV1.self), configurations: configuration)
+    let context = ModelContext(container)
+    let error = #expect(throws: InstarError.self) { try context.scratchpad.save(1, for: "x") }
+    #expect(error?.code == .unsupported)
+    #expect(error?.cause == "there is one in willMigrate and didMigrate only")
+  }
+
+  enum EffortsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Model
+    final class Job {
+      var effort: String
+      init(effort: String) { self.effort = effort }
+    }
+  }
+
+  enum EffortsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Work.self] }
+
+    @Model(originalName: "Job")
+    final class Work {
+      var effort: Int = 0
+      init(effort: Int) { self.effort = effort }
+    }
+  }
+
+  enum EffortsV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Work.self] }
+
+    @Model
+    final class Work {
+      var effort: Int = 0
+      var note: String?
+      init(effort: Int) { self.effort = effort }
+    }
+  }
+
+  enum EffortPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [EffortsV1.self, EffortsV2.self, EffortsV3.self]
+    }
+    static var stages: [MigrationStage] { [keep, use] }
+
+    static let keep = MigrationStage.custom(
+      fromVersion: EffortsV1.self, toVersion: EffortsV2.self,
+      willMigrate: { context in
+        let pad = context.scratchpad
+        try context.enumerate(FetchDescriptor<EffortsV1.Job>()) { job in
+          try pad.save("nothing", for: "effort", of: job)
+          try pad.save(job.effort, for: "effort", of: job)
+        }
+        try pad.save([Double.infinity, -.infinity, 0.1], for: "numbers")
+        let new = EffortsV1.Job(effort: "")
+        let error = #expect(throws: InstarError.self) { try pad.save(1, for: "x", of: new) }
+        #expect(error?.cause == "the model has no row yet")
+      }, didMigrate: nil)
+
+    static let use = MigrationStage.custom(
+      fromVersion: EffortsV2.self, toVersion: EffortsV3.self, willMigrate: nil,
+      didMigrate: { context in
+        let pad = context.scratchpad
+        try context.enumerate(FetchDescriptor<EffortsV3.Work>()) { work in
+          let text = try pad.value(String.self, for: "effort", of: work)
+          work.effort = Int(text?.prefix { $0.isNumber } ?? "") ?? 0
+          #expect(try pad.value(String.self, for: "other", of: work) == nil)
+        }
+        #expect(try pad.value([Double].self, for: "numbers") == [.infinity, -.infinity, 0.1])
+        #expect(try pad.value(Int.self, for: "effort") == nil)
+        let error = #expect(throws: InstarError.self) { try pad.value(String.self, for: "numbers") }
+        #expect(error?.code == .stageFailed && error?.cause == "what was kept is no String")
+      })
+  }
+}
