@@ -65,7 +65,10 @@ final class ModelStore: Sendable {
   ) throws -> StoreLayout {
     guard schema.format == .coredata else { return try StoreLayout(schema: schema) }
     return try connection.perform { session in
-      try StoreLayout(
+      guard try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") != nil else {
+        return try StoreLayout(schema: schema)
+      }
+      return try StoreLayout(
         schema: schema, conventions: CoreDataConventions(of: session.database))
     }
   }
