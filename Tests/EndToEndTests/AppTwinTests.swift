@@ -84,7 +84,8 @@ struct AppTwinTests {
       for data in images {
         let list = try NSKeyedUnarchiver.unarchivedObject(
           ofClasses: [NSArray.self, NSData.self], from: data)
-        #expect(list as? [Data] == [Data([0xFF, 0xD8, 0xFF]), Data([0x89, 0x50]), Data([1, 2, 3])])
+        #expect(
+          list as? [Data] == [Data([0xFF, 0xD8, 0xFF]), Data([0x89, 0x50]), Data([1, 2, 3])])
       }
       let tags = try Data.fetchAll(db, sql: "SELECT ZTAGS FROM ZSDRECIPE")
       #expect(tags.allSatisfy { $0.starts(with: Data("bplist00".utf8)) })
@@ -96,7 +97,8 @@ struct AppTwinTests {
           == ["systemAll-", "-user", "-user"])
       // Keys are not given twice, though the rows that had them are gone.
       #expect(
-        try Int.fetchOne(db, sql: "SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'SDRecipe'") == 116)
+        try Int.fetchOne(db, sql: "SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'SDRecipe'") == 116
+      )
     }
   }
 
@@ -111,7 +113,9 @@ struct AppTwinTests {
         ])
       #expect(
         try String.fetchAll(
-          db, sql: "SELECT Z_4MEMBERSINVERSE || ' ' || Z_4MEMBERS FROM Z_4MEMBERS") == ["2 1", "2 5"])
+          db, sql: "SELECT Z_4MEMBERSINVERSE || ' ' || Z_4MEMBERS FROM Z_4MEMBERS") == [
+            "2 1", "2 5",
+          ])
       #expect(
         try String.fetchAll(
           db, sql: "SELECT Z_4BANS || ' ' || Z_4BANSINVERSE FROM Z_4BANSINVERSE") == ["5 2"])

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -31,5 +32,27 @@ struct PlannedStatementsTests {
       }
       #expect(ofSchema(run.executedStatements) == ofSchema(planned))
     }
+  }
+
+  @Test("are said to be general ones where the store's own tables need functions of the app")
+  func tablesOfApp() async throws {
+    let store = try TableStore("grdb")
+    let queue = try DatabaseQueue(path: store.path)
+    try await queue.write { db in
+      db.add(function: DatabaseFunction("app_accepts", argumentCount: 1) { _ in true })
+      try db.execute(sql: "CREATE TABLE preference (name TEXT CHECK (app_accepts(name)))")
+    }
+    try queue.close()
+    let plugin = try await FixturePlugins.tables.value
+    let arguments = ["plan", store.path, "--plugin", plugin]
+    let plan = try await CommandLineTool.run(arguments + ["--json"])
+    let migration = try #require(
+      try plan.objects(PlanReport.self).first?.migration,
+      Comment(rawValue: plan.output + plan.messages))
+    #expect(migration.notes.count == 1)
+    #expect(migration.notes.first?.contains("app_accepts") == true)
+    #expect(migration.stages.allSatisfy { !$0.statements.isEmpty })
+    let text = try await CommandLineTool.run(arguments)
+    #expect(text.output.contains("note: the statements are those for a store that Instar made"))
   }
 }

@@ -78,7 +78,9 @@ struct RealStoreChangeTests {
     let reportsInOrder = try answer.objects(RunReport.self)
     let reports = Dictionary(
       reportsInOrder.map { ($0.store, $0) }, uniquingKeysWith: { first, _ in first })
-    let planned = reportsInOrder.flatMap { shownPlans[$0.store]??.stages.flatMap(\.statements) ?? [] }
+    let planned = reportsInOrder.flatMap {
+      shownPlans[$0.store]??.stages.flatMap(\.statements) ?? []
+    }
     #expect(answer.executedStatements == planned)
     #expect(shownPlans.values.allSatisfy { $0?.notes == [] })
     for subject in subjects {

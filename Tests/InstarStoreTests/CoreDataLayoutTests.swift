@@ -102,7 +102,8 @@ struct CoreDataLayoutTests {
     return [
       "Kik": model([
         Schema.Entity(
-          name: "KikChat", attributes: [attribute("flags", .int32), attribute("dateUpdated", .date)],
+          name: "KikChat",
+          attributes: [attribute("flags", .int32), attribute("dateUpdated", .date)],
           relationships: [toOne("user", "KikUser", "chatUser")]),
         Schema.Entity(
           name: "KikMessage",

@@ -166,7 +166,9 @@ struct CoreDataModelTests {
     #expect(throws: Inflate.Problem.tooLarge) {
       try Inflate.bytes(of: HostileStores.stored(zeros), limit: 99_999)
     }
-    #expect(throws: Never.self) { try Inflate.bytes(of: HostileStores.stored(zeros), limit: 100_000) }
+    #expect(throws: Never.self) {
+      try Inflate.bytes(of: HostileStores.stored(zeros), limit: 100_000)
+    }
     #expect(throws: Inflate.Problem.truncated) {
       try Inflate.bytes(of: Array(HostileStores.stored(zeros).dropLast()), limit: 100_000)
     }

@@ -119,10 +119,11 @@ struct ProbeMetadataTests {
       let binary = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
       var plist = try #require(
         try PropertyListSerialization.propertyList(from: binary, format: nil) as? [String: Any])
-      plist["app"] = [
-        "flag": false, "one": 1, "real": 2.0, "list": [Data([1]), "two"] as [Any],
-        "date": Date(timeIntervalSinceReferenceDate: 12),
-      ] as [String: Any]
+      plist["app"] =
+        [
+          "flag": false, "one": 1, "real": 2.0, "list": [Data([1]), "two"] as [Any],
+          "date": Date(timeIntervalSinceReferenceDate: 12),
+        ] as [String: Any]
       let xml = try PropertyListSerialization.data(
         fromPropertyList: plist, format: .xml, options: 0)
       let write = "UPDATE Z_METADATA SET Z_PLIST = ?"

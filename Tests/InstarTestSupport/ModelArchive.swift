@@ -77,7 +77,9 @@ public struct ModelArchive {
   }
 
   /// A model with these entities, each with its properties.
-  public static func model(_ entities: [(String, [(String, Value)])], identifier: String = "") -> [UInt8] {
+  public static func model(_ entities: [(String, [(String, Value)])], identifier: String = "")
+    -> [UInt8]
+  {
     bytes(
       .object(
         "NSManagedObjectModel",

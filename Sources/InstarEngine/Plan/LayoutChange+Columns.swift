@@ -73,7 +73,11 @@ extension LayoutChangePlanner {
     {
       return nil
     }
-    var fill = Fill(literal: value.literal)
+    // An app of Apple's reads no collection but an archive.
+    let archived =
+      attribute.new.type == .codable && !new.conventions.isMadeByInstar
+      ? ArchivedCollection.archive(ofEmpty: value) : nil
+    var fill = Fill(literal: (archived ?? value).literal)
     let affected = pair.numbers.filter { numbers.contains($0.after) }
     if affected.count != pair.numbers.count {
       // The rows still carry the old numbers here.

@@ -5,7 +5,7 @@ import InstarStore
 /// Turns a store of one plain layout into one of another, on an open connection.
 ///
 /// Statements depend on how the app wrote its tables: a table is altered from its own text, and what no model speaks of
-/// stays. To show them beforehand they are run on an empty store of the old version.
+/// stays. To show them beforehand they are run on an empty store that is made like the app's (`EmptyStore`).
 ///
 /// The cheapest statement wins. `ADD`, `RENAME` and `DROP COLUMN` do not depend on the number of rows; a table is rebuilt
 /// only where SQLite cannot alter it (see `TableRebuild`). Order, and why:
@@ -20,7 +20,7 @@ struct PlainChange {
   let new: PlainLayout
   let difference: SchemaDifference
 
-  /// The statements of the change, run on an empty store of the old version.
+  /// The statements of the change of a store that is made as the old version's models describe it.
   func plannedStatements() throws(InstarError) -> [String] {
     do {
       return try StoreConnection(inMemory: nil).perform { session in

@@ -1,4 +1,5 @@
 public import Foundation
+public import InstarSchema
 
 /// An array, set or dictionary of plain values as `NSKeyedArchiver` writes it: the stored form of `[Data]`, `[String]` and
 /// the like in stores of SwiftData (Core Data layout, section 3.4: transformer `NSSecureUnarchiveFromData`).
@@ -88,6 +89,18 @@ public enum ArchivedCollection {
     return try? NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
   }
 
+  /// The archive of an array or dictionary without elements, of its JSON; `nil` for any other value, as JSON does not tell
+  /// what the elements are.
+  public static func archive(ofEmpty json: AttributeValue) -> AttributeValue? {
+    let archive: Data? =
+      switch json {
+      case .blob(Array("[]".utf8)): self.archive(of: [Any]())
+      case .blob(Array("{}".utf8)): self.archive(of: [String: Any]())
+      default: nil
+      }
+    return archive.map { .blob(Array($0)) }
+  }
+
   private static func object(of value: Any) -> NSObject? {
     switch value {
     case let text as String: return NSString(string: text)
@@ -97,7 +110,9 @@ public enum ArchivedCollection {
     case let uuid as UUID: return NSUUID(uuidString: uuid.uuidString)
     case let url as URL: return NSURL(string: url.absoluteString)
     case let bool as Bool: return NSNumber(value: bool)
-    case let integer as any BinaryInteger: return NSNumber(value: Int64(truncatingIfNeeded: integer))
+    case let integer as any BinaryInteger:
+      // Larger ones have a form of their own.
+      return Int64(exactly: integer).map { NSNumber(value: $0) }
     case let real as Double: return NSNumber(value: real)
     case let real as Float: return NSNumber(value: real)
     case let elements as [Any]:
