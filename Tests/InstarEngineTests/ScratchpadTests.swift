@@ -48,16 +48,7 @@ struct ScratchpadTests {
     "rows of ordinary tables are found whatever their primary key is",
     arguments: ["", " WITHOUT ROWID"])
   func ofOrdinaryTables(form: String) throws {
-    let queue = try DatabaseQueue(path: folder.path("a.store"))
-    try queue.inDatabase { db in
-      try db.execute(
-        sql: """
-          CREATE TABLE job (code TEXT NOT NULL PRIMARY KEY, effort TEXT NOT NULL)\(form);
-          INSERT INTO job VALUES ('x', 'gone'), ('c', '3 h'), ('a', '1 h'), ('b', '2 h');
-          DELETE FROM job WHERE code = 'x'; PRAGMA user_version = 1;
-          """)
-    }
-    try queue.close()
+    try makeJobs(form)
     let version: any VersionedSchema.Type =
       form.isEmpty ? CodedV2.self as any VersionedSchema.Type : KeyedV2.self
     let container = try ModelContainer(
@@ -69,6 +60,19 @@ struct ScratchpadTests {
       ? try context.fetch(FetchDescriptor<CodedV2.Job>()).map { "\($0.code)\($0.effort)" }
       : try context.fetch(FetchDescriptor<KeyedV2.Job>()).map { "\($0.code)\($0.effort)" }
     #expect(found.sorted() == ["a1", "b2", "c3"])
+  }
+
+  private func makeJobs(_ form: String) throws {
+    let queue = try DatabaseQueue(path: folder.path("a.store"))
+    try queue.inDatabase { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE job (code TEXT NOT NULL PRIMARY KEY, effort TEXT NOT NULL)\(form);
+          INSERT INTO job VALUES ('x', 'gone'), ('c', '3 h'), ('a', '1 h'), ('b', '2 h');
+          DELETE FROM job WHERE code = 'x'; PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
   }
 
   enum CodedV1: VersionedSchema {
@@ -161,6 +165,111 @@ struct ScratchpadTests {
     }
   }
 
+  @Test("values of rows whose primary key changes are refused, and nothing is changed")
+  func ofChangedKeys() throws {
+    try makeJobs("")
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: NumberedV2.self), migrationPlan: NumberedPlan.self,
+        configurations: configuration)
+    }
+    #expect(error?.cause?.code == .unsupported)
+    #expect(error?.cause?.cause.contains("its primary key changes in this stage") == true)
+    #expect(error?.cause?.state == "unchanged")
+  }
+
+  enum NumberedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Job.self] }
+
+    @Table("job")
+    @Model
+    final class Job {
+      @Column(.primaryKey) var number: Int = 0
+      var code: String
+      init(code: String) { self.code = code }
+    }
+  }
+
+  enum NumberedPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [CodedV1.self, NumberedV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: CodedV1.self, toVersion: NumberedV2.self,
+          willMigrate: { context in
+            for job in try context.fetch(FetchDescriptor<CodedV1.Job>()) {
+              try context.scratchpad.save(job.effort, for: "effort", of: job)
+            }
+          }, didMigrate: nil)
+      ]
+    }
+  }
+
+  @Test("a model that takes the name of one that goes has its own values")
+  func ofTakenNames() throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: DraftsV1.self), configurations: configuration)
+    let context = ModelContext(container)
+    context.insert(DraftsV1.Note(text: "note"))
+    context.insert(DraftsV1.Draft(text: "draft"))
+    try context.save()
+    try container.close()
+    let migrated = try ModelContainer(
+      for: Schema(versionedSchema: DraftsV2.self), migrationPlan: DraftsPlan.self,
+      configurations: configuration)
+    let notes = try ModelContext(migrated).fetch(FetchDescriptor<DraftsV2.Note>())
+    #expect(notes.map(\.text) == ["kept of draft"])
+  }
+
+  enum DraftsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Note.self, Draft.self] }
+
+    @Model
+    final class Note {
+      var text: String
+      init(text: String) { self.text = text }
+    }
+
+    @Model
+    final class Draft {
+      var text: String
+      init(text: String) { self.text = text }
+    }
+  }
+
+  enum DraftsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Note.self] }
+
+    @Model(originalName: "Draft")
+    final class Note {
+      var text: String
+      init(text: String) { self.text = text }
+    }
+  }
+
+  enum DraftsPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [DraftsV1.self, DraftsV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(fromVersion: DraftsV1.self, toVersion: DraftsV2.self) { context in
+          for note in try context.fetch(FetchDescriptor<DraftsV1.Note>()) {
+            try context.scratchpad.save("kept of \(note.text)", for: "text", of: note)
+          }
+          for draft in try context.fetch(FetchDescriptor<DraftsV1.Draft>()) {
+            try context.scratchpad.save("kept of \(draft.text)", for: "text", of: draft)
+          }
+        } didMigrate: { context in
+          for note in try context.fetch(FetchDescriptor<DraftsV2.Note>()) {
+            note.text = try context.scratchpad.value(String.self, for: "text", of: note) ?? ""
+          }
+        }
+      ]
+    }
+  }
+
   @Test("a container's context has none, and says where there is one")
   func outside() throws {
     let container = try ModelContainer(
@@ -220,6 +329,7 @@ struct ScratchpadTests {
           try pad.save(job.effort, for: "effort", of: job)
         }
         try pad.save([Double.infinity, -.infinity, 0.1], for: "numbers")
+        try pad.save(String?.none, for: "nothing")
         let new = EffortsV1.Job(effort: "")
         let error = #expect(throws: InstarError.self) { try pad.save(1, for: "x", of: new) }
         #expect(error?.cause == "the model has no row yet")
@@ -236,6 +346,7 @@ struct ScratchpadTests {
         }
         #expect(try pad.value([Double].self, for: "numbers") == [.infinity, -.infinity, 0.1])
         #expect(try pad.value(Int.self, for: "effort") == nil)
+        #expect(try pad.value(String.self, for: "nothing") == nil)
         let error = #expect(throws: InstarError.self) { try pad.value(String.self, for: "numbers") }
         #expect(error?.code == .stageFailed && error?.cause == "what was kept is no String")
       })

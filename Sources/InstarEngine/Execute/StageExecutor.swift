@@ -78,24 +78,6 @@ package struct StageExecutor {
   }
 }
 
-extension PlanDefinition.Stage {
-  /// The entities that the new version has from the old one.
-  fileprivate func keptEntities(
-    _ difference: SchemaDifference
-  ) -> [(old: EntityLayout, new: EntityLayout)] {
-    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
-      Dictionary(
-        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    }
-    let (old, new) = (byName(from.layout), byName(to.layout))
-    return difference.entities.compactMap { mapping in
-      guard let source = mapping.old.flatMap({ old[$0.name] }), let target = new[mapping.new.name]
-      else { return nil }
-      return (source, target)
-    }
-  }
-}
-
 /// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new ones.
 private struct StageRun {
   /// A clone that takes part, with its store's part of the stage's two versions.
@@ -123,6 +105,12 @@ private struct StageRun {
         willMigrate, "willMigrate", parts.map { ($0.stage.from.schema, $0.connection) })
     }
     try step("the change of schema") {
+      let changes = parts.flatMap { $0.stage.entityChanges($0.difference) }
+      try keptValues.follow(
+        changes.map { change in
+          ScratchpadStore.Change(
+            old: change.old.name, new: change.new?.name, keepsKeys: change.keepsKeys)
+        })
       for part in parts {
         try part.connection.perform { session in try changeSchema(of: part, session) }
       }
@@ -142,9 +130,10 @@ private struct StageRun {
 
   private func changeSchema(of part: Part, _ session: SQLSession) throws {
     let (stage, difference) = (part.stage, part.difference)
-    let kept = stage.keptEntities(difference)
-    session.carryRowKeys(kept.map { ($0.old.key, $0.new.key) })
-    try keptValues.follow(kept)
+    session.carryRowKeys(
+      stage.entityChanges(difference).compactMap { change in
+        change.new.map { (change.old.key, $0.key) }
+      })
     switch (stage.from.layout, stage.to.layout) {
     case (.coreData, .coreData):
       let conventions = try CoreDataConventions(of: session.database)

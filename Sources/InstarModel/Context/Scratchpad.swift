@@ -1,6 +1,6 @@
 import Foundation
 import InstarSchema
-package import InstarStore
+import InstarStore
 
 extension ModelContext {
   /// What the plan's code keeps from one closure to a later one of the same run.
@@ -109,7 +109,8 @@ public struct Scratchpad {
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(
       positiveInfinity: Self.infinity, negativeInfinity: "-\(Self.infinity)", nan: Self.notANumber)
     do {
-      return try decoder.decode(type, from: kept)
+      // What was kept may be an optional value without one.
+      return try decoder.decode(Value?.self, from: kept)
     } catch {
       let owner = row.map { " of \($0)" } ?? ""
       throw InstarError(
@@ -161,37 +162,59 @@ package final class ScratchpadStore {
     return try made.perform(body)
   }
 
-  /// Has what was kept for models found by those of the same rows after a change of schema.
+  /// What a stage's change of schema makes of the rows of an entity.
+  package struct Change {
+    let old: String
+    /// `nil` where the entity goes.
+    let new: String?
+    /// Whether its rows are known by the same keys afterwards.
+    let keepsKeys: Bool
+
+    package init(old: String, new: String?, keepsKeys: Bool) {
+      self.old = old
+      self.new = new
+      self.keepsKeys = keepsKeys
+    }
+  }
+
+  /// Has what was kept for models found by those of the same rows after a change of schema. What was kept for models of
+  /// entities that go is forgotten: another one may take the name.
   ///
-  /// - Parameter entities: Old and new layout of each entity that stays.
+  /// - Parameter changes: those of all entities that change in one stage, in all stores.
   /// - Throws: `unsupported` where values were kept for models whose rows are known by another key afterwards. Nothing is
   ///   then changed.
-  package func follow(_ entities: [(old: EntityLayout, new: EntityLayout)]) throws {
+  package func follow(_ changes: [Change]) throws {
     guard let connection else { return }
     try connection.perform { session in
-      for (old, new) in entities where !new.key.continues(old.key) {
-        try requireNoValues(of: old, becoming: new, session)
+      for change in changes where !change.keepsKeys {
+        guard let new = change.new else { continue }
+        try requireNoValues(of: change.old, becoming: new, session)
       }
-      let renamed = entities.filter { $0.old.name != $0.new.name }
+      for change in changes where change.new == nil {
+        let statement = try session.statement("DELETE FROM \(Self.table) WHERE entity = ?1")
+        statement.bind(change.old, at: 1)
+        try statement.run()
+      }
+      let renamed = changes.filter { $0.new != nil && $0.new != $0.old }
       // Two entities may have exchanged their names: no name is taken before all are given away.
-      for (position, names) in renamed.enumerated() {
-        try rename(names.old.name, to: "\(position)", session)
+      for (position, change) in renamed.enumerated() {
+        try rename(change.old, to: "\(position)", session)
       }
-      for (position, names) in renamed.enumerated() {
-        try rename("\(position)", to: names.new.name, session)
+      for (position, change) in renamed.enumerated() {
+        try rename("\(position)", to: change.new ?? change.old, session)
       }
     }
   }
 
   private func requireNoValues(
-    of old: EntityLayout, becoming new: EntityLayout, _ session: SQLSession
+    of old: String, becoming new: String, _ session: SQLSession
   ) throws {
-    let name = AttributeValue.text(old.name).literal
+    let name = AttributeValue.text(old).literal
     guard
       try session.integer("SELECT 1 FROM \(Self.table) WHERE entity = \(name) LIMIT 1") != nil
     else { return }
     throw InstarError(
-      .unsupported, "cannot keep values of \(new.name) in the scratchpad",
+      .unsupported, "cannot keep values of \(new) in the scratchpad",
       cause: "its primary key changes in this stage, and its rows are not told by it any more",
       next: "change the key in a stage of its own, before or after")
   }

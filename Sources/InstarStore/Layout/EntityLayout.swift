@@ -156,16 +156,8 @@ public struct RowKey: Sendable, Hashable {
     tableLiteral.map { "SELECT \(RowKeys.key)(\($0), \(values.joined(separator: ", ")))" }
   }
 
-  /// Whether a row that has this key had the same one by the earlier key of its table: its rowid, under whatever name, or a
-  /// number for its primary key, which `SQLSession.carryRowKeys(_:)` gives the table's new name.
-  public func continues(_ earlier: RowKey) -> Bool {
-    guard isRowID, earlier.isRowID else {
-      return isRowID == earlier.isRowID && columns.count == earlier.columns.count
-    }
-    // A new column of integers that takes the place of a hidden rowid has values of its own.
-    let hidden = ["rowid", "_rowid_", "oid"]
-    return !hidden.contains(earlier.columns[0]) || hidden.contains(columns[0])
-  }
+  /// Whether the key is a rowid that no column shows.
+  public var isHidden: Bool { isRowID && ["rowid", "_rowid_", "oid"].contains(columns[0]) }
 
   /// What the columns hold in the row with a key.
   fileprivate func values(of key: String) -> [String] {

@@ -1,0 +1,57 @@
+import InstarSchema
+import InstarStore
+
+/// What a stage's change of schema makes of an entity's rows, as far as it concerns who refers to them by their keys.
+struct EntityChange {
+  let old: EntityLayout
+  /// `nil` where the entity goes.
+  let new: EntityLayout?
+  /// Whether each row is known by the same key afterwards: by its rowid, under whatever name, or, in a table without rowid,
+  /// by the values of its primary key.
+  let keepsKeys: Bool
+}
+
+extension PlanDefinition.Stage {
+  /// What becomes of each entity of the old version.
+  func entityChanges(_ difference: SchemaDifference) -> [EntityChange] {
+    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
+      Dictionary(
+        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+    let (olds, news) = (byName(from.layout), byName(to.layout))
+    let kept = difference.entities.compactMap { mapping -> EntityChange? in
+      guard let old = mapping.old.flatMap({ olds[$0.name] }), let new = news[mapping.new.name]
+      else { return nil }
+      // Core Data's rows have a key that is no property, and keep it.
+      let keepsKeys =
+        from.layout.format == .coredata || mapping.keepsKeys(from: old.key, to: new.key)
+      return EntityChange(old: old, new: new, keepsKeys: keepsKeys)
+    }
+    let removed = difference.removedEntities.compactMap { olds[$0.name] }
+    return kept + removed.map { EntityChange(old: $0, new: nil, keepsKeys: false) }
+  }
+}
+
+extension SchemaDifference.EntityMapping {
+  fileprivate func keepsKeys(from oldKey: RowKey, to newKey: RowKey) -> Bool {
+    guard oldKey.isRowID == newKey.isRowID else { return false }
+    // A rebuild copies rowids; a column that becomes the rowid brings values of its own.
+    if oldKey.isHidden || newKey.isHidden { return newKey.isHidden }
+    guard let old else { return false }
+    let sources = new.keyAttributes.map { key in
+      attributes.first { $0.new.name == key.name && $0.old?.type == key.type }?.old?.name
+    }
+    let references = new.keyReferences.map { key in
+      relationships.first { $0.new.name == key.name }?.old?.name
+    }
+    return sources == old.keyAttributes.map { Optional($0.name) }
+      && references == old.keyReferences.map { Optional($0.name) }
+  }
+}
+
+extension Schema.Entity {
+  /// The relationships that are a part of the primary key.
+  fileprivate var keyReferences: [Schema.Relationship] {
+    relationships.filter { $0.column?.isPrimaryKey == true }
+  }
+}
