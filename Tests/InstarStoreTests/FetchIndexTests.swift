@@ -133,7 +133,8 @@ struct FetchIndexTests {
         ]))
     try makeStore { db in
       try db.execute(
-        sql: "INSERT INTO Z_MODELCACHE VALUES (?)", arguments: [Data(HostileStores.stored(archive))])
+        sql: "INSERT INTO Z_MODELCACHE VALUES (?)", arguments: [Data(HostileStores.stored(archive))]
+      )
     }
     let found = try StoreIntrospection.read(path).introspection
     #expect(found.origin == .modelCache)
