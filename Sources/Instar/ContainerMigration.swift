@@ -68,17 +68,22 @@ struct ContainerMigration {
   /// What has become of the stores so far.
   private final class Progress {
     var migrated: Set<ModelConfiguration> = []
+    /// The stores that were missing, and were made to take part.
+    var made: [(configuration: ModelConfiguration, file: MadeStore)] = []
     /// The first error: those of the runs around it only repeat it.
     var failure: InstarError?
   }
 
   /// - Throws: the first error, with what state the stores are in.
   func run() throws(InstarError) {
-    if stores.count > 1 { try prepare() }
     let progress = Progress()
     do {
+      if stores.count > 1 { try prepare(progress) }
       try run(stores[...], with: [], progress)
     } catch {
+      for made in progress.made where !progress.migrated.contains(made.configuration) {
+        made.file.remove()
+      }
       var known = progress.failure ?? InstarError(error, what: "cannot migrate the store")
       if !progress.migrated.isEmpty, let last = plan.versions.last?.schema.version {
         func list(_ isMigrated: Bool) -> String {
@@ -134,7 +139,8 @@ struct ContainerMigration {
 
   /// Refuses what can be refused before any store is locked, and makes the stores that are missing where code of the plan
   /// may want to write to them: at the version at which that code begins, so that it sees the models of all stores.
-  private func prepare() throws(InstarError) {
+  /// They are removed again where the migration fails before they are migrated.
+  private func prepare(_ progress: Progress) throws(InstarError) {
     var earliest: Schema.Version?
     var missing: [Store] = []
     for store in stores {
@@ -148,9 +154,16 @@ struct ContainerMigration {
     for store in missing where store.part.configuration.allowsSave {
       guard let version = store.plan.version(earliest) else { continue }
       try Self.naming(store.part) {
-        let part = ModelContainer.Part(store.part.configuration, version.schema)
+        let configuration = store.part.configuration
+        let path = configuration.url.path
+        let isNewFile = !configuration.isStoredInMemoryOnly && !MadeStore.isTaken(path)
+        let part = ModelContainer.Part(configuration, version.schema)
         let container = try ModelContainer(opening: [part], schema: version.schema)
-        if !store.part.configuration.isStoredInMemoryOnly { try container.close() }
+        guard !configuration.isStoredInMemoryOnly else { return }
+        try container.close()
+        if isNewFile, let file = MadeStore(path: path) {
+          progress.made.append((configuration, file))
+        }
       }
     }
   }

@@ -122,8 +122,28 @@ struct SaveNoticeTests {
     init(_ text: String) { self.text = text }
   }
 
+  @Model
+  final class Album {
+    @Relationship(deleteRule: .cascade, inverse: \Photo.album) var photos: [Photo] = []
+    @Relationship(inverse: \Frame.album) var frames: [Frame] = []
+    init() {}
+  }
+
+  @Model
+  final class Photo {
+    var number: Int
+    var album: Album?
+    init(_ number: Int) { self.number = number }
+  }
+
+  @Model
+  final class Frame {
+    var album: Album?
+    init() {}
+  }
+
   /// What was posted of one context.
-  private final class Heard: @unchecked Sendable {
+  final class Heard: @unchecked Sendable {
     private(set) var names: [Notification.Name] = []
     private(set) var last: [String: [PersistentIdentifier]] = [:]
     private var tokens: [any NSObjectProtocol] = []
@@ -165,5 +185,25 @@ struct SaveNoticeTests {
     #expect(heard[.deletedIdentifiers] == [gone])
     try context.save()
     #expect(heard.names.count == 4)
+  }
+
+  @Test("tell what delete rules delete and change")
+  func deleteRules() throws {
+    let context = ModelContext(
+      try ModelContainer(
+        for: Album.self, Photo.self, Frame.self,
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+    let (album, frame) = (Album(), Frame())
+    album.photos = (0..<10).map { Photo($0) }
+    album.frames = [frame]
+    context.insert(album)
+    try context.save()
+    let gone = Set(album.photos.map(\.persistentModelID) + [album.persistentModelID])
+    let heard = Heard(context)
+    context.delete(album)
+    try context.save()
+    #expect(Set(heard[.deletedIdentifiers] ?? []) == gone && gone.count == 11)
+    #expect(heard[.updatedIdentifiers] == [frame.persistentModelID])
+    #expect(heard[.insertedIdentifiers] == [])
   }
 }

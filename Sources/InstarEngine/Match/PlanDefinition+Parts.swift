@@ -7,15 +7,16 @@ extension PlanDefinition {
   ///
   /// A model of an earlier version belongs to the store of the model that it became, followed from stage to stage by names
   /// and original names; so do the models that it is related to in its version. What is left are models that did not last:
-  /// they belong to the first store that has their table, else to the first store of all. A version of which a store has
-  /// no model is none of that store's.
+  /// they belong to the first store that has their table, else to the first store of all. The versions of a store
+  /// begin with the first that has a model there; later ones may have none.
   ///
   /// - Parameters:
   ///   - places: How errors call the stores.
   ///   - owners: The store of each model of the last version, by its place in `places`.
   ///   - tables: The names of the tables that each store has, as they stand in SQL. Asked for only where there are models
   ///     that did not last.
-  /// - Throws: `invalidPlan` where in some version a relationship or a superclass leads from one store to another.
+  /// - Throws: `invalidPlan` where in some version a relationship or a superclass leads from one store to another, or where a
+  ///   store of ordinary tables would have none between two versions: nothing tells such a store from an empty database.
   package func parts(
     for places: [String], owners: [String: Int],
     tables: () throws(InstarError) -> [Set<String>]
@@ -38,12 +39,23 @@ extension PlanDefinition {
         let schema = version.schema.part {
           division.owner[ModelDivision.Node(version: index, name: $0)] == store
         }
-        guard !schema.entities.isEmpty else { continue }
+        guard !schema.entities.isEmpty || !parts.isEmpty else { continue }
+        if schema.entities.isEmpty, version.layout.format == .plain {
+          throw gap(at: version, in: places[store])
+        }
         parts.append(
           Version(schema: schema, layout: try StoreLayout(schema: schema), name: version.name))
       }
       return PlanDefinition(self, versions: parts)
     }
+  }
+
+  private func gap(at version: Version, in place: String) -> InstarError {
+    InstarError(
+      .invalidPlan, "cannot use plan \(name) with these configurations",
+      cause:
+        "no table of \(version.schema.version) is in \(place), where earlier and later versions have some",
+      next: "keep a model of each version there, or open these models with one configuration")
   }
 
   private func table(of node: ModelDivision.Node) -> String? {

@@ -11,7 +11,8 @@ extension ModelContext {
   /// Posted before changes are written.
   public static let willSave = Notification.Name("InstarModelContextWillSave")
   /// Posted after changes were written. `userInfo` has an array of `PersistentIdentifier` under each of the raw values of
-  /// `NotificationKey` that name identifiers.
+  /// `NotificationKey` that name identifiers: of what the code changed, and of what delete rules changed and deleted. Where
+  /// `save()` throws, it is posted only if some of several stores were saved, and tells what is in those.
   public static let didSave = Notification.Name("InstarModelContextDidSave")
 
   /// The keys of a notification's `userInfo`.
@@ -27,21 +28,34 @@ extension ModelContext {
   /// Accepted as in SwiftData. Changes are seen by fetches and by other models as soon as they are made.
   public func processPendingChanges() {}
 
-  /// Runs `save`, and posts what it is about to do and what it did. Where it throws, nothing is posted after it, even if some
-  /// of several stores were saved.
-  func announcingSave(_ save: () throws -> Void) throws {
-    // Nobody is told of a stage's saves, which may be large.
-    guard phase == nil else { return try save() }
+  /// Nobody is told of a stage's saves, which may be large.
+  var isAnnouncingSaves: Bool { phase == nil }
+
+  func announceSave() {
+    guard isAnnouncingSaves else { return }
     NotificationCenter.default.post(name: Self.willSave, object: self)
-    let (inserted, updated) = (insertedModelsArray, changedModelsArray)
-    let deleted = deletedModelsArray.map(\.persistentModelID)
-    try save()
+  }
+
+  /// Tells what was committed to stores.
+  func announce(_ saved: [SaveNotice]) {
+    guard isAnnouncingSaves else { return }
     NotificationCenter.default.post(
       name: Self.didSave, object: self,
       userInfo: [
-        NotificationKey.insertedIdentifiers.rawValue: inserted.map(\.persistentModelID),
-        NotificationKey.updatedIdentifiers.rawValue: updated.map(\.persistentModelID),
-        NotificationKey.deletedIdentifiers.rawValue: deleted,
+        NotificationKey.insertedIdentifiers.rawValue: saved.flatMap(\.inserted)
+          .map(\.persistentModelID),
+        NotificationKey.updatedIdentifiers.rawValue: saved.flatMap(\.updated)
+          .map(\.persistentModelID),
+        NotificationKey.deletedIdentifiers.rawValue: saved.flatMap(\.deleted),
       ])
   }
+}
+
+/// What a save writes to one store, noted before it is written: new models get their identifiers by it, and models that
+/// are gone lose theirs.
+struct SaveNotice {
+  let store: ModelStore
+  let inserted: [any PersistentModel]
+  let updated: [any PersistentModel]
+  let deleted: [PersistentIdentifier]
 }

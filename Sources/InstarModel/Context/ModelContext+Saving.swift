@@ -16,7 +16,8 @@ extension ModelContext {
   public func save() throws {
     try throwDeferredError()
     guard hasChanges else { return }
-    try announcingSave { try saveChanges() }
+    announceSave()
+    try saveChanges()
   }
 
   private func saveChanges() throws {
@@ -26,6 +27,7 @@ extension ModelContext {
     try throwDeferredError()
     let saves = try ModelSave.saves(of: self)
     for save in saves { try save.validate() }
+    let notices = isAnnouncingSaves ? saves.map(\.notice) : []
     var waiting = saves.map(\.store)
     do {
       try ModelSave.run(saves[...]) { save, rows in
@@ -37,11 +39,13 @@ extension ModelContext {
     } catch {
       guard waiting.count < saves.count else { throw error }
       settle(allBut: waiting)
+      announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
       throw Self.halfSaved(
         error, saved: saves.map(\.store).filter { store in !waiting.contains { $0 === store } },
         waiting: waiting)
     }
     settle(allBut: [])
+    announce(notices)
   }
 
   private static func halfSaved(

@@ -59,6 +59,13 @@ struct ModelSave {
     self.deleted = deleted
   }
 
+  /// What others are told of it. To be asked for before it runs.
+  var notice: SaveNotice {
+    SaveNotice(
+      store: store, inserted: inserted.map(\.model), updated: changed.map(\.model),
+      deleted: deleted.map(\.model.persistentModelID))
+  }
+
   private var isEmpty: Bool { inserted.isEmpty && changed.isEmpty && deleted.isEmpty }
 
   /// New models in an order in which each comes after those that it refers to, as an app inserts them: its triggers may

@@ -240,3 +240,63 @@ enum PartedPlan: SchemaMigrationPlan {
     [.lightweight(fromVersion: V1.self, toVersion: V2.self)]
   }
 }
+
+/// Its second version has no notes.
+enum InterruptedPlan: SchemaMigrationPlan {
+  enum V1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Customer.self, Note.self] }
+
+    @Model
+    final class Customer {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+
+    @Model
+    final class Note {
+      var text: String
+      init(text: String) { self.text = text }
+    }
+  }
+
+  enum V2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Customer.self] }
+
+    @Model
+    final class Customer {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+  }
+
+  enum V3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Customer.self, Note.self] }
+
+    @Model
+    final class Customer {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+
+    @Model
+    final class Note {
+      var text: String
+      init(text: String) { self.text = text }
+    }
+  }
+
+  static var schemas: [any VersionedSchema.Type] { [V1.self, V2.self, V3.self] }
+  static var stages: [MigrationStage] {
+    [
+      .lightweight(fromVersion: V1.self, toVersion: V2.self),
+      .custom(fromVersion: V2.self, toVersion: V3.self, willMigrate: nil) { context in
+        for customer in try context.fetch(FetchDescriptor<V3.Customer>()) {
+          context.insert(V3.Note(text: "of " + customer.name))
+        }
+      },
+    ]
+  }
+}

@@ -226,6 +226,44 @@ struct ConfigurationsMigrationTests {
     #expect(try pages(container) == ["/migrated 1"])
   }
 
+  @Test("a store that was made to take part is removed again where a closure throws")
+  func oneMissingAndThrowing() throws {
+    try fill([oldSales, ModelConfiguration(isStoredInMemoryOnly: true)]).close()
+    let error = try error(ThrowingSalesPlan.self)
+    #expect(error.description.contains("no, thanks") && error.cause?.state == "unchanged")
+    #expect(folder.names() == ["sales.store", "state"])
+    #expect(try versions() == ["sales": "1.0.0"])
+    #expect(try pages(open()) == ["/migrated 1"])
+  }
+
+  @Test("a version in which a store has no model is a stage on its way, where others have some")
+  func versionWithoutModels() throws {
+    func customers(_ type: any PersistentModel.Type) -> ModelConfiguration {
+      configuration("sales", Schema([type]))
+    }
+    func notes(_ type: any PersistentModel.Type) -> ModelConfiguration {
+      configuration("visits", Schema([type]))
+    }
+    let old = try ModelContainer(
+      for: Schema(versionedSchema: InterruptedPlan.V1.self),
+      configurations: customers(InterruptedPlan.V1.Customer.self),
+      notes(InterruptedPlan.V1.Note.self))
+    let context = ModelContext(old)
+    context.insert(InterruptedPlan.V1.Customer(name: "Ann"))
+    context.insert(InterruptedPlan.V1.Note(text: "old"))
+    try context.save()
+    try old.close()
+    typealias V3 = InterruptedPlan.V3
+    let new = try ModelContainer(
+      for: Schema(versionedSchema: V3.self), migrationPlan: InterruptedPlan.self,
+      configurations: customers(V3.Customer.self), notes(V3.Note.self))
+    let fresh = ModelContext(new)
+    #expect(try fresh.fetch(FetchDescriptor<V3.Customer>()).map(\.name) == ["Ann"])
+    #expect(try fresh.fetch(FetchDescriptor<V3.Note>()).map(\.text) == ["of Ann"])
+    try new.close()
+    #expect(try versions() == ["sales": "3.0.0", "visits": "3.0.0"])
+  }
+
   @Test("without any store all are made at the last version, and no closure runs")
   func allMissing() throws {
     try open().close()

@@ -507,8 +507,12 @@ struct ConfigurationsConformanceTests {
     let new = Visit(page: "/new")
     context.insert(new)
     try pages(context)[0].count = 99
+    let heard = SaveNoticeTests.Heard(context)
     let error = #expect(throws: InstarError.self) { try context.save() }
     #expect(error?.state?.contains("b-visits.store': saved") == true)
+    #expect(heard.names == [ModelContext.willSave, ModelContext.didSave])
+    #expect(heard[.insertedIdentifiers] == [new.persistentModelID])
+    #expect(heard[.updatedIdentifiers] == [try pages(context)[0].persistentModelID])
     #expect(error?.state?.contains("a-sales.store': unchanged") == true)
     #expect(try names(container) == ["Ann", "Bob", "/Ann", "/Bob", "/new"])
     #expect(!new.hasChanges && new.persistentModelID.storeIdentifier != nil)
