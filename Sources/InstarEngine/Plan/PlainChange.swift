@@ -14,7 +14,8 @@ import InstarStore
 ///    foreign keys that speak of them. Columns that will go are first moved aside where another one takes their name;
 /// 3. indexes that are given up, and those over columns that go, are dropped;
 /// 4. columns go, come and change, in place or by a rebuild;
-/// 5. tables that are new are made, then indexes, over the final values.
+/// 5. tables that are new are made, then indexes, over the final values: those that are described, and those that no model
+///    speaks of and that were dropped with a column, where another column has its name now.
 struct PlainChange {
   let old: PlainLayout
   let new: PlainLayout
@@ -97,6 +98,7 @@ private struct PlainChangeWork {
       try execute(table.createStatement)
     }
     try createIndexes()
+    try restoreIndexes()
   }
 
   // MARK: Which table becomes which
@@ -270,19 +272,58 @@ private struct PlainChangeWork {
     }
   }
 
+  /// Indexes that were dropped with a column whose name another one has in the end, with what makes them over that one.
+  private var indexesToRestore: [(index: StoreStructure.Index, sql: String)] = []
+
   private mutating func dropIndexes(_ pairs: [TablePair]) throws {
     for pair in pairs {
       let givenUp = givenUpIndexes(pair)
       let removed = Set(removedNames(pair).map { $0.lowercased() })
+      let earlierNames = Dictionary(
+        (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) },
+        uniquingKeysWith: { first, _ in first })
       for (index, sql) in try storedIndexes(of: pair.new.name) {
         guard let sql else { continue }
         let isGivenUp = givenUp.contains { index.serves(as: $0) }
         // Behind the names of index and table, which may be those of a column, too.
         let terms = SQLToken.tokens(of: sql).drop { $0.kind != .open }.map(\.text).joined()
         let names = SQLToken.names(in: terms).subtracting(["asc", "collate", "desc", "where"])
-        if isGivenUp || !removed.isDisjoint(with: names) {
-          try execute("DROP INDEX \(PlainName.sql(index.name))")
+        guard isGivenUp || !removed.isDisjoint(with: names) else { continue }
+        try execute("DROP INDEX \(PlainName.sql(index.name))")
+        guard !isGivenUp, removed.intersection(names).isSubset(of: earlierNames.keys) else {
+          continue
         }
+        var restored = index
+        restored.columns = index.columns.map { Self.replacing(earlierNames, in: $0) }
+        if givenUp.contains(where: { restored.serves(as: $0) }) { continue }
+        let sqlNames = earlierNames.mapValues { PlainName.sql($0) }
+        indexesToRestore.append((restored, Self.replacing(sqlNames, in: sql)))
+      }
+    }
+  }
+
+  /// A text with other names in it, given in lower case.
+  private static func replacing(_ names: [String: String], in text: String) -> String {
+    SQLToken.tokens(of: text).map { names[$0.name.lowercased()] ?? $0.text }.joined()
+  }
+
+  /// Where the new version describes such an index, that one was made.
+  private mutating func restoreIndexes() throws {
+    let described = orderedIndexes()
+    for (index, sql) in indexesToRestore {
+      // Which expressions an index is over is not known, and so not whether it is the same.
+      let isOverColumns = !index.columns.contains { $0.contains("(expression)") }
+      let isMade = described.contains { other in
+        other.serves(as: index)
+          && (isOverColumns || other.name.lowercased() == index.name.lowercased())
+      }
+      if isMade { continue }
+      do {
+        try execute(sql)
+      } catch let error as InstarError {
+        throw InstarError(
+          error.code, "cannot make index \(index.name) again, which no model speaks of",
+          cause: error.cause, next: "drop it in willMigrate, and make it again in didMigrate")
       }
     }
   }

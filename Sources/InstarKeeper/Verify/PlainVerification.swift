@@ -56,22 +56,35 @@ extension CloneVerification {
           "table \(table.name) is gone or was changed, although no model speaks of it")
       }
     }
-    try requireUndescribedIndexes(structure, known.flatMap(\.indexes))
+    try requireUndescribedIndexes(structure, known)
   }
 
-  /// An index goes with a column that it covers; which columns one over expressions covers is not known here.
+  /// The columns, by table, that some but not all versions on the way have, all in lower case.
+  private func passingColumns(_ known: [StoreStructure]) -> [String: Set<String>] {
+    let versions = Dictionary(grouping: known.flatMap(\.tables)) { $0.name.lowercased() }
+      .mapValues { tables in tables.map { Set($0.columns.map { $0.name.lowercased() }) } }
+    return versions.mapValues { versions in
+      let all = versions.reduce(into: Set<String>()) { $0.formUnion($1) }
+      return all.subtracting(versions.reduce(all) { $0.intersection($1) })
+    }
+  }
+
+  /// An index goes with a column that it covers, also where a later version has a column of that name again; which columns
+  /// one over expressions covers is not known here.
   private func requireUndescribedIndexes(
-    _ structure: StoreStructure, _ known: [StoreStructure.Index]
+    _ structure: StoreStructure, _ known: [StoreStructure]
   ) throws {
+    let passing = passingColumns(known)
     let columns = Dictionary(
       structure.tables.map { ($0.name.lowercased(), Set($0.columns.map { $0.name.lowercased() })) },
       uniquingKeysWith: { first, _ in first })
-    let described = Dictionary(grouping: known) { $0.table.lowercased() }
+    let described = Dictionary(grouping: known.flatMap(\.indexes)) { $0.table.lowercased() }
     let present = Dictionary(grouping: structure.indexes) { $0.table.lowercased() }
     for index in before.structure.indexes {
       let table = index.table.lowercased()
       guard let columns = columns[table],
         columns.isSuperset(of: index.columns.map { $0.lowercased() }),
+        passing[table]?.isDisjoint(with: index.columns.map { $0.lowercased() }) != false,
         described[table]?.contains(where: { index.serves(as: $0) }) != true,
         present[table]?.contains(where: { $0.serves(as: index) }) != true
       else { continue }

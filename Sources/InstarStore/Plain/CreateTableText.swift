@@ -51,10 +51,10 @@ package struct CreateTableText: Sendable {
       self.names = names
     }
 
-    /// Whether SQLite computes the column.
+    /// Whether SQLite computes the column. `GENERATED ALWAYS` may be left out before `AS`, and is no sign of it: a column may
+    /// be called so without quotes.
     package var isGenerated: Bool {
-      words.contains("GENERATED")
-        || zip(words, words.dropFirst()).contains { $0 == "AS" && $1 == "(" }
+      zip(words, words.dropFirst()).contains { $0 == "AS" && $1 == "(" }
     }
 
     /// Whether the column, or constraint, makes values unique.
