@@ -339,10 +339,18 @@ struct ModelSave {
       let type = change.entity.descriptor.properties[slot].collectionType,
       case .blob(let data) = change.storage.slots[slot], !ArchivedCollection.isArchive(data),
       let column = change.entity.columnsBySlot[slot].first,
-      try store.keepsArchives(in: column.name, of: change.entity.layout.table, session)
+      try store.keepsArchives(in: column, of: change.entity.layout.table, session)
     else { return nil }
-    let value = try JSONDecoder().decode(type, from: data)
-    return ArchivedCollection.archive(of: value).map { .blob($0) }
+    do {
+      let value = try JSONDecoder().decode(type, from: data)
+      return try ArchivedCollection.archive(of: value).map { .blob($0) }
+    } catch {
+      // The error itself may quote the value.
+      throw SwiftDataError.validation(
+        "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        "'\(change.entity.descriptor.properties[slot].name)' cannot be archived, as the store keeps it: "
+          + "its \(type) threw a \(Swift.type(of: error))")
+    }
   }
 
   /// The number of the concrete entity beside the key of a row (section 4.2).

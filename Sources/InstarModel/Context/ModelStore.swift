@@ -121,13 +121,21 @@ final class ModelStore: Sendable {
 
   /// Whether collections in a column are kept as archives, as SwiftData does, and not as JSON: an app of Apple's reads no
   /// other form than it wrote.
-  func keepsArchives(in column: String, of table: String, _ session: SQLSession) throws -> Bool {
+  func keepsArchives(
+    in column: StoredColumn, of table: String, _ session: SQLSession
+  ) throws -> Bool {
     guard case .coreData(let layout) = layout else { return false }
-    let key = "\(table).\(column)"
+    let key = "\(table).\(column.name)"
     if let known = archiveColumns.withLock({ $0[key] }) { return known }
+    var samples = "SELECT \(column.name) FROM \(table) WHERE \(column.name) IS NOT NULL LIMIT 100"
+    if column.mayBeExternal {
+      // A value that lies in a file is read only where there is no other.
+      samples =
+        "SELECT \(column.name) FROM (\(samples)) ORDER BY substr(\(column.name), 1, 1) = x'02' LIMIT 1"
+    }
     let archives = try session.integer(
-      "SELECT max(substr(v, 1, 8) = x'62706C6973743030') "
-        + "FROM (SELECT \(column) AS v FROM \(table) WHERE \(column) IS NOT NULL LIMIT 100)")
+      "SELECT max(substr(\(column.reading.sql("t0")), 1, 8) = x'62706C6973743030') "
+        + "FROM (\(samples)) AS t0")
     let keeps = archives.map { $0 != 0 } ?? !layout.conventions.isMadeByInstar
     archiveColumns.withLock { $0[key] = keeps }
     return keeps
@@ -154,7 +162,7 @@ final class ModelEntity: Sendable {
   let readingsBySlot: [[RowExpression]]
   /// The relationships whose last column is the number of the concrete entity at the other end.
   let numberedSlots: Set<Int>
-  /// The slots that hold arrays, sets or dictionaries of values.
+  /// The slots that hold arrays, sets or dictionaries of plain values, which some stores keep as archives.
   let collectionSlots: Set<Int>
   /// The slots for which the storage class does not tell whether a stored value is one of the property's type.
   let checkedSlots: [Bool]
@@ -277,7 +285,9 @@ final class ModelEntity: Sendable {
     self.readingsBySlot = readingsBySlot
     self.numberedSlots = numberedSlots
     collectionSlots = Set(
-      descriptor.properties.indices.filter { descriptor.properties[$0].collectionType != nil })
+      descriptor.properties.indices.filter {
+        descriptor.properties[$0].collectionType.map(ArchivedCollection.canArchive) ?? false
+      })
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }

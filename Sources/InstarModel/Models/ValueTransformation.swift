@@ -22,9 +22,7 @@ struct ValueTransformation: Sendable {
     if let optional = value as? any OptionalValue, optional.wrappedValue == nil { return .null }
     guard let transformer = ValueTransformer.named(transformerName) else {
       if let data = value as? Data { return .blob(data) }
-      if isFoundations, let archive = ArchivedCollection.archive(of: value) {
-        return .blob(archive)
-      }
+      if isFoundations, let archive = try archive(of: value) { return .blob(archive) }
       throw InstarError(
         .invalidModel, "cannot store a value",
         cause: "no value transformer is registered by the name '\(transformerName)'",
@@ -36,6 +34,16 @@ struct ValueTransformation: Sendable {
         cause: "value transformer '\(transformerName)' makes no Data of a \(Value.self)")
     }
     return .blob(data)
+  }
+
+  private func archive(of value: Any) throws(InstarError) -> Data? {
+    do {
+      return try ArchivedCollection.archive(of: value)
+    } catch {
+      throw InstarError(
+        .invalidModel, "cannot store a value",
+        cause: "Foundation could not archive it: \(error.localizedDescription)")
+    }
   }
 
   /// The value, or the optional one, that is stored so; `nil` where there is none that fits.

@@ -12,12 +12,13 @@ public enum ArchivedCollection {
 
   /// The same value as Swift's JSON coders write it, which is how Instar keeps it.
   ///
-  /// - Returns: `nil` for bytes that are no archive of a collection, hold objects of the app's own, or are made to exhaust
-  ///   their reader.
+  /// - Returns: `nil` for bytes that are no archive of a collection, hold anything that is no plain value (objects of the
+  ///   app's own, decimal numbers, keys that are no texts), or are made to exhaust their reader. What would be left out is
+  ///   lost with the next write.
   public static func json(of data: Data) -> Data? {
     guard isArchive(data) else { return nil }
     do {
-      let archive = try KeyedArchive([UInt8](data))
+      let archive = try KeyedArchive([UInt8](data), contentAllowance: contentAllowance)
       guard let value = try value(archive.root, in: archive, depth: 0),
         JSONSerialization.isValidJSONObject(value)
       else { return nil }
@@ -28,6 +29,8 @@ public enum ArchivedCollection {
   }
 
   private static let depthLimit = 32
+  /// Equal elements stand in an archive once.
+  private static let contentAllowance = 16 << 20
 
   private static func value(
     _ value: KeyedArchive.Value, in archive: KeyedArchive, depth: Int
@@ -36,9 +39,10 @@ public enum ArchivedCollection {
     switch try archive.resolve(value) {
     case .boolean(let value): return value
     case .integer(let value): return value
+    case .unsigned(let value): return value
     case .real(let value), .date(let value): return value.isFinite ? value : nil
     case .text: return try archive.text(value)
-    case .data(let bytes): return Data(bytes).base64EncodedString()
+    case .data: return try data(value, in: archive)
     case .null: return NSNull()
     case .record(let record): return try object(record, value, in: archive, depth: depth)
     case .list, .reference: return nil
@@ -50,7 +54,8 @@ public enum ArchivedCollection {
     depth: Int
   ) throws(KeyedArchive.Problem) -> Any? {
     switch record.className {
-    case "NSArray", "NSMutableArray", "NSSet", "NSMutableSet", "NSOrderedSet":
+    case "NSArray", "NSMutableArray", "NSSet", "NSMutableSet":
+      guard case .list = try archive.resolve(record["NS.objects"]) else { return nil }
       var values: [Any] = []
       for element in try archive.elements(value) {
         guard let element = try self.value(element, in: archive, depth: depth + 1) else {
@@ -60,16 +65,22 @@ public enum ArchivedCollection {
       }
       return values
     case "NSDictionary", "NSMutableDictionary":
+      guard case .list(let keys) = try archive.resolve(record["NS.keys"]) else { return nil }
       var values: [String: Any] = [:]
       for (key, element) in try archive.entries(value) {
-        values[key] = try self.value(element, in: archive, depth: depth + 1)
+        guard let element = try self.value(element, in: archive, depth: depth + 1) else {
+          return nil
+        }
+        values[key] = element
       }
-      return values
+      // Entries whose keys are no texts are not given.
+      return values.count == keys.count ? values : nil
     case "NSString", "NSMutableString": return try archive.text(value)
     case "NSNull": return NSNull()
-    case "NSData", "NSMutableData":
-      return try self.value(record["NS.data"], in: archive, depth: depth + 1)
-    case "NSDate": return try self.value(record["NS.time"], in: archive, depth: depth + 1)
+    case "NSData", "NSMutableData": return try data(value, in: archive)
+    case "NSDate":
+      guard case .real(let time) = try archive.resolve(record["NS.time"]) else { return nil }
+      return time.isFinite ? time : nil
     case "NSURL": return try archive.text(record["NS.relative"])
     case "NSUUID":
       guard case .data(let bytes) = try archive.resolve(record["NS.uuidbytes"]), bytes.count == 16
@@ -79,14 +90,38 @@ public enum ArchivedCollection {
     }
   }
 
+  private static func data(
+    _ value: KeyedArchive.Value, in archive: KeyedArchive
+  ) throws(KeyedArchive.Problem) -> String? {
+    try archive.data(value).map { Data($0).base64EncodedString() }
+  }
+
+  // MARK: Writing
+
+  /// Whether values of a type are collections of plain values, which can be archived.
+  public static func canArchive(_ type: Any.Type) -> Bool {
+    (type as? any PlainCollection.Type).map(hasPlainElements) ?? false
+  }
+
+  private static func hasPlainElements(_ type: any PlainCollection.Type) -> Bool {
+    type.elementTypes.allSatisfy { type in
+      if let type = type as? any PlainCollection.Type { return hasPlainElements(type) }
+      let plainTypes: [Any.Type] = [
+        String.self, Data.self, Date.self, UUID.self, URL.self, Bool.self, Double.self, Float.self,
+      ]
+      return type is any BinaryInteger.Type || plainTypes.contains { $0 == type }
+    }
+  }
+
   /// A collection of plain values as an archive.
   ///
   /// - Returns: `nil` for what holds values of other types, which Foundation cannot archive without their classes.
-  public static func archive(of value: Any) -> Data? {
-    guard value is [Any] || value is [String: Any], let object = object(of: value) else {
-      return nil
-    }
-    return try? NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
+  /// - Throws: what Foundation's archiver throws.
+  public static func archive(of value: Any) throws -> Data? {
+    guard let object = object(of: value),
+      object is NSArray || object is NSSet || object is NSDictionary
+    else { return nil }
+    return try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
   }
 
   /// The archive of an array or dictionary without elements, of its JSON; `nil` for any other value, as JSON does not tell
@@ -94,8 +129,8 @@ public enum ArchivedCollection {
   public static func archive(ofEmpty json: AttributeValue) -> AttributeValue? {
     let archive: Data? =
       switch json {
-      case .blob(Array("[]".utf8)): self.archive(of: [Any]())
-      case .blob(Array("{}".utf8)): self.archive(of: [String: Any]())
+      case .blob(Array("[]".utf8)): try? self.archive(of: [Any]())
+      case .blob(Array("{}".utf8)): try? self.archive(of: [String: Any]())
       default: nil
       }
     return archive.map { .blob(Array($0)) }
@@ -103,6 +138,7 @@ public enum ArchivedCollection {
 
   private static func object(of value: Any) -> NSObject? {
     switch value {
+    case let optional as any PlainOptional where optional.isNil: return NSNull()
     case let text as String: return NSString(string: text)
     case let data as Data: return NSData(data: data)
     case let date as Date:
@@ -111,10 +147,13 @@ public enum ArchivedCollection {
     case let url as URL: return NSURL(string: url.absoluteString)
     case let bool as Bool: return NSNumber(value: bool)
     case let integer as any BinaryInteger:
-      // Larger ones have a form of their own.
       return Int64(exactly: integer).map { NSNumber(value: $0) }
+        ?? UInt64(exactly: integer).map { NSNumber(value: $0) }
     case let real as Double: return NSNumber(value: real)
     case let real as Float: return NSNumber(value: real)
+    case let members as Set<AnyHashable>:
+      let objects = members.compactMap { object(of: $0.base) }
+      return objects.count == members.count ? NSSet(array: objects) : nil
     case let elements as [Any]:
       let objects = elements.compactMap(object)
       return objects.count == elements.count ? NSArray(array: objects) : nil
@@ -124,4 +163,36 @@ public enum ArchivedCollection {
     default: return nil
     }
   }
+}
+
+/// A collection whose elements may be plain values.
+private protocol PlainCollection {
+  static var elementTypes: [Any.Type] { get }
+}
+
+extension Array: PlainCollection {
+  fileprivate static var elementTypes: [Any.Type] { [plainType(Element.self)] }
+}
+
+extension Set: PlainCollection {
+  fileprivate static var elementTypes: [Any.Type] { [plainType(Element.self)] }
+}
+
+extension Dictionary: PlainCollection where Key == String {
+  fileprivate static var elementTypes: [Any.Type] { [plainType(Value.self)] }
+}
+
+/// The type itself, of an optional one its wrapped type.
+private func plainType(_ type: Any.Type) -> Any.Type {
+  (type as? any PlainOptional.Type)?.wrappedType ?? type
+}
+
+private protocol PlainOptional {
+  static var wrappedType: Any.Type { get }
+  var isNil: Bool { get }
+}
+
+extension Optional: PlainOptional {
+  fileprivate static var wrappedType: Any.Type { Wrapped.self }
+  fileprivate var isNil: Bool { self == nil }
 }

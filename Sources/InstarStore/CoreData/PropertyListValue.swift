@@ -34,6 +34,7 @@ enum PropertyListValue {
     switch try list.object(at: object) {
     case .boolean(let value): return value
     case .integer(let value): return Int(value)
+    case .unsigned(let value): return value
     case .real(let value): return value
     case .date(let seconds): return Date(timeIntervalSinceReferenceDate: seconds)
     case .data(let bytes): return Data(bytes)

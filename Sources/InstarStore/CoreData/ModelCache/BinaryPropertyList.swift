@@ -14,6 +14,8 @@ struct BinaryPropertyList {
     case null
     case boolean(Bool)
     case integer(Int64)
+    /// One that is too large for `integer`.
+    case unsigned(UInt64)
     case real(Double)
     /// Seconds since 2001-01-01 UTC.
     case date(Double)
@@ -81,7 +83,7 @@ struct BinaryPropertyList {
       default: throw .malformed
       }
     case 0x1:
-      return .integer(try wideInteger(at: offset + 1, size: low <= 4 ? 1 << low : 0))
+      return try wideInteger(at: offset + 1, size: low <= 4 ? 1 << low : 0)
     case 0x2:
       switch low {
       case 2:
@@ -154,12 +156,16 @@ struct BinaryPropertyList {
     return numbers
   }
 
-  /// Integers of up to 8 bytes; of those of 16, which hold unsigned ones, the lower half.
-  private func wideInteger(at offset: Int, size: Int) throws(Problem) -> Int64 {
+  /// Integers of up to 8 bytes, and the lower half of those of 16, as which unsigned ones stand that need it.
+  private func wideInteger(at offset: Int, size: Int) throws(Problem) -> Object {
     switch size {
-    case 1, 2, 4: return Int64(try unsigned(at: offset, size: size))
-    case 8: return Int64(bitPattern: try unsigned(at: offset, size: 8))
-    case 16: return Int64(bitPattern: try unsigned(at: offset + 8, size: 8))
+    case 1, 2, 4: return .integer(Int64(try unsigned(at: offset, size: size)))
+    case 8: return .integer(Int64(bitPattern: try unsigned(at: offset, size: 8)))
+    case 16:
+      let isPositive = try unsigned(at: offset, size: 8) == 0
+      let lower = try unsigned(at: offset + 8, size: 8)
+      return isPositive && lower > UInt64(Int64.max)
+        ? .unsigned(lower) : .integer(Int64(bitPattern: lower))
     default: throw .malformed
     }
   }

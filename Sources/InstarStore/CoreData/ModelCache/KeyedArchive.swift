@@ -10,6 +10,7 @@ final class KeyedArchive {
     case null
     case boolean(Bool)
     case integer(Int64)
+    case unsigned(UInt64)
     case real(Double)
     case date(Double)
     case data([UInt8])
@@ -31,13 +32,18 @@ final class KeyedArchive {
   /// What each reference leads to.
   private let objects: [Int]
   private var known: [Int: Value] = [:]
+  /// How many bytes of texts and data may still be given out: many references may lead to one of them.
+  private var contentBudget: Int
   /// The keys of fields, by their numbers in the list: all objects of a class share them.
   private var keyNames: [Int: String] = [:]
 
   /// What the archive was made of.
   let root: Value
 
-  init(_ bytes: [UInt8]) throws(Problem) {
+  /// - Parameter contentAllowance: How many bytes of texts and data are given out besides those that an archive of this
+  ///   size is always good for.
+  init(_ bytes: [UInt8], contentAllowance: Int = 1 << 16) throws(Problem) {
+    contentBudget = 6 * bytes.count + contentAllowance
     var list = try BinaryPropertyList(bytes)
     guard case .dictionary(let keys, let values) = try list.object(at: list.root) else {
       throw .malformed
@@ -84,11 +90,11 @@ final class KeyedArchive {
   func text(_ value: Value) throws(Problem) -> String? {
     switch try resolve(value) {
     case .text(let text):
-      try list.spend(text.utf8.count)
+      try spendContent(text.utf8.count)
       return text
     case .record(let record):
       if case .text(let text) = try resolve(record["NS.string"]) {
-        try list.spend(text.utf8.count)
+        try spendContent(text.utf8.count)
         return text
       }
       return nil
@@ -96,9 +102,24 @@ final class KeyedArchive {
     }
   }
 
+  /// Bytes, also where they are an `NSData` object.
+  func data(_ value: Value) throws(Problem) -> [UInt8]? {
+    var value = try resolve(value)
+    if case .record(let record) = value { value = try resolve(record["NS.data"]) }
+    guard case .data(let bytes) = value else { return nil }
+    try spendContent(bytes.count)
+    return bytes
+  }
+
+  private func spendContent(_ count: Int) throws(Problem) {
+    contentBudget -= count
+    guard contentBudget >= 0 else { throw .exhausting }
+  }
+
   func integer(_ value: Value) throws(Problem) -> Int64? {
     switch try resolve(value) {
     case .integer(let integer): integer
+    case .unsigned(let integer): Int64(bitPattern: integer)
     case .boolean(let boolean): boolean ? 1 : 0
     default: nil
     }
@@ -187,6 +208,7 @@ final class KeyedArchive {
     case .null: return .null
     case .boolean(let boolean): return .boolean(boolean)
     case .integer(let integer): return .integer(integer)
+    case .unsigned(let integer): return .unsigned(integer)
     case .real(let real): return .real(real)
     case .date(let date): return .date(date)
     case .data(let data): return .data(data)

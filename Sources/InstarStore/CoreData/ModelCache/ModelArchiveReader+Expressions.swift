@@ -15,6 +15,7 @@ extension ModelArchiveReader {
       switch try archive.resolve(record["NSConstantValue"]) {
       case .text(let text): return "\"\(text)\""
       case .integer(let integer): return "\(integer)"
+      case .unsigned(let integer): return "\(integer)"
       case .real(let real): return "\(real)"
       case .boolean(let boolean): return boolean ? "1" : "0"
       case .null: return "nil"

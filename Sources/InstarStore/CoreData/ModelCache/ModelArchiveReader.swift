@@ -278,6 +278,7 @@ struct ModelArchiveReader {
     switch try archive.resolve(value) {
     case .boolean(let boolean): return .integer(boolean ? 1 : 0)
     case .integer(let integer): return .integer(integer)
+    case .unsigned(let integer): return .integer(Int64(bitPattern: integer))
     case .real(let real): return .real(real)
     case .date(let date): return .real(date)
     case .text(let text): return .text(text)
