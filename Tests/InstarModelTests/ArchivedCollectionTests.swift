@@ -161,13 +161,11 @@ struct ArchivedCollectionTests {
     let large = Data(repeating: 7, count: 200_000)
     let container = try ModelContainer(for: Album.self, configurations: configuration)
     let context = ModelContext(container)
-    let first = Album(photos: [Data([2])], tags: ["b", "c"], limits: [Guarded(count: -1)])
-    context.insert(first)
+    context.insert(
+      Album(photos: [Data([2])], tags: ["b", "c"], limits: [Guarded(count: -1)]))
     try context.save()
     context.insert(Album(photos: [large], tags: []))
     try context.save()
-    let read = try ModelContext(container).fetch(FetchDescriptor<Album>())
-    #expect(Set(read.map(\.photos)) == [[Data([1])], [Data([2])], [large]])
     try container.close()
     try StoreReader.withReadOnlyStore(path) { db in
       let rows = try Row.fetchAll(
