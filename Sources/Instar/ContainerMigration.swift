@@ -69,7 +69,7 @@ struct ContainerMigration {
   private final class Progress {
     var migrated: Set<ModelConfiguration> = []
     /// The stores that were missing, and were made to take part.
-    var made: [(configuration: ModelConfiguration, file: MadeStore)] = []
+    var made: [(configuration: ModelConfiguration, file: CreatedStoreFile)] = []
     /// The first error: those of the runs around it only repeat it.
     var failure: InstarError?
   }
@@ -156,12 +156,12 @@ struct ContainerMigration {
       try Self.naming(store.part) {
         let configuration = store.part.configuration
         let path = configuration.url.path
-        let isNewFile = !configuration.isStoredInMemoryOnly && !MadeStore.isTaken(path)
+        let isNewFile = !configuration.isStoredInMemoryOnly && !CreatedStoreFile.isTaken(path)
         let part = ModelContainer.Part(configuration, version.schema)
         let container = try ModelContainer(opening: [part], schema: version.schema)
         guard !configuration.isStoredInMemoryOnly else { return }
         try container.close()
-        if isNewFile, let file = MadeStore(path: path) {
+        if isNewFile, let file = CreatedStoreFile(path: path) {
           progress.made.append((configuration, file))
         }
       }

@@ -4,7 +4,7 @@ internal import InstarStore
 /// The file of a store that a migration made for its stages, which can be taken away again.
 ///
 /// Its file is not opened but by SQLite: to close another descriptor would end the locks that this process has on it.
-struct MadeStore {
+struct CreatedStoreFile {
   private let path: String
   private let state: State
 

@@ -10,7 +10,7 @@ internal import InstarWire
 /// The process is supervisor, keeper and worker in one: it writes the phase journal and the ledger, does what
 /// `MigrationRun` does to a store, and has the stages run on the clone. What it gives up by that is the worker's confinement:
 /// the plan is the app's own code. Invariants are those of `MigrationRun`; besides, no descriptor of the store is opened
-/// but by SQLite (`StoreOpening.shared`), because other containers of the process may have it open.
+/// but by SQLite (`OpenPolicy.shared`), because other containers of the process may have it open.
 struct FileMigration {
   /// Absolute, without symbolic links.
   let path: String
@@ -41,7 +41,7 @@ struct FileMigration {
   /// The names of the store's tables, as they stand in SQL.
   func tables() throws(InstarError) -> Set<String> {
     let probe = try StoreProbe.readShared(path, busyTimeout: Self.busyTimeoutSeconds)
-    return Set(probe.identity.structure.tables.map { PlainName.sql($0.name) })
+    return Set(probe.identity.structure.tables.map { SQLIdentifier.sql($0.name) })
   }
 
   /// - Throws: why the store cannot be migrated, as far as that can be told without a clone.
@@ -91,10 +91,10 @@ struct FileMigration {
         .stateFolderFailed, "cannot begin run \(request.run)", cause: "there is a run of that name")
     }
     defer { state.unlock(run: request.run, lock) }
-    let conversation = OwnConversation(state)
+    let conversation = InProcessConversation(state)
     let manifest = plan.manifest
     var run = MigrationRun(
-      request, conversation: conversation, host: OwnPluginHost(plan: plan, stages: stages),
+      request, conversation: conversation, host: InProcessPluginHost(plan: plan, stages: stages),
       opening: .shared
     ) { [PluginCatalog.Plan(plugin: program, manifest: manifest)] }
     let report = run.perform()
@@ -137,7 +137,7 @@ struct FileMigration {
 }
 
 /// The supervisor's side of a run in this process: each phase goes to disk before the run may enter it.
-private final class OwnConversation: KeeperConversation {
+private final class InProcessConversation: KeeperConversation {
   private let state: StateFolder
   private var answer: KeeperRequest?
   /// Whether a phase of the run is on disk.
@@ -161,7 +161,7 @@ private final class OwnConversation: KeeperConversation {
 /// The worker's side of a run in this process: the app's own plan.
 ///
 /// Sendable because a run uses it on the one thread that opens the container.
-private struct OwnPluginHost: PluginHost, @unchecked Sendable {
+private struct InProcessPluginHost: PluginHost, @unchecked Sendable {
   let plan: PlanDefinition
   let stages: StoreMigration.Stages
 
@@ -170,8 +170,8 @@ private struct OwnPluginHost: PluginHost, @unchecked Sendable {
   }
 
   func plan(
-    _ name: String, from version: Schema.Version, plugin: String, store: StoreSketch?
-  ) throws(InstarError) -> MigrationPlan {
+    _ name: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
     try plan.migration(from: version, of: store)
   }
 

@@ -15,7 +15,7 @@ struct MemoryMigration {
 
   private struct Source {
     var path: MigrationPath
-    var store: EarlierStore
+    var store: StoreBaseline
     /// Rows that were ever changed through the connection: tells whether somebody wrote meanwhile.
     var changes: Int
   }
@@ -57,7 +57,7 @@ struct MemoryMigration {
   func tables() throws -> Set<String> {
     try connection.perform { session in
       let probe = try StoreProbe.read(session.database, file: .inMemory)
-      return Set(probe.identity.structure.tables.map { PlainName.sql($0.name) })
+      return Set(probe.identity.structure.tables.map { SQLIdentifier.sql($0.name) })
     }
   }
 
@@ -86,7 +86,7 @@ struct MemoryMigration {
       let path = try MigrationPath(from: version, in: plan.manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
-        path: path, store: try EarlierStore(db, layout: StoreLayout(schema: path.first)),
+        path: path, store: try StoreBaseline(db, layout: StoreLayout(schema: path.first)),
         changes: db.totalChangesCount)
     }
   }

@@ -14,11 +14,11 @@ public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
-  private let opening: StoreOpening
+  private let opening: OpenPolicy
 
   /// - Parameter opening: Which stores are opened at all.
   public init(
-    conversation: any KeeperConversation, host: any PluginHost, opening: StoreOpening = .any
+    conversation: any KeeperConversation, host: any PluginHost, opening: OpenPolicy = .any
   ) {
     self.conversation = conversation
     self.host = host
@@ -146,10 +146,10 @@ public final class Keeper {
           let path = inspection.path
           report.migration =
             path.stages.isEmpty
-            ? MigrationPlan(plan: path.plan, from: path.from, to: path.to, stages: [])
+            ? PlannedMigration(plan: path.plan, from: path.from, to: path.to, stages: [])
             : try host.plan(
               path.plan, from: path.from, plugin: inspection.plugin,
-              store: StoreSketch.read(probe, opening: opening))
+              store: StoreDDL.read(probe, opening: opening))
         }
       } catch {
         report.error = error.about(

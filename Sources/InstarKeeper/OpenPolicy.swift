@@ -11,7 +11,7 @@ internal import InstarStore
 ///
 /// With `.shared` this process may have the store open otherwise, as an app has. No descriptor of it
 /// is then opened but by SQLite, which knows that closing one drops the locks of all the others.
-public enum StoreOpening: Sendable, Hashable {
+public enum OpenPolicy: Sendable, Hashable {
   case any
   case own
   case shared

@@ -13,7 +13,7 @@ internal import InstarStore
 /// FOLDER/.instar/NAME.RUN.files        the large values that the run gives to the store, until it has been written
 /// FOLDER/.BASE_SUPPORT/                large values of the store in files; clone and backup have such folders too
 /// ```
-struct StorePlace {
+struct StorePaths {
   let folder: String
   let name: String
 

@@ -1,7 +1,7 @@
 public import InstarSchema
 
 /// The way of one store from its version to its plan's last one: the answer to the worker's verb `plan`.
-public struct MigrationPlan: Sendable, Codable, Hashable {
+public struct PlannedMigration: Sendable, Codable, Hashable {
   public var plan: String
   public var from: Schema.Version
   public var to: Schema.Version
@@ -72,12 +72,12 @@ public struct PlanReport: Sendable, Codable, Hashable {
   public var store: String
   public var probe: ProbeReport
   /// `nil` where there is nothing to do, or nothing that can be done.
-  public var migration: MigrationPlan?
+  public var migration: PlannedMigration?
   public var findings: [Finding]
   public var error: InstarError?
 
   public init(
-    store: String, probe: ProbeReport, migration: MigrationPlan? = nil, findings: [Finding] = [],
+    store: String, probe: ProbeReport, migration: PlannedMigration? = nil, findings: [Finding] = [],
     error: InstarError? = nil
   ) {
     self.store = store

@@ -3,7 +3,7 @@ public import InstarSchema
 /// What of a store decides by which statements its schema is changed: what it is made of, and none of its rows.
 ///
 /// A worker makes an empty store of it to plan on.
-public struct StoreSketch: Sendable, Codable, Hashable {
+public struct StoreDDL: Sendable, Codable, Hashable {
   public var format: StoreFormat
   /// The statements that made its tables, indexes and triggers, in the order in which it lists them; of a plain store its
   /// views and virtual tables, too. None where they are too many to be sent.

@@ -5,7 +5,7 @@ public enum WorkerRequest: Sendable, Codable, Hashable {
   /// Answered by `.described` or `.failed`.
   case describe
   /// Answered by `.planned` or `.failed`. No store is opened; what is known of it is in `store`.
-  case plan(plan: String, from: Schema.Version, store: StoreSketch?)
+  case plan(plan: String, from: Schema.Version, store: StoreDDL?)
   /// Brings the clone at `clone` to the plan's last version. Answered by a series of stage events that ends in
   /// `.migrated` or `.failed`.
   ///
@@ -21,7 +21,7 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The plugin is loaded; the worker waits for requests.
   case ready
   case described(PluginManifest)
-  case planned(MigrationPlan)
+  case planned(PlannedMigration)
   case stageStarted(index: Int, count: Int, stage: StageManifest)
   case stageFinished(index: Int, count: Int, stage: StageManifest, durationMicroseconds: Int64)
   /// A statement that was run, in Core Data's form, without bound values.

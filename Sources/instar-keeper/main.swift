@@ -38,7 +38,7 @@ var worker: String?
 var library: String?
 var readable: [String] = []
 var allowsUnconfined = false
-var opening = StoreOpening.any
+var opening = OpenPolicy.any
 var remaining = CommandLine.arguments.dropFirst()
 
 while let argument = remaining.popFirst() {

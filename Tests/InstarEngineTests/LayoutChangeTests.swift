@@ -33,14 +33,14 @@ struct LayoutChangeTests {
 
   /// Changes a store from its own model to that of another one.
   private func change(
-    _ path: String, from old: Schema, to new: Schema, style: LayoutChange.TableStyle = .fresh
+    _ path: String, from old: Schema, to new: Schema, style: CoreDataChange.TableStyle = .fresh
   ) throws -> [String] {
     let queue = try DatabaseQueue(path: path)
     defer { try? queue.close() }
     return try queue.write { db in
       let conventions = try CoreDataConventions(of: db)
       let difference = SchemaDifference(from: old, to: new)
-      let change = LayoutChange(
+      let change = CoreDataChange(
         from: try CoreDataLayout(schema: old, conventions: conventions),
         to: try CoreDataLayout(schema: new, conventions: conventions), difference, style: style)
       for statement in change.statements { try db.execute(sql: statement) }
@@ -107,7 +107,7 @@ struct LayoutChangeTests {
       )
       let triggers = try DerivedTriggers(
         of: session, from: layouts.0, to: layouts.1, difference)
-      let change = LayoutChange(from: layouts.0, to: layouts.1, difference, style: .fresh)
+      let change = CoreDataChange(from: layouts.0, to: layouts.1, difference, style: .fresh)
       for statement in triggers.dropStatements + change.statements + triggers.createStatements {
         try session.run(statement)
       }

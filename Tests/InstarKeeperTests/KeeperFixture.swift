@@ -192,9 +192,9 @@ struct SQLHost: PluginHost {
   }
 
   func plan(
-    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
-  ) throws(InstarError) -> MigrationPlan {
-    MigrationPlan(plan: plan, from: version, to: KeeperFixture.second.version, stages: [])
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    PlannedMigration(plan: plan, from: version, to: KeeperFixture.second.version, stages: [])
   }
 
   func migrate(

@@ -43,7 +43,7 @@ struct PlainVerificationTests {
           CREATE INDEX by_length ON note (length(title));
           CREATE INDEX by_what ON log (what);
           """)
-      let before = try EarlierStore(db, layout: StoreLayout(schema: schemas[0]))
+      let before = try StoreBaseline(db, layout: StoreLayout(schema: schemas[0]))
       try db.execute(
         sql: """
           DROP INDEX by_old; ALTER TABLE note DROP COLUMN old; ALTER TABLE note ADD COLUMN new TEXT;

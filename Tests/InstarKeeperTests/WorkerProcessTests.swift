@@ -37,8 +37,8 @@ struct WorkerProcessTests {
       try SQLHost().describe(plugin: plugin)
     }
     func plan(
-      _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
-    ) throws(InstarError) -> MigrationPlan {
+      _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+    ) throws(InstarError) -> PlannedMigration {
       try SQLHost().plan(plan, from: version, plugin: plugin, store: store)
     }
     func migrate(

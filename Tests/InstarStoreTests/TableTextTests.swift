@@ -11,7 +11,7 @@ struct TableTextTests {
   func quoting(_ name: String) throws {
     let queue = try DatabaseQueue()
     try queue.write { db in
-      try db.execute(sql: "CREATE TABLE t (a); CREATE TABLE \(PlainName.sql(name)) (x)")
+      try db.execute(sql: "CREATE TABLE t (a); CREATE TABLE \(SQLIdentifier.sql(name)) (x)")
       let literal = AttributeValue.text(name).literal
       #expect(try String.fetchOne(db, sql: "SELECT \(literal)") == name)
       let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema ORDER BY rowid")

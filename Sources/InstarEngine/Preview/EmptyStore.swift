@@ -10,7 +10,7 @@ struct EmptyStore {
 
   /// - Throws: `unexpectedStructure` where SQLite does not take what the store is made of: conditions of a table may call
   ///   functions that only the app has. Altering the table does not need them.
-  init(_ sketch: StoreSketch) throws(InstarError) {
+  init(_ sketch: StoreDDL) throws(InstarError) {
     guard !sketch.statements.isEmpty else {
       throw Self.failure("there are too many tables and indexes")
     }
@@ -65,7 +65,7 @@ struct EmptyStore {
           let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
           let new = try CoreDataLayout(
             schema: stage.to.schema, conventions: old.conventions(after: difference))
-          return try SchemaChange(stage: stage, difference: difference).run(
+          return try CoreDataChangeExecutor(stage: stage, difference: difference).run(
             session, from: old, to: new)
         case (.plain(let old), .plain(let new)):
           return try PlainChangeExecutor(

@@ -12,11 +12,11 @@ extension PlanDefinition {
   /// - Throws: `noMigrationPath`; `needsCustomStage` with the change a lightweight stage cannot make; with a store also what
   ///   a run would be ended by for what the store is made of.
   package func migration(
-    from start: Schema.Version, of store: StoreSketch? = nil
-  ) throws(InstarError) -> MigrationPlan {
+    from start: Schema.Version, of store: StoreDDL? = nil
+  ) throws(InstarError) -> PlannedMigration {
     let path = try path(from: start)
     let last = path.last?.to.schema.version ?? start
-    var migration = MigrationPlan(plan: name, from: start, to: last, stages: [])
+    var migration = PlannedMigration(plan: name, from: start, to: last, stages: [])
     var empty: EmptyStore?
     if let store {
       do {
@@ -42,7 +42,7 @@ extension PlanDefinition {
       }
       if statements == nil { statements = try Self.generalStatements(stage, difference) }
       migration.stages.append(
-        MigrationPlan.Stage(
+        PlannedMigration.Stage(
           from: stage.from.schema.version, to: stage.to.schema.version, kind: stage.manifest.kind,
           changes: difference.changes.map(\.sentence),
           statements: statements ?? []))
@@ -61,7 +61,7 @@ extension PlanDefinition {
   ) throws(InstarError) -> [String] {
     switch (stage.from.layout, stage.to.layout) {
     case (.coreData(let old), .coreData(let new)):
-      LayoutChange(from: old, to: new, difference).statements
+      CoreDataChange(from: old, to: new, difference).statements
         + ExternalChange.statements(difference, new)
     case (.plain(let old), .plain(let new)):
       try PlainChange(old: old, new: new, difference: difference).plannedStatements()

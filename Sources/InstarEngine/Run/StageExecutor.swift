@@ -141,7 +141,8 @@ private struct StageRun {
       let new = try CoreDataLayout(
         schema: stage.to.schema, conventions: old.conventions(after: difference))
       try StageCheck.checkRows(stage, difference, old, session)
-      _ = try SchemaChange(stage: stage, difference: difference).run(session, from: old, to: new)
+      _ = try CoreDataChangeExecutor(stage: stage, difference: difference).run(
+        session, from: old, to: new)
     case (.plain(let old), .plain(let new)):
       try PlainChangeExecutor(
         change: PlainChange(old: old, new: new, difference: difference), session: session

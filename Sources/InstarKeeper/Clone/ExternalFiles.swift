@@ -24,7 +24,7 @@ struct ExternalFiles {
   private var folder: String { supportFolder + "/" + Self.dataFolder }
   private static let dataFolder = "_EXTERNAL_DATA"
 
-  init(of place: StorePlace) {
+  init(of place: StorePaths) {
     supportFolder = place.supportFolder
   }
 

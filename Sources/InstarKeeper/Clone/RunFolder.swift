@@ -8,7 +8,7 @@ internal import InstarSchema
 /// tells whose store it is, only once it is locked. So a run folder with a clone that can be locked
 /// belongs to a run that is dead.
 final class RunFolder {
-  let place: StorePlace
+  let place: StorePaths
   let run: String
   private let lock: FolderLock
 
@@ -18,7 +18,7 @@ final class RunFolder {
   var backup: String { path + "/backup" }
 
   /// Makes the folder, after sweeping away what dead runs of the same store left.
-  init(_ place: StorePlace, run: String) throws {
+  init(_ place: StorePaths, run: String) throws {
     self.place = place
     self.run = run
     try Self.makeInstarFolder(place)
@@ -64,7 +64,7 @@ final class RunFolder {
     close(descriptor)
   }
 
-  private static func makeInstarFolder(_ place: StorePlace) throws {
+  private static func makeInstarFolder(_ place: StorePaths) throws {
     let path = place.instarFolder
     guard mkdir(path, 0o700) != 0 else { return }
     let code = errno
@@ -81,7 +81,7 @@ final class RunFolder {
     }
   }
 
-  private static func sweep(_ place: StorePlace) {
+  private static func sweep(_ place: StorePaths) {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: place.instarFolder)) ?? []
     for name in names where name.hasPrefix("run-") {
       let path = place.instarFolder + "/" + name

@@ -6,7 +6,7 @@ package import InstarWire
 /// What is known of a store and of the way ahead of it, before anything is touched.
 struct StoreInspection {
   var probe: StoreProbe
-  var place: StorePlace
+  var place: StorePaths
   var plugin: String
   var path: MigrationPath
   /// The reference store of the last version, where the plugin has one.
@@ -32,7 +32,7 @@ struct StoreInspection {
     }
     let start = try match.start(adopt: adopt, adoptsDifferences: adoptsDifferences)
     let inspection = StoreInspection(
-      probe: probe, place: StorePlace(resolvedStore: probe.file.path), plugin: match.plan.plugin,
+      probe: probe, place: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
       path: try MigrationPath(from: start.version, in: match.plan.manifest),
       reference: match.plan.manifest.versions.last.flatMap {
         match.plan.references[$0.schema.version]

@@ -6,7 +6,7 @@ extension StoreInspection {
   /// The relationships with links that lead to rows which do not exist: a plan's code that follows one of them fails.
   ///
   /// Reads all keys of the store, so only `plan` asks.
-  func brokenLinks(_ opening: StoreOpening) throws(InstarError) -> [Finding] {
+  func brokenLinks(_ opening: OpenPolicy) throws(InstarError) -> [Finding] {
     let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
     let file = try opening.look(at: place.store)
     let links = try StoreReader.withReadOnlyStore(file.path) { db in

@@ -21,7 +21,7 @@ extension ProbeReport {
     journalMode = probe.file.usesWriteAheadLog ? "wal" : "delete"
     walBytes = probe.file.pendingLogBytes()
     if probe.identity.format == .coredata,
-      let files = ExternalFiles(of: StorePlace(resolvedStore: probe.file.path)).count()
+      let files = ExternalFiles(of: StorePaths(resolvedStore: probe.file.path)).count()
     {
       externalFiles = files.count
       externalBytes = files.bytes

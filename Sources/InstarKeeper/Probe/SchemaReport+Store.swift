@@ -6,7 +6,7 @@ extension SchemaReport {
   /// Reads what a store tells of its schema, without changing it.
   ///
   /// - Throws: why the file is no store, or cannot be read.
-  static func read(_ store: String, opening: StoreOpening) throws(InstarError) -> SchemaReport {
+  static func read(_ store: String, opening: OpenPolicy) throws(InstarError) -> SchemaReport {
     var introspection: StoreIntrospection?
     let probe = try opening.probe(store) { path throws(InstarError) in
       let read = try StoreIntrospection.read(path)

@@ -3,7 +3,7 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-extension StoreSketch {
+extension StoreDDL {
   /// More than this is sent to no worker.
   private static let limitBytes = 4 << 20
 
@@ -11,8 +11,8 @@ extension StoreSketch {
   ///
   /// - Throws: why the store cannot be read.
   static func read(
-    _ probe: StoreProbe, opening: StoreOpening
-  ) throws(InstarError) -> StoreSketch {
+    _ probe: StoreProbe, opening: OpenPolicy
+  ) throws(InstarError) -> StoreDDL {
     let file = try opening.look(at: probe.file.path)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       let format = probe.identity.format
@@ -20,9 +20,9 @@ extension StoreSketch {
         db, sql: format == .coredata ? coreDataStatements : plainStatements)
       let isTooLarge = all.reduce(0) { $0 + $1.utf8.count } >= limitBytes
       let statements = isTooLarge ? [] : all
-      guard format == .coredata else { return StoreSketch(format: format, statements: statements) }
+      guard format == .coredata else { return StoreDDL(format: format, statements: statements) }
       let metadata = try CoreDataMetadata.readIfSound(db)
-      return StoreSketch(
+      return StoreDDL(
         format: format, statements: statements,
         entities: probe.entityList.map {
           Entity(number: $0.number, name: $0.name, superNumber: $0.superNumber)

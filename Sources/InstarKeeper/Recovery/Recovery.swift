@@ -10,12 +10,12 @@ package import InstarWire
 /// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
 package struct Recovery {
   private let record: PhaseRecord
-  private let opening: StoreOpening
+  private let opening: OpenPolicy
 
   /// How long to wait for an app that is using the store.
   private static let busyTimeout = 5.0
 
-  package init(record: PhaseRecord, opening: StoreOpening) {
+  package init(record: PhaseRecord, opening: OpenPolicy) {
     self.record = record
     self.opening = opening
   }
@@ -23,7 +23,7 @@ package struct Recovery {
   package func perform() throws(InstarError) -> RecoveryReport {
     let what = "cannot recover run \(record.run) of '\(record.store)'"
     do {
-      try StorePlace.requireSafe(run: record.run)
+      try StorePaths.requireSafe(run: record.run)
       return try recover(what)
     } catch {
       throw InstarError(error, what: what, store: record.store).about(what, store: record.store)
@@ -87,7 +87,7 @@ package struct Recovery {
   /// - Throws: `corruptStore` or `notAStore` where the store is damaged: the backup is kept. Any
   ///   other error says that it could not be looked at, and nothing was decided.
   private func settle(
-    _ place: StorePlace, backup: String, _ what: String
+    _ place: StorePaths, backup: String, _ what: String
   ) throws -> RecoveryReport {
     do {
       return try lookAndSettle(place, backup: backup)
@@ -101,7 +101,7 @@ package struct Recovery {
     }
   }
 
-  private func lookAndSettle(_ place: StorePlace, backup: String) throws -> RecoveryReport {
+  private func lookAndSettle(_ place: StorePaths, backup: String) throws -> RecoveryReport {
     _ = try opening.look(at: place.store)
     let queue = try GuardedConnection.open(
       place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
@@ -144,7 +144,7 @@ package struct Recovery {
   }
 
   /// - Returns: The lock of the run's folder; `nil` where there is none any more.
-  private func lockRunFolder(_ place: StorePlace, _ what: String) throws -> FolderLock? {
+  private func lockRunFolder(_ place: StorePaths, _ what: String) throws -> FolderLock? {
     let path = place.runFolder(record.run)
     guard access(path, F_OK) == 0 else { return nil }
     guard let lock = try FolderLock.tryLock(path) else {
@@ -156,13 +156,13 @@ package struct Recovery {
   }
 
   /// The store's place even if the store itself is gone; `nil` where its folder is.
-  private static func place(of store: String) -> StorePlace? {
+  private static func place(of store: String) -> StorePaths? {
     let url = URL(fileURLWithPath: store)
     guard !store.utf8.contains(0), let real = realpath(url.deletingLastPathComponent().path, nil)
     else { return nil }
     defer { free(real) }
     let folder = String(cString: real)
-    return StorePlace(
+    return StorePaths(
       resolvedStore: (folder == "/" ? "" : folder) + "/" + url.lastPathComponent)
   }
 }

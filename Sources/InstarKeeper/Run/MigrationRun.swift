@@ -31,7 +31,7 @@ package struct MigrationRun {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let plans: () throws -> [PluginCatalog.Plan]
-  private let opening: StoreOpening
+  private let opening: OpenPolicy
 
   /// How often a run starts over because another process wrote the store.
   static let attempts = 3
@@ -50,7 +50,7 @@ package struct MigrationRun {
   ///   - plans: The plans that may know the store. Called once, when the run begins.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    opening: StoreOpening, plans: @escaping () throws -> [PluginCatalog.Plan]
+    opening: OpenPolicy, plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
     self.conversation = conversation
@@ -76,7 +76,7 @@ package struct MigrationRun {
   }
 
   private mutating func run() throws {
-    try StorePlace.requireSafe(run: request.run)
+    try StorePaths.requireSafe(run: request.run)
     let plans = try plans()
     let probe = try opening.probe(
       request.store, versionSources: plans.versionSources,
@@ -220,7 +220,7 @@ package struct MigrationRun {
 
   /// Removes what was made for a write-back that did not take place.
   private mutating func removeBackup(
-    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>, in place: StorePlace
+    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>, in place: StorePaths
   ) {
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
@@ -266,7 +266,7 @@ package struct MigrationRun {
   /// Makes the backup and, from it, the clone.
   private func backUp(
     _ lock: StoreLock, into folder: RunFolder, layout: StoreLayout, path: MigrationPath
-  ) throws -> (store: EarlierStore, removedValues: RemovedValues, bytes: Int64) {
+  ) throws -> (store: StoreBaseline, removedValues: RemovedValues, bytes: Int64) {
     let (pageCount, pageSize) = try lock.read { db in
       (
         try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
@@ -291,7 +291,7 @@ package struct MigrationRun {
       }
       try CloneVerification.quickCheck(db, of: "the store")
       return (
-        try EarlierStore(db, layout: layout), try RemovedValues(db, layout: layout, path: path)
+        try StoreBaseline(db, layout: layout), try RemovedValues(db, layout: layout, path: path)
       )
     }
     try FileCopy.copy(folder.backup, to: folder.clone)
@@ -464,12 +464,12 @@ package struct MigrationRun {
     report.relationships = links
   }
 
-  private func backupPath(_ place: StorePlace) -> String {
+  private func backupPath(_ place: StorePaths) -> String {
     request.backupFolder.map { place.backup(request.run, in: $0) } ?? place.backup(request.run)
   }
 
   /// Gives the backup its final name, durably, before the store is written.
-  private func keep(_ file: String, as backup: String, in place: StorePlace) throws {
+  private func keep(_ file: String, as backup: String, in place: StorePaths) throws {
     func failure(_ code: Int32) -> InstarError {
       InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
     }

@@ -11,10 +11,10 @@ package struct CloneVerification {
   let layout: StoreLayout
   /// What the store has beside its version, and has to have still.
   let additions: StoreStructure
-  let before: EarlierStore
+  let before: StoreBaseline
 
   package init(
-    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: EarlierStore
+    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: StoreBaseline
   ) {
     self.path = path
     self.layout = layout
@@ -76,7 +76,7 @@ package struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    let code = try StoreCode(db)
+    let code = try SchemaCode(db)
     if let name = code.addition(
       to: before.code, allowing: Set(derivedAttributes.flatMap(\.triggerStatements)),
       renames: try renames())

@@ -96,10 +96,10 @@ extension CloneVerification {
     for table in layout.tables {
       let required = table.columns.filter(\.isRequired)
       guard !required.isEmpty else { continue }
-      let sums = required.map { "coalesce(sum(\(PlainName.sql($0.name)) IS NULL), 0)" }
+      let sums = required.map { "coalesce(sum(\(SQLIdentifier.sql($0.name)) IS NULL), 0)" }
       let row = try Row.fetchOne(
         db,
-        sql: "SELECT \(sums.joined(separator: ", ")) FROM \(PlainName.sql(table.name))")
+        sql: "SELECT \(sums.joined(separator: ", ")) FROM \(SQLIdentifier.sql(table.name))")
       let counts = row.map { Array($0.databaseValues) } ?? []
       for (column, value) in zip(required, counts) {
         guard let count = Int.fromDatabaseValue(value), count > 0 else { continue }
@@ -146,7 +146,7 @@ extension StoreCensus {
     for table in try StoreStructure.read(db, format: .plain).tables
     where !table.columns.isEmpty && !described.contains(table.name.lowercased()) {
       otherRows[table.name] = try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM \(PlainName.sql(table.name))")
+        db, sql: "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
     }
     do {
       let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")

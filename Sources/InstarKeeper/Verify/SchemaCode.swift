@@ -5,7 +5,7 @@ internal import InstarStore
 ///
 /// A schema speaks of none of them, so none may come with a clone that the store did not have: a
 /// plugin's trigger would go on working in the app.
-package struct StoreCode {
+package struct SchemaCode {
   private let objects: Set<Object>
   /// The table that each trigger watches.
   private let tablesOfTriggers: [String: String]
@@ -47,7 +47,7 @@ package struct StoreCode {
   /// `nil` where none is.
   ///
   /// - Parameter tables: those that there are now.
-  func loss(since earlier: StoreCode, tables: Set<String>) -> String? {
+  func loss(since earlier: SchemaCode, tables: Set<String>) -> String? {
     let now = Set(objects.map(\.name))
     return earlier.objects.map(\.name).filter { name in
       guard !now.contains(name), !name.hasPrefix("Z_DA_") else { return false }
@@ -63,7 +63,7 @@ package struct StoreCode {
   ///   - renames: the names that tables and columns had and have. SQLite writes those that are
   ///     renamed anew wherever they stand, so that a text that differs in them alone is the same.
   func addition(
-    to earlier: StoreCode, allowing statements: Set<String>,
+    to earlier: SchemaCode, allowing statements: Set<String>,
     renames: (old: Set<String>, new: Set<String>)
   ) -> String? {
     let known = Dictionary(

@@ -7,8 +7,8 @@ public protocol PluginHost: Sendable {
 
   /// - Parameter store: What the statements are worked out for; where it is left out, a store that Instar made.
   func plan(
-    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
-  ) throws(InstarError) -> MigrationPlan
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration
 
   /// Brings a clone to the last version of a plan.
   ///

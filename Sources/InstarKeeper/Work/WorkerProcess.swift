@@ -54,9 +54,9 @@ public struct WorkerProcess: PluginHost {
   }
 
   public func plan(
-    _ plan: String, from version: Schema.Version, plugin: String, store: StoreSketch?
-  ) throws(InstarError) -> MigrationPlan {
-    var migration: MigrationPlan?
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    var migration: PlannedMigration?
     try converse(
       .plan(plan: plan, from: version, store: store), plugin: plugin, cloneFolder: nil,
       limit: Self.inspectionTimeLimit

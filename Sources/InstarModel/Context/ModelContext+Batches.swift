@@ -138,7 +138,7 @@ extension ModelContext {
       InstarError(
         .modelNotInSchema, "\(persistentModelID) cannot be fetched",
         cause: "the store is at \(stores.schema.version), whose models do not include \(name)"))
-    return ModelOfNoEntity()
+    return UnknownModel()
   }
 
   /// The model with that identifier, if the context has it in memory already.

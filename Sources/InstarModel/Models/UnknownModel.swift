@@ -1,9 +1,9 @@
 import InstarSchema
 
 /// What `ModelContext.model(for:)`, which cannot throw, returns for an identifier whose entity the schema does not have.
-final class ModelOfNoEntity: PersistentModel {
+final class UnknownModel: PersistentModel {
   static var schemaMetadata: [Schema.PropertyMetadata] { [] }
-  static let _modelDescriptor = ModelDescriptor(ModelOfNoEntity.self, name: "")
+  static let _modelDescriptor = ModelDescriptor(UnknownModel.self, name: "")
   let _modelStorage: ModelStorage
 
   init(_modelStorage: ModelStorage) { self._modelStorage = _modelStorage }

@@ -229,7 +229,7 @@ package struct CreateTableText: Sendable {
 
   /// The statement that makes the table under a name.
   package func statement(named name: String) -> String {
-    "CREATE TABLE \(PlainName.sql(name)) (\(items.map(\.text).joined(separator: ",")))\(suffix)"
+    "CREATE TABLE \(SQLIdentifier.sql(name)) (\(items.map(\.text).joined(separator: ",")))\(suffix)"
   }
 
   package func index(ofColumn name: String) -> Int? {

@@ -2,7 +2,7 @@ internal import GRDBSQLite
 internal import InstarSchema
 
 /// Names in SQL.
-package enum PlainName {
+package enum SQLIdentifier {
   /// The name as it stands in SQL: bare where SQLite takes it for nothing else, else in quotes.
   package static func sql(_ name: String) -> String {
     func isLetter(_ byte: UInt8) -> Bool {
@@ -19,7 +19,7 @@ package enum PlainName {
 
 // MARK: - Names in Swift
 
-extension PlainName {
+extension SQLIdentifier {
   /// A name for a class: `library_book` becomes `LibraryBook`.
   static func typeName(_ text: String) -> String {
     words(of: text).map(uppercasedFirst).joined()

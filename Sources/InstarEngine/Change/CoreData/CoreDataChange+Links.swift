@@ -4,7 +4,7 @@ import InstarStore
 // Links of a to-one relationship that leads to many now. Their column goes before the place that they get exists, so they
 // are set aside first.
 
-extension LayoutChangePlanner {
+extension CoreDataChangePlanner {
   /// The links of a relationship, in a table of our own with the columns `owner` and `member`.
   struct LinksAside {
     var table: String
@@ -111,7 +111,7 @@ extension SchemaDifference {
     in layout: CoreDataLayout
   ) -> (table: String, column: String)? {
     guard let name = relationship.old?.name, let source = mapping.old,
-      let role = LayoutChangePlanner.role(
+      let role = CoreDataChangePlanner.role(
         in: layout, at: [source.name], { .toOne(entity: $0, name: name) })
     else { return nil }
     for table in layout.tables {

@@ -3,7 +3,7 @@ import InstarStore
 
 // Everything that carries the number of an entity (Core Data layout, section 5) but the names of columns and tables.
 
-extension LayoutChangePlanner {
+extension CoreDataChangePlanner {
   /// The numbers of entities that get another one: what they were, what they become.
   var movedNumbers: [(before: Int, after: Int)] {
     mappedNumbers.filter { $0.before != $0.after }
@@ -29,7 +29,7 @@ extension LayoutChangePlanner {
         }
         guard !relevant.isEmpty else { continue }
         statements.append(
-          LayoutChange.renumberStatement(table: pair.after.name, column: column.name, relevant))
+          CoreDataChange.renumberStatement(table: pair.after.name, column: column.name, relevant))
       }
     }
     renumberPrimaryKeys(tables)
@@ -122,7 +122,7 @@ extension LayoutChangePlanner {
   }
 }
 
-extension LayoutChange {
+extension CoreDataChange {
   static func renumberStatement(
     table: String, column: String, _ numbers: [(before: Int, after: Int)]
   ) -> String {

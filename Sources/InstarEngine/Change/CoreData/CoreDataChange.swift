@@ -19,7 +19,7 @@ package import InstarStore
 ///    destination got its first sub-entity;
 /// 6. links of to-one relationships that lead to many now get their new place: they were set aside before step 2;
 /// 7. indexes that are new are made, last, over the final values.
-package struct LayoutChange {
+package struct CoreDataChange {
   package let statements: [String]
 
   /// How a table with other columns comes about.
@@ -36,7 +36,7 @@ package struct LayoutChange {
     from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference,
     style: TableStyle = .altered, statementsOfStore: [String: String] = [:]
   ) {
-    var planner = LayoutChangePlanner(
+    var planner = CoreDataChangePlanner(
       old: old, new: new, difference: difference, style: style,
       statementsOfStore: statementsOfStore)
     planner.plan()
@@ -44,11 +44,11 @@ package struct LayoutChange {
   }
 }
 
-struct LayoutChangePlanner {
+struct CoreDataChangePlanner {
   let old: CoreDataLayout
   let new: CoreDataLayout
   let difference: SchemaDifference
-  let style: LayoutChange.TableStyle
+  let style: CoreDataChange.TableStyle
   let statementsOfStore: [String: String]
   var statements: [String] = []
 
@@ -74,7 +74,7 @@ struct LayoutChangePlanner {
 
   init(
     old: CoreDataLayout, new: CoreDataLayout, difference: SchemaDifference,
-    style: LayoutChange.TableStyle, statementsOfStore: [String: String]
+    style: CoreDataChange.TableStyle, statementsOfStore: [String: String]
   ) {
     self.old = old
     self.new = new

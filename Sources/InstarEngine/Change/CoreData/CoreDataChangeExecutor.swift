@@ -4,7 +4,7 @@ import InstarStore
 
 /// The change of schema of one stage on a store of the Core Data format: on a clone, or on an empty store to show what would
 /// be run.
-struct SchemaChange {
+struct CoreDataChangeExecutor {
   let stage: PlanDefinition.Stage
   let difference: SchemaDifference
   private var statements: [String] = []
@@ -43,7 +43,7 @@ struct SchemaChange {
     let isFresh =
       try !old.conventions.isMadeByInstar && stage.columnOrder == .asNew
       && !addsToTables(fit, of: old.structure) && !hasCodeOfApp(session)
-    let change = LayoutChange(
+    let change = CoreDataChange(
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
     try session.transaction {
@@ -120,7 +120,7 @@ struct SchemaChange {
     }
     if !moved.isEmpty {
       try execute(
-        session, LayoutChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
+        session, CoreDataChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
     }
     if !changed.isEmpty {
       // That an object was updated stays true; which of its properties is not known any more.

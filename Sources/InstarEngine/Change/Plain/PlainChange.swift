@@ -87,7 +87,7 @@ private struct PlainChangeWork {
     let pairs = tablePairs()
     let kept = Set(pairs.map(\.old.name))
     for table in change.old.tables where !kept.contains(table.name) {
-      try execute("DROP TABLE \(PlainName.sql(table.name))")
+      try execute("DROP TABLE \(SQLIdentifier.sql(table.name))")
     }
     try renameTables(pairs)
     for pair in pairs { try renameColumns(pair) }
@@ -185,7 +185,7 @@ private struct PlainChangeWork {
 
   private mutating func renameTables(_ pairs: [TablePair]) throws {
     for (from, to) in try inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
-      try execute("ALTER TABLE \(PlainName.sql(from)) RENAME TO \(PlainName.sql(to))")
+      try execute("ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))")
     }
   }
 
@@ -199,8 +199,8 @@ private struct PlainChangeWork {
     movedAside[pair.new.name] = Dictionary(aside, uniquingKeysWith: { first, _ in first })
     for (from, to) in try aside + inOrder(moves) {
       try execute(
-        "ALTER TABLE \(PlainName.sql(pair.new.name)) "
-          + "RENAME COLUMN \(PlainName.sql(from)) TO \(PlainName.sql(to))")
+        "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
+          + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))")
     }
   }
 
@@ -289,14 +289,14 @@ private struct PlainChangeWork {
         let terms = SQLToken.tokens(of: sql).drop { $0.kind != .open }.map(\.text).joined()
         let names = SQLToken.names(in: terms).subtracting(["asc", "collate", "desc", "where"])
         guard isGivenUp || !removed.isDisjoint(with: names) else { continue }
-        try execute("DROP INDEX \(PlainName.sql(index.name))")
+        try execute("DROP INDEX \(SQLIdentifier.sql(index.name))")
         guard !isGivenUp, removed.intersection(names).isSubset(of: earlierNames.keys) else {
           continue
         }
         var restored = index
         restored.columns = index.columns.map { Self.replacing(earlierNames, in: $0) }
         if givenUp.contains(where: { restored.serves(as: $0) }) { continue }
-        let sqlNames = earlierNames.mapValues { PlainName.sql($0) }
+        let sqlNames = earlierNames.mapValues { SQLIdentifier.sql($0) }
         indexesToRestore.append((restored, Self.replacing(sqlNames, in: sql)))
       }
     }
@@ -352,7 +352,7 @@ private struct PlainChangeWork {
     // A term may say how it is sorted or collated; then SQLite itself has the last word.
     guard !terms.uppercased().contains(" DESC"), !terms.uppercased().contains(" ASC"),
       let repeated = try session.integer(
-        "SELECT COUNT(*) FROM (SELECT 1 FROM \(PlainName.sql(index.table)) WHERE \(conditions) "
+        "SELECT COUNT(*) FROM (SELECT 1 FROM \(SQLIdentifier.sql(index.table)) WHERE \(conditions) "
           + "GROUP BY \(terms) HAVING COUNT(*) > 1)"), repeated > 0
     else { return }
     throw InstarError(
@@ -387,23 +387,23 @@ private struct PlainChangeWork {
       return
     }
     for column in removedNames(pair) {
-      try execute("ALTER TABLE \(PlainName.sql(name)) DROP COLUMN \(PlainName.sql(column))")
+      try execute("ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(column))")
     }
     for column in pair.added {
-      try execute("ALTER TABLE \(PlainName.sql(name)) ADD COLUMN \(column.definition)")
+      try execute("ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)")
     }
   }
 
   /// Rows without a value where the new version demands one, and has none to give.
   private func requireValues(_ pair: TablePair, _ rebuild: TableRebuild) throws {
-    let table = PlainName.sql(pair.new.name)
+    let table = SQLIdentifier.sql(pair.new.name)
     for (source, column) in zip(pair.sources, pair.new.columns)
     where column.isRequired && rebuild.fill(column) == nil {
       let count: Int64?
       if let source {
         if source.isRequired { continue }
         count = try session.integer(
-          "SELECT COUNT(*) FROM \(table) WHERE \(PlainName.sql(column.name)) IS NULL")
+          "SELECT COUNT(*) FROM \(table) WHERE \(SQLIdentifier.sql(column.name)) IS NULL")
       } else {
         count = try session.integer("SELECT COUNT(*) FROM \(table)")
       }

@@ -71,7 +71,7 @@ struct PlainChangeExecutor {
   private func isReadable(_ name: String, isView: Bool) -> InstarError? {
     do {
       _ = try session.integer(
-        "SELECT 1 FROM (SELECT * FROM \(PlainName.sql(name)) LIMIT \(isView ? 0 : 1))")
+        "SELECT 1 FROM (SELECT * FROM \(SQLIdentifier.sql(name)) LIMIT \(isView ? 0 : 1))")
       return nil
     } catch {
       return error

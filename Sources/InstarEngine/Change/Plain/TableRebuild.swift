@@ -239,9 +239,9 @@ struct TableRebuild {
   func statements(_ session: SQLSession) throws -> [String] {
     // 3. Remember the format of all indexes and triggers.
     let objects = try session.objects(of: name)
-    let table = PlainName.sql(name)
+    let table = SQLIdentifier.sql(name)
     let newName = try session.freeName("instar_new_\(name)")
-    let newTable = PlainName.sql(newName)
+    let newTable = SQLIdentifier.sql(newName)
     let newText = newText()
     var statements: [String] = []
     // 4. The new table.
@@ -302,7 +302,7 @@ struct TableRebuild {
   private func transfers(_ text: CreateTableText) -> [(column: String, value: String)] {
     text.items.compactMap { item in
       guard let name = item.column, !item.isGenerated else { return nil }
-      let sqlName = PlainName.sql(name)
+      let sqlName = SQLIdentifier.sql(name)
       guard
         let position = pair.new.columns.firstIndex(where: {
           $0.name.lowercased() == name.lowercased()

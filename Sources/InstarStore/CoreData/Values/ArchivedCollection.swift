@@ -100,12 +100,12 @@ public enum ArchivedCollection {
 
   /// Whether values of a type are collections of plain values, which can be archived.
   public static func canArchive(_ type: Any.Type) -> Bool {
-    (type as? any PlainCollection.Type).map(hasPlainElements) ?? false
+    (type as? any ArchivableCollection.Type).map(hasPlainElements) ?? false
   }
 
-  private static func hasPlainElements(_ type: any PlainCollection.Type) -> Bool {
+  private static func hasPlainElements(_ type: any ArchivableCollection.Type) -> Bool {
     type.elementTypes.allSatisfy { type in
-      if let type = type as? any PlainCollection.Type { return hasPlainElements(type) }
+      if let type = type as? any ArchivableCollection.Type { return hasPlainElements(type) }
       let plainTypes: [Any.Type] = [
         String.self, Data.self, Date.self, UUID.self, URL.self, Bool.self, Double.self, Float.self,
       ]
@@ -138,7 +138,7 @@ public enum ArchivedCollection {
 
   private static func object(of value: Any) -> NSObject? {
     switch value {
-    case let optional as any PlainOptional where optional.isNil: return NSNull()
+    case let optional as any ArchivableOptional where optional.isNil: return NSNull()
     case let text as String: return NSString(string: text)
     case let data as Data: return NSData(data: data)
     case let date as Date:
@@ -166,33 +166,33 @@ public enum ArchivedCollection {
 }
 
 /// A collection whose elements may be plain values.
-private protocol PlainCollection {
+private protocol ArchivableCollection {
   static var elementTypes: [Any.Type] { get }
 }
 
-extension Array: PlainCollection {
+extension Array: ArchivableCollection {
   fileprivate static var elementTypes: [Any.Type] { [plainType(Element.self)] }
 }
 
-extension Set: PlainCollection {
+extension Set: ArchivableCollection {
   fileprivate static var elementTypes: [Any.Type] { [plainType(Element.self)] }
 }
 
-extension Dictionary: PlainCollection where Key == String {
+extension Dictionary: ArchivableCollection where Key == String {
   fileprivate static var elementTypes: [Any.Type] { [plainType(Value.self)] }
 }
 
 /// The type itself, of an optional one its wrapped type.
 private func plainType(_ type: Any.Type) -> Any.Type {
-  (type as? any PlainOptional.Type)?.wrappedType ?? type
+  (type as? any ArchivableOptional.Type)?.wrappedType ?? type
 }
 
-private protocol PlainOptional {
+private protocol ArchivableOptional {
   static var wrappedType: Any.Type { get }
   var isNil: Bool { get }
 }
 
-extension Optional: PlainOptional {
+extension Optional: ArchivableOptional {
   fileprivate static var wrappedType: Any.Type { Wrapped.self }
   fileprivate var isNil: Bool { self == nil }
 }

@@ -7,7 +7,7 @@ extension PlainIntrospection {
   mutating func entity(of table: Table, named name: String) -> Schema.Entity {
     var entity = Schema.Entity(name: name)
     var mapping = Schema.Table()
-    if !PlainName.isUsual(table.name, of: name) { mapping.name = table.name }
+    if !SQLIdentifier.isUsual(table.name, of: name) { mapping.name = table.name }
     mapping.isStrict = table.isStrict
     mapping.isWithoutRowID = table.isWithoutRowID
     entity.table = mapping
@@ -16,7 +16,7 @@ extension PlainIntrospection {
     let columns = table.columns.filter { !references.contains($0.name.lowercased()) }
     var names = FreeNames()
     for column in columns {
-      let property = names.take(PlainName.propertyName(column.name))
+      let property = names.take(SQLIdentifier.propertyName(column.name))
       if let attribute = attribute(property, column, of: table) {
         entity.attributes.append(attribute)
       }
@@ -30,7 +30,7 @@ extension PlainIntrospection {
   ) -> Schema.Attribute? {
     let (type, encoding) = column.holds.type(seen: column.sample)
     var mapping = Schema.Column()
-    if !PlainName.isUsual(column.name, of: name) { mapping.names = [column.name] }
+    if !SQLIdentifier.isUsual(column.name, of: name) { mapping.names = [column.name] }
     guard !column.type.contains(where: { ";'-/".contains($0) }) else {
       notes.append("\(table.name).\(column.name) is of type '\(column.type)': no model has it")
       return nil

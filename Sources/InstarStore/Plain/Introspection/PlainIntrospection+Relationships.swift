@@ -61,7 +61,7 @@ extension PlainIntrospection {
     let name = take(
       columns.count == 1
         ? Self.relationshipName(columns[0].own, referringTo: columns[0].other)
-        : PlainName.lowercasedFirst(destination), of: entity)
+        : SQLIdentifier.lowercasedFirst(destination), of: entity)
     var mapping = Schema.Column()
     let usual = columns.map { "\(Schema.snakeCase(name))_\($0.other)" }
     if usual != columns.map(\.own) { mapping.names = columns.map(\.own) }
@@ -83,11 +83,11 @@ extension PlainIntrospection {
     let update = Schema.Column.Action(rawValue: reference.key.onUpdate) ?? .noAction
     if update != .noAction { mapping.onUpdate = update }
     // The side that has many: named after the class at the other end, and after the relationship where there are several.
-    let plural = PlainName.plural(PlainName.lowercasedFirst(entity))
+    let plural = SQLIdentifier.plural(SQLIdentifier.lowercasedFirst(entity))
     let isTaken = names[destination]?.isTaken(plural) == true
     let inverse =
       take(
-        isTaken ? "\(plural)By\(PlainName.uppercasedFirst(name))" : plural, of: destination)
+        isTaken ? "\(plural)By\(SQLIdentifier.uppercasedFirst(name))" : plural, of: destination)
     var toOne = Schema.Relationship(
       name: name, destination: destination, inverseName: inverse, maximumModelCount: 1,
       isOptional: isOptional, isToOneRelationship: true)
@@ -102,11 +102,11 @@ extension PlainIntrospection {
 
   /// "folder_id" and "folderId" lead to "folder".
   private static func relationshipName(_ column: String, referringTo other: String) -> String {
-    for suffix in ["_\(other)", "_id", PlainName.uppercasedFirst(other), "Id", "ID"]
+    for suffix in ["_\(other)", "_id", SQLIdentifier.uppercasedFirst(other), "Id", "ID"]
     where column.hasSuffix(suffix) && column.count > suffix.count {
-      return PlainName.propertyName(String(column.dropLast(suffix.count)))
+      return SQLIdentifier.propertyName(String(column.dropLast(suffix.count)))
     }
-    return PlainName.propertyName(column)
+    return SQLIdentifier.propertyName(column)
   }
 
   private mutating func addLinks(of table: Table) {
@@ -119,8 +119,8 @@ extension PlainIntrospection {
       notes.append("table \(table.name) links tables without a model: it stays as it is")
       return
     }
-    let name = take(PlainName.plural(PlainName.lowercasedFirst(second)), of: first)
-    let back = PlainName.plural(PlainName.lowercasedFirst(first))
+    let name = take(SQLIdentifier.plural(SQLIdentifier.lowercasedFirst(second)), of: first)
+    let back = SQLIdentifier.plural(SQLIdentifier.lowercasedFirst(first))
     let inverse = take(back, of: second)
     var relationship = Schema.Relationship(
       name: name, destination: second, inverseName: inverse, isOptional: false,

@@ -53,7 +53,7 @@ struct PlainIntrospection {
           "table \(table.name) has no model: \(column.name) of its primary key is generated")
         continue
       }
-      tables.name(names.take(PlainName.typeName(table.name)), forTableAt: index)
+      tables.name(names.take(SQLIdentifier.typeName(table.name)), forTableAt: index)
     }
   }
 

@@ -279,14 +279,14 @@ struct PlainTables {
 
   /// One statement for many columns: for each a value of its own would take longer than all values.
   private mutating func readSamples(_ db: Database, ofTableAt position: Int) throws {
-    let table = PlainName.sql(all[position].name)
+    let table = SQLIdentifier.sql(all[position].name)
     let unclear = all[position].columns.indices.filter {
       !all[position].columns[$0].isGenerated && all[position].columns[$0].holds.needsSample
     }
     for start in stride(from: 0, to: unclear.count, by: 50) {
       let asked = unclear[start..<min(start + 50, unclear.count)]
       let values = asked.map { index in
-        let name = PlainName.sql(all[position].columns[index].name)
+        let name = SQLIdentifier.sql(all[position].columns[index].name)
         return """
           (SELECT iif(typeof(\(name)) IN ('text', 'blob'), substr(\(name), 1, 64), \(name))
           FROM (SELECT \(name) FROM \(table) LIMIT 100) WHERE \(name) IS NOT NULL LIMIT 1)

@@ -33,7 +33,7 @@ public struct PlainLayout: Sendable {
     func createStatement(named name: String) -> String {
       let options = [(isWithoutRowID, "WITHOUT ROWID"), (isStrict, "STRICT")]
         .filter(\.0).map(\.1).joined(separator: ", ")
-      return "CREATE TABLE \(PlainName.sql(name)) (\n  "
+      return "CREATE TABLE \(SQLIdentifier.sql(name)) (\n  "
         + definitions.joined(separator: ",\n  ") + "\n)" + (options.isEmpty ? "" : " \(options)")
     }
   }
@@ -75,8 +75,8 @@ public struct PlainLayout: Sendable {
     public var condition: String?
 
     public var createStatement: String {
-      "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(PlainName.sql(name)) "
-        + "ON \(PlainName.sql(table)) (\(terms.joined(separator: ", ")))"
+      "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(SQLIdentifier.sql(name)) "
+        + "ON \(SQLIdentifier.sql(table)) (\(terms.joined(separator: ", ")))"
         + (condition.map { " WHERE \($0)" } ?? "")
     }
   }

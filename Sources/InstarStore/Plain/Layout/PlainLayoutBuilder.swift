@@ -81,7 +81,7 @@ struct PlainLayoutBuilder {
 
   private func rowKey(of entity: Schema.Entity) throws(InstarError) -> RowKey {
     let key = try primaryKey(of: entity)
-    let names = key.map { PlainName.sql($0.name) }
+    let names = key.map { SQLIdentifier.sql($0.name) }
     if isRowID(key, of: entity) { return RowKey(rowID: names[0]) }
     if key.count == 1, key[0].type.uppercased() == "INTEGER",
       entity.table?.isWithoutRowID != true
@@ -218,7 +218,7 @@ struct PlainLayoutBuilder {
       defaultValue = (encoding?.written(value) ?? value).literal
     }
     if let collation = mapping.collation {
-      declaration.append("COLLATE \(PlainName.sql(collation))")
+      declaration.append("COLLATE \(SQLIdentifier.sql(collation))")
     }
     if let check = mapping.check { declaration.append("CHECK (\(check))") }
     if let generated = mapping.generated {
@@ -232,7 +232,7 @@ struct PlainLayoutBuilder {
     if let value = mapping.defaultValue { declaration.append("DEFAULT \(value)") }
     return PlainLayout.Column(
       name: name, type: type, role: .attribute(attribute.name), encoding: encoding,
-      definition: "\(PlainName.sql(name)) \(definition.joined(separator: " "))",
+      definition: "\(SQLIdentifier.sql(name)) \(definition.joined(separator: " "))",
       declaration: declaration.joined(separator: " "), isRequired: isRequired,
       isGenerated: mapping.generated != nil,
       defaultValue: defaultValue)
@@ -279,7 +279,7 @@ struct PlainLayoutBuilder {
           "\(entity.name).\(relationship.name) leads to one model, and needs no table of links")
       }
       let reference = try reference(relationship, of: entity)
-      let target = PlainName.sql(tableNames[relationship.destination] ?? "")
+      let target = SQLIdentifier.sql(tableNames[relationship.destination] ?? "")
       let isOfKey = relationship.column?.isPrimaryKey == true
       let isRequired = !relationship.isOptional || isOfKey
       let clause =
@@ -292,7 +292,7 @@ struct PlainLayoutBuilder {
           PlainLayout.Column(
             name: part.column, type: part.target.type,
             role: .reference(relationship: relationship.name, index: index),
-            definition: "\(PlainName.sql(part.column)) \(type)"
+            definition: "\(SQLIdentifier.sql(part.column)) \(type)"
               + (reference.count == 1 ? " \(clause)" : ""),
             // Not by the name of the table: SQLite itself follows where that is renamed. And not by what a delete rule
             // means: the foreign key that an app wrote stays as it is.
@@ -404,7 +404,7 @@ struct PlainLayoutBuilder {
         )
       }
       let clause =
-        "REFERENCES \(PlainName.sql(tableNames[target.name] ?? "")) (\(Self.list(key.map(\.name)))) "
+        "REFERENCES \(SQLIdentifier.sql(tableNames[target.name] ?? "")) (\(Self.list(key.map(\.name)))) "
         + "ON DELETE CASCADE"
       for (index, (column, part)) in zip(names, key).enumerated() {
         try Self.requireName(column, of: "a column of \(junction.table)", schema)
@@ -412,7 +412,8 @@ struct PlainLayoutBuilder {
         table.columns.append(
           PlainLayout.Column(
             name: column, type: part.type, role: .link(isOwn: isOwn, index: index),
-            definition: "\(PlainName.sql(column)) \(type)" + (key.count == 1 ? " \(clause)" : ""),
+            definition: "\(SQLIdentifier.sql(column)) \(type)"
+              + (key.count == 1 ? " \(clause)" : ""),
             declaration: "\(type) to \(target.name)", isRequired: true))
       }
       if key.count > 1 { table.constraints.append("FOREIGN KEY (\(Self.list(names))) \(clause)") }
@@ -441,7 +442,7 @@ struct PlainLayoutBuilder {
         indexes.append(
           PlainLayout.Index(
             name: "\(table.name)_\(columns.joined(separator: "_"))_\(suffix)", table: table.name,
-            terms: columns.map(PlainName.sql), isUnique: isUnique))
+            terms: columns.map(SQLIdentifier.sql), isUnique: isUnique))
       }
       for group in entity.uniquenessConstraints {
         let columns = names(group)
@@ -452,7 +453,7 @@ struct PlainLayoutBuilder {
         try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
         let terms = index.elements.flatMap { element in
           names([element.property]).map {
-            element.isAscending ? PlainName.sql($0) : "\(PlainName.sql($0)) DESC"
+            element.isAscending ? SQLIdentifier.sql($0) : "\(SQLIdentifier.sql($0)) DESC"
           }
         }
         indexes.append(
@@ -489,16 +490,16 @@ struct PlainLayoutBuilder {
       relationships.append(
         EntityLayout.RelationshipStorage(
           relationship: relationship,
-          destinationTable: PlainName.sql(tableNames[destination.name] ?? ""),
+          destinationTable: SQLIdentifier.sql(tableNames[destination.name] ?? ""),
           place: try place(of: relationship, entity, destination)))
     }
-    let name = PlainName.sql(table.name)
+    let name = SQLIdentifier.sql(table.name)
     let highestKey = "(SELECT max(\(key.columns[0])) FROM \(name))"
     let isAutoincrement = entity.attributes.contains { $0.column?.isAutoincrement == true }
     let literal = AttributeValue.text(table.name).literal
     return EntityLayout(
       name: entity.name, root: entity.name, table: name, number: number, superNumber: 0,
-      numbers: [number], key: key, primaryKey: table.primaryKey.map(PlainName.sql),
+      numbers: [number], key: key, primaryKey: table.primaryKey.map(SQLIdentifier.sql),
       entityColumn: nil, lockColumn: nil,
       attributes: table.columns.compactMap { column in
         guard case .attribute(let name) = column.role,
@@ -524,7 +525,7 @@ struct PlainLayoutBuilder {
     }
     if let junction = try junction(of: relationship, entity) {
       return .joinTable(
-        name: PlainName.sql(junction.table), own: try foreignKey(junction.own, to: entity),
+        name: SQLIdentifier.sql(junction.table), own: try foreignKey(junction.own, to: entity),
         other: try foreignKey(junction.other, to: destination))
     }
     guard let inverse = inverse(of: relationship) else {
@@ -538,7 +539,7 @@ struct PlainLayoutBuilder {
     _ columns: [String], to entity: Schema.Entity
   ) throws(InstarError) -> ForeignKey {
     let key = try rowKey(of: entity)
-    let names = columns.map(PlainName.sql)
+    let names = columns.map(SQLIdentifier.sql)
     let primaryKey = try primaryKey(of: entity)
     if isRowID(primaryKey, of: entity) || !key.isRowID {
       return ForeignKey(columns: names, key: key)
@@ -546,14 +547,14 @@ struct PlainLayoutBuilder {
     return ForeignKey(
       columns: names,
       target: ForeignKey.Target(
-        table: PlainName.sql(tableNames[entity.name] ?? ""),
-        columns: primaryKey.map { PlainName.sql($0.name) }), key: key)
+        table: SQLIdentifier.sql(tableNames[entity.name] ?? ""),
+        columns: primaryKey.map { SQLIdentifier.sql($0.name) }), key: key)
   }
 
   // MARK: Names and errors
 
   private static func list(_ names: [String]) -> String {
-    names.map(PlainName.sql).joined(separator: ", ")
+    names.map(SQLIdentifier.sql).joined(separator: ", ")
   }
 
   private static func requireName(
@@ -573,7 +574,7 @@ struct PlainLayoutBuilder {
 
 extension StoredColumn {
   init(_ column: PlainLayout.Column) {
-    self.init(name: PlainName.sql(column.name))
+    self.init(name: SQLIdentifier.sql(column.name))
     encoding = column.encoding
     isGenerated = column.isGenerated
     if let encoding {

@@ -26,7 +26,9 @@ public enum PlainVersion {
       guard structure.hasTable(table, withColumns: [column]) else { return nil }
       let values = try DatabaseValue.fetchAll(
         db,
-        sql: "SELECT substr(\(PlainName.sql(column)), 1, 100) FROM \(PlainName.sql(table)) LIMIT 2")
+        sql:
+          "SELECT substr(\(SQLIdentifier.sql(column)), 1, 100) FROM \(SQLIdentifier.sql(table)) LIMIT 2"
+      )
       guard values.count == 1, let text = String.fromDatabaseValue(values[0]) else { return nil }
       return Schema.Version(text) ?? Int64(text).flatMap { Schema.Version(userVersion: $0) }
     }
@@ -53,7 +55,7 @@ public enum PlainVersion {
     case .userVersion:
       try db.execute(sql: "PRAGMA user_version = \(number())")
     case .table(let table, let column):
-      let (table, column) = (PlainName.sql(table), PlainName.sql(column))
+      let (table, column) = (SQLIdentifier.sql(table), SQLIdentifier.sql(column))
       try db.execute(sql: "CREATE TABLE IF NOT EXISTS \(table) (\(column) TEXT NOT NULL)")
       if try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") == 0 {
         try db.execute(
