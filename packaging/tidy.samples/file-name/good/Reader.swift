@@ -1,0 +1,7 @@
+struct Reader {}
+
+private struct Helper {}
+
+struct Result {
+  let value: Int
+}

@@ -1,0 +1,1 @@
+extension Reader { var text: String { "" } }

@@ -1,0 +1,1 @@
+struct Writer { let reader: Reader }

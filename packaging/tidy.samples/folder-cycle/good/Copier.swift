@@ -1,0 +1,1 @@
+struct Copier { let writer: Writer }

@@ -1,0 +1,2 @@
+/// Undoes what a `Copier` did.
+struct Writer { let reader: Reader }
