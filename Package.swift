@@ -11,7 +11,7 @@ let features: [SwiftSetting] = [
 
 let strict = features + [.treatAllWarnings(as: .error)]
 
-/// The three modules a plugin compiles against also yield a `.swiftinterface`: plugins are built by
+/// The modules that a plugin compiles against also yield a `.swiftinterface`: plugins are built by
 /// another `swiftc` invocation than the SDK, and must not see GRDB or any C module behind it.
 ///
 /// Their warnings are not errors, because of the one that cannot be avoided: Foundation on Linux is not built for library
@@ -86,6 +86,7 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
       swiftSettings: publicModule),
+    .target(name: "InstarText", dependencies: ["InstarSchema"], swiftSettings: publicModule),
     .target(
       name: "InstarEngine",
       dependencies: ["InstarModel", "InstarSchema", "InstarStore", "InstarWire"],
@@ -94,7 +95,7 @@ let package = Package(
       name: "Instar",
       dependencies: [
         "InstarEngine", "InstarKeeper", "InstarLinux", "InstarModel", "InstarSchema",
-        "InstarStore", "InstarSupervisor", "InstarWire",
+        "InstarStore", "InstarSupervisor", "InstarText", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: publicModule,
@@ -172,6 +173,10 @@ let package = Package(
     .testTarget(
       name: "InstarSourceTests",
       dependencies: ["InstarSchema", "InstarSource"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarTextTests",
+      dependencies: ["InstarSchema", "InstarText"],
       swiftSettings: strict),
     .testTarget(
       name: "InstarMacrosTests",

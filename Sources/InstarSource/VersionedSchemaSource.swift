@@ -180,7 +180,7 @@ struct SourceScope {
   var notes: [String] {
     var notes: [String] = []
     for name in typeNames.intersection([
-      "Swift", "Foundation", "Instar", "InstarModel", "InstarSchema",
+      "Swift", "Foundation", "Instar", "InstarModel", "InstarSchema", "InstarText",
     ]).sorted() {
       notes.append(
         "\(name) is also the name of a module, which the classes' source cannot be told from: rename the class if it does not compile"

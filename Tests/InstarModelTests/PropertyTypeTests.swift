@@ -236,4 +236,22 @@ struct PropertyTypeTests {
       try context.fetch(FetchDescriptor<Cocktail>(predicate: #Predicate { $0.scores == nil })).count
         == 2)
   }
+
+  private enum CustomAttribute: CodableAttributedStringKey {
+    typealias Value = Int
+    static let name = "com.example.custom"
+  }
+
+  @Test("a text attribute of another scope makes the save throw, and names the property")
+  func customTextAttribute() throws {
+    let context = ModelContext(
+      try ModelContainer(
+        for: EveryType.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+    let model = EveryType()
+    model.text = AttributedString("a")
+    model.text[CustomAttribute.self] = 7
+    context.insert(model)
+    let refusal = #expect(throws: InstarError.self) { try context.save() }
+    #expect(refusal?.what.contains("'text' of EveryType") == true)
+  }
 }
