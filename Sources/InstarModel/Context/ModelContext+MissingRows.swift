@@ -10,8 +10,8 @@ extension ModelContext {
     var seen: Set<[String]> = []
     do {
       for owner in stores.entities where owner.store === entity.store {
-        for (slot, place) in owner.slots.enumerated() {
-          guard case .toOne(let reference, let destination, _) = place,
+        for (slot, stored) in owner.slots.enumerated() {
+          guard case .toOne(let reference, let destination, _, _) = stored,
             let target = stores.entity(named: destination),
             target.layout.table == entity.layout.table,
             // Entities that inherit a relationship share its column.

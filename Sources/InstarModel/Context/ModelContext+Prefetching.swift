@@ -38,7 +38,7 @@ extension ModelContext {
       let slot = try slot(of: keyPath, entity)
       let storages = models.map(\._modelStorage).filter { $0.state == .loaded }
       switch entity.slots[slot] {
-      case .toOne(_, let destination, _):
+      case .toOne(_, let destination, _, _):
         if let target = stores.entity(named: destination) {
           try prefetchToOne(storages, slot, target)
         }

@@ -6,7 +6,7 @@ extension ModelContext {
   /// The object at the other end of a to-one relationship.
   func model(at slot: Int, of storage: ModelStorage, key: Int64) -> (any PersistentModel)? {
     guard let entity = entity(of: storage),
-      case .toOne(_, let destination, _) = entity.slots[slot],
+      case .toOne(_, let destination, _, _) = entity.slots[slot],
       let target = stores.entity(named: destination)
     else { return nil }
     return model(of: target, key: key)

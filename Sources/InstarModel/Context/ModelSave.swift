@@ -194,7 +194,7 @@ struct ModelSave {
 
   private func validate(_ change: Change) throws {
     for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toOne(_, let destination, let isOptional) = place else { continue }
+      guard case .toOne(_, let destination, let isOptional, _) = place else { continue }
       let property = change.entity.descriptor.properties[slot].name
       let what = "cannot save \(change.entity.layout.name) \(change.storage.key)"
       switch change.storage.slots[slot] {
@@ -308,7 +308,7 @@ struct ModelSave {
     _ session: SQLSession
   ) throws {
     let value = try collection(slot, of: change, session) ?? change.storage.slots[slot]
-    if case .toOne(let reference, let destination, _) = change.entity.slots[slot],
+    if case .toOne(let reference, let destination, _, _) = change.entity.slots[slot],
       let columns = reference.referredColumns
     {
       for value in try referredValues(value, columns, of: destination, session) {
@@ -320,7 +320,7 @@ struct ModelSave {
     for column in change.entity.columnsBySlot[slot].indices {
       if case .composite(let leaves) = value, leaves.indices.contains(column) {
         bind(leaves[column], to: statement, at: index)
-      } else if change.entity.numberedSlots.contains(slot),
+      } else if change.entity.slots[slot].hasNumberColumn,
         column == change.entity.columnsBySlot[slot].count - 1
       {
         bindEntityNumber(value, to: statement, at: index)
@@ -399,7 +399,7 @@ struct ModelSave {
   ) throws -> Slot {
     guard let place = entity.place(ofColumn: column) else { return .null }
     let value = storage.slots[place.slot]
-    if case .toOne(let reference, let destination, _) = entity.slots[place.slot] {
+    if case .toOne(let reference, let destination, _, _) = entity.slots[place.slot] {
       if let columns = reference.referredColumns {
         return try referredValues(value, columns, of: destination, session)[place.index]
       }

@@ -103,7 +103,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       term.isOptional = isOptional
       term.guards = model.guards
       return .composite(term)
-    case .toOne(let reference, let destination, let isOptional):
+    case .toOne(let reference, let destination, let isOptional, _):
       guard let entity = lowering.stores.entity(named: destination) else {
         throw lowering.unsupported(self)
       }

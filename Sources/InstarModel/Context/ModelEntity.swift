@@ -1,0 +1,150 @@
+import InstarSchema
+import InstarStore
+
+/// A model class mapped to its table: the columns of each slot, and the statements that insert and delete rows.
+final class ModelEntity: Sendable {
+  let descriptor: ModelDescriptor
+  /// Includes the properties that the entity inherits.
+  let layout: EntityLayout
+  /// The store that has the entity's rows.
+  let store: ModelStore
+  /// Index among the entities of all stores of the container.
+  let position: Int
+  let slots: [SlotStorage]
+  /// What each slot is written to, and what it is read from: `SlotStorage.columns` and `readings`.
+  let columnsBySlot: [[StoredColumn]]
+  let readingsBySlot: [[RowExpression]]
+  /// The slots that have a column in the own table, in the order of the columns of every statement.
+  let columnSlots: [Int]
+  /// The slots whose values SQLite computes.
+  let generatedSlots: [Int]
+  /// The slots whose large values are in files.
+  let externalSlots: [Int]
+  /// The slots that hold arrays, sets or dictionaries of plain values, which some stores keep as archives.
+  let collectionSlots: Set<Int>
+  /// Whether the storage class of a value is not enough to know that it is of the slot's type.
+  let checkedSlots: [Bool]
+  /// The slot that is the key itself: an integer primary key.
+  let keySlot: Int?
+  /// The slots that form the key of a table without rowid, in the key's order.
+  let keySlots: [Int]
+  /// Whether a statement that inserts a row binds its key apart from the slots.
+  let insertsKey: Bool
+  /// Groups of slots whose values may occur only once together.
+  let uniqueSlots: [[Int]]
+  /// Whether links of the entity have positions in an order.
+  let hasOrderedLinks: Bool
+  /// The to-many relationships with a minimum or maximum number of members.
+  let countLimits: [CountLimit]
+  let insertStatement: String
+  let deleteStatement: String
+
+  struct CountLimit: Sendable {
+    let slot: Int
+    let minimum: Int
+    /// `nil` for no limit.
+    let maximum: Int?
+  }
+
+  init(
+    descriptor: ModelDescriptor, layout: EntityLayout, store: ModelStore, position: Int
+  ) {
+    self.descriptor = descriptor
+    self.layout = layout
+    self.store = store
+    self.position = position
+
+    let slots = SlotStorage.all(of: descriptor, in: layout)
+    let columnsBySlot = slots.map(\.columns)
+    self.slots = slots
+    self.columnsBySlot = columnsBySlot
+    readingsBySlot = slots.map(\.readings)
+    columnSlots = slots.indices.filter { !slots[$0].readings.isEmpty }
+    generatedSlots = columnSlots.filter { columnsBySlot[$0].isEmpty }
+    externalSlots = slots.indices.filter { slots[$0].mayBeExternal }
+    collectionSlots = Set(
+      descriptor.properties.indices.filter {
+        descriptor.properties[$0].collectionType.map(ArchivedCollection.canArchive) ?? false
+      })
+    checkedSlots = descriptor.properties.map { property in
+      if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
+    }
+
+    let key = layout.key
+    keySlots = key.isRowID ? [] : Self.slots(of: key.columns, columnsBySlot)
+    keySlot = key.isRowID ? Self.slots(of: [key.columns[0]], columnsBySlot).first : nil
+    insertsKey = key.isRowID && keySlot == nil
+    uniqueSlots = Self.uniqueSlots(of: descriptor, layout, columnsBySlot)
+    hasOrderedLinks = layout.relationships.contains {
+      $0.orderColumn != nil || $0.inverseOrderColumn != nil
+    }
+    countLimits = Self.countLimits(of: descriptor)
+    insertStatement = Self.insertStatement(
+      of: layout, bindingKey: insertsKey, columnsBySlot.flatMap { $0 })
+    deleteStatement =
+      "DELETE FROM \(layout.table) AS t0 WHERE \(key.condition("t0", equals: "?1"))"
+  }
+
+  /// The slots of those of the columns that hold a property.
+  private static func slots(of columns: [String], _ columnsBySlot: [[StoredColumn]]) -> [Int] {
+    columns.compactMap { name in
+      columnsBySlot.firstIndex { $0.contains { $0.name == name } }
+    }
+  }
+
+  /// The groups of `#Unique`, and the primary key where properties hold all of it.
+  private static func uniqueSlots(
+    of descriptor: ModelDescriptor, _ layout: EntityLayout, _ columnsBySlot: [[StoredColumn]]
+  ) -> [[Int]] {
+    let groups = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
+    let primaryKey = slots(of: layout.primaryKey, columnsBySlot)
+    let isWhole = !primaryKey.isEmpty && primaryKey.count == layout.primaryKey.count
+    return groups + (isWhole ? [primaryKey] : [])
+  }
+
+  private static func countLimits(of descriptor: ModelDescriptor) -> [CountLimit] {
+    descriptor.properties.enumerated().compactMap { slot, property in
+      guard case .relationship(let kind) = property.kind, !kind.isToOne else { return nil }
+      let (minimum, maximum) = (kind.metadata.minimumModelCount, kind.metadata.maximumModelCount)
+      return minimum > 0 || maximum > 0
+        ? CountLimit(slot: slot, minimum: minimum, maximum: maximum > 0 ? maximum : nil) : nil
+    }
+  }
+
+  /// The system columns come first, then those of the slots.
+  private static func insertStatement(
+    of layout: EntityLayout, bindingKey: Bool, _ slotColumns: [StoredColumn]
+  ) -> String {
+    var columns = bindingKey ? layout.key.columns.map { ($0, "?") } : []
+    if let column = layout.entityColumn { columns.append((column, "\(layout.number)")) }
+    if let column = layout.lockColumn { columns.append((column, "1")) }
+    columns += slotColumns.map { ($0.name, $0.parameter) }
+    return "INSERT INTO \(layout.table) (\(columns.map(\.0).joined(separator: ", "))) "
+      + "VALUES (\(columns.map(\.1).joined(separator: ", ")))"
+  }
+
+  /// The column of each slot of a unique group. Each slot has one: a schema with a group over a property with several
+  /// columns is refused.
+  func columns(ofGroup group: [Int]) -> [StoredColumn] {
+    group.compactMap { columnsBySlot[$0].first }
+  }
+
+  /// Whether other entities have their rows in the same table.
+  var sharesTable: Bool { layout.numbers.count > 1 || layout.superNumber != 0 }
+
+  /// The slot that is written to a column, and the index of the column among those of the slot.
+  func place(ofColumn name: String) -> (slot: Int, index: Int)? {
+    for (slot, columns) in columnsBySlot.enumerated() {
+      if let index = columns.firstIndex(where: { $0.name == name }) { return (slot, index) }
+    }
+    return nil
+  }
+
+  /// Whether a stored value, which is not NULL, is a value of the type of the slot's property.
+  func accepts(_ value: Slot, at slot: Int) -> Bool {
+    guard checkedSlots[slot], case .attribute(let kind) = descriptor.properties[slot].kind,
+      let accepts = kind.accepts
+    else { return true }
+    return accepts(value)
+  }
+}
