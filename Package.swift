@@ -126,12 +126,19 @@ let package = Package(
       dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
       swiftSettings: strict),
     .target(
+      name: "InstarConfiguration",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarWire",
+        .product(name: "Yams", package: "Yams"),
+      ],
+      swiftSettings: strict),
+    .target(
       name: "InstarDaemon",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd", "InstarWire",
+        "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd",
+        "InstarWire",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
 
@@ -139,7 +146,8 @@ let package = Package(
     .executableTarget(
       name: "instard",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSystemd", "InstarWire",
+        "InstarConfiguration", "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSystemd",
+        "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -149,7 +157,7 @@ let package = Package(
     .executableTarget(
       name: "instarctl",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSource", "InstarSupervisor",
+        "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarSource", "InstarSupervisor",
         "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -228,10 +236,14 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "InstarConfigurationTests",
+      dependencies: ["InstarConfiguration", "InstarSchema", "InstarTestSupport", "InstarWire"],
+      swiftSettings: strict),
+    .testTarget(
       name: "InstarDaemonTests",
       dependencies: [
-        "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport",
-        "InstarWire",
+        "InstarConfiguration", "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor",
+        "InstarTestSupport", "InstarWire",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import InstarConfiguration
 import InstarDaemon
 import InstarLinux
 import InstarSchema

@@ -1,4 +1,5 @@
 import Foundation
+import InstarConfiguration
 import InstarLinux
 import InstarSchema
 import Testing

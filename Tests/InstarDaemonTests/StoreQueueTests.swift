@@ -1,3 +1,4 @@
+import InstarConfiguration
 import InstarSchema
 import InstarWire
 import Testing

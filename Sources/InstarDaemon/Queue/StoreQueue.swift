@@ -1,3 +1,4 @@
+public import InstarConfiguration
 public import InstarSchema
 public import InstarWire
 

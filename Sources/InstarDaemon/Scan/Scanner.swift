@@ -1,4 +1,5 @@
 import Foundation
+public import InstarConfiguration
 import InstarLinux
 public import InstarSchema
 

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+public import InstarConfiguration
 public import InstarLinux
 public import InstarSchema
 import InstarSupervisor

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import InstarDaemon
+import InstarConfiguration
 import InstarSchema
 
 /// `instarctl config check`

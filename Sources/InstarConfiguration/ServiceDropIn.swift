@@ -53,7 +53,7 @@ public struct ServiceDropIn: Sendable, Hashable {
   }
 
   /// Whether a unit with `ProtectHome=yes` hides the folder.
-  static func isInHome(_ folder: String) -> Bool {
+  public static func isInHome(_ folder: String) -> Bool {
     lies(folder, in: ["/home", "/root", "/run/user"])
   }
 

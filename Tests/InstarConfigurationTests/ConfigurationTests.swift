@@ -1,9 +1,9 @@
 import Foundation
+import InstarConfiguration
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
-
-@testable import InstarDaemon
 
 @Suite("Configuration")
 struct ConfigurationTests {
@@ -123,71 +123,65 @@ struct ConfigurationTests {
 
   @Test("the files of conf.d come after the file, in the order of their names; lists add up")
   func pieces() throws {
-    try withTemporaryFolder { folder in
-      try FileManager.default.createDirectory(
-        atPath: folder + "/conf.d", withIntermediateDirectories: false)
-      try write(
-        """
-        parallel: 3
-        rescan: 1m
-        plugins: [/p/main]
-        watches: [{folder: /srv/a}, {folder: /srv/b}]
-        """, to: folder + "/x.yml")
-      try write(
-        "parallel: 4\nwatches: [{folder: /srv/a, pattern: '*.db'}, {folder: /srv/c}]",
-        to: folder + "/conf.d/20.yml")
-      try write("parallel: 5\nplugins: [/p/more, /p/main]", to: folder + "/conf.d/10.yml")
-      for name in ["off.yml.bak", ".hidden.yml", "README"] {
-        try write("no: configuration", to: "\(folder)/conf.d/\(name)")
-      }
-      let configuration = try Configuration.read(path: folder + "/x.yml")
-      #expect(configuration.parallelRuns == 4)
-      #expect(configuration.rescanInterval == .seconds(60))
-      #expect(configuration.pluginFolders == ["/p/main", "/p/more"])
-      #expect(configuration.watches.map(\.folder) == ["/srv/a", "/srv/b", "/srv/c"])
-      #expect(configuration.watches.first?.patterns == ["*.db"])
-      #expect(
-        try Configuration.files(path: folder + "/x.yml")
-          == ["x.yml", "conf.d/10.yml", "conf.d/20.yml"].map { "\(folder)/\($0)" })
-
-      try write("parallel: many", to: folder + "/conf.d/30.yml")
-      do {
-        _ = try Configuration.read(path: folder + "/x.yml")
-        Issue.record("was taken")
-      } catch let error as InstarError {
-        #expect(error.what == "cannot use the configuration '\(folder)/conf.d/30.yml'")
-      }
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("conf.d"), withIntermediateDirectories: false)
+    try folder.file(
+      "x.yml",
+      """
+      parallel: 3
+      rescan: 1m
+      plugins: [/p/main]
+      watches: [{folder: /srv/a}, {folder: /srv/b}]
+      """.utf8)
+    try folder.file(
+      "conf.d/20.yml",
+      "parallel: 4\nwatches: [{folder: /srv/a, pattern: '*.db'}, {folder: /srv/c}]".utf8)
+    try folder.file("conf.d/10.yml", "parallel: 5\nplugins: [/p/more, /p/main]".utf8)
+    for name in ["off.yml.bak", ".hidden.yml", "README"] {
+      try folder.file("conf.d/\(name)", "no: configuration".utf8)
     }
+    let configuration = try Configuration.read(path: folder.path("x.yml"))
+    #expect(configuration.parallelRuns == 4)
+    #expect(configuration.rescanInterval == .seconds(60))
+    #expect(configuration.pluginFolders == ["/p/main", "/p/more"])
+    #expect(configuration.watches.map(\.folder) == ["/srv/a", "/srv/b", "/srv/c"])
+    #expect(configuration.watches.first?.patterns == ["*.db"])
+    #expect(
+      try Configuration.files(path: folder.path("x.yml"))
+        == ["x.yml", "conf.d/10.yml", "conf.d/20.yml"].map { "\(folder.path)/\($0)" })
+
+    try folder.file("conf.d/30.yml", "parallel: many".utf8)
+    let error = #expect(throws: InstarError.self) {
+      try Configuration.read(path: folder.path("x.yml"))
+    }
+    #expect(error?.what == "cannot use the configuration '\(folder.path)/conf.d/30.yml'")
   }
 
   @Test("a drop-in without a configuration's plugins leaves the built-in ones")
   func builtInPlugins() throws {
-    try withTemporaryFolder { folder in
-      try FileManager.default.createDirectory(
-        atPath: folder + "/conf.d", withIntermediateDirectories: false)
-      try write("", to: folder + "/x.yml")
-      try write("parallel: 2", to: folder + "/conf.d/a.yml")
-      #expect(
-        try Configuration.read(path: folder + "/x.yml").pluginFolders
-          == Configuration().pluginFolders)
-      // The first file that names some replaces them.
-      try write("plugins: /p", to: folder + "/conf.d/b.yml")
-      #expect(try Configuration.read(path: folder + "/x.yml").pluginFolders == ["/p"])
-    }
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("conf.d"), withIntermediateDirectories: false)
+    try folder.file("x.yml", "".utf8)
+    try folder.file("conf.d/a.yml", "parallel: 2".utf8)
+    #expect(
+      try Configuration.read(path: folder.path("x.yml")).pluginFolders
+        == Configuration().pluginFolders)
+    // The first file that names some replaces them.
+    try folder.file("conf.d/b.yml", "plugins: /p".utf8)
+    #expect(try Configuration.read(path: folder.path("x.yml")).pluginFolders == ["/p"])
   }
 
   @Test("a file that is missing, or is no text, is named")
   func unreadableFile() throws {
     #expect(throws: InstarError.self) { try Configuration.read(path: "/nonexistent/x.yml") }
-    try withTemporaryFolder { folder in
-      try Data([0xFF, 0xFE, 0xFD]).write(to: URL(fileURLWithPath: folder + "/x.yml"))
-      do {
-        _ = try Configuration.read(path: folder + "/x.yml")
-        Issue.record("was taken")
-      } catch {
-        #expect((error as? InstarError)?.cause == "the file is not UTF-8 text")
-      }
+    let folder = try TemporaryFolder()
+    try folder.file("x.yml", [0xFF, 0xFE, 0xFD])
+    let error = #expect(throws: InstarError.self) {
+      try Configuration.read(path: folder.path("x.yml"))
     }
+    #expect(error?.cause == "the file is not UTF-8 text")
   }
 
   @Test(

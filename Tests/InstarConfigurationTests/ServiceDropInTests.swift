@@ -1,7 +1,6 @@
+import InstarConfiguration
 import InstarSchema
 import Testing
-
-@testable import InstarDaemon
 
 @Suite("The drop-in of the service's unit")
 struct ServiceDropInTests {

@@ -1,81 +1,10 @@
-import Foundation
-public import InstarSchema
+import InstarSchema
 import InstarWire
 import Yams
 
-extension Configuration {
-  /// Reads a configuration file, and then the files of the folder `conf.d` beside it whose names end
-  /// in `.yml`, in the order of their names.
-  ///
-  /// Of a key with a single value the last file's holds. Lists add up: `plugins` (the first file
-  /// that has it replaces the built-in folders) and `watches`; a watch of a folder that an earlier
-  /// file has watched already replaces that one, in its place.
-  ///
-  /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
-  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML,
-  ///   has a key that does not exist, or a value that makes no sense.
-  public static func read(path: String) throws(InstarError) -> Configuration {
-    var configuration = Configuration()
-    var hasPlugins = false
-    for file in try files(path: path) {
-      let reader = ConfigurationReader(source: file)
-      try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
-    }
-    return configuration
-  }
-
-  /// The files that `read(path:)` reads, in order.
-  ///
-  /// - Throws: `invalidConfiguration` where `conf.d` is there and cannot be read.
-  public static func files(path: String) throws(InstarError) -> [String] {
-    let folder = ((path as NSString).deletingLastPathComponent as NSString)
-      .appendingPathComponent("conf.d")
-    guard access(folder, F_OK) == 0 else { return [path] }
-    let names: [String]
-    do {
-      names = try FileManager.default.contentsOfDirectory(atPath: folder)
-    } catch {
-      throw InstarError(
-        .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
-        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        next: "let the daemon's user read it")
-    }
-    let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
-    // By bytes, so that the order does not depend on a language.
-    return [path]
-      + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-      .map { "\(folder)/\($0)" }
-  }
-
-  private static func contents(of path: String) throws(InstarError) -> String {
-    let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
-    guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
-      throw InstarError(
-        .invalidConfiguration, "cannot read the configuration '\(path)'",
-        cause: failure ?? "it is not a file", next: "name another file with --config")
-    }
-    guard let text = String(data: data, encoding: .utf8) else {
-      throw InstarError(
-        .invalidConfiguration, "cannot use the configuration '\(path)'",
-        cause: "the file is not UTF-8 text", next: "save it as UTF-8")
-    }
-    return text
-  }
-
-  /// Reads a configuration from text.
-  ///
-  /// - Parameter source: the name of the file, for messages.
-  /// - Throws: `invalidConfiguration`, as `read(path:)`.
-  public init(yaml: String, source: String) throws(InstarError) {
-    self.init()
-    var hasPlugins = false
-    try ConfigurationReader(source: source).read(yaml, into: &self, &hasPlugins)
-  }
-}
-
 /// Walks the nodes of a YAML document. Every value is checked where it is read, so that a message
 /// can name the line.
-private struct ConfigurationReader {
+struct ConfigurationReader {
   let source: String
 
   /// Adds what one file says to what earlier ones have said.
@@ -320,34 +249,5 @@ private struct ConfigurationReader {
     InstarError(
       .internalError, "cannot use the configuration '\(source)'",
       cause: "the key '\(key)' is known, but not read")
-  }
-}
-
-/// Finds the name that was probably meant.
-enum Suggestion {
-  /// The candidate with the fewest letters to change, add or leave out; `nil` where none is near.
-  static func nearest(to word: String, among candidates: [String]) -> String? {
-    let limit = max(1, word.count / 3)
-    return
-      candidates
-      .map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
-      .filter { $0.distance <= limit }
-      .min { $0.distance < $1.distance }?
-      .name
-  }
-
-  /// The Levenshtein distance.
-  private static func distance(_ left: String, _ right: String) -> Int {
-    let right = Array(right)
-    var row = Array(0...right.count)
-    for (index, letter) in left.enumerated() {
-      var next = [index + 1]
-      for (place, other) in right.enumerated() {
-        let exchanged = row[place] + (letter == other ? 0 : 1)
-        next.append(min(exchanged, row[place + 1] + 1, next[place] + 1))
-      }
-      row = next
-    }
-    return row[right.count]
   }
 }

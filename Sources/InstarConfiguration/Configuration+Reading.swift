@@ -1,0 +1,72 @@
+import Foundation
+public import InstarSchema
+
+extension Configuration {
+  /// Reads a configuration file, and then the files of the folder `conf.d` beside it whose names end
+  /// in `.yml`, in the order of their names.
+  ///
+  /// Of a key with a single value the last file's holds. Lists add up: `plugins` (the first file
+  /// that has it replaces the built-in folders) and `watches`; a watch of a folder that an earlier
+  /// file has watched already replaces that one, in its place.
+  ///
+  /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
+  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML,
+  ///   has a key that does not exist, or a value that makes no sense.
+  public static func read(path: String) throws(InstarError) -> Configuration {
+    var configuration = Configuration()
+    var hasPlugins = false
+    for file in try files(path: path) {
+      let reader = ConfigurationReader(source: file)
+      try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
+    }
+    return configuration
+  }
+
+  /// The files that `read(path:)` reads, in order.
+  ///
+  /// - Throws: `invalidConfiguration` where `conf.d` is there and cannot be read.
+  public static func files(path: String) throws(InstarError) -> [String] {
+    let folder = ((path as NSString).deletingLastPathComponent as NSString)
+      .appendingPathComponent("conf.d")
+    guard access(folder, F_OK) == 0 else { return [path] }
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    } catch {
+      throw InstarError(
+        .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
+        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
+        next: "let the daemon's user read it")
+    }
+    let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
+    // By bytes, so that the order does not depend on a language.
+    return [path]
+      + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      .map { "\(folder)/\($0)" }
+  }
+
+  private static func contents(of path: String) throws(InstarError) -> String {
+    let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
+    guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
+      throw InstarError(
+        .invalidConfiguration, "cannot read the configuration '\(path)'",
+        cause: failure ?? "it is not a file", next: "name another file with --config")
+    }
+    guard let text = String(data: data, encoding: .utf8) else {
+      throw InstarError(
+        .invalidConfiguration, "cannot use the configuration '\(path)'",
+        cause: "the file is not UTF-8 text", next: "save it as UTF-8")
+    }
+    return text
+  }
+
+  /// Reads a configuration from text.
+  ///
+  /// - Parameter source: the name of the file, for messages.
+  /// - Throws: `invalidConfiguration`, as `read(path:)`.
+  public init(yaml: String, source: String) throws(InstarError) {
+    self.init()
+    var hasPlugins = false
+    try ConfigurationReader(source: source).read(yaml, into: &self, &hasPlugins)
+  }
+}
