@@ -171,7 +171,7 @@ let package = Package(
     // Tests.
     .target(
       name: "InstarTestSupport",
-      dependencies: [.product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: ["InstarLinux", .product(name: "GRDB", package: "GRDB.swift")],
       path: "Tests/InstarTestSupport",
       swiftSettings: strict),
     .testTarget(

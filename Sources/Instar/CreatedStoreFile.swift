@@ -9,8 +9,7 @@ struct CreatedStoreFile {
   private let state: State
 
   private struct State: Equatable {
-    let device: UInt64
-    let inode: UInt64
+    let identity: FileIdentity
     let size: Int64
     let modified: [Int]
 
@@ -18,8 +17,7 @@ struct CreatedStoreFile {
     init?(_ path: String) {
       var status = stat()
       guard lstat(path, &status) == 0 else { return nil }
-      device = UInt64(status.st_dev)
-      inode = UInt64(status.st_ino)
+      identity = FileIdentity(status)
       size = Int64(status.st_size)
       modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
     }

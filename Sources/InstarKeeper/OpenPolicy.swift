@@ -18,7 +18,7 @@ public enum OpenPolicy: Sendable, Hashable {
 
   /// - Returns: What the look at the store must find; `nil` where that does not matter.
   /// - Throws: `unsafePath`, or why the store cannot be reached.
-  func confirm(_ store: String) throws(InstarError) -> StoreTrust.FileIdentity? {
+  func confirm(_ store: String) throws(InstarError) -> FileIdentity? {
     switch self {
     case .any, .shared: nil
     case .own: try StoreTrust(owner: ProcessIdentity.ownUser).confirm(store)
@@ -62,10 +62,10 @@ public enum OpenPolicy: Sendable, Hashable {
   }
 
   private func require(
-    _ confirmed: StoreTrust.FileIdentity?, _ file: StoreFile
+    _ confirmed: FileIdentity?, _ file: StoreFile
   ) throws(InstarError) {
     guard let confirmed else { return }
-    guard confirmed.device == file.state.device, confirmed.inode == file.state.inode else {
+    guard confirmed == file.state.identity else {
       throw InstarError(
         .storeChanged, "cannot open '\(file.path)'", store: file.path,
         cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")

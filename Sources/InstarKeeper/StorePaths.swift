@@ -36,22 +36,4 @@ struct StorePaths {
 
   /// The folder in which Core Data keeps large values beside a store.
   var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }
-
-  /// A run's name becomes part of file names: letters, digits, `.`, `_` and `-` only, and no
-  /// leading dot.
-  static func requireSafe(run: String) throws(InstarError) {
-    let isSafe = run.utf8.allSatisfy {
-      switch $0 {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "-"):
-        true
-      default: false
-      }
-    }
-    guard isSafe, !run.isEmpty, run.utf8.count <= 100, !run.hasPrefix(".") else {
-      throw InstarError(
-        .protocolViolation, "cannot start a run", cause: "its name cannot be part of a file name")
-    }
-  }
 }

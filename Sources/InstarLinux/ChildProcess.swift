@@ -182,15 +182,6 @@ public final class ChildProcess: Sendable {
     }
   }
 
-  /// Asks the process group to end (SIGTERM), and kills it where it has not ended after the grace.
-  @discardableResult
-  public func terminate(grace: Duration) -> Termination {
-    kill(SIGTERM)
-    if let ended = try? wait(deadline: .now + grace) { return ended }
-    kill(SIGKILL)
-    return (try? wait()) ?? .signaled(SIGKILL)
-  }
-
   /// What the child has written so far: the first and the last part of it. Complete once it was
   /// waited for. Empty unless captured.
   public var capturedOutput: String { capture?.text ?? "" }

@@ -10,12 +10,6 @@ public import InstarSchema
 /// or to root and be written by nobody else. Folders above the store's own may be sticky; symbolic
 /// links on the way must be root's. A store of root so is one that only root could have put there.
 public struct StoreTrust: Sendable {
-  /// What makes sure that two looks met the same file.
-  public struct FileIdentity: Sendable, Hashable {
-    public var device: UInt64
-    public var inode: UInt64
-  }
-
   public let owner: UInt32
 
   public init(owner: UInt32) {
@@ -50,7 +44,7 @@ public struct StoreTrust: Sendable {
   /// - Throws: `unsafePath` with what is at fault; `missingStore`, `notAStore`, `unreadableStore`.
   ///   The store was not opened.
   @discardableResult
-  public func require(_ store: String) throws(InstarError) -> FileIdentity {
+  package func require(_ store: String) throws(InstarError) -> FileIdentity {
     try target(of: store).identity
   }
 
@@ -58,7 +52,7 @@ public struct StoreTrust: Sendable {
   /// the kernel follows no symbolic link, and must be the same.
   ///
   /// - Throws: as `require`, and `storeChanged`.
-  public func confirm(_ store: String) throws(InstarError) -> FileIdentity {
+  package func confirm(_ store: String) throws(InstarError) -> FileIdentity {
     let (path, identity) = try target(of: store)
     var (device, inode): (UInt64, UInt64) = (0, 0)
     guard instar_status_without_links(path, &device, &inode) == 0 else {
@@ -126,11 +120,5 @@ public struct StoreTrust: Sendable {
           next: "let the store's owner enter the folder")
       }
     }
-  }
-}
-
-extension StoreTrust.FileIdentity {
-  init(_ status: stat) {
-    self.init(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
   }
 }

@@ -17,8 +17,6 @@ func pollTimeoutMilliseconds(until deadline: ContinuousClock.Instant?) -> Int32 
   guard let deadline else { return -1 }
   let left = deadline - ContinuousClock.now
   guard left > .zero else { return 0 }
-  let (seconds, attoseconds) = left.components
   // A day at most: a longer wait wakes up once a day and sleeps again.
-  guard seconds < 86_400 else { return 86_400_000 }
-  return Int32(seconds) * 1000 + Int32((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+  return Int32((min(left, .seconds(86_400)) / .milliseconds(1)).rounded(.up))
 }

@@ -95,10 +95,7 @@ final class Conversation: Sendable {
 
   /// Does nothing once the call is over: nobody holds the conversation then.
   private func endAfterGrace() {
-    let seconds =
-      Double(writeBackGrace.components.seconds)
-      + Double(writeBackGrace.components.attoseconds) / 1e18
-    DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [weak self] in
+    DispatchQueue.global().asyncAfter(deadline: .now() + writeBackGrace.inSeconds) { [weak self] in
       let session = self?.state.withLock { state -> KeeperSession? in
         guard case .writingBack(let session, isCancelWanted: true) = state else { return nil }
         return session

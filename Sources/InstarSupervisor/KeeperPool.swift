@@ -52,7 +52,7 @@ final class KeeperPool: Sendable {
       return idle.count > Self.idleLimit ? idle.removeFirst().session : nil
     }
     surplus?.end()
-    let wait = Double(Self.idleTime.components.seconds) + 0.1
+    let wait = Self.idleTime.inSeconds + 0.1
     DispatchQueue.global().asyncAfter(deadline: .now() + wait) { [weak self] in
       self?.endIdle(for: Self.idleTime)
     }

@@ -184,7 +184,6 @@ struct Run: Sendable {
   }
 
   private var elapsedMicroseconds: Int64 {
-    let (seconds, attoseconds) = (ContinuousClock.now - started).components
-    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    (ContinuousClock.now - started).inMicroseconds
   }
 }

@@ -187,10 +187,7 @@ public final class StateFolder: Sendable {
   // MARK: - Files
 
   private func file(of run: String, _ kind: String) throws(InstarError) -> String {
-    guard RunIdentifier.isSafe(run) else {
-      throw InstarError(
-        .stateFolderFailed, "cannot note a run", cause: "'\(run)' cannot be the name of a file")
-    }
+    try RunIdentifier.require(run)
     return "\(phases)/\(run).\(kind)"
   }
 

@@ -1,4 +1,5 @@
 import CSystemd
+import InstarSchema
 
 /// What a service tells the manager that started it (sd_notify(3)). Without `NOTIFY_SOCKET` in the
 /// environment nothing is sent.
@@ -37,7 +38,7 @@ public enum ServiceNotification: Sendable, Hashable {
     case .stopping: "STOPPING=1"
     case .watchdog: "WATCHDOG=1"
     case .extendTimeout(let duration):
-      "EXTEND_TIMEOUT_USEC=\(duration.components.seconds * 1_000_000)"
+      "EXTEND_TIMEOUT_USEC=\(duration.inMicroseconds)"
     case .status(let line):
       "STATUS=" + line.split(whereSeparator: \.isNewline).joined(separator: " ")
     }

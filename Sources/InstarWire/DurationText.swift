@@ -1,3 +1,5 @@
+import InstarSchema
+
 /// Durations as people write them in the configuration and on the command line, and as messages show
 /// them: one number, one unit.
 ///
@@ -24,8 +26,7 @@ public enum DurationText {
 
   /// The duration in its largest whole unit: `250 ms`, `90 s`, `5 min`, `1 h`.
   public static func format(_ duration: Duration) -> String {
-    let milliseconds =
-      duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
+    let milliseconds = duration.inMicroseconds / 1000
     switch milliseconds {
     case let value where value > 0 && value.isMultiple(of: 3_600_000):
       return "\(value / 3_600_000) h"
@@ -36,12 +37,5 @@ public enum DurationText {
     default:
       return "\(milliseconds) ms"
     }
-  }
-}
-
-extension Duration {
-  /// The duration as a number of seconds.
-  public var inSeconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }

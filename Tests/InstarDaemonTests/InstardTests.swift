@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Synchronization
 import Testing
 

@@ -10,7 +10,7 @@ struct PluginRegistryTests {
   private let manifest = PluginManifestFixture.notes
 
   private func version(_ number: Int64) -> FileVersion {
-    FileVersion(device: 1, inode: 1, sizeBytes: 1, modifiedNanoseconds: number)
+    FileVersion(identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1, modifiedNanoseconds: number)
   }
 
   @Test("a listed plugin is described once, and used when that went well")

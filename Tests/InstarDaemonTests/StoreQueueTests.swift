@@ -67,7 +67,7 @@ private struct Bench {
 }
 
 private func file(_ number: Int64) -> FileVersion {
-  FileVersion(device: 1, inode: 1, sizeBytes: 4096, modifiedNanoseconds: number)
+  FileVersion(identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number)
 }
 
 private func failure(_ cause: String, _ code: InstarError.Code = .stageFailed) -> InstarError {

@@ -46,8 +46,7 @@ public enum PluginFolder {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     return FileVersion(
-      device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
-      sizeBytes: Int64(status.st_size),
+      identity: FileIdentity(status), sizeBytes: Int64(status.st_size),
       modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim), owner: status.st_uid,
       mode: status.st_mode)
   }

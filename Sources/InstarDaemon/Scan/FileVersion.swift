@@ -1,12 +1,12 @@
 import Foundation
+import InstarSchema
 
 /// What tells whether a file has changed since it was last looked at: identity, size, time, owner and
 /// mode of the file, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
-  var device: UInt64
-  var inode: UInt64
+  var identity: FileIdentity
   var sizeBytes: Int64
   var modifiedNanoseconds: Int64
   /// Who may write the file decides whether it is used at all.
@@ -25,8 +25,7 @@ public struct FileVersion: Sendable, Hashable {
   ///   saves a system call.
   init?(path: String, hasLog: Bool) {
     guard let file = FileVersion.status(path) else { return nil }
-    device = UInt64(file.st_dev)
-    inode = UInt64(file.st_ino)
+    identity = FileIdentity(file)
     sizeBytes = Int64(file.st_size)
     modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
     owner = file.st_uid
@@ -41,13 +40,12 @@ public struct FileVersion: Sendable, Hashable {
 
   /// For tests and for plugins, which have no log.
   init(
-    device: UInt64, inode: UInt64, sizeBytes: Int64, modifiedNanoseconds: Int64, owner: UInt32 = 0,
+    identity: FileIdentity, sizeBytes: Int64, modifiedNanoseconds: Int64, owner: UInt32 = 0,
     mode: UInt32 = 0
   ) {
     self.owner = owner
     self.mode = mode
-    self.device = device
-    self.inode = inode
+    self.identity = identity
     self.sizeBytes = sizeBytes
     self.modifiedNanoseconds = modifiedNanoseconds
     walSizeBytes = -1

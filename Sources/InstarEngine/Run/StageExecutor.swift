@@ -68,7 +68,7 @@ package struct StageExecutor {
         plan: plan, place: "\(index + 1) of \(stages.count)"
       )
       .run()
-      let duration = (ContinuousClock.now - start).wholeMicroseconds
+      let duration = (ContinuousClock.now - start).inMicroseconds
       for tell in listeners {
         tell(
           .stageFinished(
@@ -213,11 +213,5 @@ private struct StageRun {
         .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
         next: "mend the plan, build the plugin again and drop it in")
     }
-  }
-}
-
-extension Duration {
-  var wholeMicroseconds: Int64 {
-    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
   }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarSchema
 internal import InstarWire
 
 /// Which processes have a store open. Best effort: those of other users can only be seen by root.
@@ -6,12 +7,7 @@ internal import InstarWire
 /// All processes are looked through at once, and what was found holds for a moment: for a batch of
 /// stores that is once a second, not once a store. No file is opened but those of `/proc`.
 struct StoreHolders {
-  private struct File: Hashable {
-    var device: UInt64
-    var inode: UInt64
-  }
-
-  private var holders: [File: [ProbeReport.Holder]] = [:]
+  private var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
   private var lookedAt: ContinuousClock.Instant?
   private static let validity = Duration.seconds(1)
 
@@ -25,22 +21,22 @@ struct StoreHolders {
       holders = Self.lookThroughProcesses()
       lookedAt = now
     }
-    return holders[File(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))] ?? []
+    return holders[FileIdentity(status)] ?? []
   }
 
-  private static func lookThroughProcesses() -> [File: [ProbeReport.Holder]] {
+  private static func lookThroughProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
     let own = getpid()
-    var holders: [File: [ProbeReport.Holder]] = [:]
+    var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     for pid in names.compactMap({ Int32($0) }).sorted() where pid != own {
       let folder = "/proc/\(pid)/fd"
       let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-      var files = Set<File>()
+      var files = Set<FileIdentity>()
       for descriptor in descriptors {
         var status = stat()
         guard stat(folder + "/" + descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
         else { continue }
-        files.insert(File(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
+        files.insert(FileIdentity(status))
       }
       guard !files.isEmpty else { continue }
       let command = FileManager.default.contents(atPath: "/proc/\(pid)/comm") ?? Data()

@@ -131,9 +131,7 @@ final class StoreLock {
   /// The name must still lead to the file whose lock this is.
   private func requireSamePath() throws {
     var status = stat()
-    guard lstat(path, &status) == 0, UInt64(status.st_dev) == file.state.device,
-      UInt64(status.st_ino) == file.state.inode
-    else {
+    guard lstat(path, &status) == 0, FileIdentity(status) == file.state.identity else {
       throw InstarError(
         .storeChanged, "cannot write the store",
         cause: "another file has taken its name since it was cloned", next: "try again")
@@ -145,9 +143,7 @@ final class StoreLock {
   private static func requireOpen(_ file: StoreFile) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
       var status = stat()
-      if stat("/proc/self/fd/" + name, &status) == 0,
-        UInt64(status.st_dev) == file.state.device, UInt64(status.st_ino) == file.state.inode
-      {
+      if stat("/proc/self/fd/" + name, &status) == 0, FileIdentity(status) == file.state.identity {
         return
       }
     }

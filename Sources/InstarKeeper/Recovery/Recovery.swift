@@ -23,7 +23,7 @@ package struct Recovery {
   package func perform() throws(InstarError) -> RecoveryReport {
     let what = "cannot recover run \(record.run) of '\(record.store)'"
     do {
-      try StorePaths.requireSafe(run: record.run)
+      try RunIdentifier.require(record.run)
       return try recover(what)
     } catch {
       throw InstarError(error, what: what, store: record.store).about(what, store: record.store)

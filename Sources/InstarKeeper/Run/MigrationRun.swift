@@ -76,7 +76,7 @@ package struct MigrationRun {
   }
 
   private mutating func run() throws {
-    try StorePaths.requireSafe(run: request.run)
+    try RunIdentifier.require(request.run)
     let plans = try plans()
     let probe = try opening.probe(
       request.store, versionSources: plans.versionSources,
@@ -553,8 +553,7 @@ package struct MigrationRun {
   }
 
   private func microseconds(since instant: ContinuousClock.Instant) -> Int64 {
-    let duration = instant.duration(to: .now).components
-    return duration.seconds * 1_000_000 + duration.attoseconds / 1_000_000_000_000
+    instant.duration(to: .now).inMicroseconds
   }
 
   private func result(of code: InstarError.Code?) -> RunReport.Result {

@@ -326,8 +326,7 @@ extension WorkerProcess {
   }
 
   private static func text(_ duration: Duration) -> String {
-    let seconds =
-      Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    let seconds = duration.inSeconds
     return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
   }
 }

@@ -114,11 +114,10 @@ public final class SQLLog: @unchecked Sendable {
     if last?.sql != sql { flush() }
     var repetition =
       last ?? Repetition(sql: sql, isFetch: sqlite3_column_count(statement) > 0)
-    let (seconds, attoseconds) = run.start.duration(to: .now).components
     repetition.count += 1
     repetition.rows += run.rows
     repetition.fetchSeconds += fetchSeconds
-    repetition.seconds += Double(seconds) + Double(attoseconds) / 1e18
+    repetition.seconds += run.start.duration(to: .now).inSeconds
     last = repetition
     if debug.showsValues { flush() }
   }

@@ -125,7 +125,7 @@ public enum GuardedConnection {
   /// Guards what SQLite opens on this thread while `body` runs.
   private static func guarded<T>(_ file: StoreFile, _ body: () throws -> T) throws -> T {
     let result = file.path.withCString { path in
-      instar_guard_enter(path, file.state.device, file.state.inode)
+      instar_guard_enter(path, file.state.identity.device, file.state.identity.inode)
       let result = Result { try body() }
       return instar_guard_leave() == 0 ? result : nil
     }

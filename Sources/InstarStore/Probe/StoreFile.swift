@@ -30,17 +30,12 @@ public struct StoreFile: Sendable, Hashable {
 
   /// What tells whether a file is still the one that was seen, and still as it was seen.
   public struct State: Sendable, Hashable {
-    public var device: UInt64
-    public var inode: UInt64
+    package var identity: FileIdentity
     public var size: Int64
     public var modifiedSeconds: Int64
     public var modifiedNanoseconds: Int64
     /// SQLite counts up these four bytes of the header with every transaction in rollback mode.
     public var changeCounter: UInt32
-
-    public func isSameFile(as other: State) -> Bool {
-      device == other.device && inode == other.inode
-    }
   }
 
   /// Looks at a file.
@@ -124,7 +119,8 @@ public struct StoreFile: Sendable, Hashable {
   package static let inMemory = StoreFile(
     path: "",
     state: State(
-      device: 0, inode: 0, size: 0, modifiedSeconds: 0, modifiedNanoseconds: 0, changeCounter: 0),
+      identity: FileIdentity(device: 0, inode: 0), size: 0, modifiedSeconds: 0,
+      modifiedNanoseconds: 0, changeCounter: 0),
     allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false,
     hasJournal: false)
 
@@ -342,7 +338,7 @@ extension StoreFile {
 extension StoreFile.State {
   fileprivate init(_ status: stat, changeCounter: UInt32) {
     self.init(
-      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int64(status.st_size),
+      identity: FileIdentity(status), size: Int64(status.st_size),
       modifiedSeconds: Int64(status.st_mtim.tv_sec),
       modifiedNanoseconds: Int64(status.st_mtim.tv_nsec), changeCounter: changeCounter)
   }
