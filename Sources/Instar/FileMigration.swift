@@ -189,8 +189,8 @@ private struct InProcessPluginHost: PluginHost, @unchecked Sendable {
           StageExecutor.Clone(connection: connection, path: path) { event in
             do throws(InstarError) {
               switch event {
-              case .stageStarted(_, _, let stage): try onEvent(.stageStarted(stage))
-              case .stageFinished(_, _, let stage, _): try onEvent(.stageFinished(stage))
+              case .stageStarted(let stage): try onEvent(.stageStarted(stage))
+              case .stageFinished(let stage): try onEvent(.stageFinished(stage))
               case .ready, .described, .planned, .sql, .migrated, .failed: break
               }
             } catch {

@@ -65,7 +65,7 @@ public final class Keeper {
     for plugin in plugins {
       let event: KeeperEvent
       do {
-        event = .described(plugin: plugin, try catalog.manifest(of: plugin))
+        event = .described(try catalog.manifest(of: plugin))
       } catch {
         event = .failed(error)
       }

@@ -85,7 +85,7 @@ public final class Supervisor: Sendable {
     ) { (plugin, answer) throws(InstarError) in
       let result: Result<PluginManifest, InstarError>
       switch answer {
-      case .event(.described(_, let manifest)): result = .success(manifest)
+      case .event(.described(let manifest)): result = .success(manifest)
       case .event(.failed(let error)), .died(let error): result = .failure(error)
       case .event: throw unexpected()
       }

@@ -113,7 +113,7 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
 
 /// What a keeper answers: lines on its descriptor 3.
 public enum KeeperEvent: Sendable, Codable, Hashable {
-  case described(plugin: String, PluginManifest)
+  case described(PluginManifest)
   case probed(ProbeReport)
   case schema(SchemaReport)
   case planned(PlanReport)

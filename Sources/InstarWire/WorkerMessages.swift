@@ -22,8 +22,8 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   case ready
   case described(PluginManifest)
   case planned(PlannedMigration)
-  case stageStarted(index: Int, count: Int, stage: StageManifest)
-  case stageFinished(index: Int, count: Int, stage: StageManifest, durationMicroseconds: Int64)
+  case stageStarted(StageManifest)
+  case stageFinished(StageManifest)
   /// A statement that was run, in Core Data's form, without bound values.
   case sql(String)
   case migrated

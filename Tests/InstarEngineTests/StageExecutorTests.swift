@@ -58,10 +58,10 @@ struct StageExecutorTests {
     let events = try migrate()
     #expect(
       events.compactMap { event -> String? in
-        guard case .stageFinished(let index, let count, let stage, _) = event else { return nil }
-        return "\(index + 1)/\(count) \(stage.from) → \(stage.to) \(stage.kind)"
+        guard case .stageFinished(let stage) = event else { return nil }
+        return "\(stage.from) → \(stage.to) \(stage.kind)"
       } == [
-        "1/3 1.0.0 → 1.1.0 lightweight", "2/3 1.1.0 → 2.0.0 custom", "3/3 2.0.0 → 3.0.0 custom",
+        "1.0.0 → 1.1.0 lightweight", "1.1.0 → 2.0.0 custom", "2.0.0 → 3.0.0 custom",
       ])
     let container = try ModelContainer(
       for: Schema(versionedSchema: ShelfV3.self),

@@ -17,8 +17,8 @@ struct WorkerProcessTests {
       send({"ready": {}})
       request = json.loads(channel.makefile().readline())
       def stage(): return {"from": "1.0.0", "to": "2.0.0", "kind": "lightweight"}
-      def started(): send({"stageStarted": {"index": 0, "count": 1, "stage": stage()}})
-      def finished(): send({"stageFinished": {"index": 0, "count": 1, "stage": stage(), "durationMicroseconds": 1}})
+      def started(): send({"stageStarted": {"_0": stage()}})
+      def finished(): send({"stageFinished": {"_0": stage()}})
       def change():
           import sqlite3
           c = sqlite3.connect(request["migrate"]["clone"])

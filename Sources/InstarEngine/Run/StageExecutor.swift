@@ -59,21 +59,13 @@ package struct StageExecutor {
         listeners.append(clone.onEvent)
       }
       guard let stage = parts.first?.stage.stage else { continue }
-      for tell in listeners {
-        tell(.stageStarted(index: index, count: stages.count, stage: manifest))
-      }
-      let start = ContinuousClock.now
+      for tell in listeners { tell(.stageStarted(manifest)) }
       try StageRun(
         stage: stage, from: manifest.from, to: manifest.to, parts: parts, keptValues: keptValues,
         plan: plan, place: "\(index + 1) of \(stages.count)"
       )
       .run()
-      let duration = (ContinuousClock.now - start).inMicroseconds
-      for tell in listeners {
-        tell(
-          .stageFinished(
-            index: index, count: stages.count, stage: manifest, durationMicroseconds: duration))
-      }
+      for tell in listeners { tell(.stageFinished(manifest)) }
     }
   }
 }

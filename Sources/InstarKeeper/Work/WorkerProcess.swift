@@ -81,10 +81,10 @@ public struct WorkerProcess: PluginHost {
       onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
     ) { event throws(InstarError) in
       switch event {
-      case .stageStarted(_, _, let stage):
+      case .stageStarted(let stage):
         try onEvent(.stageStarted(stage))
         return .goOnWithFreshLimit
-      case .stageFinished(_, _, let stage, _):
+      case .stageFinished(let stage):
         try onEvent(.stageFinished(stage))
         return .goOnWithFreshLimit
       case .sql(let text):
