@@ -27,8 +27,10 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> Int32 
   let bytes = UnsafeBufferPointer(start: start, count: count)
   switch Reader.chosen {
   case .plist:
-    if let metadata = try? CoreDataMetadata(uuid: "", propertyList: Data(bytes)) {
+    if let plist = PropertyListValue.dictionary(Data(bytes)) {
+      let metadata = CoreDataMetadata(uuid: "", plist: plist)
       _ = (metadata.version, metadata.entityHashes, metadata.fingerprint)
+      _ = try? metadata.readSchema()
     }
   case .model:
     if let archive = try? Inflate.bytes(of: Array(bytes), limit: CoreDataModel.archiveLimitBytes) {

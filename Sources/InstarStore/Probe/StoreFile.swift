@@ -44,7 +44,7 @@ public struct StoreFile: Sendable, Hashable {
   ///   a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for what looks like
   ///   random bytes in whole sectors; `corruptStore` for a database with a senseless header or one
   ///   that was cut short, with the number of missing bytes. The file is left as it was.
-  public static func look(at path: String) throws(InstarError) -> StoreFile {
+  public static func probe(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
     let descriptor = try openFile(resolved, what: what)
@@ -104,7 +104,7 @@ public struct StoreFile: Sendable, Hashable {
   ///
   /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for
   ///   what is no regular file.
-  public static func lookWithoutOpening(_ path: String) throws(InstarError) -> StoreFile {
+  public static func probeWithoutOpening(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
     let state = State(

@@ -24,7 +24,7 @@ public enum StoreReader {
   /// - Parameters:
   ///   - body: Reads; may be called several times.
   ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
-  /// - Throws: what `StoreFile.look(at:)` throws, `busyStore`, `corruptStore`, and what `body`
+  /// - Throws: what `StoreFile.probe` throws, `busyStore`, `corruptStore`, and what `body`
   ///   throws.
   public static func withReadOnlyStore<T>(
     _ path: String, busyTimeout: Double = 1, body: (Database) throws -> T
@@ -35,7 +35,7 @@ public enum StoreReader {
     var avoidsSharedMemory = false
     var lastError: (any Error)?
     for _ in 0..<attempts {
-      let file = try StoreFile.look(at: path)
+      let file = try StoreFile.probe(path)
       do {
         if file.hasJournal {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
@@ -136,26 +136,5 @@ public enum StoreReader {
     default: break
     }
     return known
-  }
-}
-
-/// A folder that only this user can enter, with a name of its own.
-struct PrivateFolder {
-  let path: String
-
-  init() throws {
-    let template = FileManager.default.temporaryDirectory.path + "/instar-XXXXXX"
-    var name = Array(template.utf8CString)
-    guard let made = mkdtemp(&name) else {
-      throw InstarError(
-        .unreadableStore,
-        "cannot make a folder in '\(FileManager.default.temporaryDirectory.path)'",
-        cause: String(cString: strerror(errno)))
-    }
-    path = String(cString: made)
-  }
-
-  func remove() {
-    try? FileManager.default.removeItem(atPath: path)
   }
 }

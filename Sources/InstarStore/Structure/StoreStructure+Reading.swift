@@ -1,22 +1,21 @@
-public import GRDB
+internal import GRDB
 public import InstarSchema
 
 extension StoreStructure {
-  /// Reads the tables and indexes of a store, apart from those that SQLite and the format keep for
-  /// themselves.
+  /// Reads the tables and indexes of a store, without those that SQLite reserves.
   ///
-  /// Two statements, whatever the number of tables. Views and triggers are not read. A virtual
-  /// table is listed without columns: asking for them would load its module.
+  /// Takes two statements, whatever the number of tables. Views and triggers are not read. A virtual table is listed
+  /// without columns, because SQLite would load its module to list them.
   ///
-  /// - Throws: the database's error; `unsupported` for a schema that is too large. Nothing is
-  ///   written in any case.
-  public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
-    let structure = StoreStructure(
-      tables: try readTables(db, format: format), indexes: try readIndexes(db, format: format))
-    return switch format {
-    case .coredata: structure.withoutCoreDataConventions
-    case .plain: structure
-    }
+  /// - Parameter isReserved: Whether the format reserves a table of that name.
+  /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
+  static func read(
+    _ db: Database, leavingOut isReserved: (String) -> Bool = { _ in false }
+  ) throws -> StoreStructure {
+    func isSystemTable(_ name: String) -> Bool { name.hasPrefix("sqlite_") || isReserved(name) }
+    return StoreStructure(
+      tables: try readTables(db, leavingOut: isSystemTable),
+      indexes: try readIndexes(db, leavingOut: isSystemTable))
   }
 
   /// SHA-256 over `canonicalText`, in hexadecimal digits.
@@ -24,23 +23,9 @@ extension StoreStructure {
     Digest.hexadecimal(Digest.sha256(canonicalText.utf8))
   }
 
-  /// Whether the format keeps this table for itself, so that no schema speaks of it.
-  ///
-  /// For `coredata`: the three tables that describe the store, persistent history (`ACHANGE`,
-  /// `ATRANSACTION…`) and CloudKit mirroring (`ANSCK…`). No entity's table can have such a name:
-  /// those begin with `Z` and hold a letter next.
-  static func isSystemTable(_ name: String, format: StoreFormat) -> Bool {
-    if name.hasPrefix("sqlite_") { return true }
-    switch format {
-    case .plain:
-      return false
-    case .coredata:
-      return ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
-        || name.hasPrefix("ACHANGE") || name.hasPrefix("ATRANSACTION") || name.hasPrefix("ANSCK")
-    }
-  }
-
-  private static func readTables(_ db: Database, format: StoreFormat) throws -> [Table] {
+  private static func readTables(
+    _ db: Database, leavingOut isSystemTable: (String) -> Bool
+  ) throws -> [Table] {
     // A virtual table has no root page.
     let rows = try Row.fetchCursor(
       db,
@@ -53,12 +38,12 @@ extension StoreStructure {
     var size = NameSize()
     var columns: [String: [Column]] = [:]
     while let row = try rows.next() {
-      guard let table = String.fromDatabaseValue(row[0] as DatabaseValue) else { continue }
-      if isSystemTable(table, format: format) { continue }
+      guard let table: String = row.get(0) else { continue }
+      if isSystemTable(table) { continue }
       if columns[table] == nil { try size.add(table) }
       var ofTable = columns.removeValue(forKey: table) ?? []
-      if let name = String.fromDatabaseValue(row[1] as DatabaseValue) {
-        let type = String.fromDatabaseValue(row[2] as DatabaseValue) ?? ""
+      if let name: String = row.get(1) {
+        let type: String = row.get(2) ?? ""
         try size.add(name)
         try size.add(type)
         ofTable.append(Column(name: name, type: type))
@@ -70,7 +55,9 @@ extension StoreStructure {
 
   /// Indexes made by `CREATE INDEX`, and those of `UNIQUE` constraints, which have names of SQLite's
   /// making: older stores of Core Data have uniqueness only there.
-  private static func readIndexes(_ db: Database, format: StoreFormat) throws -> [Index] {
+  private static func readIndexes(
+    _ db: Database, leavingOut isSystemTable: (String) -> Bool
+  ) throws -> [Index] {
     let rows = try Row.fetchCursor(
       db,
       sql: """
@@ -87,25 +74,22 @@ extension StoreStructure {
     var size = NameSize()
     var indexes: [Index] = []
     while let row = try rows.next() {
-      guard let table = String.fromDatabaseValue(row[0] as DatabaseValue),
-        let name = String.fromDatabaseValue(row[1] as DatabaseValue)
-      else { continue }
-      if isSystemTable(table, format: format) { continue }
+      guard let table: String = row.get(0), let name: String = row.get(1) else { continue }
+      if isSystemTable(table) { continue }
       let isFirstColumn = indexes.last?.name != name
       if isFirstColumn {
         try size.add(name)
         try size.add(table)
-        let isUnique = Int.fromDatabaseValue(row[2] as DatabaseValue) == 1
-        indexes.append(Index(name: name, table: table, isUnique: isUnique, columns: []))
+        indexes.append(Index(name: name, table: table, isUnique: row.get(2) == 1, columns: []))
       }
       // What an index of the layout never has is written behind the column, so that it does not
       // compare equal.
-      var column = String.fromDatabaseValue(row[4] as DatabaseValue) ?? "(expression)"
-      if Int.fromDatabaseValue(row[5] as DatabaseValue) == 1 { column += " DESC" }
-      if let collation = String.fromDatabaseValue(row[6] as DatabaseValue), collation != "BINARY" {
+      var column = row.get(4) ?? "(expression)"
+      if row.get(5) == 1 { column += " DESC" }
+      if let collation: String = row.get(6), collation != "BINARY" {
         column += " COLLATE \(collation)"
       }
-      if isFirstColumn, Int.fromDatabaseValue(row[3] as DatabaseValue) == 1 {
+      if isFirstColumn, row.get(3) == 1 {
         column = "(partial) \(column)"
       }
       try size.add(column)

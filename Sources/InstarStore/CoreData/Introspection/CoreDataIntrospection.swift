@@ -10,7 +10,7 @@ import InstarSchema
 /// the index that a key has and is named after an entity ("Core Data layout", sections 3 to 6).
 struct CoreDataIntrospection {
   private let db: Database
-  private let listed: [StoreProbe.ListedEntity]
+  private let listed: [CoreDataProbe.ListedEntity]
   private let structure: StoreStructure
   private let indexes: [Index]
   /// Whether large values lie in files beside the store.
@@ -40,13 +40,14 @@ struct CoreDataIntrospection {
     var type: String
   }
 
-  init(_ db: Database, _ probe: StoreProbe) throws {
+  /// - Parameter path: The path of the store.
+  init(_ db: Database, _ probe: CoreDataProbe, path: String) throws {
     self.db = db
     listed = probe.entityList
     structure = probe.identity.structure
     indexes = try Self.readIndexes(db)
     hasFiles = FileManager.default.fileExists(
-      atPath: ExternalValues.folder(ofStore: probe.file.path))
+      atPath: ExternalValues.folder(ofStore: path))
   }
 
   /// - Parameter reason: Why there is no model to read.
@@ -74,17 +75,17 @@ struct CoreDataIntrospection {
 
   // MARK: Entities
 
-  private func entity(numbered number: Int) -> StoreProbe.ListedEntity? {
+  private func entity(numbered number: Int) -> CoreDataProbe.ListedEntity? {
     listed.first { $0.number == number }
   }
 
   /// The entities whose rows are in the table of a root, the root first.
-  private func members(of root: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+  private func members(of root: CoreDataProbe.ListedEntity) -> [CoreDataProbe.ListedEntity] {
     listed.filter { path(to: $0).first?.number == root.number }
   }
 
   /// An entity's ancestors from the root on, and itself.
-  private func path(to entity: StoreProbe.ListedEntity) -> [StoreProbe.ListedEntity] {
+  private func path(to entity: CoreDataProbe.ListedEntity) -> [CoreDataProbe.ListedEntity] {
     var path = [entity]
     // At most as many steps as there are entities: the list may hold a circle.
     for _ in listed {
@@ -94,13 +95,13 @@ struct CoreDataIntrospection {
     return path
   }
 
-  private func hasSubentities(_ entity: StoreProbe.ListedEntity) -> Bool {
+  private func hasSubentities(_ entity: CoreDataProbe.ListedEntity) -> Bool {
     listed.contains { $0.superNumber == entity.number }
   }
 
   // MARK: Columns
 
-  private mutating func readTable(of root: StoreProbe.ListedEntity) throws {
+  private mutating func readTable(of root: CoreDataProbe.ListedEntity) throws {
     let table = "Z" + root.name.uppercased()
     guard structure.tables.contains(where: { $0.name == table }) else {
       notes.append("entity \(root.name) has no table \(table)")
@@ -110,11 +111,10 @@ struct CoreDataIntrospection {
       db, sql: "SELECT name, type FROM pragma_table_xinfo(?)", arguments: [table])
     var columns: [Column] = []
     for row in rows {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let name = String.fromDatabaseValue(values[0]),
-        !["Z_PK", "Z_ENT", "Z_OPT"].contains(name)
-      else { continue }
-      columns.append(Column(name: name, type: String.fromDatabaseValue(values[1]) ?? ""))
+      guard let name: String = row.get(0), !["Z_PK", "Z_ENT", "Z_OPT"].contains(name) else {
+        continue
+      }
+      columns.append(Column(name: name, type: row.get(1) ?? ""))
     }
     let owners = try owners(of: columns.map(\.name), in: table, members: members(of: root))
     for (index, column) in columns.enumerated() {
@@ -129,7 +129,7 @@ struct CoreDataIntrospection {
 
   /// The entity that a column of a table with several belongs to: the lowest one above all rows that have a value.
   private func owners(
-    of columns: [String], in table: String, members: [StoreProbe.ListedEntity]
+    of columns: [String], in table: String, members: [CoreDataProbe.ListedEntity]
   ) throws -> [String: String] {
     guard members.count > 1 else { return [:] }
     var paths: [String: [String]] = [:]
@@ -144,13 +144,11 @@ struct CoreDataIntrospection {
           GROUP BY Z_ENT
           """)
       for row in rows {
-        let values: [DatabaseValue] = Array(row.databaseValues)
-        guard let number = Int.fromDatabaseValue(values[0]),
+        guard let number: Int = row.get(0),
           let member = members.first(where: { $0.number == number })
         else { continue }
         let path = path(to: member).map(\.name)
-        for (column, value) in zip(part, values.dropFirst()) where Int.fromDatabaseValue(value) != 0
-        {
+        for (index, column) in part.enumerated() where row.get(index + 1) != 0 {
           paths[column] = paths[column].map { common($0, path) } ?? path
         }
       }
@@ -395,19 +393,17 @@ struct CoreDataIntrospection {
         """)
     var indexes: [Index] = []
     for row in rows {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let name = String.fromDatabaseValue(values[0]),
-        let table = String.fromDatabaseValue(values[1])
-      else { continue }
+      guard let name: String = row.get(0), let table: String = row.get(1) else { continue }
       if indexes.last?.name != name {
-        let isUnique = Int.fromDatabaseValue(values[2]) == 1
-        let text = String.fromDatabaseValue(values[5]).flatMap { CreateIndexText($0) }
+        let sql: String? = row.get(5)
         indexes.append(
-          Index(name: name, table: table, isUnique: isUnique, condition: text?.condition))
+          Index(
+            name: name, table: table, isUnique: row.get(2) == 1,
+            condition: sql.flatMap { CreateIndexText($0) }?.condition))
       }
-      let column = String.fromDatabaseValue(values[4]) ?? ""
+      let column = row.get(4) ?? ""
       indexes[indexes.count - 1].columns.append(column)
-      if Int.fromDatabaseValue(values[3]) != 0 {
+      if row.get(3) != 0 {
         indexes[indexes.count - 1].descending.insert(column)
       }
     }

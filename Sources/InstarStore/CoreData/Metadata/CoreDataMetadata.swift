@@ -145,13 +145,30 @@ extension CoreDataMetadata {
   /// What a schema may take of the property list.
   private static let schemaLimitBytes = 2 << 20
 
-  /// The schema that the store was stamped with. It says what tables do not: the case of names, what is optional, where
-  /// keys lead. `nil` where there is none, or it is of other entities than the store declares.
-  public var schema: Schema? {
-    guard let text = plist[Key.schema] as? String, text.utf8.count <= Self.schemaLimitBytes,
-      let schema = try? JSONDecoder().decode(Schema.self, from: Data(text.utf8)),
-      Set(schema.entities.map(\.name)) == Set(entityHashes.keys)
-    else { return nil }
+  /// Returns the schema that the store was stamped with, or `nil` where it was not stamped with one.
+  ///
+  /// It holds what tables do not: the case of names, what is optional, where keys point.
+  ///
+  /// - Throws: `corruptStore` where the schema cannot be used.
+  public func readSchema() throws(InstarError) -> Schema? {
+    guard let text = plist[Key.schema] as? String else { return nil }
+    func unusable(_ cause: String) -> InstarError {
+      InstarError(.corruptStore, "cannot read the schema in the metadata", cause: cause)
+    }
+    guard text.utf8.count <= Self.schemaLimitBytes else {
+      throw unusable(
+        "the schema in its metadata has \(text.utf8.count) bytes; Instar reads at most \(Self.schemaLimitBytes)"
+      )
+    }
+    let schema: Schema
+    do {
+      schema = try JSONDecoder().decode(Schema.self, from: Data(text.utf8))
+    } catch {
+      throw unusable("the schema in its metadata is damaged")
+    }
+    guard Set(schema.entities.map(\.name)) == Set(entityHashes.keys) else {
+      throw unusable("the schema in its metadata has other entities than the hashes beside it")
+    }
     return schema
   }
 
@@ -173,68 +190,65 @@ extension CoreDataMetadata {
   /// A property list larger than this is refused: an app's own keys are small.
   static let plistLimitBytes = 4 << 20
 
-  private static let whatIsRead = "cannot read the metadata of the store"
+  private static let what = "cannot read the metadata of the store"
 
   /// Reads the metadata of a store.
   ///
-  /// - Throws: `corruptStore` when there is no row, no property list, or one that cannot be read;
-  ///   else the database's error. Nothing is written.
+  /// - Throws: `corruptStore` where there is no row or no property list, or where it cannot be read; else the database's
+  ///   error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
-    let what = whatIsRead
-    let uuid: String
-    let blob: Data
-    do {
-      guard
-        let row = try Row.fetchOne(
-          db,
-          sql: """
-            SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
-                   CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
-            FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
-            """)
-      else {
-        throw InstarError(.corruptStore, what, cause: "Z_METADATA has no row")
-      }
-      let columns: [DatabaseValue] = Array(row.databaseValues)
-      uuid = String.fromDatabaseValue(columns[0]) ?? ""
-      let length = Int.fromDatabaseValue(columns[1]) ?? 0
-      guard length > 0 else {
-        throw InstarError(.corruptStore, what, cause: "Z_METADATA holds no property list")
-      }
-      guard length <= plistLimitBytes else {
-        throw InstarError(
-          .corruptStore, what, cause: "the property list in Z_METADATA has \(length) bytes")
-      }
-      guard let data = Data.fromDatabaseValue(columns[2]) else {
-        throw InstarError(.corruptStore, what, cause: "the property list in Z_METADATA is no blob")
-      }
-      blob = data
-    } catch {
-      throw InstarError(error, what: what)
-    }
-    return try CoreDataMetadata(uuid: uuid, propertyList: blob)
+    let (metadata, problem) = try readReportingProblem(db)
+    guard let metadata else { throw InstarError(.corruptStore, what, cause: problem ?? "") }
+    return metadata
   }
 
-  /// The store's metadata; `nil` where there is none that can be read, as a store may be without. Whether its pages are
-  /// sound is another question.
+  /// Returns the store's metadata, or `nil` where it is missing or unreadable, which a store can be used without.
   ///
-  /// - Throws: what hindered reading, such as `busyStore`.
+  /// - Throws: As `readReportingProblem`.
   public static func readIfSound(_ db: Database) throws(InstarError) -> CoreDataMetadata? {
-    do {
-      return try read(db)
-    } catch {
-      if error.code == .corruptStore { return nil }
-      throw error
-    }
+    try readReportingProblem(db).metadata
   }
 
-  /// - Throws: `corruptStore` for what is no property list of a dictionary, binary or XML.
-  init(uuid: String, propertyList: Data) throws(InstarError) {
-    guard let plist = PropertyListValue.dictionary(propertyList) else {
-      throw InstarError(
-        .corruptStore, Self.whatIsRead,
-        cause: "the property list in Z_METADATA cannot be read")
+  /// Reads the metadata of a store, or says why its content cannot be used.
+  ///
+  /// - Throws: `corruptStore` where SQLite finds the pages of the table damaged; `busyStore` and the like.
+  static func readReportingProblem(
+    _ db: Database
+  ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?) {
+    let row: Row?
+    do {
+      row = try Row.fetchOne(
+        db,
+        sql: """
+          SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
+                 CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
+          FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
+          """)
+    } catch {
+      let known = InstarError(error, what: what)
+      // The table has other columns, or a value is larger than SQLite may read here.
+      guard known.code == .sqlFailed else { throw known }
+      return (nil, known.cause)
     }
+    guard let row else { return (nil, "Z_METADATA has no row") }
+    let length: Int = row.get(1) ?? 0
+    guard length > 0 else { return (nil, "Z_METADATA holds no property list") }
+    guard length <= plistLimitBytes else {
+      return (
+        nil,
+        "the property list in Z_METADATA has \(length) bytes; Instar reads at most \(plistLimitBytes)"
+      )
+    }
+    guard let data: Data = row.get(2) else {
+      return (nil, "the property list in Z_METADATA is not a blob")
+    }
+    guard let plist = PropertyListValue.dictionary(data) else {
+      return (nil, "the property list in Z_METADATA is damaged")
+    }
+    return (CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist), nil)
+  }
+
+  init(uuid: String, plist: [String: Any]) {
     self.uuid = uuid
     self.plist = plist
   }

@@ -67,12 +67,11 @@ extension CoreDataModel {
             FROM Z_MODELCACHE LIMIT 1
             """)
       else { return nil }
-      let columns: [DatabaseValue] = Array(row.databaseValues)
-      guard let length = Int.fromDatabaseValue(columns[0]), length > 0 else { return nil }
+      guard let length: Int = row.get(0), length > 0 else { return nil }
       guard length <= archiveLimitBytes else {
         throw unreadable("the archived model has \(length) bytes")
       }
-      guard case .blob(let data) = columns[1].storage else {
+      guard case .blob(let data)? = (row[1] as DatabaseValue?)?.storage else {
         throw unreadable("the archived model is no blob")
       }
       packed = Array(data)

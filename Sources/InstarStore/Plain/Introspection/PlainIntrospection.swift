@@ -18,8 +18,8 @@ struct PlainIntrospection {
   var names: [String: FreeNames] = [:]
   var notes: [String] = []
 
-  init(_ tables: PlainTables, _ probe: StoreProbe) {
-    toolVersions = probe.identity.toolVersions
+  init(_ tables: PlainTables, toolVersions: [ToolVersion]) {
+    self.toolVersions = toolVersions
     self.tables = tables
   }
 

@@ -133,11 +133,8 @@ struct PlainTables {
         SELECT name, wr, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
         """)
     {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let name = String.fromDatabaseValue(values[0]) else { continue }
-      options[name] = (
-        Bool.fromDatabaseValue(values[1]) ?? false, Bool.fromDatabaseValue(values[2]) ?? false
-      )
+      guard let name: String = row.get(0) else { continue }
+      options[name] = (row.get(1) ?? false, row.get(2) ?? false)
     }
     let rows = try Row.fetchAll(
       db,
@@ -146,16 +143,14 @@ struct PlainTables {
         WHERE type = 'table' AND rootpage > 0 AND name NOT GLOB 'sqlite_*' ORDER BY rowid
         """)
     for row in rows {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let name = String.fromDatabaseValue(values[0]), let options = options[name],
+      guard let name: String = row.get(0), let options = options[name],
         !Self.toolTables.contains(name.lowercased())
       else { continue }
       positions[name.lowercased()] = all.count
       all.append(
         Table(
           name: name, isWithoutRowID: options.isWithoutRowID, isStrict: options.isStrict,
-          sql: String.fromDatabaseValue(values[1]),
-          saysMore: Bool.fromDatabaseValue(values[2]) ?? false))
+          sql: row.get(1), saysMore: row.get(2) ?? false))
     }
   }
 
@@ -185,14 +180,12 @@ struct PlainTables {
       db, "pragma_table_xinfo", "p.name, p.type, p.\"notnull\", p.dflt_value, p.pk, p.hidden",
       order: "p.cid")
     while let row = try rows.next() {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let position = position(values[0]), let name = String.fromDatabaseValue(values[1])
-      else { continue }
+      guard let position = position(row), let name: String = row.get(1) else { continue }
       if last != position {
         (last, isTakenApart) = (position, false)
         definitions = [:]
       }
-      let hidden = Int.fromDatabaseValue(values[6]) ?? 0
+      let hidden = row.get(6) ?? 0
       // Taking all texts apart would take longer than all else.
       if !isTakenApart, hidden >= 2 || all[position].saysMore {
         isTakenApart = true
@@ -204,16 +197,15 @@ struct PlainTables {
           .unsupported, "cannot read the schema of the store",
           cause: "its tables have more than \(Self.columnLimit) columns")
       }
-      let type = String.fromDatabaseValue(values[2]) ?? ""
+      let type = row.get(2) ?? ""
       // Few types, many columns.
       let holds = contents[type] ?? ColumnContents(declared: type)
       contents[type] = holds
       all[position].columns.append(
         Column(
           name: name, type: type,
-          isRequired: Bool.fromDatabaseValue(values[3]) ?? false,
-          defaultValue: String.fromDatabaseValue(values[4]),
-          keyPosition: Int.fromDatabaseValue(values[5]) ?? 0, isGenerated: hidden >= 2,
+          isRequired: row.get(3) ?? false, defaultValue: row.get(4),
+          keyPosition: row.get(5) ?? 0, isGenerated: hidden >= 2,
           isStored: hidden == 3, holds: holds, definition: definitions[name.lowercased()]))
     }
   }
@@ -225,17 +217,16 @@ struct PlainTables {
       order: "p.id DESC, p.seq")
     var last: (table: Int, id: Int?)?
     while let row = try rows.next() {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let position = position(values[0]) else { continue }
-      let text = values.map { String.fromDatabaseValue($0) ?? "" }
-      let id = Int.fromDatabaseValue(values[1])
+      guard let position = position(row) else { continue }
+      func text(_ index: Int) -> String { row.get(index) ?? "" }
+      let id: Int? = row.get(1)
       if last?.table != position || last?.id != id {
         all[position].foreignKeys.append(
-          ForeignKey(table: text[2], columns: [], onUpdate: text[5], onDelete: text[6]))
+          ForeignKey(table: text(2), columns: [], onUpdate: text(5), onDelete: text(6)))
         last = (position, id)
       }
       let key = all[position].foreignKeys.count - 1
-      all[position].foreignKeys[key].columns.append((own: text[3], other: text[4]))
+      all[position].foreignKeys[key].columns.append((own: text(3), other: text(4)))
     }
   }
 
@@ -244,10 +235,7 @@ struct PlainTables {
     for row in try Row.fetchAll(
       db, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
     {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      if let name = String.fromDatabaseValue(values[0]) {
-        statements[name] = String.fromDatabaseValue(values[1])
-      }
+      if let name: String = row.get(0) { statements[name] = row.get(1) }
     }
     let rows = try Row.fetchCursor(
       db,
@@ -258,20 +246,17 @@ struct PlainTables {
         WHERE p.origin IN ('c', 'u') AND x.key = 1 ORDER BY m.name, p.seq DESC, x.seqno
         """)
     while let row = try rows.next() {
-      let values: [DatabaseValue] = Array(row.databaseValues)
-      guard let position = position(values[0]), let name = String.fromDatabaseValue(values[1])
-      else { continue }
+      guard let position = position(row), let name: String = row.get(1) else { continue }
       if all[position].indexes.last?.name != name {
         all[position].indexes.append(
           Index(
-            name: name, isUnique: Bool.fromDatabaseValue(values[2]) ?? false,
-            isPlain: Int.fromDatabaseValue(values[3]) == 0,
+            name: name, isUnique: row.get(2) ?? false, isPlain: row.get(3) == 0,
             text: statements[name].flatMap { CreateIndexText($0) }))
       }
       let index = all[position].indexes.count - 1
-      let column = String.fromDatabaseValue(values[4])
+      let column: String? = row.get(4)
       all[position].indexes[index].columns.append(column)
-      if column == nil || Int.fromDatabaseValue(values[5]) != 0 {
+      if column == nil || row.get(5) != 0 {
         all[position].indexes[index].isPlain = false
       }
     }
@@ -293,8 +278,8 @@ struct PlainTables {
           """
       }
       let row = try Row.fetchOne(db, sql: "SELECT \(values.joined(separator: ", "))")
-      for (index, value) in zip(asked, row.map { Array($0.databaseValues) } ?? [])
-      where !value.isNull {
+      for (number, index) in asked.enumerated() {
+        guard let value: DatabaseValue = row?.get(number), !value.isNull else { continue }
         all[position].columns[index].sample = value
       }
     }
@@ -315,7 +300,9 @@ struct PlainTables {
     }
   }
 
-  private func position(_ name: DatabaseValue) -> Int? {
-    String.fromDatabaseValue(name).flatMap { positions[$0.lowercased()] }
+  /// The position of the table that is named in the first column.
+  private func position(_ row: Row) -> Int? {
+    let name: String? = row.get(0)
+    return name.flatMap { positions[$0.lowercased()] }
   }
 }

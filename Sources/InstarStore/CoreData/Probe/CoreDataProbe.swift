@@ -1,0 +1,150 @@
+public import Foundation
+internal import GRDB
+public import InstarSchema
+
+/// The identity of a store of the format `coredata`, and what else of it only this format has.
+public struct CoreDataProbe: FormatProbe {
+  public internal(set) var identity: StoreIdentity
+  /// The rows of `Z_PRIMARYKEY`, in the order of their numbers.
+  public var entityList: [ListedEntity]
+  /// The names of tables and triggers in which Apple's frameworks keep more than the model says: CloudKit mirroring
+  /// (`ANSCK…`) and derived attributes (`Z_DA_…`).
+  public var frameworkObjects: [String]
+  public var conventions: CoreDataConventions
+  /// The store's `Z_UUID`.
+  public var uuid: String?
+  /// The declared hash of each entity.
+  public var entityHashes: [String: Data] = [:]
+  /// Why the metadata cannot be used, although SQLite can read it; `nil` where it can be used.
+  public var metadataProblem: String?
+
+  /// A row of `Z_PRIMARYKEY`.
+  public struct ListedEntity: Sendable, Hashable {
+    public var number: Int
+    /// The entity's name when the row was written: Core Data does not update it after some renames.
+    public var name: String
+    /// The number of the superentity; 0 for a root entity.
+    public var superNumber: Int
+  }
+
+  /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata; the database's error.
+  init(_ db: Database) throws {
+    let structure = try StoreStructure.readCoreData(db)
+    entityList = try Self.readEntityList(db)
+    identity = StoreIdentity(
+      format: .coredata, version: nil, entityNames: entityList.map(\.name), structure: structure,
+      fingerprint: structure.fingerprint)
+    frameworkObjects = try String.fetchAll(
+      db,
+      sql: """
+        SELECT name FROM sqlite_master
+        WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
+        ORDER BY name LIMIT 100
+        """)
+    // A store is recognized by its tables too, so unusable metadata is only reported.
+    let (metadata, problem) = try CoreDataMetadata.readReportingProblem(db)
+    conventions = try CoreDataConventions(of: db, metadata: metadata)
+    metadataProblem = problem
+    if let metadata {
+      identity.version = metadata.version
+      identity.stampedFingerprint = metadata.fingerprint
+      entityHashes = metadata.entityHashes
+      uuid = metadata.uuid
+    } else {
+      uuid = try Self.whereReadable {
+        try String.fetchOne(
+          db, sql: "SELECT Z_UUID FROM Z_METADATA WHERE length(Z_UUID) < 1000 LIMIT 1")
+      }
+    }
+  }
+
+  /// The longest name of an entity that is read.
+  private static let nameLimitBytes = 1 << 20
+
+  /// Numbers from 16000 on belong to persistent history, which has no entities in the model.
+  private static func readEntityList(_ db: Database) throws -> [ListedEntity] {
+    let rows = try Row.fetchCursor(
+      db,
+      sql: """
+        SELECT Z_ENT, CASE WHEN length(Z_NAME) <= \(nameLimitBytes) THEN Z_NAME END, Z_SUPER
+        FROM Z_PRIMARYKEY
+        WHERE Z_ENT > 0 AND Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
+        """)
+    var size = NameSize()
+    var entities: [ListedEntity] = []
+    while let row = try rows.next() {
+      guard let number: Int = row.get(0), let name: String = row.get(1) else { continue }
+      try size.add(name)
+      entities.append(ListedEntity(number: number, name: name, superNumber: row.get(2) ?? 0))
+    }
+    return entities
+  }
+
+  // MARK: Rows
+
+  /// All entities below one root share the root's table, where `Z_ENT` tells them apart.
+  func countRows(_ db: Database, found: (Int, Int) -> Void) throws {
+    let roots = rootsOfEntities()
+    var sharing: [Int: Int] = [:]
+    for root in roots { sharing[root.number, default: 0] += 1 }
+    let tables = tablesWithColumns
+    var counts: [Int: [Int: Int]] = [:]
+    for (position, (entity, root)) in zip(entityList, roots).enumerated() {
+      let table = "Z" + root.name.uppercased()
+      guard tables.contains(table) else { continue }
+      if sharing[root.number] == 1 {
+        if let count = try Self.countRows(db, of: table) { found(position, count) }
+        continue
+      }
+      if counts[root.number] == nil {
+        counts[root.number] = try Self.countRows(db, ofEachEntityIn: table)
+      }
+      guard let ofTable = counts[root.number], !ofTable.isEmpty else { continue }
+      found(position, ofTable[entity.number] ?? 0)
+    }
+  }
+
+  /// The root of each listed entity. A damaged list may contain a cycle; an entity in one is its own root.
+  private func rootsOfEntities() -> [ListedEntity] {
+    let byNumber = Dictionary(
+      entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    var roots: [Int: ListedEntity] = [:]
+    return entityList.map { entity in
+      var path: [Int] = []
+      var current = entity
+      var seen = Set<Int>()
+      while seen.insert(current.number).inserted {
+        if let known = roots[current.number] {
+          current = known
+          break
+        }
+        path.append(current.number)
+        guard let above = byNumber[current.superNumber] else { break }
+        current = above
+      }
+      for number in path { roots[number] = current }
+      return current
+    }
+  }
+
+  /// Returns the counts by the entities' numbers, with a count for number 0, so that an empty table differs from an
+  /// unreadable one.
+  private static func countRows(
+    _ db: Database, ofEachEntityIn table: String
+  ) throws -> [Int: Int] {
+    try whereReadable {
+      let rows = try Row.fetchCursor(
+        db,
+        sql: """
+          SELECT Z_ENT, count(*) FROM \(table.quotedDatabaseIdentifier)
+          WHERE typeof(Z_ENT) = 'integer' GROUP BY Z_ENT LIMIT 16000
+          """)
+      var counts = [0: 0]
+      while let row = try rows.next() {
+        guard let number: Int = row.get(0) else { continue }
+        counts[number] = row.get(1)
+      }
+      return counts
+    } ?? [:]
+  }
+}

@@ -1,0 +1,72 @@
+/// Columns by which a row refers to a row of another table.
+public struct ForeignKey: Sendable, Hashable {
+  /// As they stand in SQL.
+  public let columns: [String]
+  /// The columns of the other table whose values they hold; `nil` where that is the other row's key itself.
+  public let target: Target?
+  private let key: RowKey
+
+  public struct Target: Sendable, Hashable {
+    public var table: String
+    public var columns: [String]
+
+    public init(table: String, columns: [String]) {
+      self.table = table
+      self.columns = columns
+    }
+  }
+
+  /// Columns that hold the other row's key itself.
+  public init(columns: [String], key: RowKey) {
+    self.columns = columns
+    self.key = key
+    target = nil
+  }
+
+  /// Columns that hold values of others of the other row.
+  public init(columns: [String], target: Target, key: RowKey) {
+    self.columns = columns
+    self.key = key
+    self.target = target
+  }
+
+  /// The columns of the other table whose values these hold; `nil` where that is the other row's 64-bit key.
+  public var referredColumns: [String]? { target?.columns ?? (key.isRowID ? nil : key.columns) }
+
+  /// Gives the key of the row referred to, NULL for none.
+  public var reading: RowExpression {
+    guard let target else { return key.reading(columns) }
+    // The other table's row has an alias of its own; what it is compared with is of the row that refers to it.
+    let pairs = zip(target.columns, columns)
+    var parts = ["(SELECT \(key.reading.sql("k")) FROM \(target.table) AS k WHERE "]
+    for (index, (other, own)) in pairs.enumerated() {
+      parts[parts.count - 1] += "\(index == 0 ? "" : " AND ")k.\(other) = "
+      parts.append(own)
+    }
+    parts[parts.count - 1] += ")"
+    return RowExpression(parts: parts)
+  }
+
+  /// The condition on a row that refers to the row with a key.
+  public func condition(_ alias: String, equals key: String) -> String {
+    zip(columns, values(of: key)).map { "\(alias).\($0) = \($1)" }.joined(separator: " AND ")
+  }
+
+  /// What the columns hold in a row that refers to the row with a key.
+  public func values(of key: String) -> [String] {
+    guard let target else { return self.key.values(of: key) }
+    let found = "FROM \(target.table) AS k WHERE \(self.key.condition("k", equals: key))"
+    return target.columns.map { "(SELECT k.\($0) \(found))" }
+  }
+
+  /// Lets a row refer to the row with a key.
+  public func assignment(of key: String) -> String {
+    zip(columns, values(of: key)).map { "\($0) = \($1)" }.joined(separator: ", ")
+  }
+
+  /// The condition on a row of the other table that a row refers to.
+  public func condition(_ alias: String, refersTo other: String) -> String {
+    zip(columns, target?.columns ?? key.columns).map { "\(other).\($1) = \(alias).\($0)" }
+      .joined(separator: " AND ")
+  }
+}

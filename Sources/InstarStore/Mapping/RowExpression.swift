@@ -1,0 +1,19 @@
+/// An expression over the columns of one row, to be written for any alias of its table.
+public struct RowExpression: Sendable, Hashable {
+  /// The alias and a dot stand between each two.
+  private let parts: [String]
+
+  public init(parts: [String]) { self.parts = parts }
+
+  /// The column itself.
+  public init(column: String) { parts = ["", column] }
+
+  public func sql(_ alias: String) -> String { parts.joined(separator: "\(alias).") }
+
+  /// The expression as the argument of a function.
+  public func passed(to function: String) -> RowExpression {
+    guard let first = parts.first, let last = parts.last, parts.count > 1 else { return self }
+    return RowExpression(
+      parts: ["\(function)(\(first)"] + parts.dropFirst().dropLast() + ["\(last))"])
+  }
+}

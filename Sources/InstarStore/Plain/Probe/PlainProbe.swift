@@ -1,0 +1,24 @@
+internal import GRDB
+internal import InstarSchema
+
+/// The identity of a plain store: its tables, and the versions that it declares.
+struct PlainProbe: FormatProbe {
+  private(set) var identity: StoreIdentity
+
+  init(_ db: Database, versionSources: Set<VersionSource>) throws {
+    let structure = try StoreStructure.read(db)
+    identity = StoreIdentity(
+      format: .plain, version: nil, entityNames: structure.tables.map(\.name),
+      structure: structure, fingerprint: structure.fingerprint)
+    identity.declaredVersions = try PlainVersion.read(db, at: versionSources, in: structure)
+    identity.version = identity.declaredVersions[.userVersion]
+    identity.toolVersions = try PlainVersion.toolVersions(db, in: structure)
+  }
+
+  func countRows(_ db: Database, found: (Int, Int) -> Void) throws {
+    let tables = tablesWithColumns
+    for (position, table) in identity.entityNames.enumerated() where tables.contains(table) {
+      if let count = try Self.countRows(db, of: table) { found(position, count) }
+    }
+  }
+}

@@ -1,0 +1,23 @@
+internal import Foundation
+internal import InstarSchema
+
+/// A folder that only this user can enter, with a name of its own.
+struct PrivateFolder {
+  let path: String
+
+  init() throws {
+    let template = FileManager.default.temporaryDirectory.path + "/instar-XXXXXX"
+    var name = Array(template.utf8CString)
+    guard let made = mkdtemp(&name) else {
+      throw InstarError(
+        .unreadableStore,
+        "cannot make a folder in '\(FileManager.default.temporaryDirectory.path)'",
+        cause: String(cString: strerror(errno)))
+    }
+    path = String(cString: made)
+  }
+
+  func remove() {
+    try? FileManager.default.removeItem(atPath: path)
+  }
+}

@@ -1,0 +1,68 @@
+public import GRDB
+public import InstarSchema
+
+// The only place that chooses between the formats: everything else asks the layout or the probe of a store.
+
+extension StoreFormat {
+  /// The format of an open store: `coredata` where it has the two tables that every store of that format has.
+  init(of db: Database) throws {
+    let count = try Int.fetchOne(
+      db,
+      sql: """
+        SELECT count(*) FROM sqlite_master
+        WHERE type = 'table' AND rootpage > 0 AND name IN ('Z_PRIMARYKEY', 'Z_METADATA')
+        """)
+    self = count == 2 ? .coredata : .plain
+  }
+
+  func probe(_ db: Database, versionSources: Set<VersionSource>) throws -> any FormatProbe {
+    switch self {
+    case .coredata: try CoreDataProbe(db)
+    case .plain: try PlainProbe(db, versionSources: versionSources)
+    }
+  }
+
+  func layout(
+    of schema: Schema, conventions: CoreDataConventions
+  ) throws(InstarError) -> StoreLayout {
+    switch self {
+    case .coredata: .coreData(try CoreDataLayout(schema: schema, conventions: conventions))
+    case .plain: .plain(try PlainLayout(schema: schema))
+    }
+  }
+
+  fileprivate func readStructure(_ db: Database) throws -> StoreStructure {
+    switch self {
+    case .coredata: try StoreStructure.readCoreData(db)
+    case .plain: try StoreStructure.read(db)
+    }
+  }
+
+  /// Reads the version that a store declares, and the fingerprint that it was stamped with.
+  ///
+  /// - Parameters:
+  ///   - source: Where the plan looks for the version of a plain store.
+  ///   - structure: The store's structure.
+  /// - Returns: `nil` for what the store does not declare. A plain store has no fingerprint.
+  /// - Throws: `corruptStore` where the metadata is damaged; the database's error.
+  package func declaration(
+    _ db: Database, at source: VersionSource, in structure: StoreStructure
+  ) throws -> (version: Schema.Version?, fingerprint: String?) {
+    switch self {
+    case .coredata:
+      let metadata = try CoreDataMetadata.readIfSound(db)
+      return (metadata?.version, metadata?.fingerprint)
+    case .plain:
+      return (try PlainVersion.read(db, at: [source], in: structure)[source], nil)
+    }
+  }
+}
+
+extension StoreStructure {
+  /// Reads the tables and indexes of a store, without those that SQLite and the format reserve.
+  ///
+  /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
+  public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
+    try format.readStructure(db)
+  }
+}

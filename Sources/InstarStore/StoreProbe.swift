@@ -1,0 +1,146 @@
+public import Foundation
+package import GRDB
+public import InstarSchema
+
+/// A store's identity, read without changing the store.
+public struct StoreProbe: Sendable {
+  public var file: StoreFile
+  /// In the order in which the store lists them.
+  public var entities: [Entity]
+  public var identity: StoreIdentity { contents.identity }
+  let contents: any FormatProbe
+
+  /// What only a store of the format `coredata` has.
+  public var coreData: CoreDataProbe? { contents as? CoreDataProbe }
+  public var entityList: [CoreDataProbe.ListedEntity] { coreData?.entityList ?? [] }
+  public var frameworkObjects: [String] { coreData?.frameworkObjects ?? [] }
+  public var conventions: CoreDataConventions { coreData?.conventions ?? CoreDataConventions() }
+  public var uuid: String? { coreData?.uuid }
+  public var entityHashes: [String: Data] { coreData?.entityHashes ?? [:] }
+  public var metadataProblem: String? { coreData?.metadataProblem }
+
+  public struct Entity: Sendable, Hashable {
+    public var name: String
+    /// `nil` where rows were not counted.
+    public var rows: Int?
+
+    public init(name: String, rows: Int? = nil) {
+      self.name = name
+      self.rows = rows
+    }
+  }
+
+  private init(_ db: Database, file: StoreFile, versionSources: Set<VersionSource>) throws {
+    self.file = file
+    contents = try StoreFormat(of: db).probe(db, versionSources: versionSources)
+    entities = contents.identity.entityNames.map { Entity(name: $0) }
+  }
+
+  /// Probes the store at a path.
+  ///
+  /// - Parameters:
+  ///   - rows: Whether rows are counted. The rows of a damaged table are not.
+  ///   - versionSources: Where plans look for the version of a plain store, besides `PRAGMA user_version`.
+  ///   - busyTimeout: Seconds to wait for a process that is writing.
+  /// - Throws: The errors of `StoreReader.withReadOnlyStore`; `corruptStore` where reading the structure does not end;
+  ///   `unsupported` where the store has too many tables. The store is unchanged in any case.
+  public static func read(
+    _ path: String, rows: RowCounting = .none, versionSources: Set<VersionSource> = [],
+    busyTimeout: Double = 1
+  ) throws(InstarError) -> StoreProbe {
+    try read(
+      path, rows: rows, versionSources: versionSources, busyTimeout: busyTimeout
+    ) { _, _ in }
+  }
+
+  /// Also calls `more`, which reads more of the store and gets the same processor time again.
+  static func read(
+    _ path: String, rows: RowCounting, versionSources: Set<VersionSource> = [],
+    busyTimeout: Double,
+    more: (Database, StoreProbe) throws -> Void
+  ) throws(InstarError) -> StoreProbe {
+    let file = try StoreFile.probe(path)
+    return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout) { db in
+      let seconds = WorkLimit.seconds(for: file)
+      let tables = try WorkLimit.within(seconds, db) {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+      }
+      guard tables <= tableLimit else {
+        throw InstarError(
+          .unsupported, "cannot read '\(path)'", store: path,
+          cause: "the store has \(tables) tables, indexes, views and triggers; "
+            + "Instar reads at most \(tableLimit)")
+      }
+      let limit = seconds + Double(tables) * secondsPerTable
+      var probe = try WorkLimit.within(limit, db) {
+        try StoreProbe(db, file: file, versionSources: versionSources)
+      }
+      try WorkLimit.within(limit, db) { try more(db, probe) }
+      try probe.count(rows, db)
+      return probe
+    }
+  }
+
+  private static let tableLimit = 50_000
+  /// Several times what SQLite needs to list the columns of a table.
+  private static let secondsPerTable = 0.0001
+
+  /// Probes a store that this process may have open, through a connection of its own and under SQLite's locks.
+  ///
+  /// SQLite creates and removes side files, as for any app that opens the store.
+  ///
+  /// - Throws: `missingStore`, `notAStore`, `corruptStore`, `busyStore` or `unreadableStore`.
+  public static func readShared(
+    _ path: String, versionSources: Set<VersionSource> = [], busyTimeout: Double
+  ) throws(InstarError) -> StoreProbe {
+    var file = try StoreFile.probeWithoutOpening(path)
+    do {
+      let queue = try GuardedConnection.open(
+        file.path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+      defer { try? queue.close() }
+      return try queue.inDatabase { db in
+        try db.execute(sql: "BEGIN")
+        defer { try? db.execute(sql: "ROLLBACK") }
+        file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+        file.pageSizeBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        return try read(db, file: file, versionSources: versionSources)
+      }
+    } catch {
+      throw InstarError(error, what: "cannot read '\(path)'", store: path)
+    }
+  }
+
+  /// Probes a store that is open already.
+  package static func read(
+    _ db: Database, file: StoreFile, versionSources: Set<VersionSource> = []
+  ) throws -> StoreProbe {
+    try StoreProbe(db, file: file, versionSources: versionSources)
+  }
+
+  // MARK: Rows
+
+  /// The processor time of `RowCounting.quick`.
+  private static let quickSeconds = 0.2
+  /// The time limit for counting all rows assumes at least this speed, so that no real table reaches it.
+  private static let slowestBytesPerSecond = 10.0 * 1024 * 1024
+  private static let shortestSeconds = 5.0
+
+  /// Counts rows. Damaged tables, and those that are left when the time is over, get no count.
+  private mutating func count(_ rows: RowCounting, _ db: Database) throws {
+    let seconds: Double
+    switch rows {
+    case .none: return
+    case .quick: seconds = Self.quickSeconds
+    case .all:
+      let bytes = Double(file.state.size) + Double(file.log?.size ?? 0)
+      seconds = Self.shortestSeconds + bytes / Self.slowestBytesPerSecond
+    }
+    do {
+      try WorkLimit.within(seconds, db) {
+        try contents.countRows(db) { entities[$0].rows = $1 }
+      }
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+      guard rows == .quick else { throw error }
+    }
+  }
+}
