@@ -53,7 +53,8 @@ struct Instarctl: AsyncParsableCommand {
     let message = fullMessage(for: error)
     let code = exitCode(for: error)
     if !message.isEmpty {
-      code == .success ? Console.write(message) : Console.note(message)
+      let lines = ConsoleLine.lines(of: message)
+      code == .success ? Console.write(lines) : Console.note(lines)
     }
     Foundation.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
   }

@@ -10,10 +10,20 @@ struct OutputOptions: ParsableArguments {
   @Flag(help: "Answer in JSON: one object a line on standard output.")
   var json = false
 
+  /// Writes one answer: an object, or lines with its error on standard error.
+  func write(_ answer: some Answer) {
+    if json {
+      Console.write(json: answer)
+    } else {
+      Console.write(answer.lines)
+      if let error = answer.error { Console.note(error) }
+    }
+  }
+
   /// Writes an error that is about the command as a whole.
   func report(_ error: InstarError) {
-    if json { JSONLine.write(["error": error]) }
-    Console.note(error.description)
+    if json { Console.write(json: ["error": error]) }
+    Console.note(error)
   }
 }
 

@@ -50,4 +50,26 @@ struct HostileStoreTests {
     #expect(answer.output.contains(#"a\u{1B}[2J\nstate  current"#))
     #expect(!answer.output.contains("\u{1B}"))
   }
+
+  @Test(
+    "probe, plan and migrate print no control character of a file's name",
+    arguments: [
+      "probe", "plan", "migrate",
+    ])
+  func commands(_ command: String) async throws {
+    let folder = try TemporaryFolder()
+    let store = folder.path("a\u{1B}[2J\u{9B}2J\u{202E}\nerror: b")
+    try HostileStores.makeStore(store, sql: "")
+    let arguments = command == "migrate" ? ["--state-dir", folder.path("state")] : []
+    let answer = try await CommandLineTool.run([command, store] + arguments)
+    let written = answer.output + answer.messages
+    #expect(written.contains(#"a\u{1B}[2J\u{9B}2J\u{202E}\nerror: b"#))
+    #expect(!written.unicodeScalars.contains { ["\u{1B}", "\u{9B}", "\u{202E}"].contains($0) })
+    #expect(!written.contains("\nerror: b"))
+
+    let json = try await CommandLineTool.run([command, store, "--json"] + arguments)
+    #expect(json.output.contains(#"a\u001b[2J\u009b2J\u202e\nerror: b"#))
+    struct Named: Decodable { var store: String }
+    #expect(try json.objects(Named.self).map(\.store) == [store])
+  }
 }

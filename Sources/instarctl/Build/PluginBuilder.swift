@@ -143,7 +143,7 @@ struct PluginBuilder {
 }
 
 /// What `plugin build` made.
-struct BuiltPlugin: Encodable {
+struct BuiltPlugin: Answer {
   var plugin: String
   var note: PluginNote
   var isDebugBuild: Bool
@@ -161,5 +161,5 @@ struct BuiltPlugin: Encodable {
     try container.encode(isDebugBuild, forKey: .debug)
   }
 
-  var text: String { "\(plugin)\n  \(note.text)" }
+  var lines: [ConsoleLine] { ["\(plugin)", "  \(note.line)"] }
 }

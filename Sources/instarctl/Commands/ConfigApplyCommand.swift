@@ -28,8 +28,7 @@ struct ConfigApplyCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  /// The answer as JSON.
-  private struct Answer: Encodable {
+  private struct AppliedConfiguration: Answer {
     /// Where the drop-in is, or would be.
     var file: String
     /// `nil` where none is needed, and none is there.
@@ -37,13 +36,24 @@ struct ConfigApplyCommand: InstarCommand {
     var changed: Bool
     var daemonReloaded: Bool
     var notes: [String]
+
+    var lines: [ConsoleLine] {
+      guard changed else {
+        return [
+          contents == nil
+            ? "no drop-in is needed: nothing is watched" : "'\(file)' is as it must be"
+        ]
+      }
+      return [contents == nil ? "'\(file)' is removed" : "'\(file)' is written"]
+        + (daemonReloaded ? ["now: systemctl restart instard"] : [])
+    }
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
     let configuration = try Configuration.read(path: source.path)
     let wanted = try ServiceDropIn(configuration, source: source.path)
     let file = dropIn.map(FilePath.absolute) ?? ServiceDropIn.defaultPath
-    var answer = Answer(
+    var answer = AppliedConfiguration(
       file: file, contents: wanted.contents, changed: false, daemonReloaded: false,
       notes: wanted.notes)
     if !print {
@@ -54,27 +64,16 @@ struct ConfigApplyCommand: InstarCommand {
         answer.daemonReloaded = true
       }
     }
-    if output.json {
-      JSONLine.write(answer)
+    if print, !output.json {
+      if let contents = answer.contents {
+        Console.write(ConsoleLine.lines(of: contents))
+      } else {
+        Console.note("no drop-in is needed: nothing is watched")
+      }
     } else {
-      tell(answer)
+      output.write(answer)
     }
+    if !output.json { Console.note(answer.notes.map { "note: \($0)" }) }
     return .done
-  }
-
-  private func tell(_ answer: Answer) {
-    if print {
-      answer.contents.map(Console.write)
-      if answer.contents == nil { Console.note("no drop-in is needed: nothing is watched") }
-    } else if answer.changed {
-      Console.write(
-        answer.contents == nil ? "'\(answer.file)' is removed" : "'\(answer.file)' is written")
-      if answer.daemonReloaded { Console.write("now: systemctl restart instard") }
-    } else {
-      Console.write(
-        answer.contents == nil
-          ? "no drop-in is needed: nothing is watched" : "'\(answer.file)' is as it must be")
-    }
-    for note in answer.notes { Console.note("note: \(note)") }
   }
 }

@@ -19,8 +19,7 @@ struct ConfigCheckCommand: InstarCommand {
   @OptionGroup var source: ConfigurationOptions
   @OptionGroup var output: OutputOptions
 
-  /// The answer as JSON.
-  private struct Answer: Encodable {
+  private struct CheckedConfiguration: Answer {
     struct Watch: Encodable {
       var folder: String
       var patterns: [String]
@@ -34,6 +33,14 @@ struct ConfigCheckCommand: InstarCommand {
     var watches: [Watch]
     /// What can be used and will not do what was meant.
     var notes: [String]
+
+    var lines: [ConsoleLine] {
+      let names = files.map { "'\($0)'" }.joined(separator: ", ")
+      return ["\(names) can be used"]
+        + watches.map {
+          "  \($0.folder)  \($0.patterns.joined(separator: " "))\($0.recursive ? "  recursive" : "")"
+        }
+    }
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -49,24 +56,15 @@ struct ConfigCheckCommand: InstarCommand {
     {
       notes.append("the service's unit is not made for these watches: instarctl config apply")
     }
-    if output.json {
-      JSONLine.write(
-        Answer(
-          files: files, state: configuration.stateFolder, plugins: configuration.pluginFolders,
-          watches: configuration.watches.map {
-            Answer.Watch(
-              folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
-              sqlDebug: $0.sqlDebugLevel)
-          }, notes: notes))
-    } else {
-      let names = files.map { "'\($0)'" }.joined(separator: ", ")
-      Console.write("\(names) can be used")
-      for watch in configuration.watches {
-        let patterns = watch.patterns.joined(separator: " ")
-        Console.write("  \(watch.folder)  \(patterns)\(watch.isRecursive ? "  recursive" : "")")
-      }
-      for note in notes { Console.note("note: \(note)") }
-    }
+    output.write(
+      CheckedConfiguration(
+        files: files, state: configuration.stateFolder, plugins: configuration.pluginFolders,
+        watches: configuration.watches.map {
+          CheckedConfiguration.Watch(
+            folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
+            sqlDebug: $0.sqlDebugLevel)
+        }, notes: notes))
+    if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
   }
 }

@@ -29,7 +29,7 @@ struct HistoryCommand: InstarCommand {
       }
     }
     if output.json {
-      reports.forEach { JSONLine.write($0) }
+      reports.forEach { Console.write(json: $0) }
     } else if reports.isEmpty {
       Console.note("no runs in '\(state.path)'")
     } else {

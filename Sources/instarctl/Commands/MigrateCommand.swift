@@ -54,7 +54,7 @@ struct MigrateCommand: InstarCommand {
     }
 
     try await supervisor.recoverAll(
-      onReport: { Console.note($0.text) }, onError: { Console.note($0.description) })
+      onReport: { Console.note($0.line) }, onError: { Console.note($0) })
 
     var status = ExitStatus.done
     for store in stores.map(FilePath.absolute) {
@@ -75,12 +75,7 @@ struct MigrateCommand: InstarCommand {
         report = try await supervisor.migrate(request) { progress.show($0) }
       }
       status = .gravest(status, ExitStatus(for: report))
-      if output.json {
-        JSONLine.write(report)
-      } else {
-        Console.write(report.text)
-        if let error = report.error { Console.note(error.description) }
-      }
+      output.write(report)
     }
     return status
   }
@@ -88,8 +83,8 @@ struct MigrateCommand: InstarCommand {
   /// Asks whether a store is to be adopted although it differs, where there is somebody to ask.
   private func isConfirmed(_ error: InstarError) -> Bool {
     guard !output.json, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
-    Console.note(error.cause.printableLines)
-    Console.note("Adopt '\((error.store ?? "the store").printable)' nevertheless? Type yes:")
+    Console.note(ConsoleLine.lines(of: error.cause))
+    Console.note("Adopt '\(error.store ?? "the store")' nevertheless? Type yes:")
     return readLine() == "yes"
   }
 

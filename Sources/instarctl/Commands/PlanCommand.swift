@@ -24,18 +24,12 @@ struct PlanCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = Supervisor(
       installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
-    let json = output.json
     let status = StatusCollector()
     try await supervisor.plan(
       stores: stores.map(FilePath.absolute), plugins: try plugins.paths(), adopt: adoption.version
-    ) { report in
+    ) { [output] report in
       status.note(ExitStatus(for: report))
-      if json {
-        JSONLine.write(report)
-      } else {
-        Console.write(report.text)
-        if let error = report.error { Console.note(error.description) }
-      }
+      output.write(report)
     }
     return status.gravest
   }

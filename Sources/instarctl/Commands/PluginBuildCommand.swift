@@ -37,7 +37,7 @@ struct PluginBuildCommand: InstarCommand {
       installation: installation, sources: sources, output: FilePath.absolute(plugin),
       isDebugBuild: debug)
     let built = try builder.build()
-    output.json ? JSONLine.write(built) : Console.write(built.text)
+    output.write(built)
     return .done
   }
 }

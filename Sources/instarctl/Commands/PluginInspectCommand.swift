@@ -29,12 +29,7 @@ struct PluginInspectCommand: InstarCommand {
     } catch {
       inspection.error = error
     }
-    if output.json {
-      JSONLine.write(inspection)
-    } else {
-      Console.write(inspection.text)
-      if let error = inspection.error { Console.note(error.description) }
-    }
+    output.write(inspection)
     return inspection.error.map { ExitStatus(for: $0) } ?? .done
   }
 

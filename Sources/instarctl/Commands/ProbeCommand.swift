@@ -44,21 +44,14 @@ struct ProbeCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = Supervisor(
       installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
-    let json = output.json
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(
       stores: stores.map(FilePath.absolute), plugins: try plugins.paths(), rows: rows
-    ) { report in
+    ) { [output] report in
       if let error = report.error { status.note(ExitStatus(for: error)) }
       if report.state == .busy { status.note(.busy) }
-      if json {
-        JSONLine.write(report)
-      } else if let error = report.error {
-        Console.note(error.description.printableLines)
-      } else {
-        Console.write(report.text)
-      }
+      output.write(report)
     }
     return status.gravest
   }

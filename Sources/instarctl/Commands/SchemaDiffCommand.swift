@@ -32,9 +32,8 @@ struct SchemaDiffCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let reader = try SchemaReader(plan: plan.name)
-    let difference = FoundDifference(
-      from: try await reader.read(old), to: try await reader.read(new))
-    output.json ? JSONLine.write(difference) : Console.write(difference.text)
+    output.write(
+      FoundDifference(from: try await reader.read(old), to: try await reader.read(new)))
     return .done
   }
 }

@@ -34,11 +34,13 @@ struct SchemaExportCommand: InstarCommand {
   @OptionGroup var plan: PlanOptions
   @OptionGroup var output: OutputOptions
 
-  /// One file, as JSON.
-  private struct Answer: Encodable {
+  /// One file.
+  private struct WrittenFile: Answer {
     var file: String
     var version: Schema.Version
     var changed: Bool
+
+    var lines: [ConsoleLine] { ["\(file)  \(changed ? "written" : "unchanged")"] }
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -49,20 +51,16 @@ struct SchemaExportCommand: InstarCommand {
     guard !chosen.isEmpty else { throw reader.unknown(version, of: path, known: all) }
     guard let folder else {
       for document in chosen {
-        output.json ? JSONLine.write(document) : Console.write(try document.text)
+        output.json ? Console.write(json: document) : Console.write(json: try document.text)
       }
       return .done
     }
     for document in chosen {
       let file = "\(FilePath.absolute(folder))/\(document.plan)-\(document.schema.version).json"
-      let answer = Answer(
-        file: file, version: document.schema.version,
-        changed: try OutputFile.replace(file, by: try document.text))
-      if output.json {
-        JSONLine.write(answer)
-      } else {
-        Console.write("\(file)  \(answer.changed ? "written" : "unchanged")")
-      }
+      output.write(
+        WrittenFile(
+          file: file, version: document.schema.version,
+          changed: try OutputFile.replace(file, by: try document.text)))
     }
     return .done
   }

@@ -50,8 +50,7 @@ struct SchemaImportCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  /// The answer as JSON.
-  private struct Answer: Encodable {
+  private struct ImportedSchema: Answer {
     var store: String
     var name: String
     var version: Schema.Version
@@ -61,6 +60,11 @@ struct SchemaImportCommand: InstarCommand {
     var source: String?
     var file: String?
     var notes: [String]
+
+    var lines: [ConsoleLine] {
+      if let file { return ["'\(file)' is written"] }
+      return ConsoleLine.lines(of: source ?? "")
+    }
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -77,7 +81,7 @@ struct SchemaImportCommand: InstarCommand {
       composites: .init(
         enumerations: Set(report.enumerations), required: Set(report.requiredComposites)),
       notes: report.notes, comments: report.comments)
-    var answer = Answer(
+    var answer = ImportedSchema(
       store: path, name: name, version: schema.version, fingerprint: report.fingerprint,
       origin: report.origin, notes: source.notes)
     if let file {
@@ -88,15 +92,11 @@ struct SchemaImportCommand: InstarCommand {
         try OutputFile.make(target, source.text)
       }
       answer.file = target
-    }
-    if output.json {
-      if file == nil { answer.source = source.text }
-      JSONLine.write(answer)
     } else {
-      if file == nil { Console.write(source.text) }
-      for note in source.notes { Console.note("note: \(note)".printable) }
-      if let file = answer.file { Console.write("'\(file)' is written") }
+      answer.source = source.text
     }
+    output.write(answer)
+    if !output.json { Console.note(source.notes.map { "note: \($0)" }) }
     return .done
   }
 }

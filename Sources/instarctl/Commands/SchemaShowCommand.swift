@@ -22,8 +22,7 @@ struct SchemaShowCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let found = try await SchemaReader(plan: plan.name).read(subject)
-    output.json ? JSONLine.write(found) : Console.write(found.text)
+    output.write(try await SchemaReader(plan: plan.name).read(subject))
     return .done
   }
 }

@@ -13,17 +13,15 @@ struct VersionCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct Answer: Encodable {
-    var version: String
-    var pluginABI: UInt32
+  private struct ProgramVersion: Answer {
+    var version = Release.version
+    var pluginABI = PluginNote.supportedABI
+
+    var lines: [ConsoleLine] { ["\(versionText)"] }
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    if output.json {
-      JSONLine.write(Answer(version: Release.version, pluginABI: PluginNote.supportedABI))
-    } else {
-      Console.write(versionText)
-    }
+    output.write(ProgramVersion())
     return .done
   }
 }

@@ -3,26 +3,69 @@ import Glibc
 import InstarSchema
 import InstarWire
 
-/// Standard output and standard error. A text goes out with one write, so that lines of several
-/// threads do not mix.
+/// Standard output and standard error: the only code of instarctl that writes to them.
+///
+/// It takes lines, whose values are escaped, and JSON. Each call is one write(2), so that lines of several threads do
+/// not mix.
 enum Console {
-  /// To standard output: what was asked for.
-  static func write(_ text: String) {
-    write(text, to: STDOUT_FILENO)
+  /// Writes what was asked for to standard output.
+  static func write(_ lines: [ConsoleLine]) {
+    write(lines, to: STDOUT_FILENO)
   }
 
-  /// To standard error: progress, warnings, errors.
-  static func note(_ text: String) {
-    write(text, to: STDERR_FILENO)
+  static func write(_ line: ConsoleLine) {
+    write([line])
   }
 
-  private static func write(_ text: String, to descriptor: Int32) {
-    write(Data((text.hasSuffix("\n") ? text : text + "\n").utf8), to: descriptor)
+  /// Writes progress, notes and warnings to standard error.
+  static func note(_ lines: [ConsoleLine]) {
+    write(lines, to: STDERR_FILENO)
   }
 
-  /// A reader that is gone ends the process by SIGPIPE, as with any tool; other errors of a terminal
-  /// have nobody left to be told to.
-  static func write(_ data: Data, to descriptor: Int32) {
+  static func note(_ line: ConsoleLine) {
+    note([line])
+  }
+
+  static func note(_ error: InstarError) {
+    var error = error
+    // A path with a line break must not begin a line of its own. The other parts are indented.
+    error.what = ConsoleLine(error.what).text
+    note(ConsoleLine.lines(of: error.description))
+  }
+
+  /// Writes a value as one line of JSON.
+  static func write(json value: some Encodable) {
+    do {
+      write(json: String(decoding: try WireCoder.line(value), as: UTF8.self))
+    } catch {
+      note(error)
+    }
+  }
+
+  /// Writes JSON to standard output. Characters that control a terminal, which can only be in its strings, are written
+  /// as `\u009b`, which means the same.
+  static func write(json text: String) {
+    var safe = ""
+    for scalar in text.unicodeScalars {
+      if scalar.value > 0x7E, scalar.isUnsafeOnTerminal {
+        for unit in String(scalar).utf16 {
+          let digits = String(unit, radix: 16)
+          safe += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
+      } else {
+        safe.unicodeScalars.append(scalar)
+      }
+    }
+    write(Data(safe.utf8), to: STDOUT_FILENO)
+  }
+
+  private static func write(_ lines: [ConsoleLine], to descriptor: Int32) {
+    write(Data(lines.map { $0.text + "\n" }.joined().utf8), to: descriptor)
+  }
+
+  /// A reader that is gone ends the process by SIGPIPE, as with any tool; other errors of a terminal cannot be reported
+  /// anywhere.
+  private static func write(_ data: Data, to descriptor: Int32) {
     var rest = data[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -35,13 +78,13 @@ enum Console {
   }
 }
 
-/// `--json`: one object a line on standard output.
-enum JSONLine {
-  static func write(_ value: some Encodable) {
-    do {
-      Console.write(try WireCoder.line(value), to: STDOUT_FILENO)
-    } catch {
-      Console.note(error.description)
-    }
-  }
+/// An answer that a command writes as text, or with `--json` as one object.
+protocol Answer: Encodable {
+  var lines: [ConsoleLine] { get }
+  /// Why there is no answer, or only a part of one.
+  var error: InstarError? { get }
+}
+
+extension Answer {
+  var error: InstarError? { nil }
 }

@@ -1,19 +1,21 @@
 import InstarSchema
 import InstarWire
 
-extension PlanReport {
-  /// The report as a person reads it. Its `error` is not in it: that goes to standard error.
-  var text: String {
-    var lines = [store]
+extension PlanReport: Answer {
+  /// The report without its error.
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["\(store)"]
     if let migration {
       let count = migration.stages.count
       lines.append(
-        "  \(migration.plan): \(migration.from) → \(migration.to), "
-          + (count == 1 ? "1 stage" : "\(count) stages"))
+        "  \(migration.plan): \(migration.from) → \(migration.to), \(count) \(count == 1 ? "stage" : "stages")"
+      )
       for (index, stage) in migration.stages.enumerated() {
         lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)")
         lines += stage.changes.map { "       \($0)" }
-        lines += stage.statements.map { "         " + Style.faint($0) }
+        for statement in stage.statements {
+          lines += ConsoleLine.lines(of: statement).map { "         " + Style.faint($0) }
+        }
       }
       lines += migration.notes.map { "  \(Finding.Severity.note.styled): \($0)" }
     } else if probe.state == .current {
@@ -29,16 +31,16 @@ extension PlanReport {
       lines.append("  \(finding.severity.styled): \(finding.message)\(code)")
       if let fix = finding.fix { lines.append("    fix: \(fix)") }
     }
-    return lines.joined(separator: "\n")
+    return lines
   }
 }
 
 extension Finding.Severity {
-  fileprivate var styled: String {
+  fileprivate var styled: ConsoleLine {
     switch self {
-    case .error: Style.bad(rawValue)
-    case .warning: Style.warning(rawValue)
-    case .note: Style.faint(rawValue)
+    case .error: Style.bad("error")
+    case .warning: Style.warning("warning")
+    case .note: Style.faint("note")
     }
   }
 }

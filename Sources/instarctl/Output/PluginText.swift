@@ -3,7 +3,7 @@ import InstarSchema
 import InstarWire
 
 /// What `plugin inspect` found out.
-struct PluginInspection: Encodable {
+struct PluginInspection: Answer {
   var plugin: String
   var note: PluginNote
   /// Left out where the plugin could not be asked.
@@ -25,27 +25,28 @@ struct PluginInspection: Encodable {
     try container.encodeIfPresent(error, forKey: .error)
   }
 
-  var text: String {
-    var lines = [plugin, "  \(note.text)"]
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["\(plugin)", "  \(note.line)"]
     for plan in plans ?? [] {
-      lines += ["", plan.name]
+      lines += ["", "\(plan.name)"]
       var versions = Table(.left, .left, header: ["VERSION", "ENTITIES"])
       for version in plan.versions {
         let entities = version.schema.entities.map(\.name).joined(separator: ", ")
-        versions.add(version.schema.version.description, entities)
+        versions.add("\(version.schema.version)", "\(entities)")
       }
       lines += versions.lines(indent: "  ")
       var stages = Table(.left, .left, header: ["STAGE", "KIND"])
-      for stage in plan.stages { stages.add("\(stage.from) → \(stage.to)", stage.kind.rawValue) }
+      for stage in plan.stages {
+        stages.add("\(stage.from) → \(stage.to)", "\(stage.kind.rawValue)")
+      }
       lines += stages.lines(indent: "  ")
     }
-    return lines.joined(separator: "\n")
+    return lines
   }
 }
 
 extension PluginNote {
-  /// One line.
-  var text: String {
+  var line: ConsoleLine {
     let plans = planNames.isEmpty ? "no plan" : planNames.joined(separator: ", ")
     return "\(plans); plugin ABI \(abi), built with Swift \(swiftVersion)"
   }

@@ -1,44 +1,45 @@
 import InstarSchema
 import InstarWire
 
-extension ProbeReport {
-  /// The report as a person reads it: a paragraph.
-  var text: String {
+extension ProbeReport: Answer {
+  /// A paragraph; nothing where the error says all.
+  var lines: [ConsoleLine] {
+    guard error == nil else { return [] }
     var table = Table(.left, .left)
     table.add("state", standing)
-    if let reason, !reason.isEmpty { table.add("reason", reason.printable) }
-    if let format { table.add("format", format.rawValue) }
-    if format != nil { table.add("version", version?.description ?? "none declared") }
+    if let reason, !reason.isEmpty { table.add("reason", "\(reason)") }
+    if let format { table.add("format", "\(format.rawValue)") }
+    if format != nil { table.add("version", "\(version?.description ?? "none declared")") }
     for (index, tool) in (toolVersions ?? []).enumerated() {
-      table.add(index == 0 ? "tool" : "", tool.description.printable)
+      table.add(index == 0 ? "tool" : "", "\(tool)")
     }
-    if let size { table.add("size", size) }
+    if let size { table.add("size", "\(size)") }
     if let externalFiles {
       let bytes = externalBytes.map { ", \(Quantity.bytes($0))" } ?? ""
       table.add("values", "\(externalFiles) in files beside it\(bytes)")
     }
-    if let uuid { table.add("uuid", uuid.printable) }
+    if let uuid { table.add("uuid", "\(uuid)") }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {
       table.add(
-        index == 0 ? "open in" : "", "\(holder.command.printable) (process \(holder.pid))")
+        index == 0 ? "open in" : "", "\(holder.command) (process \(holder.pid))")
     }
     if holders.count > Self.holderLimit {
       table.add("", "and \(holders.count - Self.holderLimit) more")
     }
-    if let nearestVersion { table.add("nearest", nearestVersion.description) }
+    if let nearestVersion { table.add("nearest", "\(nearestVersion)") }
     for (index, difference) in differences.enumerated() {
-      table.add(index == 0 ? "differs" : "", difference.printable)
+      table.add(index == 0 ? "differs" : "", "\(difference)")
     }
     let names = entityLines
     for (index, line) in names.enumerated() {
       table.add(index == 0 ? "entities" : "", line)
     }
-    return ([store.printable] + table.lines(indent: "  ")).joined(separator: "\n")
+    return ["\(store)"] + table.lines(indent: "  ")
   }
 
   private static let holderLimit = 10
 
-  private var standing: String {
+  private var standing: ConsoleLine {
     guard let plan, let planVersion else { return state.styled }
     return "\(state.styled) (\(plan) ends at \(planVersion))"
   }
@@ -56,13 +57,13 @@ extension ProbeReport {
     return parts.isEmpty ? size : "\(size), \(parts.joined(separator: ", "))"
   }
 
-  private var entityLines: [String] {
+  private var entityLines: [ConsoleLine] {
     var table = Table(.left, .right, .left)
     for entity in entities {
       if let rows = entity.rows {
-        table.add(entity.name.printable, "\(rows)", rows == 1 ? "row" : "rows")
+        table.add("\(entity.name)", "\(rows)", rows == 1 ? "row" : "rows")
       } else {
-        table.add(entity.name.printable)
+        table.add("\(entity.name)")
       }
     }
     return table.lines()
@@ -71,11 +72,11 @@ extension ProbeReport {
 
 extension StoreState {
   /// The state's name, in the colour of how well it is.
-  var styled: String {
+  var styled: ConsoleLine {
     switch self {
-    case .current: Style.good(rawValue)
-    case .behind, .unversioned, .busy: Style.warning(rawValue)
-    case .ahead, .unknown, .notAStore, .corrupt, .encrypted, .unreadable: Style.bad(rawValue)
+    case .current: Style.good("\(rawValue)")
+    case .behind, .unversioned, .busy: Style.warning("\(rawValue)")
+    case .ahead, .unknown, .notAStore, .corrupt, .encrypted, .unreadable: Style.bad("\(rawValue)")
     }
   }
 }

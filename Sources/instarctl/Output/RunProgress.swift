@@ -7,18 +7,19 @@ struct RunProgress: Sendable {
   var isQuiet: Bool
 
   func show(_ event: RunEvent) {
-    if let text = text(of: event) { Console.note(text) }
+    Console.note(lines(for: event))
   }
 
-  private func text(of event: RunEvent) -> String? {
+  private func lines(for event: RunEvent) -> [ConsoleLine] {
     switch event.step {
     case .sql:
       // Core Data's own form, so that whoever filters for it finds it.
-      return event.text.map { $0.hasPrefix("CoreData: ") ? $0 : "CoreData: sql: \($0)" }
+      let text = event.text ?? ""
+      return ConsoleLine.lines(of: text.hasPrefix("CoreData: ") ? text : "CoreData: sql: \(text)")
     case .output:
-      return event.text.map { "plugin: \($0)" }
+      return ConsoleLine.lines(of: event.text ?? "").map { "plugin: \($0)" }
     default:
-      return isQuiet ? nil : "\(event.store): \(description(of: event))\(details(of: event))"
+      return isQuiet ? [] : ["\(event.store): \(description(of: event))\(details(of: event))"]
     }
   }
 

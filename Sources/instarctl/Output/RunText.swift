@@ -1,10 +1,10 @@
 import InstarSchema
 import InstarWire
 
-extension RunReport {
-  /// The report as a person reads it. Its `error` is not in it: that goes to standard error.
-  var text: String {
-    var lines = [store]
+extension RunReport: Answer {
+  /// The report without its error.
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["\(store)"]
     let took = "in \(Quantity.duration(microseconds: durationMicroseconds))"
     switch result {
     case .migrated:
@@ -21,53 +21,52 @@ extension RunReport {
     var counts = Table(.left, .right, .left, .right, .left)
     for entity in entities {
       counts.add(
-        entity.name, count(entity.rowsBefore), "→", count(entity.rowsAfter), "rows")
+        "\(entity.name)", count(entity.rowsBefore), "→", count(entity.rowsAfter), "rows")
     }
     for relationship in relationships {
       counts.add(
-        relationship.name, count(relationship.linksBefore), "→", count(relationship.linksAfter),
-        "links")
+        "\(relationship.name)", count(relationship.linksBefore), "→",
+        count(relationship.linksAfter), "links")
     }
     lines += counts.lines(indent: "  ")
     if let backup { lines.append("  backup  \(backup)") }
     lines += notes.map { "  note    \($0)" }
-    return lines.joined(separator: "\n")
+    return lines
   }
 
   /// The ledger's runs, one a line.
-  static func table(of reports: [RunReport]) -> String {
+  static func table(of reports: [RunReport]) -> [ConsoleLine] {
     var table = Table(
       .left, .left, .left, .left, .right, .left,
       header: ["STARTED", "RESULT", "VERSIONS", "CODE", "TOOK", "STORE"])
     for report in reports {
       table.add(
-        Quantity.time(secondsSince1970: report.startedAt), report.result.rawValue, report.versions,
-        report.error?.code.rawValue ?? "",
-        Quantity.duration(microseconds: report.durationMicroseconds), report.store)
+        "\(Quantity.time(secondsSince1970: report.startedAt))", "\(report.result.rawValue)",
+        "\(report.versions)", "\(report.error?.code.rawValue ?? "")",
+        "\(Quantity.duration(microseconds: report.durationMicroseconds))", "\(report.store)")
     }
-    return table.lines().joined(separator: "\n")
+    return table.lines()
   }
 
   private var versions: String {
     [from, to].compactMap { $0?.description }.joined(separator: " → ")
   }
 
-  private func count(_ count: Int?) -> String { count.map(String.init) ?? "-" }
+  private func count(_ count: Int?) -> ConsoleLine { "\(count.map(String.init) ?? "-")" }
 }
 
 extension RunReport.Result {
-  fileprivate var styled: String {
+  fileprivate var styled: ConsoleLine {
     switch self {
-    case .migrated, .current: Style.good(rawValue)
-    case .busy: Style.warning(rawValue)
-    case .refused, .failed: Style.bad(rawValue)
+    case .migrated, .current: Style.good("\(rawValue)")
+    case .busy: Style.warning("\(rawValue)")
+    case .refused, .failed: Style.bad("\(rawValue)")
     }
   }
 }
 
 extension RecoveryReport {
-  /// One sentence.
-  var text: String {
+  var line: ConsoleLine {
     switch outcome {
     case .clearedAway:
       "cleared away the run \(run) that was cut off: '\(store)' is as it was before"

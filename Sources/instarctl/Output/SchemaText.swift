@@ -2,33 +2,35 @@ import InstarSchema
 import InstarSource
 import InstarWire
 
-extension FoundSchema {
-  /// The schema as a person reads it.
-  var text: String {
+extension FoundSchema: Answer {
+  var lines: [ConsoleLine] {
     var head = Table(.left, .left)
-    head.add("version", version?.description ?? "none declared")
+    head.add("version", "\(version?.description ?? "none declared")")
     if let plan {
-      head.add("plan", [plan, typeName.map { "(\($0))" }].compactMap { $0 }.joined(separator: " "))
+      head.add("plan", "\(plan)\(typeName.map { " (\($0))" } ?? "")")
     }
-    if let origin { head.add("known from", origin.words) }
-    head.add("fingerprint", fingerprint)
-    var lines = [path] + head.lines(indent: "  ")
+    if let origin { head.add("known from", "\(origin.words)") }
+    head.add("fingerprint", "\(fingerprint)")
+    var lines: [ConsoleLine] = ["\(path)"] + head.lines(indent: "  ")
     for entity in schema.entities {
-      lines += ["", "  " + entity.heading]
+      lines += ["", "  \(entity.heading)"]
       var table = Table(.left, .left, .left)
       for attribute in entity.attributes {
         let isComputed = computedDefaults.contains("\(entity.name).\(attribute.name)")
-        table.add(attribute.name, attribute.typeWords, attribute.details(isComputed: isComputed))
+        table.add(
+          "\(attribute.name)", "\(attribute.typeWords)",
+          "\(attribute.details(isComputed: isComputed))")
       }
       for relationship in entity.relationships {
-        table.add(relationship.name, relationship.typeWords, relationship.details)
+        table.add(
+          "\(relationship.name)", "\(relationship.typeWords)", "\(relationship.details)")
       }
       lines += table.lines(indent: "    ")
       lines += entity.constraintLines.map { "    \($0)" }
     }
     if !notes.isEmpty { lines.append("") }
     lines += notes.map { "  note: \($0)" }
-    return lines.joined(separator: "\n").printableLines
+    return lines
   }
 }
 

@@ -20,7 +20,7 @@ enum Style {
     }
   }
 
-  func callAsFunction(_ text: String) -> String {
-    Self.isOn ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+  func callAsFunction(_ line: ConsoleLine) -> ConsoleLine {
+    Self.isOn ? line.colored("\u{1B}[\(code)m", "\u{1B}[0m") : line
   }
 }

@@ -26,13 +26,13 @@ struct FoundDifference {
     comparison.changes.isEmpty && old.version == new.version ? nil : comparison.stage
   }
 
-  var text: String {
-    var lines = ["\(old.title) → \(new.title)"]
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["\(old.title) → \(new.title)"]
     guard !comparison.changes.isEmpty else {
       lines.append(
         comparison.notes.isEmpty ? "  no difference" : "  nothing that a store would notice")
       lines += comparison.notes.map { "  note: \($0)" }
-      return lines.joined(separator: "\n").printableLines
+      return lines
     }
     for change in comparison.changes {
       lines.append("  \(change.sentence)")
@@ -41,12 +41,12 @@ struct FoundDifference {
       }
     }
     lines += comparison.notes.map { "  note: \($0)" }
-    lines += ["", "stage: \(comparison.stage.rawValue)", "", comparison.stageSource]
-    return lines.joined(separator: "\n").printableLines
+    lines += ["", "stage: \(comparison.stage.rawValue)", ""]
+    return lines + ConsoleLine.lines(of: comparison.stageSource)
   }
 }
 
-extension FoundDifference: Encodable {
+extension FoundDifference: Answer {
   private struct Change: Encodable {
     var sentence: String
     var needsCustomStage: String?

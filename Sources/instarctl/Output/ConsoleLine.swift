@@ -1,0 +1,115 @@
+/// One line for a terminal, safe to print.
+///
+/// Names, paths and SQL come from stores and plugins, and may hold sequences that control a terminal or forge a line.
+/// Every value that goes into a line is escaped when the line is made, and `Console` prints nothing but lines.
+struct ConsoleLine: ExpressibleByStringInterpolation {
+  /// Escaped, with the colours of `Style`.
+  fileprivate(set) var text: String
+  /// How many characters the terminal shows.
+  private(set) var width: Int
+
+  /// A line with the text in it, escaped.
+  init(_ text: String) {
+    self.text = text.escaped
+    width = self.text.count
+  }
+
+  /// Trusts the text: a literal is part of this program.
+  init(stringLiteral text: String) {
+    self.text = text
+    width = text.count
+  }
+
+  init(stringInterpolation: StringInterpolation) {
+    self = stringInterpolation.line
+  }
+
+  struct StringInterpolation: StringInterpolationProtocol {
+    fileprivate var line: ConsoleLine = ""
+
+    init(literalCapacity: Int, interpolationCount: Int) {}
+
+    mutating func appendLiteral(_ literal: String) {
+      line += ConsoleLine(stringLiteral: literal)
+    }
+
+    mutating func appendInterpolation(_ other: ConsoleLine) {
+      line += other
+    }
+
+    mutating func appendInterpolation(_ value: some CustomStringConvertible) {
+      line += ConsoleLine(value.description)
+    }
+  }
+
+  static func += (line: inout ConsoleLine, other: ConsoleLine) {
+    line.text += other.text
+    line.width += other.width
+  }
+
+  static func + (first: ConsoleLine, second: ConsoleLine) -> ConsoleLine {
+    var line = first
+    line += second
+    return line
+  }
+
+  /// The same line between the codes of a colour.
+  func colored(_ start: String, _ end: String) -> ConsoleLine {
+    var line = self
+    line.text = start + text + end
+    return line
+  }
+
+  /// Spaces up to a width.
+  static func spaces(_ count: Int) -> ConsoleLine {
+    ConsoleLine(stringLiteral: String(repeating: " ", count: max(0, count)))
+  }
+
+  var isEmpty: Bool { text.isEmpty }
+
+  /// A text of several lines, the last with or without a line break at its end. Its tabs stay.
+  static func lines(of text: String) -> [ConsoleLine] {
+    var lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+    if lines.last?.isEmpty == true { lines.removeLast() }
+    return lines.map { line in
+      var escaped: ConsoleLine = ""
+      let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
+      for (index, part) in parts.enumerated() {
+        escaped += index == 0 ? "" : "\t"
+        escaped += ConsoleLine(String(part))
+      }
+      return escaped
+    }
+  }
+}
+
+extension String {
+  /// The text on one line: characters that control a terminal, begin a line or turn the direction of writing are
+  /// written as `\n`, `\t` or `\u{1B}`.
+  fileprivate var escaped: String {
+    guard unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return self }
+    var text = ""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "\n": text += "\\n"
+      case "\t": text += "\\t"
+      case "\r": text += "\\r"
+      case _ where scalar.isUnsafeOnTerminal:
+        text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}
+
+extension Unicode.Scalar {
+  var isUnsafeOnTerminal: Bool {
+    // The joiner of the parts of an emoji is harmless.
+    if self == "\u{200D}" { return false }
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return true
+    default: return false
+    }
+  }
+}
