@@ -153,6 +153,42 @@ struct CommandLinePluginTests {
     #expect(folder.names() == ["Plain.swift"])
   }
 
+  @Test("a plugin whose plan is invalid is not built, and the error is that of inspect")
+  func invalidPlan() async throws {
+    let source = folder.url.appendingPathComponent("Gap.swift")
+    try Data(
+      """
+      import Instar
+
+      #InstarPlugin(GapPlan.self)
+
+      enum GapPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [GapSchema.self, GapSchema.self] }
+        static var stages: [MigrationStage] { [] }
+      }
+
+      enum GapSchema: VersionedSchema {
+        static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
+        static var models: [any PersistentModel.Type] { [Gap.self] }
+
+        @Model final class Gap {
+          var width: Int = 0
+          init() {}
+        }
+      }
+      """.utf8
+    ).write(to: source)
+    let plugin = folder.path("Gap.so")
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", source.path, "-o", plugin, "--debug", "--json")
+    #expect(answer.status == 3, Comment(rawValue: answer.messages))
+    let error = try #require(try answer.errors().first)
+    #expect(error.code == .invalidPlan)
+    #expect(error.what == "cannot build plugin '\(plugin)'")
+    #expect(!"\(error)".contains(".building"))
+    #expect(folder.names() == ["Gap.swift"])
+  }
+
   @Test("a source that is not there, and a missing compiler, are said to be")
   func missingParts() async throws {
     let missing = try await CommandLineTool.run(

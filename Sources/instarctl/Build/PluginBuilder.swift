@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 
 /// Compiles Swift sources to a plugin with the `swiftc` in PATH.
 struct PluginBuilder {
@@ -12,9 +13,9 @@ struct PluginBuilder {
   var output: String
   var isDebugBuild: Bool
 
-  /// Builds beside the output, reads the plugin's note back and only then gives it its name: whoever
-  /// watches the folder never meets half a plugin, and a plugin that was there stays if this fails.
-  func build() throws(InstarError) -> BuiltPlugin {
+  /// Builds beside the output, inspects the plugin, and only then gives it its name: whoever watches the folder never
+  /// meets half a plugin or one with an invalid plan, and a plugin that was there stays if this fails.
+  func build() async throws(InstarError) -> BuiltPlugin {
     let files = try sourceFiles()
     let compiler = try compilerPath()
     let outputURL = URL(fileURLWithPath: output)
@@ -29,7 +30,11 @@ struct PluginBuilder {
     let compilation = try ChildProcess.start(
       executable: compiler, arguments: arguments(files: files, output: unfinished))
     // In a process group of its own the compiler does not hear of a Ctrl-C.
-    let interruption = Interruption { compilation.kill() }
+    let supervisor = Supervisor(installation: installation, stateFolder: nil)
+    let interruption = Interruption {
+      compilation.kill()
+      supervisor.cancel()
+    }
     let termination = try compilation.wait()
     if interruption.hasHappened {
       throw failure("interrupted")
@@ -48,6 +53,13 @@ struct PluginBuilder {
         "the sources name no migration plan as a plugin's",
         next: "write '#InstarPlugin(NameOfYourPlan.self)' at the end of a source file")
     }
+    do {
+      _ = try await supervisor.plans(of: unfinished)
+    } catch {
+      if interruption.hasHappened { throw failure("interrupted") }
+      throw failure(
+        error.cause.replacing(unfinished, with: output), code: error.code, next: error.next)
+    }
     try DurableFile.synchronizeFile(unfinished)
     guard rename(unfinished, output) == 0 else {
       throw failure("cannot give it its name: \(String(cString: strerror(errno)))")
@@ -55,8 +67,10 @@ struct PluginBuilder {
     return BuiltPlugin(plugin: output, note: note, isDebugBuild: isDebugBuild)
   }
 
-  private func failure(_ cause: String, next: String? = nil) -> InstarError {
-    InstarError(.buildFailed, "cannot build plugin '\(output)'", cause: cause, next: next)
+  private func failure(
+    _ cause: String, code: InstarError.Code = .buildFailed, next: String? = nil
+  ) -> InstarError {
+    InstarError(code, "cannot build plugin '\(output)'", cause: cause, next: next)
   }
 
   // MARK: - What is compiled

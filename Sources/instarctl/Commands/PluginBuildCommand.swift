@@ -11,6 +11,9 @@ struct PluginBuildCommand: InstarCommand {
       Runs the 'swiftc' in PATH against Instar's SDK. The plugin appears under its name only when it \
       is whole, so it can be built right into a folder that a daemon watches. What the compiler \
       says goes to standard error unchanged.
+
+      At its end the build loads the plugin in a confined worker, as 'plugin inspect' does. Where a \
+      plan is invalid, the build fails with that error and leaves no plugin behind.
       """)
 
   @Argument(
@@ -36,8 +39,7 @@ struct PluginBuildCommand: InstarCommand {
     let builder = PluginBuilder(
       installation: installation, sources: sources, output: FilePath.absolute(plugin),
       isDebugBuild: debug)
-    let built = try builder.build()
-    output.write(built)
+    output.write(try await builder.build())
     return .done
   }
 }

@@ -25,17 +25,19 @@ struct PluginInspectCommand: InstarCommand {
     var inspection = PluginInspection(plugin: path, note: try PluginNote.read(path: path))
     do {
       try inspection.note.requireSupportedABI(path: path)
-      inspection.plans = try await plans(of: path)
+      inspection.plans = try await Supervisor(installation: try .locate(), stateFolder: nil)
+        .plans(of: path)
     } catch {
       inspection.error = error
     }
     output.write(inspection)
     return inspection.error.map { ExitStatus(for: $0) } ?? .done
   }
+}
 
-  private func plans(of path: String) async throws(InstarError) -> [PlanManifest] {
-    let supervisor = Supervisor(installation: try .locate(), stateFolder: nil)
-    guard let description = try await supervisor.describe(plugins: [path]).first else { return [] }
-    return try description.result.get().plans
+extension Supervisor {
+  /// Returns the plans of one plugin, which a confined worker loads.
+  func plans(of plugin: String) async throws(InstarError) -> [PlanManifest] {
+    try await describe(plugins: [plugin]).first?.result.get().plans ?? []
   }
 }

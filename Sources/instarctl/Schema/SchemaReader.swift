@@ -68,7 +68,7 @@ struct SchemaReader {
 
   private func plan(of plugin: String) async throws(InstarError) -> PlanManifest {
     let supervisor = Supervisor(installation: installation, stateFolder: nil)
-    let plans = try await supervisor.describe(plugins: [plugin]).first?.result.get().plans ?? []
+    let plans = try await supervisor.plans(of: plugin)
     let what = "cannot choose a plan of plugin '\(plugin)'"
     let names = plans.map(\.name).joined(separator: ", ")
     if let plan {
