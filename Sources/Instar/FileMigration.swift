@@ -86,23 +86,16 @@ struct FileMigration {
       run: RunIdentifier.make(), store: path, plugins: [program], adopt: version,
       busyTimeoutSeconds: Self.busyTimeoutSeconds)
     request.backupFolder = backups
-    guard let lock = try state.tryLock(run: request.run) else {
-      throw InstarError(
-        .stateFolderFailed, "cannot begin run \(request.run)", cause: "there is a run of that name")
-    }
-    defer { state.unlock(run: request.run, lock) }
-    let conversation = InProcessConversation(state)
+    let journal = try RunJournal.start(run: request.run, store: path, in: state)
+    defer { journal.unlock() }
     let manifest = plan.manifest
     var run = MigrationRun(
-      request, conversation: conversation, host: InProcessPluginHost(plan: plan, stages: stages),
+      request, conversation: InProcessConversation(journal),
+      host: InProcessPluginHost(plan: plan, stages: stages),
       opening: .shared
     ) { [PluginCatalog.Plan(plugin: program, manifest: manifest)] }
     let report = run.perform()
-    if report.result != .current {
-      // Where this fails the phase record stays: the next opening finds what became of the store, and notes it.
-      try state.append(report)
-    }
-    if conversation.hasRecord { try state.close(run: request.run) }
+    try journal.finish(report)
     return report.error
   }
 
@@ -113,13 +106,9 @@ struct FileMigration {
     guard access(stateFolder + "/phases", F_OK) == 0 else { return }
     let state = try openStateFolder()
     for record in try state.openPhases().records where record.store == path {
-      // A run that is going on is met as a lock.
-      guard let lock = try state.tryLock(run: record.run) else { continue }
-      defer { state.unlock(run: record.run, lock) }
-      guard let phase = try state.phase(of: record.run) else { continue }
-      let recovered = try Recovery(record: phase, opening: .shared).perform()
-      try state.append(RunReport(of: recovered, phase: phase))
-      try state.close(run: record.run)
+      _ = try RunJournal.recover(record, in: state) { phase throws(InstarError) in
+        try Recovery(record: phase, opening: .shared).perform()
+      }
     }
   }
 
@@ -138,12 +127,10 @@ struct FileMigration {
 
 /// The supervisor's side of a run in this process: each phase goes to disk before the run may enter it.
 private final class InProcessConversation: KeeperConversation {
-  private let state: StateFolder
+  private let journal: RunJournal
   private var answer: KeeperRequest?
-  /// Whether a phase of the run is on disk.
-  private(set) var hasRecord = false
 
-  init(_ state: StateFolder) { self.state = state }
+  init(_ journal: RunJournal) { self.journal = journal }
 
   func next() throws(InstarError) -> KeeperRequest? {
     defer { answer = nil }
@@ -152,8 +139,7 @@ private final class InProcessConversation: KeeperConversation {
 
   func send(_ event: KeeperEvent) throws(InstarError) {
     guard case .ask(let record) = event else { return }
-    try state.record(record)
-    hasRecord = true
+    try journal.enter(record)
     answer = .proceed
   }
 }

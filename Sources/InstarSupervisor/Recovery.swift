@@ -2,37 +2,27 @@ import InstarLinux
 package import InstarSchema
 package import InstarWire
 
-/// Finishes or clears away runs that were cut off: a keeper looks at the store and does it; what it
-/// found is noted in the ledger.
+/// Recovers runs that were cut off: a keeper probes the store, and finishes the run or clears it away.
 struct Recovery: Sendable {
-  let stateFolder: StateFolder
   let keepers: KeeperPool
   let access: KeeperAccess
 
   func recoverAll(
-    onReport: (RecoveryReport) -> Void, onError: (InstarError) -> Void
+    in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void, onError: (InstarError) -> Void
   ) throws(InstarError) {
     let (records, unreadable) = try stateFolder.openPhases()
     for error in unreadable { onError(error) }
     for record in records {
       do throws(InstarError) {
-        // Its supervisor lives: it looks after its run itself.
-        guard let lock = try stateFolder.tryLock(run: record.run) else { continue }
-        defer { stateFolder.unlock(run: record.run, lock) }
-        // It may have ended in the meantime.
-        guard let phase = try stateFolder.phase(of: record.run) else { continue }
-        let recovered = try recover(phase)
-        try stateFolder.append(
-          RunReport(of: recovered, phase: phase))
-        try stateFolder.close(run: phase.run)
-        onReport(recovered)
+        let recovered = try RunJournal.recover(record, in: stateFolder, by: recover)
+        if let recovered { onReport(recovered) }
       } catch {
         onError(error.about(store: record.store))
       }
     }
   }
 
-  /// Has a keeper recover one run, whose lock the caller holds.
+  /// Has a keeper recover one run; the caller holds the run's lock.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
     let session = try keepers.take(as: access.identity(forRecoveryOf: phase.store))
     let answer: Result<RecoveryReport, InstarError>

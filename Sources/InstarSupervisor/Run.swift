@@ -3,15 +3,10 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// One run of one store: the supervisor's side of it.
+/// The supervisor's side of one run: sends the request, passes events on, and answers each question of the keeper once
+/// the `RunJournal` has the phase on disk.
 ///
-///   1. the lock of the run: from here on nobody else recovers it
-///   2. the request; events are passed on
-///   3. each question of the keeper: the phase to disk, then "proceed"
-///   4. the end: the report into the ledger, then the phase record away, then the lock
-///
-/// Where the keeper dies or is given up, another one finishes or clears away what it has begun,
-/// before 4.
+/// If the keeper dies or is killed, another keeper recovers the run before the journal is finished.
 struct Run: Sendable {
   let request: MigrationRequest
   let stateFolder: StateFolder
@@ -36,33 +31,28 @@ struct Run: Sendable {
   }
 
   func migrate() throws(InstarError) -> RunReport {
-    guard let lock = try stateFolder.tryLock(run: request.run) else {
-      throw InstarError(
-        .stateFolderFailed, "cannot begin run \(request.run)", store: request.store,
-        cause: "there is a run of that name", state: "unchanged")
-    }
-    defer { stateFolder.unlock(run: request.run, lock) }
+    let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)
+    defer { journal.unlock() }
 
     let identity: ProcessIdentity
     do throws(InstarError) {
       try access.requireTrusted(plugins: request.plugins)
       identity = try access.identity(forStore: request.store)
     } catch {
-      return noted(
+      return finished(
         report(
           .refused,
           error.about("cannot migrate '\(request.store)'", store: request.store, state: "unchanged")
-        ), nil)
+        ), journal)
     }
     if conversation.isCanceled {
-      return noted(report(.failed, interrupted().about(store: request.store)), nil)
+      return finished(report(.failed, interrupted().about(store: request.store)), journal)
     }
     let session = try keepers.take(as: identity)
-    var phase: PhaseRecord?
     do throws(InstarError) {
-      let report = try converse(session, &phase)
+      let report = try converse(session, journal)
       keepers.giveBack(session)
-      return noted(report, phase)
+      return finished(report, journal)
     } catch {
       var cause = error
       if conversation.isCanceled {
@@ -72,18 +62,17 @@ struct Run: Sendable {
       } else {
         session.kill()
       }
-      guard let phase else {
-        return noted(report(.failed, cause.about(store: request.store, state: "unchanged")), nil)
+      guard let phase = journal.phase else {
+        return finished(
+          report(.failed, cause.about(store: request.store, state: "unchanged")), journal)
       }
-      return recovered(phase, cause)
+      return recovered(phase, cause, journal)
     }
   }
 
   /// Asks for the run and answers the keeper's questions, until its report.
-  ///
-  /// - Parameter phase: What is on disk of the run.
   private func converse(
-    _ session: KeeperSession, _ phase: inout PhaseRecord?
+    _ session: KeeperSession, _ journal: RunJournal
   ) throws(InstarError) -> RunReport {
     try conversation.begin(session)
     try session.send(.migrate(request))
@@ -95,8 +84,7 @@ struct Run: Sendable {
         onEvent(event)
       case .ask(let asked):
         do throws(InstarError) {
-          try enter(asked)
-          phase = asked
+          try enter(asked, journal)
         } catch {
           refusal = error
         }
@@ -114,7 +102,7 @@ struct Run: Sendable {
     }
   }
 
-  private func enter(_ phase: PhaseRecord) throws(InstarError) {
+  private func enter(_ phase: PhaseRecord, _ journal: RunJournal) throws(InstarError) {
     guard phase.run == request.run, phase.store == request.store else { throw unexpected() }
     let mayEnter =
       switch phase.phase {
@@ -122,19 +110,20 @@ struct Run: Sendable {
       case .writingBack: conversation.beginWritingBack()
       }
     guard mayEnter else { throw interrupted() }
-    try stateFolder.record(phase)
+    try journal.enter(phase)
   }
 
   /// Has another keeper finish or clear away what the one that is no more had begun.
-  private func recovered(_ phase: PhaseRecord, _ cause: InstarError) -> RunReport {
+  private func recovered(
+    _ phase: PhaseRecord, _ cause: InstarError, _ journal: RunJournal
+  ) -> RunReport {
     do throws(InstarError) {
-      let recovered = try Recovery(stateFolder: stateFolder, keepers: keepers, access: access)
-        .recover(phase)
+      let recovered = try Recovery(keepers: keepers, access: access).recover(phase)
       var report = RunReport(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
-      return noted(report, phase)
+      return finished(report, journal)
     } catch {
-      // Neither noted nor closed: the phase record stays, and the next recovery does both.
+      // The journal stays open: the next recovery finishes it.
       var report = report(
         .failed,
         InstarError(
@@ -159,17 +148,13 @@ struct Run: Sendable {
     }
   }
 
-  /// The last steps of a run: its report into the ledger, then its phase record away.
-  ///
-  /// A current store is no news: nothing was done, and a daemon looks at it often.
-  private func noted(_ report: RunReport, _ phase: PhaseRecord?) -> RunReport {
+  /// Ends the journal with the report, which gets a note if that fails.
+  private func finished(_ report: RunReport, _ journal: RunJournal) -> RunReport {
     var report = report
     do throws(InstarError) {
-      if report.result != .current { try stateFolder.append(report) }
-      if phase != nil { try stateFolder.close(run: request.run) }
+      try journal.finish(report)
     } catch {
-      // The store's state is what it is; that it is not noted is told beside it. The phase record
-      // stays, and the next recovery notes the run.
+      // The result stands: the next recovery writes it to the ledger.
       report.notes.append("\(error.what): \(error.cause)")
     }
     return report

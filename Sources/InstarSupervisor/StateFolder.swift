@@ -12,13 +12,10 @@ public import InstarWire
 /// ```
 ///
 /// Invariants:
-/// - a phase is on disk before the keeper is told to go on with what follows it;
-/// - a run is in the ledger before its phase record is removed: a crash in between recovers it once
-///   more, and that finds nothing to do;
-/// - a phase record whose lock can be taken belongs to nobody: its supervisor is dead.
-///
-/// - what is in the folder belongs to the folder's owner, also what root has written: the daemon,
-///   whose folder it is, could not go on with it otherwise.
+/// - a phase record whose lock can be taken belongs to a run whose supervisor has ended; `RunJournal` has the order of
+///   the writes of one run;
+/// - every file belongs to the folder's owner, also when root wrote it: the daemon that owns the folder must be able to
+///   replace it.
 ///
 /// Several processes may use one state folder at the same time.
 public final class StateFolder: Sendable {
@@ -80,13 +77,13 @@ public final class StateFolder: Sendable {
   // MARK: - The phase journal
 
   /// Brings a phase to disk. When this returns, a crash at any later instant finds it.
-  public func record(_ phase: PhaseRecord) throws(InstarError) {
+  func record(_ phase: PhaseRecord) throws(InstarError) {
     let file = try file(of: phase.run, "json")
     try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600, owner: owner)
   }
 
   /// Removes the phase of a run that is over, and in the ledger.
-  public func close(run: String) throws(InstarError) {
+  func close(run: String) throws(InstarError) {
     try DurableFile.remove(try file(of: run, "json"))
   }
 
@@ -117,7 +114,7 @@ public final class StateFolder: Sendable {
   }
 
   /// The phase of one run; `nil` where it is over, or never began.
-  package func phase(of run: String) throws(InstarError) -> PhaseRecord? {
+  func phase(of run: String) throws(InstarError) -> PhaseRecord? {
     let file = try file(of: run, "json")
     guard access(file, F_OK) == 0 else { return nil }
     return try readPhase(file: file)
@@ -126,7 +123,7 @@ public final class StateFolder: Sendable {
   /// Takes the lock of a run: for the one who supervises it, and for the one who recovers it.
   ///
   /// - Returns: `nil` where its supervisor lives.
-  package func tryLock(run: String) throws(InstarError) -> FolderLock? {
+  func tryLock(run: String) throws(InstarError) -> FolderLock? {
     let file = try file(of: run, "lock")
     while true {
       let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -147,7 +144,7 @@ public final class StateFolder: Sendable {
   }
 
   /// Gives the lock of a run back, and removes its file.
-  package func unlock(run: String, _ lock: FolderLock) {
+  func unlock(run: String, _ lock: FolderLock) {
     // Deleted while it is locked: whoever opens it from now on gets a new file.
     if let file = try? file(of: run, "lock") { unlink(file) }
     lock.release()

@@ -247,9 +247,8 @@ public final class Supervisor: Sendable {
   ) async throws(InstarError) {
     let stateFolder = try requireStateFolder()
     try await onOwnThread { () throws(InstarError) in
-      let recovery = Recovery(
-        stateFolder: stateFolder, keepers: self.keepers, access: self.access)
-      try recovery.recoverAll(onReport: onReport, onError: onError)
+      try Recovery(keepers: self.keepers, access: self.access)
+        .recoverAll(in: stateFolder, onReport: onReport, onError: onError)
     }
   }
 

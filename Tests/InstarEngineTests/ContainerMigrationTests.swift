@@ -189,7 +189,9 @@ struct ContainerMigrationTests {
     let state = try StateFolder(path: folder.path("state"))
     var record = PhaseRecord(run: "run-1", store: path, phase: .cloning, startedAt: 0)
     record.backup = folder.path("state/backups/a.store.run-1.backup")
-    try state.record(record)
+    let journal = try RunJournal.start(run: record.run, store: path, in: state)
+    try journal.enter(record)
+    journal.unlock()
     for name in ["state/backups", ".instar/run-run-1/clone"] {
       try FileManager.default.createDirectory(
         atPath: folder.path(name), withIntermediateDirectories: true)

@@ -2,10 +2,11 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
-import InstarSupervisor
 import InstarWire
 import Synchronization
 import Testing
+
+@testable import InstarSupervisor
 
 /// The supervisor's side of the conversation, with a keeper that plays a part: it dies, stalls or
 /// answers where the test wants it to. Whole runs with the real keeper are in EndToEndTests.

@@ -1,0 +1,85 @@
+import InstarLinux
+package import InstarSchema
+package import InstarWire
+
+/// One run in the state folder, from its lock to its line in the ledger: the only writer of both.
+///
+/// ```text
+/// locked ──enter──▶ open: a phase is on disk ──finish──▶ closed
+///    └───────────────────finish────────────────────────────▲
+/// ```
+///
+/// Invariants, in the order in which they make every crash recoverable:
+/// 1. The lock is held from before the first phase until after the end: nobody recovers a run whose supervisor lives.
+/// 2. A phase is on disk when `enter` returns. Only then may the keeper take the step that the phase announces.
+/// 3. The report is on disk in the ledger before the phase record is removed. After a crash between the two the run is
+///    recovered once more, which finds nothing to do.
+/// 4. A report that cannot be written leaves the phase record in place: the next recovery writes the report.
+package final class RunJournal {
+  private let folder: StateFolder
+  private let run: String
+  private let lock: FolderLock
+  /// The phase on disk; `nil` before the first `enter` and after `finish`.
+  package private(set) var phase: PhaseRecord?
+
+  private init(_ folder: StateFolder, run: String, lock: FolderLock, phase: PhaseRecord?) {
+    self.folder = folder
+    self.run = run
+    self.lock = lock
+    self.phase = phase
+  }
+
+  /// Locks a new run.
+  ///
+  /// - Throws: `stateFolderFailed` if a run with this identifier is in progress.
+  package static func start(
+    run: String, store: String, in folder: StateFolder
+  ) throws(InstarError) -> RunJournal {
+    guard let lock = try folder.tryLock(run: run) else {
+      throw InstarError(
+        .stateFolderFailed, "cannot start run \(run)", store: store,
+        cause: "another run with this identifier is in progress", state: "unchanged")
+    }
+    return RunJournal(folder, run: run, lock: lock, phase: nil)
+  }
+
+  /// Recovers a run whose supervisor has ended, and writes its report.
+  ///
+  /// - Parameter recover: Finishes the run or clears it away.
+  /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
+  package static func recover(
+    _ record: PhaseRecord, in folder: StateFolder,
+    by recover: (PhaseRecord) throws(InstarError) -> RecoveryReport
+  ) throws(InstarError) -> RecoveryReport? {
+    guard let lock = try folder.tryLock(run: record.run) else { return nil }
+    let journal = RunJournal(folder, run: record.run, lock: lock, phase: nil)
+    defer { journal.unlock() }
+    // Read again under the lock: the run may have ended in the meantime.
+    guard let phase = try folder.phase(of: record.run) else { return nil }
+    journal.phase = phase
+    let recovered = try recover(phase)
+    try journal.finish(RunReport(of: recovered, phase: phase))
+    return recovered
+  }
+
+  /// Writes a phase to disk.
+  package func enter(_ phase: PhaseRecord) throws(InstarError) {
+    try folder.record(phase)
+    self.phase = phase
+  }
+
+  /// Appends the report to the ledger, then removes the phase record.
+  ///
+  /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done.
+  package func finish(_ report: RunReport) throws(InstarError) {
+    if report.result != .current { try folder.append(report) }
+    guard phase != nil else { return }
+    try folder.close(run: run)
+    phase = nil
+  }
+
+  /// Releases the lock; the last call on a journal.
+  package func unlock() {
+    folder.unlock(run: run, lock)
+  }
+}
