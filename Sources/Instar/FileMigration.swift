@@ -92,7 +92,7 @@ struct FileMigration {
     var run = MigrationRun(
       request, conversation: InProcessConversation(journal),
       host: InProcessPluginHost(plan: plan, stages: stages),
-      opening: .shared
+      openPolicy: .shared
     ) { [PluginCatalog.Plan(plugin: program, manifest: manifest)] }
     let report = run.perform()
     try journal.finish(report)
@@ -107,7 +107,7 @@ struct FileMigration {
     let state = try openStateFolder()
     for record in try state.openPhases().records where record.store == path {
       _ = try RunJournal.recover(record, in: state) { phase throws(InstarError) in
-        try Recovery(record: phase, opening: .shared).perform()
+        try Recovery(record: phase, openPolicy: .shared).perform()
       }
     }
   }

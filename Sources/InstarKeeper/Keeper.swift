@@ -14,15 +14,15 @@ public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
-  private let opening: OpenPolicy
+  private let openPolicy: OpenPolicy
 
-  /// - Parameter opening: Which stores are opened at all.
+  /// - Parameter openPolicy: Which stores are opened at all.
   public init(
-    conversation: any KeeperConversation, host: any PluginHost, opening: OpenPolicy = .any
+    conversation: any KeeperConversation, host: any PluginHost, openPolicy: OpenPolicy = .any
   ) {
     self.conversation = conversation
     self.host = host
-    self.opening = opening
+    self.openPolicy = openPolicy
     catalog = PluginCatalog(host: host)
   }
 
@@ -48,7 +48,7 @@ public final class Keeper {
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
-          request, conversation: conversation, host: host, opening: opening
+          request, conversation: conversation, host: host, openPolicy: openPolicy
         ) { [catalog] in try catalog.plans(of: request.plugins) }
         try conversation.send(.finished(run.perform()))
       case .recover(let record):
@@ -81,7 +81,7 @@ public final class Keeper {
     for store in stores {
       var report: ProbeReport
       do {
-        let probe = try opening.probe(store) { path throws(InstarError) in
+        let probe = try openPolicy.probe(store) { path throws(InstarError) in
           try StoreProbe.read(path, rows: rows, versionSources: plans.versionSources)
         }
         report = ProbeReport(probe, store: store, plans: plans)
@@ -98,7 +98,7 @@ public final class Keeper {
     for store in stores {
       let event: KeeperEvent
       do {
-        event = .schema(try SchemaReport.read(store, opening: opening))
+        event = .schema(try SchemaReport.read(store, openPolicy: openPolicy))
       } catch {
         event = .failed(error.about(store: store))
       }
@@ -125,7 +125,7 @@ public final class Keeper {
     for store in stores {
       let probe: StoreProbe
       do {
-        probe = try opening.probe(store) { path throws(InstarError) in
+        probe = try openPolicy.probe(store) { path throws(InstarError) in
           try StoreProbe.read(path, versionSources: plans.versionSources)
         }
       } catch {
@@ -141,15 +141,15 @@ public final class Keeper {
           probe, plans: plans, adopt: adopt, adoptsDifferences: true)
         if !isCurrent {
           report.findings =
-            try inspection.findings() + inspection.removedValues(opening)
-            + inspection.brokenLinks(opening)
+            try inspection.findings() + inspection.removedValues(openPolicy)
+            + inspection.brokenLinks(openPolicy)
           let path = inspection.path
           report.migration =
             path.stages.isEmpty
             ? PlannedMigration(plan: path.plan, from: path.from, to: path.to, stages: [])
             : try host.plan(
               path.plan, from: path.from, plugin: inspection.plugin,
-              store: StoreDDL.read(probe, opening: opening))
+              store: StoreDDL.read(probe, openPolicy: openPolicy))
         }
       } catch {
         report.error = error.about(
@@ -163,7 +163,7 @@ public final class Keeper {
   private func recover(_ record: PhaseRecord) throws(InstarError) {
     let event: KeeperEvent
     do {
-      event = .recovered(try Recovery(record: record, opening: opening).perform())
+      event = .recovered(try Recovery(record: record, openPolicy: openPolicy).perform())
     } catch {
       event = .failed(error)
     }

@@ -107,7 +107,7 @@ struct Run: Sendable {
     let mayEnter =
       switch phase.phase {
       case .cloning: conversation.beginCloning()
-      case .writingBack: conversation.beginWritingBack()
+      case .cutover: conversation.beginWritingBack()
       }
     guard mayEnter else { throw interrupted() }
     try journal.enter(phase)
@@ -144,7 +144,7 @@ struct Run: Sendable {
   private static func stateUnrecovered(_ phase: Phase) -> String {
     switch phase {
     case .cloning: "unchanged; '.instar' beside it still holds the clone"
-    case .writingBack: "at the old version or the new one, whole; the backup is kept"
+    case .cutover: "at the old version or the new one, whole; the backup is kept"
     }
   }
 

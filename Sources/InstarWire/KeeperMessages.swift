@@ -57,8 +57,8 @@ public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
   /// `.instar/run-RUN/` may exist. The store is untouched.
   case cloning
   /// The backup is verified and in its place, the clone is verified at the new version. The next step writes the
-  /// store: after this the store is at the old or at the new version, and only a look at it tells which.
-  case writingBack
+  /// store: after this the store is at the old or at the new version, and only a probe tells which.
+  case cutover
 }
 
 /// One entry of the phase journal: what a recovery needs to know of a run that was cut off.
@@ -70,11 +70,11 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var plan: String?
   public var from: Schema.Version?
   public var to: Schema.Version?
-  /// Set from `writingBack` on; before that only where it is not kept beside the store.
+  /// Set from `cutover` on; before that only where it is not kept beside the store.
   public var backup: String?
   /// Where a plain store says its version; `nil` for the Core Data format.
   public var versionSource: VersionSource?
-  /// The fingerprint of what a plain store becomes. Set from `writingBack` on.
+  /// The fingerprint of what a plain store becomes. Set from `cutover` on.
   public var fingerprint: String?
   /// Seconds since 1970.
   public var startedAt: Double

@@ -38,7 +38,7 @@ var worker: String?
 var library: String?
 var readable: [String] = []
 var allowsUnconfined = false
-var opening = OpenPolicy.any
+var openPolicy = OpenPolicy.any
 var remaining = CommandLine.arguments.dropFirst()
 
 while let argument = remaining.popFirst() {
@@ -52,7 +52,7 @@ while let argument = remaining.popFirst() {
   case "--worker": worker = value()
   case "--library": library = value()
   case "--read": readable.append(value())
-  case "--own-stores-only": opening = .own
+  case "--own-stores-only": openPolicy = .own
   case "--allow-unconfined": allowsUnconfined = true
   case "--help":
     print(usage, terminator: "")
@@ -87,7 +87,7 @@ let keeper = Keeper(
   host: WorkerProcess(
     worker: worker, library: library, readable: readable, allowsUnconfined: allowsUnconfined,
     supervisor: channelDescriptor),
-  opening: opening)
+  openPolicy: openPolicy)
 do {
   try keeper.serve()
 } catch {

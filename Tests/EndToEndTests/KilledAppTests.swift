@@ -23,8 +23,8 @@ struct KilledAppTests {
     case cloning
     /// The backup has its final name: the stages are at work, or the clone is being verified.
     case working
-    /// The run's phase is `writingBack`: the store is about to be written.
-    case writingBack
+    /// The run's phase is `cutover`: the store is about to be written.
+    case cutover
   }
 
   private func start(_ program: String, _ store: String, state: String) throws -> ChildProcess {
@@ -46,11 +46,11 @@ struct KilledAppTests {
         if folder.names("\(attempt)/state/backups").contains(where: { $0.hasSuffix(".backup") }) {
           return true
         }
-      case .writingBack:
+      case .cutover:
         let isWriting = folder.names("\(attempt)/state/phases").contains { name in
           let record = try? String(
             contentsOfFile: folder.path("\(attempt)/state/phases/\(name)"), encoding: .utf8)
-          return record?.contains("writingBack") == true
+          return record?.contains("cutover") == true
         }
         if isWriting { return true }
       }
@@ -98,7 +98,7 @@ struct KilledAppTests {
       let app = try start(program, store, state: state)
       let from = Start.allCases[attempt % Start.allCases.count]
       let delay = UInt32.random(
-        in: 0...(from == .writingBack ? 8_000 : 60_000), using: &random)
+        in: 0...(from == .cutover ? 8_000 : 60_000), using: &random)
       if wait(for: from, app, in: name) {
         usleep(delay)
         app.kill()

@@ -27,7 +27,7 @@ struct KilledKeeperTests {
     /// The worker has ended: the clone is being verified.
     case verifying
     /// The backup has its final name: the store is about to be written.
-    case writingBack
+    case cutover
   }
 
   /// A store of some MB at 1.0.0, as an app left it.
@@ -77,7 +77,7 @@ struct KilledKeeperTests {
         } else if workers.allSatisfy({ access("/proc/\($0)", F_OK) != 0 }) {
           return true
         }
-      case .writingBack:
+      case .cutover:
         if names.contains(where: { $0.hasSuffix(".backup") }) { return true }
       }
       usleep(500)

@@ -128,7 +128,7 @@ struct ExternalFilesTests {
     let list = "\(fixture.folder)/.instar/Notes.store.\(run).files"
     try Data("\(Self.new)\n\(Self.absent)\n../\(Self.kept)".utf8)
       .write(to: URL(fileURLWithPath: list))
-    var record = PhaseRecord(run: run, store: fixture.store, phase: .writingBack, startedAt: 0)
+    var record = PhaseRecord(run: run, store: fixture.store, phase: .cutover, startedAt: 0)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
     // As long as the store is in use nothing is decided, and nothing forgotten.

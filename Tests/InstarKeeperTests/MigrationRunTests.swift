@@ -28,7 +28,7 @@ struct MigrationRunTests {
     #expect(report.relationships.first?.linksBefore == 10)
     #expect(report.relationships.first?.linksAfter == 10)
     #expect(report.stages.count == 1)
-    #expect(conversation.asked.map(\.phase) == [.cloning, .writingBack])
+    #expect(conversation.asked.map(\.phase) == [.cloning, .cutover])
     #expect(
       conversation.steps == [
         .started, .locked, .backedUp, .stageStarted, .stageFinished, .verified, .writtenBack,
@@ -320,7 +320,7 @@ struct MigrationRunTests {
     let fixture = try KeeperFixture(journalMode: journalMode, rows: 3000)
     let clone = fixture.folder + "/.instar/run-\(fixture.request().run)/clone/Notes.store"
     let (report, _) = try fixture.migrate(onAsk: { record in
-      if record.phase == .writingBack {
+      if record.phase == .cutover {
         #expect(truncate(clone, 40960) == 0)
       }
       return true

@@ -58,7 +58,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let (report, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     #expect(report.result == .migrated)
-    let event = try recover(record(fixture, .writingBack))
+    let event = try recover(record(fixture, .cutover))
     guard case .recovered(let recovery) = event else {
       Issue.record("\(String(describing: event))")
       return
@@ -93,7 +93,7 @@ struct RecoveryTests {
     try process.run()
     process.waitUntilExit()
     #expect(FileManager.default.fileExists(atPath: fixture.store + "-journal"))
-    let event = try recover(record(fixture, .writingBack))
+    let event = try recover(record(fixture, .cutover))
     guard case .recovered(let report) = event else {
       Issue.record("\(String(describing: event))")
       return
@@ -112,7 +112,7 @@ struct RecoveryTests {
     let half = bytes.count / 2 / 4096 * 4096
     for index in half..<(half + 4096) { bytes[index] = 0x5A }
     try bytes.write(to: URL(fileURLWithPath: fixture.store))
-    let event = try recover(record(fixture, .writingBack))
+    let event = try recover(record(fixture, .cutover))
     guard case .failed(let error) = event else {
       Issue.record("\(String(describing: event))")
       return
@@ -127,7 +127,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
     let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
-    let event = try recover(record(fixture, .writingBack))
+    let event = try recover(record(fixture, .cutover))
     holder.finish()
     guard case .failed(let error) = event else {
       Issue.record("\(String(describing: event))")
@@ -136,7 +136,7 @@ struct RecoveryTests {
     #expect(error.code == .busyStore)
     #expect(error.state == nil)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
-    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
       Issue.record("no recovery")
       return
     }
@@ -149,7 +149,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let (run, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     try fixture.execute("CREATE INDEX extra ON ZNOTE (ZTITLE)")
-    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
       Issue.record("no recovery")
       return
     }
@@ -163,7 +163,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
     try FileManager.default.removeItem(atPath: fixture.store)
-    guard case .recovered(let report) = try recover(record(fixture, .writingBack)) else {
+    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
       Issue.record("no recovery")
       return
     }

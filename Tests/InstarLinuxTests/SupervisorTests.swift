@@ -61,7 +61,7 @@ struct SupervisorTests {
     var record = PhaseRecord(run: run, store: store, phase: phase, startedAt: 1000)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
-    if phase == .writingBack { record.backup = "/srv/app/.instar/backup" }
+    if phase == .cutover { record.backup = "/srv/app/.instar/backup" }
     return record
   }
 
@@ -96,7 +96,7 @@ struct SupervisorTests {
         \(try say(.run(RunEvent(run: run, store: store, step: .started))))
         \(try say(.ask(phase(.cloning))))
         listen; log "$request $(cat '\(file)')"
-        \(try say(.ask(phase(.writingBack))))
+        \(try say(.ask(phase(.cutover))))
         listen; log "$request $(cat '\(file)')"
         \(try say(.finished(RunReport(run: run, store: store, result: .migrated, startedAt: 1000)))) ;;
       """)
@@ -109,7 +109,7 @@ struct SupervisorTests {
     let log = try log()
     #expect(log.count == 3)
     #expect(log[1].hasPrefix(#"{"proceed":{}}"#) && log[1].contains(#""phase":"cloning""#))
-    #expect(log[2].hasPrefix(#"{"proceed":{}}"#) && log[2].contains(#""phase":"writingBack""#))
+    #expect(log[2].hasPrefix(#"{"proceed":{}}"#) && log[2].contains(#""phase":"cutover""#))
     #expect(try state.history().reports == [report])
     #expect(try state.openPhases().records == [])
     #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
@@ -149,7 +149,7 @@ struct SupervisorTests {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.writingBack)))); listen; kill -KILL $$ ;;
+        \(try say(.ask(phase(.cutover)))); listen; kill -KILL $$ ;;
       *'"recover"'*) \(try recovered(.finished)) ;;
       """)
     let report = try await supervisor.migrate(request) { _ in }
@@ -237,7 +237,7 @@ struct SupervisorTests {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.writingBack)))); listen; log writing
+        \(try say(.ask(phase(.cutover)))); listen; log writing
         until [ -e '\(folder.file("canceled"))' ]; do sleep 0.01; done
         \(try say(.finished(report))) ;;
       """)
@@ -253,7 +253,7 @@ struct SupervisorTests {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.writingBack)))); listen; log writing; kill -STOP $$ ;;
+        \(try say(.ask(phase(.cutover)))); listen; log writing; kill -STOP $$ ;;
       *'"recover"'*) \(try recovered(.finished)) ;;
       """, writeBackGrace: .milliseconds(50))
     async let running = supervisor.migrate(request) { _ in }
@@ -270,7 +270,7 @@ struct SupervisorTests {
     try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.writingBack)))); listen; log writing
+        \(try say(.ask(phase(.cutover)))); listen; log writing
         until [ -e '\(folder.file("again"))' ]; do sleep 0.01; done
         \(try say(.ask(phase(.cloning)))); listen; log "$request"
         if [ "$request" = '{"refrain":{}}' ]; then

@@ -24,8 +24,8 @@ struct ExternalFiles {
   private var folder: String { supportFolder + "/" + Self.dataFolder }
   private static let dataFolder = "_EXTERNAL_DATA"
 
-  init(of place: StorePaths) {
-    supportFolder = place.supportFolder
+  init(of paths: StorePaths) {
+    supportFolder = paths.supportFolder
   }
 
   /// Of a store, a clone or a backup.
@@ -140,7 +140,7 @@ struct ExternalFiles {
     let missing = names.filter { !has($0) && !source.isOwnFile($0) }
     guard let first = missing.min() else { return }
     throw InstarError(
-      .brokenReferences, CloneVerification.what,
+      .brokenReferences, "cannot verify the migrated clone",
       cause: "\(missing.count) values are kept in files that are not there, such as '\(first)'",
       next: "let the stages set values, not what stands in their columns")
   }

@@ -8,33 +8,33 @@ internal import InstarSchema
 /// tells whose store it is, only once it is locked. So a run folder with a clone that can be locked
 /// belongs to a run that is dead.
 final class RunFolder {
-  let place: StorePaths
+  let paths: StorePaths
   let run: String
   private let lock: FolderLock
 
-  var path: String { place.runFolder(run) }
+  var path: String { paths.runFolder(run) }
   var cloneFolder: String { path + "/clone" }
-  var clone: String { cloneFolder + "/" + place.name }
+  var clone: String { cloneFolder + "/" + paths.name }
   var backup: String { path + "/backup" }
 
   /// Makes the folder, after sweeping away what dead runs of the same store left.
-  init(_ place: StorePaths, run: String) throws {
-    self.place = place
+  init(_ paths: StorePaths, run: String) throws {
+    self.paths = paths
     self.run = run
-    try Self.makeInstarFolder(place)
-    Self.sweep(place)
-    let path = place.runFolder(run)
+    try Self.makeInstarFolder(paths)
+    Self.sweep(paths)
+    let path = paths.runFolder(run)
     guard mkdir(path, 0o700) == 0 else {
       let code = errno
-      rmdir(place.instarFolder)
+      rmdir(paths.instarFolder)
       throw Self.failure("cannot make '\(path)'", code)
     }
     // A folder without a clone is swept away by nobody: it goes with the error.
     do {
-      lock = try Self.fill(path, with: place.name)
+      lock = try Self.fill(path, with: paths.name)
     } catch {
       FolderRemoval.remove(path)
-      rmdir(place.instarFolder)
+      rmdir(paths.instarFolder)
       throw error
     }
   }
@@ -54,7 +54,7 @@ final class RunFolder {
   func remove() {
     FolderRemoval.remove(path)
     lock.release()
-    rmdir(place.instarFolder)
+    rmdir(paths.instarFolder)
   }
 
   /// Makes an empty file that only this user can read. The file must not exist.
@@ -64,8 +64,8 @@ final class RunFolder {
     close(descriptor)
   }
 
-  private static func makeInstarFolder(_ place: StorePaths) throws {
-    let path = place.instarFolder
+  private static func makeInstarFolder(_ paths: StorePaths) throws {
+    let path = paths.instarFolder
     guard mkdir(path, 0o700) != 0 else { return }
     let code = errno
     guard code == EEXIST else { throw failure("cannot make '\(path)'", code) }
@@ -81,11 +81,11 @@ final class RunFolder {
     }
   }
 
-  private static func sweep(_ place: StorePaths) {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: place.instarFolder)) ?? []
+  private static func sweep(_ paths: StorePaths) {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: paths.instarFolder)) ?? []
     for name in names where name.hasPrefix("run-") {
-      let path = place.instarFolder + "/" + name
-      guard access("\(path)/clone/\(place.name)", F_OK) == 0,
+      let path = paths.instarFolder + "/" + name
+      guard access("\(path)/clone/\(paths.name)", F_OK) == 0,
         let lock = try? FolderLock.tryLock(path)
       else { continue }
       FolderRemoval.remove(path)

@@ -6,9 +6,9 @@ extension StoreInspection {
   /// The relationships with links that lead to rows which do not exist: a plan's code that follows one of them fails.
   ///
   /// Reads all keys of the store, so only `plan` asks.
-  func brokenLinks(_ opening: OpenPolicy) throws(InstarError) -> [Finding] {
+  func brokenLinks(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
     let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
-    let file = try opening.look(at: place.store)
+    let file = try openPolicy.probeFile(paths.store)
     let links = try StoreReader.withReadOnlyStore(file.path) { db in
       try StoreCensus(db, layout: layout).links
     }

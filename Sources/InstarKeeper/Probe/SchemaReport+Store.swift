@@ -6,9 +6,9 @@ extension SchemaReport {
   /// Reads what a store tells of its schema, without changing it.
   ///
   /// - Throws: why the file is no store, or cannot be read.
-  static func read(_ store: String, opening: OpenPolicy) throws(InstarError) -> SchemaReport {
+  static func read(_ store: String, openPolicy: OpenPolicy) throws(InstarError) -> SchemaReport {
     var introspection: StoreIntrospection?
-    let probe = try opening.probe(store) { path throws(InstarError) in
+    let probe = try openPolicy.probe(store) { path throws(InstarError) in
       let read = try StoreIntrospection.read(path)
       introspection = read.introspection
       return read.probe

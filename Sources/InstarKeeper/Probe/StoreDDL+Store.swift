@@ -11,9 +11,9 @@ extension StoreDDL {
   ///
   /// - Throws: why the store cannot be read.
   static func read(
-    _ probe: StoreProbe, opening: OpenPolicy
+    _ probe: StoreProbe, openPolicy: OpenPolicy
   ) throws(InstarError) -> StoreDDL {
-    let file = try opening.look(at: probe.file.path)
+    let file = try openPolicy.probeFile(probe.file.path)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       let format = probe.identity.format
       let all = try String.fetchAll(

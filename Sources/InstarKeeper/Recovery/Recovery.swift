@@ -10,14 +10,14 @@ package import InstarWire
 /// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
 package struct Recovery {
   private let record: PhaseRecord
-  private let opening: OpenPolicy
+  private let openPolicy: OpenPolicy
 
   /// How long to wait for an app that is using the store.
   private static let busyTimeout = 5.0
 
-  package init(record: PhaseRecord, opening: OpenPolicy) {
+  package init(record: PhaseRecord, openPolicy: OpenPolicy) {
     self.record = record
-    self.opening = opening
+    self.openPolicy = openPolicy
   }
 
   package func perform() throws(InstarError) -> RecoveryReport {
@@ -31,23 +31,23 @@ package struct Recovery {
   }
 
   private func recover(_ what: String) throws -> RecoveryReport {
-    guard let place = Self.place(of: record.store) else {
+    guard let paths = Self.paths(of: record.store) else {
       return RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
     }
     // Without the store there is nothing that could be written; the run folder must be this user's.
-    if access(place.store, F_OK) == 0 { _ = try opening.confirm(record.store) }
-    let external = ExternalFiles(of: place)
-    let lock = try lockRunFolder(place, what)
+    if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
+    let external = ExternalFiles(of: paths)
+    let lock = try lockRunFolder(paths, what)
     defer {
       lock?.release()
-      rmdir(place.instarFolder)
+      rmdir(paths.instarFolder)
     }
     func clear() {
-      if lock != nil { FolderRemoval.remove(place.runFolder(record.run)) }
+      if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
     }
-    let list = place.fileList(record.run)
-    let backup = record.backup ?? place.backup(record.run)
-    guard access(place.store, F_OK) == 0 else {
+    let list = paths.fileList(record.run)
+    let backup = record.backup ?? paths.backup(record.run)
+    guard access(paths.store, F_OK) == 0 else {
       clear()
       unlink(list)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
@@ -63,14 +63,14 @@ package struct Recovery {
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       // For people only: nothing depends on it, and the store may be in use.
       let source = record.versionSource
-      let identity = try? opening.probe(
-        place.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
+      let identity = try? openPolicy.probe(
+        paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
       ).identity
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return report
-    case .writingBack:
+    case .cutover:
       clear()
-      let report = try settle(place, backup: backup, what)
+      let report = try recoverCutover(paths, backup: backup, what)
       if report.outcome == .clearedAway, report.version != record.to {
         external.disown(ExternalFiles.listed(in: list))
       }
@@ -86,11 +86,11 @@ package struct Recovery {
   ///
   /// - Throws: `corruptStore` or `notAStore` where the store is damaged: the backup is kept. Any
   ///   other error says that it could not be looked at, and nothing was decided.
-  private func settle(
-    _ place: StorePaths, backup: String, _ what: String
+  private func recoverCutover(
+    _ paths: StorePaths, backup: String, _ what: String
   ) throws -> RecoveryReport {
     do {
-      return try lookAndSettle(place, backup: backup)
+      return try recoverStore(paths, backup: backup)
     } catch {
       var known = InstarError(error, what: what, store: record.store)
       if known.code == .corruptStore || known.code == .notAStore {
@@ -101,10 +101,10 @@ package struct Recovery {
     }
   }
 
-  private func lookAndSettle(_ place: StorePaths, backup: String) throws -> RecoveryReport {
-    _ = try opening.look(at: place.store)
+  private func recoverStore(_ paths: StorePaths, backup: String) throws -> RecoveryReport {
+    _ = try openPolicy.probeFile(paths.store)
     let queue = try GuardedConnection.open(
-      place.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
+      paths.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
     defer { try? queue.close() }
     return try queue.inDatabase { db in
       let (version, isStamped) = try declaration(db)
@@ -144,8 +144,8 @@ package struct Recovery {
   }
 
   /// - Returns: The lock of the run's folder; `nil` where there is none any more.
-  private func lockRunFolder(_ place: StorePaths, _ what: String) throws -> FolderLock? {
-    let path = place.runFolder(record.run)
+  private func lockRunFolder(_ paths: StorePaths, _ what: String) throws -> FolderLock? {
+    let path = paths.runFolder(record.run)
     guard access(path, F_OK) == 0 else { return nil }
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(
@@ -156,7 +156,7 @@ package struct Recovery {
   }
 
   /// The store's place even if the store itself is gone; `nil` where its folder is.
-  private static func place(of store: String) -> StorePaths? {
+  private static func paths(of store: String) -> StorePaths? {
     let url = URL(fileURLWithPath: store)
     guard !store.utf8.contains(0), let real = realpath(url.deletingLastPathComponent().path, nil)
     else { return nil }

@@ -15,14 +15,14 @@ package import InstarWire
 /// 3. `working`: a worker brings the clone to the last version, and is gone.
 /// 4. `verifying`: the clone is verified, stamped and durable; the backup is durable in its final
 ///    place.
-/// 5. `writingBack`: the store becomes what the clone is, in one transaction of SQLite.
+/// 5. `cutover`: the store becomes what the clone is, in one transaction of SQLite.
 ///
 /// Invariants:
-/// - The supervisor has each of `cloning` and `writingBack` on disk before the run enters it, so
+/// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so
 ///   that a cut-off run can be found and finished or cleared away (see `Recovery`).
-/// - Before `writingBack` not a byte of the store is written; an error leaves neither clone nor
+/// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor
 ///   backup behind.
-/// - From the start of `cloning` to the end of `writingBack` nobody else writes the store; if
+/// - From the start of `cloning` to the end of `cutover` nobody else writes the store; if
 ///   somebody managed to (see `StoreLock`), what he wrote stays, and the run starts over from
 ///   `cloning`.
 /// - Nothing that a worker says or leaves decides anything but which error is reported.
@@ -31,13 +31,13 @@ package struct MigrationRun {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let plans: () throws -> [PluginCatalog.Plan]
-  private let opening: OpenPolicy
+  private let openPolicy: OpenPolicy
 
   /// How often a run starts over because another process wrote the store.
   static let attempts = 3
 
   private enum State {
-    case inspecting, cloning, working, verifying, writingBack
+    case inspecting, cloning, working, verifying, cutover
   }
 
   private var state = State.inspecting
@@ -50,13 +50,13 @@ package struct MigrationRun {
   ///   - plans: The plans that may know the store. Called once, when the run begins.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    opening: OpenPolicy, plans: @escaping () throws -> [PluginCatalog.Plan]
+    openPolicy: OpenPolicy, plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
     self.conversation = conversation
     self.host = host
     self.plans = plans
-    self.opening = opening
+    self.openPolicy = openPolicy
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
       startedAt: Date().timeIntervalSince1970)
@@ -69,7 +69,7 @@ package struct MigrationRun {
     } catch {
       report.error = describe(error)
       report.result = result(of: report.error?.code)
-      if state != .writingBack { report.backup = nil }
+      if state != .cutover { report.backup = nil }
     }
     report.durationMicroseconds = microseconds(since: start)
     return report
@@ -78,7 +78,7 @@ package struct MigrationRun {
   private mutating func run() throws {
     try RunIdentifier.require(request.run)
     let plans = try plans()
-    let probe = try opening.probe(
+    let probe = try openPolicy.probe(
       request.store, versionSources: plans.versionSources,
       busyTimeout: request.busyTimeoutSeconds)
     let (inspection, isCurrent) = try StoreInspection.inspect(
@@ -129,17 +129,17 @@ package struct MigrationRun {
     _ inspection: StoreInspection, layoutBefore: StoreLayout, layout: StoreLayout
   ) throws -> Bool {
     let path = inspection.path
-    let external = ExternalFiles(of: inspection.place)
+    let external = ExternalFiles(of: inspection.paths)
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
     report.result = .failed
 
     let lock = try StoreLock(
-      try opening.look(at: inspection.place.store), busyTimeout: request.busyTimeoutSeconds)
+      try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds)
     defer { lock.release() }
     emit(.locked)
     try requireUnchanged(lock, inspection)
-    let folder = try RunFolder(inspection.place, run: request.run)
+    let folder = try RunFolder(inspection.paths, run: request.run)
     defer { folder.remove() }
 
     let (source, removedValues, bytes) = try backUp(
@@ -177,8 +177,8 @@ package struct MigrationRun {
           + " the hashes of entities that changed are Instar's own")
     }
 
-    let backup = backupPath(inspection.place)
-    try keep(folder.backup, as: backup, in: inspection.place)
+    let backup = backupPath(inspection.paths)
+    try keep(folder.backup, as: backup, in: inspection.paths)
     report.backup = backup
     do {
       try external.backUp(source.externalFiles, besideFile: backup)
@@ -186,31 +186,31 @@ package struct MigrationRun {
       unlink(backup)
       throw error
     }
-    var isPutBack = false
+    var isCutOver = false
     var adopted: Set<String> = []
     do {
-      var record = record(.writingBack, inspection)
+      var record = record(.cutover, inspection)
       record.backup = backup
       if layout.format == .plain { record.fingerprint = result.structure.fingerprint }
       try conversation.enter(record)
-      state = .writingBack
+      state = .cutover
       adopted = try external.adopt(
-        result.externalFiles, ofClone: folder.clone, like: inspection.place.store,
-        listedIn: inspection.place.fileList(request.run))
-      isPutBack = try putBack(folder.clone, under: lock, result: result, path: path)
+        result.externalFiles, ofClone: folder.clone, like: inspection.paths.store,
+        listedIn: inspection.paths.fileList(request.run))
+      isCutOver = try writeBack(folder.clone, under: lock, result: result, path: path)
     } catch {
       // Where SQLite has undone the transaction, or none was begun, there is nothing to go back
       // from: without this a store that stays busy would collect a backup with each attempt.
-      if state != .writingBack || isAsInspected(lock, inspection) {
-        removeBackup(backup, external, adopted, in: inspection.place)
+      if state != .cutover || isAsInspected(lock, inspection) {
+        removeBackup(backup, external, adopted, in: inspection.paths)
       }
       throw error
     }
-    guard isPutBack else {
-      removeBackup(backup, external, adopted, in: inspection.place)
+    guard isCutOver else {
+      removeBackup(backup, external, adopted, in: inspection.paths)
       return false
     }
-    unlink(inspection.place.fileList(request.run))
+    unlink(inspection.paths.fileList(request.run))
     external.removeOrphans(
       source.externalFiles.subtracting(result.externalFiles), besideFile: backup)
     emit(.writtenBack) { $0.backup = backup }
@@ -220,12 +220,12 @@ package struct MigrationRun {
 
   /// Removes what was made for a write-back that did not take place.
   private mutating func removeBackup(
-    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>, in place: StorePaths
+    _ backup: String, _ external: ExternalFiles, _ adopted: Set<String>, in paths: StorePaths
   ) {
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
     external.disown(adopted)
-    unlink(place.fileList(request.run))
+    unlink(paths.fileList(request.run))
     report.backup = nil
   }
 
@@ -276,7 +276,7 @@ package struct MigrationRun {
     let size = pageCount * pageSize
     // Backup and clone; in write-ahead-log mode the whole new store also goes through the log.
     try FileCopy.requireSpace(
-      size * (lock.usesLog ? 3 : 2) + (1 << 20), in: folder.place.instarFolder)
+      size * (lock.usesLog ? 3 : 2) + (1 << 20), in: folder.paths.instarFolder)
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
     try DurableFile.synchronizeFile(folder.backup)
@@ -383,7 +383,7 @@ package struct MigrationRun {
   private func verify(
     _ verification: CloneVerification, in folder: RunFolder
   ) throws -> CloneVerification.Result {
-    try CloneVerification.requirePlainFile(folder.place.name, in: folder.cloneFolder)
+    try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     do {
       let clone = try GuardedConnection.open(folder.clone, access: .immutable)
       defer { try? clone.close() }
@@ -464,12 +464,12 @@ package struct MigrationRun {
     report.relationships = links
   }
 
-  private func backupPath(_ place: StorePaths) -> String {
-    request.backupFolder.map { place.backup(request.run, in: $0) } ?? place.backup(request.run)
+  private func backupPath(_ paths: StorePaths) -> String {
+    request.backupFolder.map { paths.backup(request.run, in: $0) } ?? paths.backup(request.run)
   }
 
   /// Gives the backup its final name, durably, before the store is written.
-  private func keep(_ file: String, as backup: String, in place: StorePaths) throws {
+  private func keep(_ file: String, as backup: String, in paths: StorePaths) throws {
     func failure(_ code: Int32) -> InstarError {
       InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
     }
@@ -488,13 +488,13 @@ package struct MigrationRun {
         throw error
       }
     }
-    try DurableFile.synchronizeFolder(request.backupFolder ?? place.instarFolder)
-    try DurableFile.synchronizeFolder(place.folder.isEmpty ? "/" : place.folder)
+    try DurableFile.synchronizeFolder(request.backupFolder ?? paths.instarFolder)
+    try DurableFile.synchronizeFolder(paths.folder.isEmpty ? "/" : paths.folder)
   }
 
-  // MARK: Writing back
+  // MARK: Cutover
 
-  private func putBack(
+  private func writeBack(
     _ clone: String, under lock: StoreLock, result: CloneVerification.Result, path: MigrationPath
   ) throws -> Bool {
     let what = "cannot put the migrated clone back"
@@ -534,7 +534,7 @@ package struct MigrationRun {
     record.from = inspection.path.from
     record.to = inspection.path.to
     // Elsewhere nobody would look for it.
-    if request.backupFolder != nil { record.backup = backupPath(inspection.place) }
+    if request.backupFolder != nil { record.backup = backupPath(inspection.paths) }
     if inspection.path.last.format == .plain {
       record.versionSource = inspection.path.versionSource
     }
@@ -574,7 +574,7 @@ package struct MigrationRun {
     }
     let isThere = known.code != .missingStore
     known.state = known.state ?? (isThere ? "unchanged" : nil)
-    if state == .writingBack, let backup = report.backup {
+    if state == .cutover, let backup = report.backup {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
     return known

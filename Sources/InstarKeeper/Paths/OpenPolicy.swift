@@ -53,7 +53,7 @@ public enum OpenPolicy: Sendable, Hashable {
   }
 
   /// Looks at a store's file once more, on its confirmed way.
-  func look(at store: String) throws(InstarError) -> StoreFile {
+  func probeFile(_ store: String) throws(InstarError) -> StoreFile {
     if self == .shared { return try StoreFile.probeWithoutOpening(store) }
     let confirmed = try confirm(store)
     let file = try StoreFile.probe(store)
