@@ -40,6 +40,11 @@ struct StoreInspection {
     return (inspection, match.match.state == .current)
   }
 
+  /// The layout of a version in this store.
+  func layout(of schema: Schema) throws(InstarError) -> StoreLayout {
+    try StoreLayout(schema: schema, conventions: probe.conventions)
+  }
+
   /// What speaks against a run although the store's version is known.
   func findings() -> [Finding] {
     var findings: [Finding] = []

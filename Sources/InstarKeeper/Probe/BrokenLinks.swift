@@ -7,7 +7,7 @@ extension StoreInspection {
   ///
   /// Reads all keys of the store, so only `plan` asks.
   func brokenLinks(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
+    let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
     let links = try StoreReader.withReadOnlyStore(file.path) { db in
       try StoreCensus(db, layout: layout).links

@@ -32,7 +32,7 @@ extension StoreInspection {
   /// What of the store's values does not come along, as far as the schemas say so. Reads columns of all rows, so only
   /// `plan` and a run itself ask.
   func removedValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let layout = try StoreLayout(schema: path.first, conventions: probe.conventions)
+    let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
     let removed = try StoreReader.withReadOnlyStore(file.path) { db in
       try RemovedValues(db, layout: layout, path: path)

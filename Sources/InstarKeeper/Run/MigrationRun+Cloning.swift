@@ -1,0 +1,85 @@
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension MigrationRun {
+  /// The store may have been written to since it was inspected; its version must still be the same.
+  func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
+    guard try hasInspectedVersion(lock, inspection) else {
+      throw InstarError(
+        .storeChanged, "cannot migrate the store",
+        cause: "another process changed its version since it was inspected", next: "try again")
+    }
+  }
+
+  private func hasInspectedVersion(
+    _ lock: StoreLock, _ inspection: StoreInspection
+  ) throws -> Bool {
+    let identity = inspection.probe.identity
+    return try lock.read { db in
+      let structure = try StoreStructure.read(db, format: identity.format)
+      guard structure == identity.structure else { return false }
+      switch identity.format {
+      case .coredata: return try CoreDataMetadata.readIfSound(db)?.version == identity.version
+      case .plain:
+        return try PlainVersion.read(
+          db, at: Set(identity.declaredVersions.keys), in: structure) == identity.declaredVersions
+          && PlainVersion.toolVersions(db, in: structure) == identity.toolVersions
+      }
+    }
+  }
+
+  /// Whether the store reads back as what it was, after a cutover that failed. A store that cannot be read is in doubt.
+  func isAsInspected(_ attempt: Attempt) -> Bool {
+    (try? hasInspectedVersion(attempt.lock, attempt.inspection)) ?? false
+  }
+
+  /// What was read from the backup, which is what the store was.
+  struct Backup {
+    let store: StoreBaseline
+    let removedValues: RemovedValues
+  }
+
+  /// Makes the backup, checks it, and makes the clone from it.
+  func backUpAndClone(_ attempt: Attempt) throws -> Backup {
+    let (lock, folder) = (attempt.lock, attempt.folder)
+    let (pageCount, pageSize) = try lock.read { db in
+      (
+        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+      )
+    }
+    let bytes = pageCount * pageSize
+    // Backup and clone; in write-ahead-log mode the whole new store also goes through the log.
+    try FileCopy.requireSpace(
+      bytes * (lock.usesLog ? 3 : 2) + (1 << 20), in: folder.paths.instarFolder)
+    try RunFolder.makeFile(folder.backup)
+    try lock.copy(to: folder.backup)
+    try DurableFile.synchronizeFile(folder.backup)
+    let backup = try read(attempt, pageCount: pageCount)
+    // The clone starts from bytes that are known to be sound.
+    try FileCopy.copy(folder.backup, to: folder.clone)
+    try FileCopy.useRollbackJournal(folder.clone)
+    emit(.backedUp) { $0.bytes = bytes }
+    return backup
+  }
+
+  private func read(_ attempt: Attempt, pageCount: Int64) throws -> Backup {
+    let connection = try GuardedConnection.open(attempt.folder.backup, access: .immutable)
+    defer { try? connection.close() }
+    return try connection.inDatabase { db in
+      guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
+        throw InstarError(
+          .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store"
+        )
+      }
+      try CloneVerification.quickCheck(db, of: "the store")
+      let layout = attempt.layouts.before
+      return Backup(
+        store: try StoreBaseline(db, layout: layout),
+        removedValues: try RemovedValues(db, layout: layout, path: attempt.path))
+    }
+  }
+}

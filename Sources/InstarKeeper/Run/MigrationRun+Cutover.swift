@@ -1,0 +1,132 @@
+internal import Foundation
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension MigrationRun {
+  // MARK: The backup
+
+  func backupPath(_ paths: StorePaths) -> String {
+    request.backupFolder.map { paths.backup(request.run, in: $0) } ?? paths.backup(request.run)
+  }
+
+  /// Gives the backup its final name, durably, with the files of its large values, before the store is written.
+  mutating func keepBackup(_ attempt: Attempt, _ before: StoreBaseline) throws {
+    let backup = backupPath(attempt.paths)
+    try rename(attempt.folder.backup, toBackup: backup)
+    try DurableFile.synchronizeFolder(request.backupFolder ?? attempt.paths.instarFolder)
+    try DurableFile.synchronizeFolder(attempt.paths.folder.isEmpty ? "/" : attempt.paths.folder)
+    report.backup = backup
+    do {
+      try attempt.external.backUp(before.externalFiles, besideFile: backup)
+    } catch {
+      unlink(backup)
+      throw error
+    }
+  }
+
+  private func rename(_ file: String, toBackup backup: String) throws {
+    func failure(_ code: Int32) -> InstarError {
+      InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
+    }
+    if Foundation.rename(file, backup) == 0 { return }
+    guard errno == EXDEV else { throw failure(errno) }
+    // Another file system: its name comes last, so that it never names part of a backup.
+    let partial = backup + ".part"
+    unlink(partial)
+    do {
+      try RunFolder.makeFile(partial)
+      try FileCopy.copy(file, to: partial)
+      try DurableFile.synchronizeFile(partial)
+      guard Foundation.rename(partial, backup) == 0 else { throw failure(errno) }
+    } catch {
+      unlink(partial)
+      throw error
+    }
+  }
+
+  /// Removes what was made for a cutover that did not take place.
+  private mutating func removeBackup(_ attempt: Attempt, adopted: Set<String>) {
+    let backup = backupPath(attempt.paths)
+    unlink(backup)
+    ExternalFiles.removeBackup(besideFile: backup)
+    attempt.external.disown(adopted)
+    unlink(attempt.paths.fileList(request.run))
+    report.backup = nil
+  }
+
+  // MARK: The cutover
+
+  /// Replaces the store's content by the clone's.
+  ///
+  /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
+  mutating func cutOver(
+    _ attempt: Attempt, _ before: StoreBaseline, _ result: CloneVerification.Result
+  ) throws -> Bool {
+    let backup = backupPath(attempt.paths)
+    let list = attempt.paths.fileList(request.run)
+    var adopted: Set<String> = []
+    let isCutOver: Bool
+    do {
+      var record = record(.cutover, attempt.inspection)
+      record.backup = backup
+      if attempt.layouts.after.format == .plain {
+        record.fingerprint = result.structure.fingerprint
+      }
+      try conversation.enter(record)
+      state = .cutover
+      adopted = try attempt.external.adopt(
+        result.externalFiles, ofClone: attempt.folder.clone, like: attempt.paths.store,
+        listedIn: list)
+      isCutOver = try writeBack(attempt, result)
+    } catch {
+      // Where SQLite has undone the transaction, or none was begun, nobody needs the backup: without this a store that
+      // stays busy would collect one with each attempt.
+      if state != .cutover || isAsInspected(attempt) { removeBackup(attempt, adopted: adopted) }
+      throw error
+    }
+    guard isCutOver else {
+      removeBackup(attempt, adopted: adopted)
+      return false
+    }
+    unlink(list)
+    attempt.external.removeOrphans(
+      before.externalFiles.subtracting(result.externalFiles), besideFile: backup)
+    emit(.writtenBack) { $0.backup = backup }
+    report.result = .migrated
+    return true
+  }
+
+  private func writeBack(
+    _ attempt: Attempt, _ result: CloneVerification.Result
+  ) throws -> Bool {
+    let what = "cannot put the migrated clone back"
+    let path = attempt.path
+    do {
+      guard try attempt.lock.replaceContents(withClone: attempt.folder.clone) else { return false }
+    } catch let error as DatabaseError {
+      let known = InstarError(error, what: what)
+      throw InstarError(
+        known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed, what,
+        cause: known.cause, state: "unchanged; SQLite undid what was written", next: known.next)
+    }
+    let isWritten = try attempt.lock.read { db in
+      let structure = try StoreStructure.read(db, format: path.last.format)
+      guard structure == result.structure else { return false }
+      switch path.last.format {
+      case .coredata: return try CoreDataMetadata.read(db).version == path.to
+      case .plain:
+        return try PlainVersion.read(db, at: [path.versionSource], in: structure)[
+          path.versionSource] == path.to
+      }
+    }
+    guard isWritten else {
+      throw InstarError(
+        .writeBackFailed, what, cause: "the store does not read back as version \(path.to)",
+        state: "to be looked at", next: "put the backup in the store's place")
+    }
+    return true
+  }
+}

@@ -1,0 +1,56 @@
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension MigrationRun {
+  func record(_ phase: Phase, _ inspection: StoreInspection) -> PhaseRecord {
+    var record = PhaseRecord(
+      run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
+    record.plugin = inspection.plugin
+    record.plan = inspection.path.plan
+    record.from = inspection.path.from
+    record.to = inspection.path.to
+    // A recovery finds it beside the store by itself, but nowhere else.
+    if request.backupFolder != nil { record.backup = backupPath(inspection.paths) }
+    if inspection.path.last.format == .plain {
+      record.versionSource = inspection.path.versionSource
+    }
+    return record
+  }
+
+  /// Sends an event for people to see.
+  func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
+    var event = RunEvent(run: request.run, store: request.store, step: step)
+    event.plan = report.plan
+    event.plugin = report.plugin
+    event.from = report.from
+    event.to = report.to
+    fill(&event)
+    // Nothing depends on it; the next question finds out that the supervisor is gone.
+    try? conversation.send(.run(event))
+  }
+
+  func result(of code: InstarError.Code?) -> RunReport.Result {
+    if code == .busyStore { return .busy }
+    return state == .inspecting ? .refused : .failed
+  }
+
+  /// The error as the supervisor gets it: about this store, with the state that the store is in now.
+  func describe(_ error: any Error) -> InstarError {
+    var what = "cannot migrate '\(request.store)'"
+    if let from = report.from, let to = report.to { what += " from \(from) to \(to)" }
+    var known = InstarError(error, what: what, store: request.store)
+    known.what = what
+    known.store = request.store
+    if known.code == .busyStore {
+      var holders = StoreHolders()
+      let text = holders.ofFile(request.store).map { "\($0.pid) (\($0.command))" }
+      if !text.isEmpty { known.cause += "; it is open in \(text.joined(separator: ", "))" }
+    }
+    if known.code != .missingStore { known.state = known.state ?? "unchanged" }
+    if state == .cutover, let backup = report.backup {
+      known.state = (known.state ?? "") + "; backup kept at \(backup)"
+    }
+    return known
+  }
+}

@@ -1,0 +1,103 @@
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension MigrationRun {
+  /// Verifies the clone, stamps it, makes it durable, and fills the report.
+  ///
+  /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in a
+  ///   table.
+  mutating func verifyAndStamp(
+    _ attempt: Attempt, _ backup: Backup
+  ) throws -> CloneVerification.Result {
+    let before = backup.store
+    var result = try verify(attempt, before)
+    try attempt.external.requireFiles(
+      result.externalFiles.subtracting(before.externalFiles), ofClone: attempt.folder.clone)
+    emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
+    let stamp = StoreStamp(
+      earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
+      layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
+      reference: attempt.inspection.reference)
+    result.structure = try write(stamp, to: attempt.folder.clone, attempt.layouts.after.format)
+    report.notes =
+      backup.removedValues.sentences + stampNotes(stamp, attempt.path) + result.notes
+      + metadataNotes(attempt.inspection, before)
+    report.count(before: before.census, after: result.census, path: attempt.path)
+    return result
+  }
+
+  private func verify(
+    _ attempt: Attempt, _ before: StoreBaseline
+  ) throws -> CloneVerification.Result {
+    let (folder, layout) = (attempt.folder, attempt.layouts.after)
+    let verification = CloneVerification(
+      path: attempt.path, layout: layout, additions: attempt.inspection.fit.additions,
+      before: before)
+    try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    do {
+      let clone = try GuardedConnection.open(folder.clone, access: .immutable)
+      defer { try? clone.close() }
+      return try clone.inDatabase { db in
+        var result = try verification.verify(db)
+        result.externalFiles = try ExternalFiles.references(db, layout)
+        return result
+      }
+    } catch let error as DatabaseError {
+      throw InstarError(
+        .verificationFailed, "cannot verify the migrated clone",
+        cause: error.message ?? "SQLite reports \(error.extendedResultCode)")
+    } catch let error as InstarError where error.code == .corruptStore {
+      var error = error
+      error.code = .verificationFailed
+      throw error
+    }
+  }
+
+  private func write(
+    _ stamp: StoreStamp, to clone: String, _ format: StoreFormat
+  ) throws -> StoreStructure {
+    let structure: StoreStructure
+    try FileCopy.useRollbackJournal(clone)
+    let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
+    do {
+      structure = try connection.writeWithoutTransaction { db in
+        try stamp.write(db)
+        return try StoreStructure.read(db, format: format)
+      }
+      try connection.close()
+    } catch {
+      try? connection.close()
+      throw error
+    }
+    try DurableFile.synchronizeFile(clone)
+    return structure
+  }
+
+  private func stampNotes(_ stamp: StoreStamp, _ path: MigrationPath) -> [String] {
+    guard stamp.lacksSchema else { return [] }
+    return [
+      "the schema of version \(path.to) is too large for the store's metadata:"
+        + " 'instarctl schema import' will tell what the tables tell"
+    ]
+  }
+
+  private func metadataNotes(
+    _ inspection: StoreInspection, _ before: StoreBaseline
+  ) -> [String] {
+    var notes: [String] = []
+    if let problem = inspection.probe.metadataProblem, before.metadata == nil {
+      notes.append(
+        "the store has new metadata, as \(problem): what an app kept there is in the backup only")
+    }
+    if let metadata = before.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
+      // Written by Apple's frameworks, which go by hashes that cannot be computed here.
+      notes.append(
+        "Apple's frameworks may not recognise version \(inspection.path.to) of this store:"
+          + " the hashes of entities that changed are Instar's own")
+    }
+    return notes
+  }
+}

@@ -1,0 +1,117 @@
+internal import Foundation
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension MigrationRun {
+  /// Brings the clone to the last version: by a worker that runs the stages.
+  mutating func work(_ attempt: Attempt) throws {
+    try makeMissingIndexes(attempt)
+    // An adopted store that is at the last version has no stage before it, only the stamp.
+    guard !attempt.path.stages.isEmpty else { return }
+    let folder = attempt.folder
+    var work = CloneWork(
+      plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
+      cloneFolder: folder.cloneFolder, clone: folder.clone, sqlDebugLevel: request.sqlDebugLevel,
+      stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+    work.externalFolder = try attempt.external.existingFolder()
+    var progress = StageProgress(stages: attempt.path.stages)
+    do {
+      try host.migrate(work) { event throws(InstarError) in
+        try follow(event, &progress)
+      }
+    } catch {
+      let plugin = URL(fileURLWithPath: attempt.inspection.plugin).lastPathComponent
+      throw error.about(stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" })
+    }
+    report.stages = try progress.allFinished()
+  }
+
+  private func follow(
+    _ event: CloneWorkEvent, _ progress: inout StageProgress
+  ) throws(InstarError) {
+    switch event {
+    case .stageStarted(let stage):
+      let title = try progress.start(stage)
+      emit(.stageStarted) { $0.stage = title }
+    case .stageFinished(let stage):
+      let (title, duration) = try progress.finish(stage)
+      emit(.stageFinished) {
+        $0.stage = title
+        $0.durationMicroseconds = duration
+      }
+    case .sql(let text):
+      emit(.sql) { $0.text = text }
+    case .output(let text):
+      emit(.output) { $0.text = text }
+    }
+  }
+
+  /// Makes on the clone the indexes that an adopted store lacks of its version.
+  private func makeMissingIndexes(_ attempt: Attempt) throws {
+    let missingIndexes = attempt.inspection.fit.missingIndexes
+    guard !missingIndexes.isEmpty else { return }
+    let connection = try GuardedConnection.open(
+      attempt.folder.clone, access: .readWrite, firesTriggers: false)
+    defer { try? connection.close() }
+    try connection.writeWithoutTransaction { db in
+      for (index, statement) in attempt.layouts.before.indexStatements {
+        // A structure of the Core Data format knows indexes by what they cover, not by their names.
+        let isMissing = missingIndexes.contains { missing in
+          missing.table == index.table && missing.columns == index.columns
+            && missing.isUnique == index.isUnique
+        }
+        if isMissing { try db.execute(sql: statement) }
+      }
+    }
+  }
+}
+
+/// Which stages a worker has reported, held against those of the plan.
+private struct StageProgress {
+  let stages: [StageManifest]
+  private var finished: [RunReport.Stage] = []
+  private var running: Int?
+  private var start = ContinuousClock.now
+
+  init(stages: [StageManifest]) { self.stages = stages }
+
+  var runningTitle: String? { running.map(title) }
+
+  private func title(_ index: Int) -> String {
+    let stage = stages[index]
+    return "\(stage.from) → \(stage.to) (\(index + 1) of \(stages.count))"
+  }
+
+  mutating func start(_ stage: StageManifest) throws(InstarError) -> String {
+    let index = finished.count
+    guard running == nil, index < stages.count, stages[index] == stage else {
+      throw Self.outOfStep
+    }
+    running = index
+    start = .now
+    return title(index)
+  }
+
+  mutating func finish(
+    _ stage: StageManifest
+  ) throws(InstarError) -> (title: String, durationMicroseconds: Int64) {
+    guard let index = running, stages[index] == stage else { throw Self.outOfStep }
+    running = nil
+    let duration = start.duration(to: .now).inMicroseconds
+    finished.append(
+      RunReport.Stage(
+        from: stage.from, to: stage.to, kind: stage.kind, durationMicroseconds: duration))
+    return (title(index), duration)
+  }
+
+  func allFinished() throws(InstarError) -> [RunReport.Stage] {
+    guard finished.count == stages.count else { throw Self.outOfStep }
+    return finished
+  }
+
+  private static let outOfStep = InstarError(
+    .protocolViolation, "cannot migrate the clone",
+    cause: "the worker reported other stages than those of the plan")
+}
