@@ -147,7 +147,8 @@ private struct StageRun {
     }
   }
 
-  /// Pending changes are saved when the closure returns, and discarded when it throws.
+  /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save that the
+  /// closure caught is thrown here.
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
     _ clones: [(schema: Schema, connection: StoreConnection)]
@@ -156,7 +157,7 @@ private struct StageRun {
       let context = try ModelContext.forStage(
         clones, phase: phase, keptValues: keptValues)
       try closure(context)
-      try context.save()
+      try context.finishStage()
     }
   }
 

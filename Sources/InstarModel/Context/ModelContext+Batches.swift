@@ -11,8 +11,8 @@ extension ModelContext {
   public func fetch<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int
   ) throws -> FetchResultsCollection<T> {
-    let (entity, keys) = try keys(descriptor)
-    let slots = try slots(of: descriptor, entity)
+    let (entity, keys) = try failingStage { try self.keys(descriptor) }
+    let slots = try failingStage { try self.slots(of: descriptor, entity) }
     return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
       do {
         let models: [T] = try self.models(entity, keys[range], slots)
@@ -32,12 +32,14 @@ extension ModelContext {
   public func fetchIdentifiers<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
   ) throws -> [PersistentIdentifier] {
-    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
-    let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
-    if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
-      return try fetch(descriptor).map(\.persistentModelID)
+    try failingStage {
+      let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+      let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
+      if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
+        return try fetch(descriptor).map(\.persistentModelID)
+      }
+      return try identifiers(entity, keys(descriptor).keys[...])
     }
-    return try identifiers(entity, keys(descriptor).keys[...])
   }
 
   /// The identifiers of the models that a descriptor asks for, made a batch at a time.
@@ -46,7 +48,7 @@ extension ModelContext {
   public func fetchIdentifiers<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int
   ) throws -> FetchResultsCollection<PersistentIdentifier> {
-    let (entity, keys) = try keys(descriptor)
+    let (entity, keys) = try failingStage { try self.keys(descriptor) }
     return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
       do {
         return try self.identifiers(entity, keys[range])
@@ -70,6 +72,26 @@ extension ModelContext {
   public func enumerate<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
     block: (T) throws -> Void
+  ) throws {
+    // What `block` throws is the plan's own business.
+    var isOfBlock = false
+    do {
+      try visitAll(descriptor, batchSize: batchSize) { model in
+        do {
+          try block(model)
+        } catch {
+          isOfBlock = true
+          throw error
+        }
+      }
+    } catch {
+      if !isOfBlock { stores.stageFailures?.note(error) }
+      throw error
+    }
+  }
+
+  private func visitAll<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, batchSize: Int, _ block: (T) throws -> Void
   ) throws {
     try throwDeferredError()
     try seeSavesOfOthers()
@@ -117,7 +139,9 @@ extension ModelContext {
   public func delete<T: PersistentModel>(
     model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
   ) throws {
-    let entity = try stores.entity(for: T.self, action: "deleted", phase: phase)
+    let entity = try failingStage {
+      try stores.entity(for: T.self, action: "deleted", phase: phase)
+    }
     for model in try fetch(FetchDescriptor(predicate: predicate)) {
       let own = self.entity(of: model._modelStorage)
       if includeSubclasses || own === entity { delete(model) }

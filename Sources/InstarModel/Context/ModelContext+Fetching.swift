@@ -12,10 +12,12 @@ extension ModelContext {
   /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate`, naming the part that has no
   ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    try throwDeferredError()
-    try seeSavesOfOthers()
-    let models = try fetchModels(descriptor)
-    return try seeCommitsOfOthers() ? fetchModels(descriptor) : models
+    try failingStage {
+      try throwDeferredError()
+      try seeSavesOfOthers()
+      let models = try fetchModels(descriptor)
+      return try seeCommitsOfOthers() ? fetchModels(descriptor) : models
+    }
   }
 
   private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
@@ -50,6 +52,10 @@ extension ModelContext {
   ///
   /// - Throws: as `fetch(_:)` does.
   public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+    try failingStage { try count(descriptor) }
+  }
+
+  private func count<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try throwDeferredError()
     let entity = try stores.entity(for: T.self, action: "counted", phase: phase)
     let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)

@@ -194,6 +194,7 @@ extension ModelContext {
   }
 
   func note(_ error: any Error) {
+    stores.stageFailures?.note(error)
     if deferredError == nil { deferredError = error }
   }
 

@@ -15,9 +15,11 @@ extension ModelContext {
   ///   and all changes are still pending; after a commit that failed as told above, those that are not saved.
   public func save() throws {
     try throwDeferredError()
-    guard hasChanges else { return }
-    announceSave()
-    try saveChanges()
+    try failingStageUntilSaved {
+      guard hasChanges else { return }
+      announceSave()
+      try saveChanges()
+    }
   }
 
   private func saveChanges() throws {
@@ -173,6 +175,8 @@ extension ModelContext {
   /// Forgets all changes since the last `save()`.
   public func rollback() {
     deferredError = nil
+    // What a failed save was to write is lost now, whatever is saved later.
+    failedSave = nil
     for model in inserted.all { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage

@@ -22,7 +22,9 @@ extension ModelContext {
         schema: $0.schema, connection: $0.connection, place: "the clone", creatingWhereEmpty: false)
     }
     let container = ModelContainer(
-      stores: try ModelStores(stores, schema: schemas.count == 1 ? schemas[0] : whole),
+      stores: try ModelStores(
+        stores, schema: schemas.count == 1 ? schemas[0] : whole,
+        stageFailures: StageFailures()),
       configurations: [ModelConfiguration(isStoredInMemoryOnly: true)])
     return ModelContext(container, phase: phase, keptValues: keptValues)
   }

@@ -44,6 +44,8 @@ public final class ModelContext {
   private var lastTemporaryKey: Int64 = .min
   /// An error met where nothing could be thrown (a getter); thrown by the next fetch or save.
   var deferredError: (any Error)?
+  /// In the closure of a stage, the number of a failed save whose changes are still pending.
+  var failedSave: Int?
   /// The closure this context was made for ("willMigrate"), as errors name it.
   let phase: String?
   /// What the closures of a run keep for each other; `nil` outside of one.

@@ -19,10 +19,13 @@ final class ModelStores: Sendable {
   private let positionsByName: [String: Int]
   /// An error met where nothing could be thrown, for the next fetch or save of any context.
   private let deferredError = Mutex<(any Error)?>(nil)
+  /// What went wrong in the closure of a stage; `nil` elsewhere.
+  let stageFailures: StageFailures?
 
-  init(_ all: [ModelStore], schema: Schema) throws {
+  init(_ all: [ModelStore], schema: Schema, stageFailures: StageFailures? = nil) throws {
     self.all = all
     self.schema = schema
+    self.stageFailures = stageFailures
     var entities: [ModelEntity] = []
     var types: [ObjectIdentifier: Int] = [:]
     for store in all {
@@ -99,7 +102,10 @@ final class ModelStores: Sendable {
   // MARK: Errors of what cannot throw
 
   /// Keeps an error for the next fetch or save of any context.
-  func note(_ error: any Error) { deferredError.withLock { $0 = error } }
+  func note(_ error: any Error) {
+    stageFailures?.note(error)
+    deferredError.withLock { $0 = error }
+  }
 
   func throwDeferredError() throws {
     if let error = deferredError.withLock({ $0.take() }) { throw error }

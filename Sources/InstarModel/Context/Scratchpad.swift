@@ -6,7 +6,9 @@ extension ModelContext {
   /// What the plan's code keeps from one closure to a later one of the same run.
   ///
   /// There is one in the closures of a stage only; elsewhere its methods throw.
-  public var scratchpad: Scratchpad { Scratchpad(store: keptValues) }
+  public var scratchpad: Scratchpad {
+    Scratchpad(store: keptValues, failures: stores.stageFailures)
+  }
 }
 
 /// Values that a plan's code keeps while a store is migrated: saved in `willMigrate`, where the old models can be read, and
@@ -31,12 +33,13 @@ extension ModelContext {
 public struct Scratchpad {
   /// `nil` outside the closures of a stage.
   let store: ScratchpadStore?
+  let failures: StageFailures?
 
   /// Keeps a value under a name, in place of the one that was kept there.
   ///
   /// - Throws: `unsupported` outside the closures of a stage; what the value's encoding throws.
   public func save(_ value: some Encodable, for name: String) throws {
-    try write(value, name, row: nil)
+    try failingStage { try write(value, name, row: nil) }
   }
 
   /// Keeps a value under a name for one model, in place of the one that was kept there. It is found by the model of the same
@@ -46,14 +49,14 @@ public struct Scratchpad {
   ///   value's encoding throws.
   public func save(_ value: some Encodable, for name: String, of model: any PersistentModel) throws
   {
-    try write(value, name, row: row(of: model, name))
+    try failingStage { try write(value, name, row: row(of: model, name)) }
   }
 
   /// The value that was kept under a name; `nil` where there is none.
   ///
   /// - Throws: `unsupported` outside the closures of a stage; `stageFailed` where a value of another type was kept.
   public func value<Value: Decodable>(_ type: Value.Type, for name: String) throws -> Value? {
-    try read(type, name, row: nil)
+    try failingStage { try read(type, name, row: nil) }
   }
 
   /// The value that was kept under a name for one model; `nil` where there is none.
@@ -63,7 +66,17 @@ public struct Scratchpad {
   public func value<Value: Decodable>(
     _ type: Value.Type, for name: String, of model: any PersistentModel
   ) throws -> Value? {
-    try read(type, name, row: row(of: model, name))
+    try failingStage { try read(type, name, row: row(of: model, name)) }
+  }
+
+  /// A value that is not kept, or not found again, is lost: an error fails the stage, also where the closure catches it.
+  private func failingStage<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch {
+      failures?.note(error)
+      throw error
+    }
   }
 
   // MARK: Rows
