@@ -7,10 +7,14 @@ public struct SchemaComparison: Sendable {
     public var schema: Schema
     /// What the `VersionedSchema` is called in source.
     public var typeName: String
+    /// "Note.uid": attributes whose default is computed for each row, such as `UUID()`. `nil` for a store, which keeps
+    /// no trace of it.
+    public var computedDefaults: Set<String>?
 
     /// A side; without a name, one that is made from its version.
-    public init(_ schema: Schema, typeName: String? = nil) {
+    public init(_ schema: Schema, typeName: String? = nil, computedDefaults: Set<String>? = nil) {
       self.schema = schema
+      self.computedDefaults = computedDefaults
       self.typeName = typeName ?? VersionName.type("Schema", schema.version)
     }
   }
@@ -33,7 +37,7 @@ public struct SchemaComparison: Sendable {
     self.new = new
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     changes = difference.changes
-    notes = Self.notes(on: difference)
+    notes = Self.notes(on: difference, old, new)
   }
 
   /// As the engine decides it: `custom` where at least one change cannot be derived from the schemas.
@@ -41,7 +45,9 @@ public struct SchemaComparison: Sendable {
     changes.contains { $0.needsCustomStage != nil } ? .custom : .lightweight
   }
 
-  private static func notes(on difference: SchemaDifference) -> [String] {
+  private static func notes(
+    on difference: SchemaDifference, _ oldSide: Side, _ newSide: Side
+  ) -> [String] {
     var notes: [String] = []
     for mapping in difference.entities {
       guard let old = mapping.old else { continue }
@@ -54,9 +60,18 @@ public struct SchemaComparison: Sendable {
       for attribute in mapping.attributes {
         guard let before = attribute.old else { continue }
         let path = "\(mapping.new.name).\(attribute.new.name)"
-        if before.storedDefault != attribute.new.storedDefault {
+        let was = oldSide.computedDefaults?.contains("\(old.name).\(before.name)")
+        let isNow = newSide.computedDefaults?.contains(path)
+        let (wasComputed, isComputed) = (was ?? isNow ?? false, isNow ?? was ?? false)
+        if wasComputed != isComputed
+          || !isComputed && before.storedDefault != attribute.new.storedDefault
+        {
+          let words = (
+            wasComputed ? Self.computed : words(before.storedDefault),
+            isComputed ? Self.computed : words(attribute.new.storedDefault)
+          )
           notes.append(
-            "the default of \(path) changes from \(words(before.storedDefault)) to \(words(attribute.new.storedDefault)): existing rows keep their values"
+            "the default of \(path) changes from \(words.0) to \(words.1): existing rows keep their values"
           )
         }
         if before.type != attribute.new.type, before.type.isStoredLike(attribute.new.type) {
@@ -91,6 +106,8 @@ public struct SchemaComparison: Sendable {
     }
     return notes
   }
+
+  private static let computed = "a value computed for each row"
 
   private static func words(_ value: AttributeValue?) -> String {
     value?.words ?? "none"

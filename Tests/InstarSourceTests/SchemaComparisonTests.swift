@@ -67,6 +67,23 @@ struct SchemaComparisonTests {
         """)
   }
 
+  @Test("a computed default is not a change, whatever value it had when it was asked for")
+  func computedDefaults() {
+    func side(_ byte: UInt8, computed: Set<String>?) -> SchemaComparison.Side {
+      let uid = Schema.Attribute(
+        name: "uid", type: .uuid, defaultValue: .blob(Array(repeating: byte, count: 16)))
+      return .init(schema(1, [uid]), typeName: "NotesV1", computedDefaults: computed)
+    }
+    let document = side(0, computed: ["Note.uid"])
+    #expect(SchemaComparison(from: document, to: side(7, computed: ["Note.uid"])).notes == [])
+    #expect(SchemaComparison(from: side(7, computed: nil), to: document).notes == [])
+    #expect(
+      SchemaComparison(from: document, to: side(1, computed: [])).notes == [
+        "the default of Note.uid changes from a value computed for each row to "
+          + "01010101-0101-0101-0101-010101010101: existing rows keep their values"
+      ])
+  }
+
   @Test("what a store does not notice is a note, not a change")
   func notes() {
     let comparison = compare(

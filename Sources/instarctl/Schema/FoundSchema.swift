@@ -55,7 +55,9 @@ struct FoundSchema {
 
   /// One side of a comparison.
   var side: SchemaComparison.Side {
-    SchemaComparison.Side(schema, typeName: typeName)
+    SchemaComparison.Side(
+      schema, typeName: typeName,
+      computedDefaults: kind == .store ? nil : Set(computedDefaults))
   }
 }
 
