@@ -1,6 +1,7 @@
 internal import InstarEngine
 internal import InstarKeeper
 internal import InstarLinux
+internal import InstarModel
 internal import InstarStore
 internal import InstarSupervisor
 internal import InstarWire
@@ -105,7 +106,10 @@ struct FileMigration {
   private func recover() throws(InstarError) {
     guard access(stateFolder + "/phases", F_OK) == 0 else { return }
     let state = try openStateFolder()
-    for record in try state.openPhases().records where record.store == path {
+    let (records, unreadable) = try state.openPhases()
+    // One of them may be of this store. Its lock protects a live run; what a dead run left stays until a person removes it.
+    for error in unreadable { ModelConfiguration.reportOnce("warning: \(error)") }
+    for record in records where record.store == path {
       _ = try RunJournal.recover(record, in: state) { phase throws(InstarError) in
         try Recovery(record: phase, openPolicy: .shared).perform()
       }

@@ -87,30 +87,28 @@ public final class StateFolder: Sendable {
     try DurableFile.remove(try file(of: run, "json"))
   }
 
-  /// The phases of runs that are not over, oldest run first; those of runs that are going on in
-  /// this process or others too.
+  /// Returns the phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any process.
   ///
-  /// - Returns: `unreadable` has one error for each file that is no phase record; they are left
-  ///   where they are.
+  /// - Returns: `unreadable` has one error for each file that is not a phase record. The files stay in place; the caller
+  ///   reports each error.
   public func openPhases() throws(InstarError) -> (
     records: [PhaseRecord], unreadable: [InstarError]
   ) {
     var records: [PhaseRecord] = []
-    var unreadable: [InstarError] = []
+    var failures: [InstarError] = []
     for name in try names(in: phases) where name.hasSuffix(".json") {
       do throws(InstarError) {
-        let record = try readPhase(file: phases + "/" + name)
+        let file = phases + "/" + name
+        let record = try readPhase(file: file)
         guard name == record.run + ".json" else {
-          throw InstarError(
-            .stateFolderFailed, "cannot read the phase record '\(phases)/\(name)'",
-            cause: "it is of another run, '\(record.run)'")
+          throw unreadable(file, cause: "it describes another run: '\(record.run)'")
         }
         records.append(record)
       } catch {
-        unreadable.append(error)
+        failures.append(error)
       }
     }
-    return (records, unreadable)
+    return (records, failures)
   }
 
   /// The phase of one run; `nil` where it is over, or never began.
@@ -192,10 +190,14 @@ public final class StateFolder: Sendable {
     do throws(InstarError) {
       return try WireCoder.message(PhaseRecord.self, from: try read(file))
     } catch {
-      throw InstarError(
-        .stateFolderFailed, "cannot read the phase record '\(file)'", cause: error.cause,
-        next: "look at the store that it names, then delete it")
+      throw unreadable(file, cause: error.cause)
     }
+  }
+
+  private func unreadable(_ file: String, cause: String) -> InstarError {
+    InstarError(
+      .stateFolderFailed, "cannot read the phase record '\(file)'", cause: cause,
+      next: "run 'instarctl probe' on the store that the file names, then remove the file")
   }
 
   private func read(_ file: String) throws(InstarError) -> Data {

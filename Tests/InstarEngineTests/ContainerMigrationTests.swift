@@ -1,9 +1,11 @@
 import GRDB
 import Instar
+import InstarModel
 import InstarStore
 import InstarSupervisor
 import InstarTestSupport
 import InstarWire
+import Synchronization
 import Testing
 
 @Suite("Opening a container with a plan", .serialized)
@@ -204,6 +206,17 @@ struct ContainerMigrationTests {
     #expect(folder.names("state/phases") == [])
     #expect(folder.names("state/backups").count == 1)
     #expect(try history.map(\.result) == [.failed, .migrated])
+  }
+
+  @Test("an unreadable phase record is reported, and keeps no store from being opened")
+  func unreadableRecord() throws {
+    try makeFirst()
+    _ = try StateFolder(path: folder.path("state"))
+    let file = folder.path("state/phases/cut.json")
+    try Data("{".utf8).write(to: URL(filePath: file))
+    try expectLast(openLast())
+    #expect(ModelConfiguration.reported.withLock { $0.contains { $0.contains("'\(file)'") } })
+    #expect(FileManager.default.fileExists(atPath: file))
   }
 
   // MARK: Where a store stands

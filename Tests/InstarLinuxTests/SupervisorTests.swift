@@ -491,7 +491,7 @@ struct SupervisorTests {
     #expect(try instarError { _ = try StateFolder(path: state.path) }.code == .stateFolderFailed)
   }
 
-  @Test("an unreadable phase record is told and skipped")
+  @Test("an unreadable phase record is reported with its file and left in place")
   func unreadable() throws {
     try state.record(phase(.cloning))
     try folder.write("{\"run\":", to: "state/phases/cut.json")
@@ -500,7 +500,11 @@ struct SupervisorTests {
     let (records, unreadable) = try state.openPhases()
     #expect(records == [phase(.cloning)])
     #expect(unreadable.count == 2)
-    #expect(unreadable.allSatisfy { $0.code == .stateFolderFailed })
+    for (error, name) in zip(unreadable, ["copy", "cut"]) {
+      #expect(error.code == .stateFolderFailed)
+      #expect(error.what == "cannot read the phase record '\(state.path)/phases/\(name).json'")
+      #expect(error.next?.contains("instarctl probe") == true)
+    }
   }
 
   @Test("a run's name cannot lead out of the state folder")

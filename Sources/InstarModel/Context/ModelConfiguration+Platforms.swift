@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+package import Synchronization
 
 extension ModelConfiguration {
   /// Which CloudKit database a store is mirrored in. There is no CloudKit on Linux: a value that asks for it is accepted,
@@ -40,7 +40,7 @@ extension ModelConfiguration {
   /// The app group that was asked for; it is not used on Linux.
   public var groupAppContainerIdentifier: String? { groupContainer.identifier }
 
-  /// Says what was asked for and is not there, once for each in the life of the process.
+  /// Reports what was asked for and is missing on Linux.
   static func report(_ cloudKitDatabase: CloudKitDatabase, _ groupContainer: GroupContainer) {
     if let name = cloudKitDatabase.containerIdentifier {
       reportOnce("CloudKit is not available on Linux: '\(name)' is not used, the store stays local")
@@ -52,9 +52,11 @@ extension ModelConfiguration {
     }
   }
 
-  private static let reported = Mutex<Set<String>>([])
+  /// The lines written to standard error so far.
+  package static let reported = Mutex<Set<String>>([])
 
-  private static func reportOnce(_ text: String) {
+  /// Writes a line to standard error, each text once in the life of the process.
+  package static func reportOnce(_ text: String) {
     guard reported.withLock({ $0.insert(text).inserted }) else { return }
     FileHandle.standardError.write(Data("Instar: \(text)\n".utf8))
   }
