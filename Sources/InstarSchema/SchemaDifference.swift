@@ -1,22 +1,24 @@
-/// What is different between two versions of a schema: which entity and property of the new one comes from which of the
-/// old one, and what that means for the stage between them.
+/// The differences between two versions of a schema: the source of each entity and property of the new version in the
+/// old one, and what the differences mean for the stage between the two.
 ///
-/// Entities and properties come from those that their `originalName` names; else from those of their own name. Explicit
-/// renames go first, and one is the source of one other at most: `contentOld` with the original name "content" leaves a
-/// new `content` without a source. A property may come from an entity above or below its own: it has moved there. So may
-/// one of an entity that is new above others.
+/// The source has the `originalName`, else the same name. Explicit renames are resolved first, and a source is used once:
+/// `contentOld` with the original name "content" leaves a new `content` without a source. The source of a property may
+/// belong to a superentity or subentity of its own entity: the property moved. The same holds for the properties of a new
+/// superentity.
 public struct SchemaDifference: Sendable {
   public var entities: [EntityMapping]
   public var removedEntities: [Schema.Entity]
   private let old: Schema
   private let new: Schema
-  /// The old name of each new entity that is not new.
+  /// The old name of each entity of the new version that has a source.
   private let sourceNames: [String: String]
-  /// By new entity, the properties of several old ones that would become one property of it: "State.name".
+  /// By entity of the new version: the properties of several old entities that would become one property of it, such as
+  /// "State.name".
   private let joinedProperties: [String: [String]]
 
+  /// An entity of the new version and its source.
   public struct EntityMapping: Sendable {
-    /// `nil` for an entity that is new.
+    /// The source; `nil` for an added entity.
     public var old: Schema.Entity?
     public var new: Schema.Entity
     public var attributes: [PropertyMapping<Schema.Attribute>]
@@ -25,12 +27,14 @@ public struct SchemaDifference: Sendable {
     public var removedRelationships: [Schema.Relationship]
   }
 
+  /// A property of the new version and its source.
   public struct PropertyMapping<Property: SchemaProperty>: Sendable {
-    /// `nil` for a property that is new.
+    /// The source; `nil` for an added property.
     public var old: Property?
     public var new: Property
   }
 
+  /// Compares two versions, in the direction of a migration.
   public init(from old: Schema, to new: Schema) {
     self.old = old
     self.new = new
@@ -72,7 +76,7 @@ public struct SchemaDifference: Sendable {
     }
   }
 
-  /// Names of properties that live on, by the entities that may have declared them.
+  /// The names of old properties that are a source, by the entities that may declare them.
   private struct KeptProperties {
     private var names: [String: Set<String>] = [:]
 
@@ -85,7 +89,7 @@ public struct SchemaDifference: Sendable {
     }
   }
 
-  /// The old entity each new one comes from.
+  /// The source of each entity of the new version.
   private static func sources(
     of new: [Schema.Entity], in old: [Schema.Entity]
   ) -> [String: Schema.Entity] {
@@ -100,8 +104,8 @@ public struct SchemaDifference: Sendable {
     return sources
   }
 
-  /// The old entities whose rows hold the values of a new entity's properties: the one it comes from; where it is new,
-  /// those that entities below it come from.
+  /// The old entities whose rows hold the values of an entity's properties: its source, or for an added entity the sources
+  /// of its subentities.
   private static func origins(
     of entity: Schema.Entity, in new: Schema, _ sources: [String: Schema.Entity]
   ) -> [Schema.Entity] {
@@ -109,14 +113,15 @@ public struct SchemaDifference: Sendable {
     return below(entity, in: new).compactMap { sources[$0.name] }
   }
 
-  /// The names of the old entities whose rows hold the values of a new entity's properties: the one it comes from; where it
-  /// is new, those that entities below it come from.
+  /// Returns the names of the old entities whose rows hold the values of an entity's properties: its source, or for an
+  /// added entity the sources of its subentities.
   public func originNames(of entity: Schema.Entity) -> [String] {
     if let source = sourceNames[entity.name] { return [source] }
     return Self.below(entity, in: new).compactMap { sourceNames[$0.name] }
   }
 
-  /// The entities whose properties one has, or may get by a change of the hierarchy: itself, those above it, those below.
+  /// The entities whose properties an entity has, or gets by a change of the hierarchy: itself, its superentities, its
+  /// subentities.
   private static func family(of entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
     let byName = schema.entitiesByName
     var family = [entity]
@@ -143,17 +148,17 @@ public struct SchemaDifference: Sendable {
     return found
   }
 
-  /// The name that an entity of the new version had in the old one; `nil` where it is new.
+  /// Returns the old name of an entity of the new version; `nil` for an added entity.
   public func sourceName(of entity: String) -> String? { sourceNames[entity] }
 
-  /// Whether two relationships lead to the same entity, by whatever name.
+  /// Returns whether two relationships have the same destination, which may have been renamed.
   public func leadToSameEntity(
     _ old: Schema.Relationship, _ new: Schema.Relationship
   ) -> Bool {
     sourceNames[new.destination] == old.destination
   }
 
-  /// - Parameter old: the properties that may be sources, those of nearer entities first.
+  /// - Parameter old: The properties that can be sources, those of nearer entities first.
   private static func map<Property: SchemaProperty>(
     _ old: [[Property]], _ new: [Property]
   ) -> [PropertyMapping<Property>] {
@@ -171,15 +176,15 @@ public struct SchemaDifference: Sendable {
 
   // MARK: Changes
 
-  /// One change, as people read it.
+  /// One change, as plans and reports show it.
   public struct Change: Sendable, Hashable {
-    /// "adds Note.contentNew (data, optional)".
+    /// For example "adds Note.contentNew (data, optional)".
     public var sentence: String
-    /// Why Instar cannot derive what to do; `nil` where a lightweight stage does.
+    /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
     public var needsCustomStage: String?
   }
 
-  /// Every change, entity by entity. Empty where the two versions are stored alike.
+  /// Every change, entity by entity; empty if both versions are stored in the same way.
   public var changes: [Change] {
     var changes: [Change] = []
     func add(_ sentence: String, needs reason: String? = nil) {
@@ -194,7 +199,7 @@ public struct SchemaDifference: Sendable {
         let list = properties.joined(separator: " and ")
         add(
           "moves \(list) to \(name)",
-          needs: "\(list) are stored apart, and \(name) has one for both")
+          needs: "\(list) have separate columns, and \(name) has one for both")
       }
       guard let old = mapping.old else {
         add("adds entity \(name)")
@@ -204,7 +209,7 @@ public struct SchemaDifference: Sendable {
       let above = mapping.new.superentityName
       if above.flatMap({ sourceNames[$0] }) != old.superentityName {
         add(
-          "moves \(name) \(above.map { "below \($0)" } ?? "out of inheritance")",
+          "makes \(name) inherit from \(above ?? "no entity")",
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) })
       }
       for attribute in mapping.removedAttributes {
@@ -227,7 +232,7 @@ public struct SchemaDifference: Sendable {
       where !mapping.new.uniquenessConstraints.contains(where: {
         Self.originalNames(of: $0, in: mapping) == group
       }) {
-        add("lets values of \(name).\(group.joined(separator: ", ")) repeat")
+        add("makes \(name).\(group.joined(separator: ", ")) no longer unique")
       }
       if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
         add("changes the indexes of \(name)")
@@ -267,7 +272,7 @@ public struct SchemaDifference: Sendable {
         Change(
           sentence: "changes the type of \(path) from \(old.type.rawValue) to \(new.type.rawValue)",
           needsCustomStage:
-            "values of \(path) have to be converted from \(old.type.rawValue) to \(new.type.rawValue)"
+            "values of \(path) must be converted from \(old.type.rawValue) to \(new.type.rawValue)"
         ))
     }
     if old.isOptional, !new.isOptional {
@@ -304,15 +309,15 @@ public struct SchemaDifference: Sendable {
     if !leadToSameEntity(old, new) {
       changes.append(
         Change(
-          sentence: "leads \(path) to \(new.destination) instead of \(old.destination)",
-          needsCustomStage: "links of \(path) have to be made anew"))
+          sentence:
+            "changes the destination of \(path) from \(old.destination) to \(new.destination)",
+          needsCustomStage: "links of \(path) must be set again"))
     }
     if old.isToOneRelationship != new.isToOneRelationship {
       changes.append(
         Change(
-          sentence: "makes \(path) lead to \(new.isToOneRelationship ? "one" : "many")",
-          needsCustomStage: leadsToManyNow(mapping)
-            ? nil : "links of \(path) have to be made anew"))
+          sentence: "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
+          needsCustomStage: leadsToManyNow(mapping) ? nil : "links of \(path) must be set again"))
     } else if !old.isToOneRelationship, leadToSameEntity(old, new),
       // Each link is kept twice where a relationship is its own inverse.
       old.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
@@ -320,8 +325,9 @@ public struct SchemaDifference: Sendable {
     {
       changes.append(
         Change(
-          sentence: "pairs \(path) with \(inversePath(new) ?? "no inverse")",
-          needsCustomStage: "links of \(path) have to be made anew"))
+          sentence: inversePath(new).map { "makes \($0) the inverse of \(path)" }
+            ?? "removes the inverse of \(path)",
+          needsCustomStage: "links of \(path) must be set again"))
     }
     if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
       changes.append(
@@ -341,10 +347,11 @@ public struct SchemaDifference: Sendable {
 }
 
 extension SchemaDifference {
-  /// Whether the links of a to-many relationship that both versions have are still found where they are stored: in a
-  /// join table, or in a column of the other entity's rows.
+  /// Whether both versions store the links of a to-many relationship in the same place: a join table, or a column of the
+  /// destination's rows.
   ///
-  /// A relationship without inverse and one whose inverse is to-one are stored alike, so that an inverse can come and go.
+  /// A relationship without an inverse and one with a to-one inverse are stored in the same way, so a to-one inverse can be
+  /// added or removed.
   private func keepsLinks(
     _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
   ) -> Bool {
@@ -362,17 +369,17 @@ extension SchemaDifference {
       }
       return inverse.isToOneRelationship && !isKept
     case (let one?, let two?):
-      // The one at the other end leads to many now, and takes the links along.
+      // The inverse is to-many now, and takes over the links.
       if one.isToOneRelationship, !two.isToOneRelationship { return source?.name == one.name }
       guard one.isToOneRelationship == two.isToOneRelationship else { return false }
-      // Links in a join table belong to both sides: one that is recognised is enough.
+      // Links in a join table belong to both sides: one side with the same source is enough.
       return source?.name == one.name || !one.isToOneRelationship
     }
   }
 
-  /// Whether a to-one relationship leads to many of the same entity now, with the link that each row had.
+  /// Returns whether a to-one relationship becomes to-many with the same destination, and keeps the link of each row.
   ///
-  /// Not where the one at the other end is to-one and was there before without being its inverse: it has other links.
+  /// It does not if its new inverse is to-one and existed before without being its inverse: that has other links.
   public func leadsToManyNow(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
     guard let before = mapping.old, before.isToOneRelationship,
       !mapping.new.isToOneRelationship, leadToSameEntity(before, mapping.new)
@@ -383,16 +390,16 @@ extension SchemaDifference {
     return source.name == before.inverseName
   }
 
-  /// What speaks against a lightweight stage where the app has laid out the tables itself: links to one that lead to many
-  /// now are not looked for there.
+  /// Reasons against a lightweight stage in a plain store, where Instar does not move the links of a to-one relationship
+  /// that becomes to-many.
   public var linksToMoveBetweenTables: [String] {
     entities.flatMap { mapping in
       mapping.relationships.filter { leadsToManyNow($0) }
-        .map { "links of \(mapping.new.name).\($0.new.name) have to be made anew" }
+        .map { "links of \(mapping.new.name).\($0.new.name) must be set again" }
     }
   }
 
-  /// What a relationship of the new version was before.
+  /// The source of a relationship of the new version.
   private func previous(
     of relationship: Schema.Relationship, in entity: String
   ) -> Schema.Relationship? {
@@ -414,7 +421,7 @@ extension SchemaDifference {
     return nil
   }
 
-  /// Why rows of an entity cannot come below another one: rows of one hierarchy have keys of their own.
+  /// The reason why an entity cannot join another hierarchy, whose rows have their own sequence of keys.
   private func joiningHierarchy(_ mapping: EntityMapping, to above: String) -> String? {
     guard let source = mapping.old else { return nil }
     func root(_ name: String, in schema: Schema) -> String {
@@ -427,7 +434,7 @@ extension SchemaDifference {
     }
     let here = root(source.name, in: old)
     let newRoot = root(mapping.new.name, in: new)
-    // Others that were of another hierarchy and end in the same one.
+    // Entities of another hierarchy in the old version and of the same one in the new version.
     let others = entities.filter { other in
       guard let name = other.old?.name else { return false }
       return root(other.new.name, in: new) == newRoot && root(name, in: old) != here
@@ -440,8 +447,8 @@ extension SchemaDifference {
     relationship.inverseName.map { "\(relationship.destination).\($0)" }
   }
 
-  /// The to-one relationship that takes over the links of a to-many relationship which had no inverse before, or the other
-  /// way round: both are the key of the owner, in the rows of the destination.
+  /// Returns the added to-one inverse of a to-many relationship that had none. Both store the same links: the owner's key in
+  /// the rows of the destination.
   public func inverseThatCame(
     for mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
@@ -452,7 +459,7 @@ extension SchemaDifference {
     return inverse
   }
 
-  /// The to-one relationship whose links a to-many relationship takes over that has no inverse any more.
+  /// Returns the removed to-one inverse of a to-many relationship, which takes over its links.
   public func inverseThatWent(
     for mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
@@ -465,14 +472,15 @@ extension SchemaDifference {
 }
 
 extension Schema.Entity {
-  /// Whether a property of that name is its own, not inherited.
+  /// Whether the entity itself declares a property with this name.
   fileprivate func declares(_ name: String) -> Bool {
     attributes.contains { $0.name == name } || relationships.contains { $0.name == name }
   }
 }
 
 extension Schema.AttributeType {
-  /// Whether a stored value of one type is one of the other without a conversion: integers of all widths are.
+  /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all widths
+  /// are.
   public func isStoredLike(_ other: Schema.AttributeType) -> Bool {
     func kind(_ type: Schema.AttributeType) -> Schema.AttributeType {
       switch type {

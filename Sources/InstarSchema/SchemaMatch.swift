@@ -1,18 +1,18 @@
-/// Where a store stands among the versions of one plan.
+/// The version of a plan that a store has, and the state that follows from it.
 ///
-/// A store is matched by declared version *and* structure, else by structure alone. A declared version with another
-/// structure is not believed: migrating from it would change the wrong columns; but for 1.0.0, which a schema made of model
-/// types alone has, whatever they are. A store that was adopted with more than
-/// its version has is believed as long as it is built as it was left.
+/// A store is matched by declared version *and* structure, else by structure alone. A declared version with a different
+/// structure is not trusted: migrating from it would change the wrong columns. The exception is 1.0.0, the default of
+/// schemas without a version. A store adopted with additional tables or columns matches as long as its structure is the
+/// one that Instar stamped.
 public struct SchemaMatch: Sendable, Codable, Hashable {
   public var state: StoreState
-  /// The version of the plan the store is at; `nil` where it is at none.
+  /// The version of the plan that the store has; `nil` if it has none of them.
   public var version: Schema.Version?
-  /// Why, in words; empty for `current` and `behind`.
+  /// The reason for the state, one sentence; empty for `current` and `behind`.
   public var reason: String
-  /// The version whose structure is nearest, where the store is at none.
+  /// The version with the fewest differences; `nil` if the store has a version of the plan.
   public var nearest: Schema.Version?
-  /// What is different from the nearest version, one sentence each.
+  /// The differences from the nearest version, one sentence each.
   public var differences: [String]
 
   public init(
@@ -26,7 +26,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     self.differences = differences
   }
 
-  /// One version of a plan, as a store of it would look.
+  /// One version of a plan: what a probe of a store is compared with.
   public struct Candidate: Sendable, Codable, Hashable {
     public var version: Schema.Version
     public var entityNames: [String]
@@ -46,17 +46,19 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
 
   /// Matches a store to the versions of a plan.
   ///
-  /// - Parameter candidates: the plan's versions, oldest first, at least one.
+  /// - Parameter candidates: The plan's versions, oldest first, at least one.
   public init(of identity: StoreIdentity, among candidates: [Candidate]) {
     guard candidates.contains(where: { $0.format == identity.format }) else {
       self.init(
         state: .unknown,
-        reason: "the store is of the format \(identity.format.rawValue), and the plan is not")
+        reason:
+          "the store has the format \(identity.format.rawValue); the plan has no version of that format"
+      )
       return
     }
     let last = candidates.last?.version
     let known = candidates.map(\.structure)
-    /// What there is, as far as it counts, in the words of a version.
+    /// The part of the structure that the plan describes, with the spelling of a version.
     func structure(asIn candidate: Candidate) -> StoreStructure {
       identity.format == .plain
         ? identity.structure.described(asIn: candidate.structure, among: known)
@@ -71,7 +73,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         self.init(
           state: .unversioned, version: equal[0].version,
           reason:
-            "the store declares \(declared), as one of models without a version does, and is built like \(equal[0].version)"
+            "the store declares \(declared), the default of schemas without a version; its structure matches \(equal[0].version)"
         )
       } else if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
         self.init(state: declared == last ? .current : .behind, version: declared)
@@ -79,7 +81,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         self.init(
           state: .unknown,
           reason:
-            "the store declares version \(declared), but is built otherwise than that version",
+            "the store declares version \(declared), but its structure does not match that version",
           nearest: declared,
           differences: structure.differences(from: named.structure))
       }
@@ -100,28 +102,29 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       self.init(
         state: .unversioned, version: equal[0].version,
         reason: identity.version.map {
-          "the store declares version \($0), which the plan does not know, and is built like \(equal[0].version)"
-        } ?? "the store declares no version, and is built like \(equal[0].version)")
+          "the store declares version \($0), which is not in the plan; its structure matches \(equal[0].version)"
+        } ?? "the store declares no version; its structure matches \(equal[0].version)")
       return
     }
     if equal.count > 1 {
       let versions = equal.map { "\($0.version)" }.joined(separator: ", ")
       self.init(
-        state: .unknown, reason: "the store is built like several versions of the plan: \(versions)"
+        state: .unknown,
+        reason: "the store's structure matches several versions of the plan: \(versions)"
       )
       return
     }
     let ranked = candidates.map { ($0, structure(asIn: $0).differences(from: $0.structure)) }
     let best = ranked.min { $0.1.count < $1.1.count }
     self.init(
-      state: .unknown, reason: "the store is built like no version of the plan",
+      state: .unknown, reason: "the store's structure matches no version of the plan",
       nearest: best?.0.version, differences: best?.1 ?? [])
   }
 
-  /// What a store declares that was made of model types alone, whichever version they are of.
+  /// The version that a store declares if it was created from model types without a `VersionedSchema`.
   private static let unsaidVersion = Schema.Version(1, 0, 0)
 
-  /// Whether the store has all that the version has, and is built as it was when Instar put it back.
+  /// Whether the store has everything of the version, and still the structure that Instar stamped.
   private static func isAsLeft(
     _ identity: StoreIdentity, beside expected: StoreStructure
   ) -> Bool {

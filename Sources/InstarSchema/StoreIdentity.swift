@@ -1,27 +1,27 @@
-/// How a schema is laid out in SQLite.
+/// How a schema maps to tables in SQLite.
 @frozen
 public enum StoreFormat: String, Sendable, Codable, Hashable {
-  /// What SwiftData and Core Data write.
+  /// The tables that SwiftData and Core Data write.
   case coredata
   /// Ordinary tables.
   case plain
 }
 
-/// What tells one version of a store from another: what it declares of itself, and what it is made of.
+/// What a probe compares with the versions of plans: the version that a store declares, and its structure.
 public struct StoreIdentity: Sendable, Codable, Hashable {
   public var format: StoreFormat
-  /// `nil` where the store declares none, or one that is not of the form 1.2.3.
+  /// The declared version; `nil` if the store declares none, or one that is not of the form 1.2.3.
   public var version: Schema.Version?
   /// The names of the entities that the store lists.
   public var entityNames: [String]
   public var structure: StoreStructure
   /// SHA-256 over `structure.canonicalText`, in hexadecimal digits.
   public var fingerprint: String
-  /// The fingerprint that the store had when Instar last put it back; `nil` where it never did.
+  /// The fingerprint that Instar stamped in the last cutover; `nil` if there was none.
   public var stampedFingerprint: String?
-  /// What a plain store declares, by where it does.
+  /// The versions that a plain store declares, by the place where it declares them.
   public var declaredVersions: [VersionSource: Schema.Version] = [:]
-  /// What the history tables of migration tools in a plain store say.
+  /// The versions in the history tables of migration tools in a plain store.
   public var toolVersions: [ToolVersion] = []
 
   public init(
@@ -36,32 +36,38 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   }
 }
 
-/// How far a probe goes to count rows, which reads whole tables.
+/// How many tables a probe counts the rows of, which reads whole tables.
 @frozen
 public enum RowCounting: String, Sendable, Codable, Hashable {
+  /// No table.
   case none
-  /// Table after table, until some tenths of a second are used up; the others are not counted.
+  /// Table after table for some tenths of a second; the others are not counted.
   case quick
+  /// Every table.
   case all
 }
 
-/// Where a store stands, seen from a plan.
+/// The state of a store in relation to a plan.
 @frozen
 public enum StoreState: String, Sendable, Codable, Hashable {
   /// At the plan's last version.
   case current
   /// At an earlier version of the plan.
   case behind
-  /// At a version the plan does not know yet.
+  /// At a later version than the last one of the plan.
   case ahead
   /// Declares no version; its structure equals exactly one version of the plan.
   case unversioned
   /// At no version of the plan, or no plan was given.
   case unknown
+  /// Not a SQLite database, or one without tables.
   case notAStore
+  /// Damaged: cut short, or refused by SQLite's check.
   case corrupt
+  /// Looks like an encrypted database.
   case encrypted
+  /// Locked by another process, or with a transaction that only its app can undo.
   case busy
-  /// May not be read, or reading it did not come to an end.
+  /// Reading it is not permitted, failed, or did not end within its time limit.
   case unreadable
 }

@@ -1,11 +1,11 @@
 extension StoreStructure {
-  /// What of a plain store counts for a version: the tables, columns and indexes that some version of the plan speaks of.
-  /// Others are the app's own business, and survive.
+  /// Returns the part of a plain store's structure that some version of the plan names, spelled as in `expected`. All other
+  /// tables, columns and indexes belong to the app, and survive a migration.
   ///
-  /// What means the same is spelled as `expected` does: names without regard to case, declared types by their affinity,
-  /// and an index by its columns, whatever it is called and whether `CREATE INDEX` or a constraint made it.
+  /// Names match without regard to case, declared types by their affinity, and indexes by their columns, whatever their
+  /// name and whether `CREATE INDEX` or a constraint created them.
   ///
-  /// - Parameter known: the structures of all versions of the plan.
+  /// - Parameter known: The structures of all versions of the plan.
   public func described(
     asIn expected: StoreStructure, among known: [StoreStructure]
   ) -> StoreStructure {
@@ -42,12 +42,12 @@ extension StoreStructure {
 }
 
 extension StoreStructure.Index {
-  /// Whether this index of a plain store is the one that a version describes.
+  /// Returns whether this index of a plain store is the one that a version describes.
   public func serves(as other: StoreStructure.Index) -> Bool {
     guard table.lowercased() == other.table.lowercased(), isUnique == other.isUnique else {
       return false
     }
-    // How text is compared is the column's business.
+    // The column decides how text is compared, not the index.
     func names(_ columns: [String]) -> [String] {
       columns.map { column in
         let column = column.lowercased()

@@ -1,7 +1,7 @@
-/// The tables and indexes of a store, apart from those the format keeps for itself.
+/// The tables and indexes of a store or version, without those that the format needs for itself.
 ///
 /// Two structures are equal when they name the same tables, columns, declared types and indexes. The order of columns
-/// does not count: SQLite appends a column that is added later, and readers go by name.
+/// does not count: SQLite appends an added column, and readers use names.
 public struct StoreStructure: Sendable, Codable, Hashable {
   /// Ordered by name.
   public var tables: [Table]
@@ -13,6 +13,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     self.indexes = indexes.sorted { $0.name < $1.name }
   }
 
+  /// A table and its columns.
   public struct Table: Sendable, Codable, Hashable {
     public var name: String
     /// Ordered by name.
@@ -24,6 +25,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     }
   }
 
+  /// A column and its declared type.
   public struct Column: Sendable, Codable, Hashable {
     public var name: String
     /// As the table declares it, for example `VARCHAR`.
@@ -35,10 +37,12 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     }
   }
 
+  /// An index and what it covers.
   public struct Index: Sendable, Codable, Hashable {
     public var name: String
     public var table: String
     public var isUnique: Bool
+    /// In the order of the index.
     public var columns: [String]
 
     public init(name: String, table: String, isUnique: Bool, columns: [String]) {
@@ -49,7 +53,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     }
   }
 
-  /// One line per table, column and index, in a fixed order: what the fingerprint is made of.
+  /// One line per table, column and index, in a fixed order: the text that the fingerprint hashes.
   public var canonicalText: String {
     var lines: [String] = []
     for table in tables {
@@ -62,7 +66,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     return lines.joined(separator: "\n")
   }
 
-  /// What is different, one sentence each, seen from `self` (what there is) to `expected`.
+  /// Returns how this structure differs from `expected`, one sentence each.
   public func differences(from expected: StoreStructure) -> [String] {
     var sentences: [String] = []
     let mine = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -95,7 +99,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
     for index in expected.indexes where !myIndexes.contains(index) {
       sentences.append(
         indexes.contains { $0.name == index.name }
-          ? "index \(index.name) is defined otherwise" : "index \(index.name) is missing")
+          ? "index \(index.name) has a different definition" : "index \(index.name) is missing")
     }
     for index in indexes
     where !theirIndexes.contains(index)

@@ -1,20 +1,19 @@
-/// How the structure of a store fits a version that it is taken for.
+/// Whether a store can be adopted as a version, judged by its structure.
 ///
-/// What the version does not speak of can stay: the engine goes by names, and leaves what it does
-/// not know. What the version speaks of has to be there, or stages would change what is not.
+/// Tables, columns and indexes that the version does not name can stay: the engine works by names and leaves others
+/// alone. Those that the version names must exist, or a stage would change something that is missing.
 public struct StructureFit: Sendable, Hashable {
-  /// Tables, columns and indexes that the version does not have; a table that it has comes with the
-  /// additional columns only.
+  /// Tables, columns and indexes that only the store has. A table that the version has too is listed with its additional
+  /// columns only.
   public var additions: StoreStructure
-  /// Indexes that the version has and the store lacks, and that can be made: those that are not
-  /// unique.
+  /// Indexes that the store lacks and that Instar can create: those that are not unique.
   public var missingIndexes: [StoreStructure.Index]
-  /// Why the store cannot be taken for that version, one sentence each.
+  /// The reasons why the store cannot be adopted as the version, one sentence each.
   public var obstacles: [String]
 
   /// - Parameters:
-  ///   - structure: What there is.
-  ///   - expected: What a store of the version is made of.
+  ///   - structure: The store's structure.
+  ///   - expected: The version's structure.
   public init(of structure: StoreStructure, to expected: StoreStructure) {
     var tables: [StoreStructure.Table] = []
     obstacles = []
@@ -50,9 +49,9 @@ public struct StructureFit: Sendable, Hashable {
       structure.indexes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     for index in expected.indexes {
       if let mine = indexes[index.name] {
-        if mine != index { obstacles.append("index \(index.name) is defined otherwise") }
+        if mine != index { obstacles.append("index \(index.name) has a different definition") }
       } else if index.isUnique {
-        obstacles.append("unique index \(index.name) is missing: there may be duplicates")
+        obstacles.append("unique index \(index.name) is missing, so values may repeat")
       } else {
         missingIndexes.append(index)
       }
@@ -62,35 +61,35 @@ public struct StructureFit: Sendable, Hashable {
       tables: tables, indexes: structure.indexes.filter { !indexNames.contains($0.name) })
   }
 
-  /// Whether the store has all that the version has.
+  /// Whether the store has everything that the version has.
   public var lacksNothing: Bool { obstacles.isEmpty && missingIndexes.isEmpty }
 
-  /// Whether the store is built exactly like the version.
+  /// Whether the store has exactly the structure of the version.
   public var isExact: Bool {
     lacksNothing && additions.tables.isEmpty && additions.indexes.isEmpty
   }
 
-  /// What becomes of the differences that are no obstacles, one sentence each.
+  /// Returns what an adoption does about each difference that does not prevent it, one sentence each.
   public func consequences(in expected: StoreStructure) -> [String] {
     let known = Set(expected.tables.map(\.name))
     var sentences: [String] = []
     for table in additions.tables {
       if known.contains(table.name) {
         sentences += table.columns.map {
-          "column \(table.name).\($0.name) is not expected: it stays"
+          "column \(table.name).\($0.name) is not expected; Instar keeps it"
         }
       } else {
-        sentences.append("table \(table.name) is not expected: it stays")
+        sentences.append("table \(table.name) is not expected; Instar keeps it")
       }
     }
-    sentences += additions.indexes.map { "index \($0.name) is not expected: it stays" }
-    sentences += missingIndexes.map { "index \($0.name) is missing: it is made" }
+    sentences += additions.indexes.map { "index \($0.name) is not expected; Instar keeps it" }
+    sentences += missingIndexes.map { "index \($0.name) is missing; Instar creates it" }
     return sentences
   }
 }
 
 extension StoreStructure {
-  /// This structure with what a store has beside it. What both have is as it is here.
+  /// Returns this structure with the tables, columns and indexes that only `additions` has.
   public func adding(_ additions: StoreStructure) -> StoreStructure {
     var byName = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     for table in additions.tables {

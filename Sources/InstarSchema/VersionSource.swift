@@ -1,18 +1,18 @@
-/// Where a plain store says which version it is at, and where that is written after a run.
+/// Where a plain store declares its version, and where Instar writes it after a run.
 @frozen
 public enum VersionSource: Sendable, Hashable, Codable {
-  /// `PRAGMA user_version`: a number, see `Schema.Version.userVersion`. 0 stands for none.
+  /// `PRAGMA user_version`: a number, see `Schema.Version.userVersion`. 0 means none.
   case userVersion
   /// The one row of a table: "1.2.0", or a number as in `PRAGMA user_version`.
   case table(String, column: String)
 }
 
-/// What the history table of a migration tool says of a store.
+/// The version of a store in the history table of a migration tool.
 ///
-/// A plan maps these to its versions with `importedVersions`. They are read where the store does not declare a version
-/// itself, and never written: the tool does not learn of a run.
+/// A plan maps these to its versions with `importedVersions`. Instar reads them if the store declares no version itself,
+/// and never writes them: the tool would not notice a run.
 public struct ToolVersion: Sendable, Hashable, Codable {
-  /// The tools whose tables are known.
+  /// The tools whose tables Instar reads.
   @frozen
   public enum Tool: String, Sendable, Hashable, Codable, CaseIterable {
     case alembic, django
@@ -21,7 +21,7 @@ public struct ToolVersion: Sendable, Hashable, Codable {
   }
 
   public var tool: Tool
-  /// What the tool calls the version.
+  /// The tool's name of the version.
   public var name: String
 
   public init(tool: Tool, name: String) {
@@ -37,7 +37,7 @@ public struct ToolVersion: Sendable, Hashable, Codable {
   public static func django(app: String, _ migration: String) -> ToolVersion {
     ToolVersion(tool: .django, name: "\(app).\(migration)")
   }
-  /// The number in golang-migrate's `schema_migrations`; one that is marked dirty is none.
+  /// The number in golang-migrate's `schema_migrations`; `dirty` versions are ignored.
   public static func golangMigrate(_ number: Int64) -> ToolVersion {
     ToolVersion(tool: .golangMigrate, name: "\(number)")
   }
@@ -57,7 +57,7 @@ extension ToolVersion: CustomStringConvertible {
 }
 
 extension Schema.Version {
-  /// The version as the number of `PRAGMA user_version`: 2 for 2.0.0, 10203 for 1.2.3. `nil` where it has no such number.
+  /// The version as a number for `PRAGMA user_version`: 2 for 2.0.0, 10203 for 1.2.3; `nil` if it has no such number.
   public var userVersion: Int32? {
     guard major >= 0, minor >= 0, patch >= 0 else { return nil }
     if minor == 0, patch == 0 { return (1..<10_000).contains(major) ? Int32(major) : nil }
@@ -65,7 +65,7 @@ extension Schema.Version {
     return Int32(major * 10_000 + minor * 100 + patch)
   }
 
-  /// The version that a number of `PRAGMA user_version` stands for; `nil` for 0, which stands for none.
+  /// The version that a number in `PRAGMA user_version` means; `nil` for 0, which means none.
   public init?(userVersion number: Int64) {
     guard number > 0, number <= Int64(Int32.max) else { return nil }
     let number = Int(number)
@@ -78,7 +78,8 @@ extension Schema.Version {
 }
 
 extension StoreIdentity {
-  /// The identity with the version that a plan sees: the one at its source, else the one that it maps a tool's to.
+  /// Returns the identity with the version from the plan's source, else with the version that the plan maps a tool's
+  /// version to.
   public func seen(
     from source: VersionSource, importing imported: [ToolVersion: Schema.Version]
   ) -> StoreIdentity {

@@ -98,7 +98,7 @@ extension SchemaComparison {
       return Steps(
         after: loop(
           over: "\(new.typeName).\(entity)",
-          "links of \(entity).\(relationship.name) have to be made anew",
+          "links of \(entity).\(relationship.name) must be set again",
           ["\(variable(entity)).\(name) = \(value)"]))
     }
     guard isRequired, before.isOptional else { return nil }

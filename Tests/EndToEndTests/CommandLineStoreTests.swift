@@ -170,7 +170,7 @@ struct CommandLineStoreTests {
     #expect(refused.status == 3)
     let error = try #require(try refused.objects(RunReport.self).first?.error)
     #expect(error.code == .unconfirmedAdoption)
-    #expect(error.cause.contains("index ZNOTE(Z_OPT) is not expected: it stays"))
+    #expect(error.cause.contains("index ZNOTE(Z_OPT) is not expected; Instar keeps it"))
 
     let answer = try await CommandLineTool.run(arguments + ["--yes"])
     #expect(answer.status == 0, Comment(rawValue: answer.output))

@@ -116,7 +116,7 @@ struct InheritanceMigrationTests {
     let changes = SchemaDifference(from: before, to: after).changes
     #expect(
       changes.compactMap(\.needsCustomStage) == [
-        "State.name and Town.name are stored apart, and Area has one for both"
+        "State.name and Town.name have separate columns, and Area has one for both"
       ])
     #expect(!changes.contains { $0.sentence.hasPrefix("removes") })
   }

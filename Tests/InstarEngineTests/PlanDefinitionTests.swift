@@ -70,7 +70,7 @@ struct PlanDefinitionTests {
     }
     #expect(error?.code == .needsCustomStage)
     #expect(
-      error?.cause.contains("values of Item.size have to be converted from string to int64") == true
+      error?.cause.contains("values of Item.size must be converted from string to int64") == true
     )
     #expect(
       error?.next?.contains(".custom(fromVersion: Sizes1.self, toVersion: Sizes2.self") == true)

@@ -59,7 +59,7 @@ struct AdoptionTests {
     #expect(report.result == .refused)
     #expect(error.code == .unconfirmedAdoption)
     for text in [
-      "column ZNOTE.ZRANK is not expected: it stays", "index ZNOTE(ZRANK)", "table extra",
+      "column ZNOTE.ZRANK is not expected; Instar keeps it", "index ZNOTE(ZRANK)", "table extra",
     ] {
       #expect(error.cause.contains(text), "\(error)")
     }
@@ -108,7 +108,7 @@ struct AdoptionTests {
     let fixture = try store("DROP INDEX \(name)")
     let (refused, _) = try fixture.migrate(
       request: request(fixture, adopt: Self.first, confirmed: false))
-    #expect(refused.error?.cause.contains("index ZNOTE(ZFOLDER) is missing: it is made") == true)
+    #expect(refused.error?.cause.contains("index ZNOTE(ZFOLDER) is missing; Instar creates it") == true)
     let (report, _) = try fixture.migrate(
       request: request(fixture, adopt: Self.first, confirmed: true))
     #expect(report.result == .migrated, "\(String(describing: report.error))")
@@ -151,6 +151,6 @@ struct AdoptionTests {
         == structure(["a", "b", "c"], [("one", false), ("two", true), ("three", false)]))
     let less = StructureFit(of: structure(["a", "b"], []), to: expected)
     #expect(less.missingIndexes.map(\.name) == ["one"])
-    #expect(less.obstacles == ["unique index two is missing: there may be duplicates"])
+    #expect(less.obstacles == ["unique index two is missing, so values may repeat"])
   }
 }

@@ -150,7 +150,7 @@ struct SchemaDifferenceTests {
         Schema.Attribute(name: "uid", type: .string), Schema.Attribute(name: "rank", type: .int64)))
     #expect(
       difference.changes.compactMap(\.needsCustomStage) == [
-        "values of Note.size have to be converted from string to int64",
+        "values of Note.size must be converted from string to int64",
         "Note.title becomes required, and rows without a value need one",
         "Note.uid is required, and existing rows have no value for it",
       ])
