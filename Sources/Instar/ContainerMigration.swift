@@ -7,9 +7,9 @@ internal import InstarWire
 /// Brings the stores of a container that is being opened to the last version of its plan.
 ///
 /// With several stores, the run of each goes on inside that of the one before: when the stages run, all stores that are
-/// behind are locked, backed up and cloned, and the closures of a stage see the models of all that take part in it. Then
-/// the clones are verified and written back, the last store's first. An error before that so leaves all stores as they
-/// were; one in the verification or write-back of a store leaves those after it at the last version, and says so.
+/// behind are locked, backed up and cloned, and the closures of a stage see the models of all that take part in it.
+/// Then the clones are verified and written back, the last store's first. An error before that so leaves all stores as
+/// they were; one in the verification or write-back of a store leaves those after it at the last version, and says so.
 struct ContainerMigration {
   private let plan: PlanDefinition
   private let stores: [Store]
@@ -137,9 +137,9 @@ struct ContainerMigration {
 
   // MARK: Several stores
 
-  /// Refuses what can be refused before any store is locked, and makes the stores that are missing where code of the plan
-  /// may want to write to them: at the version at which that code begins, so that it sees the models of all stores.
-  /// They are removed again where the migration fails before they are migrated.
+  /// Refuses what can be refused before any store is locked, and makes the stores that are missing where code of the
+  /// plan may want to write to them: at the version at which that code begins, so that it sees the models of all
+  /// stores. They are removed again where the migration fails before they are migrated.
   private func prepare(_ progress: Progress) throws(InstarError) {
     var earliest: Schema.Version?
     var missing: [Store] = []

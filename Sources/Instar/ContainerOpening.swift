@@ -13,8 +13,8 @@ struct ContainerOpening {
   /// - Parameters:
   ///   - schema: What the container was asked for.
   ///   - configurations: none stand for the default place.
-  /// - Throws: why the plan is none for the schema, or the schema cannot be divided among the configurations. Nothing is
-  ///   touched.
+  /// - Throws: why the plan is none for the schema, or the schema cannot be divided among the configurations. Nothing
+  ///   is touched.
   init(
     _ schema: Schema, plan: (any SchemaMigrationPlan.Type)?, configurations: [ModelConfiguration]
   ) throws {

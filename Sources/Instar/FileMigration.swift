@@ -9,9 +9,9 @@ internal import InstarWire
 /// Brings a store of a container that is being opened to the last version of its plan, in this process.
 ///
 /// The process is supervisor, keeper and worker in one: it writes the phase journal and the ledger, does what
-/// `MigrationRun` does to a store, and has the stages run on the clone. What it gives up by that is the worker's confinement:
-/// the plan is the app's own code. Invariants are those of `MigrationRun`; besides, no descriptor of the store is opened
-/// but by SQLite (`OpenPolicy.shared`), because other containers of the process may have it open.
+/// `MigrationRun` does to a store, and has the stages run on the clone. What it gives up by that is the worker's
+/// confinement: the plan is the app's own code. Invariants are those of `MigrationRun`; besides, no descriptor of the
+/// store is opened but by SQLite (`OpenPolicy.shared`), because other containers of the process may have it open.
 struct FileMigration {
   /// Absolute, without symbolic links.
   let path: String
@@ -107,7 +107,8 @@ struct FileMigration {
     guard access(stateFolder + "/phases", F_OK) == 0 else { return }
     let state = try openStateFolder()
     let (records, unreadable) = try state.openPhases()
-    // One of them may be of this store. Its lock protects a live run; what a dead run left stays until a person removes it.
+    // One of them may be of this store. Its lock protects a live run; what a dead run left stays until a person removes
+    // it.
     for error in unreadable { ModelConfiguration.reportOnce("warning: \(error)") }
     for record in records where record.store == path {
       _ = try RunJournal.recover(record, in: state) { phase throws(InstarError) in

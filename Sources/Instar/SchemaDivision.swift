@@ -3,8 +3,8 @@ internal import InstarModel
 
 /// Which models of a container are in the store of which of its configurations.
 ///
-/// A configuration has the models of its schema, and those that are related to them by relationships and inheritance, which
-/// cannot lead from one store to another. One without a schema has all models that no other one has.
+/// A configuration has the models of its schema, and those that are related to them by relationships and inheritance,
+/// which cannot lead from one store to another. One without a schema has all models that no other one has.
 struct SchemaDivision {
   /// One for each configuration, in the order in which the stores are written.
   let parts: [ModelContainer.Part]

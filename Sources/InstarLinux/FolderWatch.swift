@@ -5,9 +5,9 @@ import Synchronization
 
 /// Tells what changes in folders (inotify(7)); not in the folders below them.
 ///
-/// Told are files that were made, written and closed, moved in or out, deleted, or given another
-/// owner or mode: half as many events as with every single write. A change made before `add` returned is not told: look into
-/// the folder after adding it.
+/// Told are files that were made, written and closed, moved in or out, deleted, or given another owner or mode: half as
+/// many events as with every single write. A change made before `add` returned is not told: look into the folder after
+/// adding it.
 ///
 /// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the
 /// stream has ended and there is nothing in `folders`.

@@ -1,7 +1,7 @@
 /// How much of each SQL statement is logged, as Core Data's launch arguments ask for it.
 package struct SQLDebug: Sendable, Hashable {
-  /// 0: nothing. 1 and 2: each statement with its time and number of rows. 3: also the bound values. 4: also SQLite's query
-  /// plan.
+  /// 0: nothing. 1 and 2: each statement with its time and number of rows. 3: also the bound values. 4: also SQLite's
+  /// query plan.
   package var level: Int
 
   /// Bound values are the user's data: only this level shows them.
@@ -14,8 +14,8 @@ package struct SQLDebug: Sendable, Hashable {
   }
 
   /// Reads the launch arguments that Apple's frameworks accept in any program: `-com.apple.CoreData.SQLDebug N`, and
-  /// `-com.apple.coredata.swiftdata.debug 1`, which asks for level 1. As on Apple's platforms, a value that is not a number
-  /// counts as 0. The highest level counts.
+  /// `-com.apple.coredata.swiftdata.debug 1`, which asks for level 1. As on Apple's platforms, a value that is not a
+  /// number counts as 0. The highest level counts.
   ///
   /// - Parameters:
   ///   - arguments: The arguments without the program's name.

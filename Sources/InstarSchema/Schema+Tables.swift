@@ -8,7 +8,8 @@ extension Schema {
 
   /// The table of an entity in a plain store, as `@Table` declares it.
   ///
-  /// What a table has besides survives every change of schema: columns, triggers, views, indexes that no model speaks of.
+  /// What a table has besides survives every change of schema: columns, triggers, views, indexes that no model speaks
+  /// of.
   public struct Table: Sendable, Hashable, Codable {
     /// `nil` stands for the name of the entity in snake case: "NoteTag" is `note_tag`.
     public var name: String?
@@ -85,7 +86,8 @@ extension Schema {
   /// The column, or columns, of a property in a plain store, as `@Column` declares them.
   public struct Column: Sendable, Hashable, Codable {
     /// `nil` stands for the name of the property in snake case, with the name of the key behind it for a to-one
-    /// relationship: "parentFolder" is `parent_folder_id`. Several for a relationship to a table whose key is several columns.
+    /// relationship: "parentFolder" is `parent_folder_id`. Several for a relationship to a table whose key is several
+    /// columns.
     public var names: [String]?
     /// The declared type; `nil` for the one that fits the attribute.
     public var type: String?
@@ -129,8 +131,8 @@ extension Schema {
 
       /// The column is the primary key, or a part of it.
       ///
-      /// Without any, the attribute named `id` is; without that the table gets a column `id INTEGER PRIMARY KEY` that no
-      /// property shows. A new model whose integer key is 0 or nil is given the next one.
+      /// Without any, the attribute named `id` is; without that the table gets a column `id INTEGER PRIMARY KEY` that
+      /// no property shows. A new model whose integer key is 0 or nil is given the next one.
       public static let primaryKey = Option { $0.isPrimaryKey = true }
       /// An integer primary key whose values are never given twice (`AUTOINCREMENT`).
       public static let autoincrement = Option {
@@ -164,8 +166,8 @@ extension Schema {
       public static func onDelete(_ action: Action) -> Option { Option { $0.onDelete = action } }
       /// What the database does where the key of the row referred to changes.
       public static func onUpdate(_ action: Action) -> Option { Option { $0.onUpdate = action } }
-      /// The table of links of a many-to-many relationship, declared on either side: the column that refers to this model,
-      /// and the one that refers to the other.
+      /// The table of links of a many-to-many relationship, declared on either side: the column that refers to this
+      /// model, and the one that refers to the other.
       public static func junction(_ table: String, own: String, other: String) -> Option {
         Option { $0.junction = Junction(table: table, own: [own], other: [other]) }
       }

@@ -178,11 +178,11 @@ extension Schema {
     public var name: String
     /// What it covers, in this order.
     public var elements: [Element]
-    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or only
-    /// `partialPredicate` tells.
+    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or
+    /// only `partialPredicate` tells.
     public var condition: String?
-    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it in
-    /// SQL, only a store that they made tells.
+    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it
+    /// in SQL, only a store that they made tells.
     public var partialPredicate: String?
 
     /// An index over some properties.
@@ -215,8 +215,8 @@ extension Schema {
 
   /// A property that holds a value.
   ///
-  /// A property that is kept in several columns, a Codable struct or an enum without raw value, is one attribute for each of
-  /// them, named by property and field: "author.name".
+  /// A property that is kept in several columns, a Codable struct or an enum without raw value, is one attribute for
+  /// each of them, named by property and field: "author.name".
   public struct Attribute: SchemaProperty, Codable {
     /// The name of the Swift property.
     public var name: String
@@ -392,9 +392,9 @@ extension Schema.Attribute {
 
     /// Two models cannot have the same value. Inserting a value that exists updates that row (upsert).
     public static let unique = Option("unique")
-    /// Large values are kept in files beside the store (`.NAME_SUPPORT/_EXTERNAL_DATA`), as Apple's frameworks keep them,
-    /// and read when they are asked for. Counts for `Data` and values stored as JSON in stores of the Core Data format;
-    /// elsewhere values stay in their row.
+    /// Large values are kept in files beside the store (`.NAME_SUPPORT/_EXTERNAL_DATA`), as Apple's frameworks keep
+    /// them, and read when they are asked for. Counts for `Data` and values stored as JSON in stores of the Core Data
+    /// format; elsewhere values stay in their row.
     public static let externalStorage = Option("externalStorage")
     /// Accepted: keeps the value in the app's history when the model is deleted. Instar writes no history.
     public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")
@@ -410,8 +410,8 @@ extension Schema.Attribute {
     public static func transformable(by transformerName: String) -> Option {
       Option("transformable", transformerName)
     }
-    /// The value is computed by Apple's frameworks, as an `NSExpression` says: `count:(pages)`. Instar keeps the column and
-    /// what computes it.
+    /// The value is computed by Apple's frameworks, as an `NSExpression` says: `count:(pages)`. Instar keeps the column
+    /// and what computes it.
     public static func derived(_ expression: String) -> Option { Option("derived", expression) }
   }
 }

@@ -1,10 +1,10 @@
 /// The differences between two versions of a schema: the source of each entity and property of the new version in the
 /// old one, and what the differences mean for the stage between the two.
 ///
-/// The source has the `originalName`, else the same name. Explicit renames are resolved first, and a source is used once:
-/// `contentOld` with the original name "content" leaves a new `content` without a source. The source of a property may
-/// belong to a superentity or subentity of its own entity: the property moved. The same holds for the properties of a new
-/// superentity.
+/// The source has the `originalName`, else the same name. Explicit renames are resolved first, and a source is used
+/// once: `contentOld` with the original name "content" leaves a new `content` without a source. The source of a
+/// property may belong to a superentity or subentity of its own entity: the property moved. The same holds for the
+/// properties of a new superentity.
 public struct SchemaDifference: Sendable {
   public var entities: [EntityMapping]
   public var removedEntities: [Schema.Entity]
@@ -104,8 +104,8 @@ public struct SchemaDifference: Sendable {
     return sources
   }
 
-  /// The old entities whose rows hold the values of an entity's properties: its source, or for an added entity the sources
-  /// of its subentities.
+  /// The old entities whose rows hold the values of an entity's properties: its source, or for an added entity the
+  /// sources of its subentities.
   private static func origins(
     of entity: Schema.Entity, in new: Schema, _ sources: [String: Schema.Entity]
   ) -> [Schema.Entity] {
@@ -347,11 +347,11 @@ public struct SchemaDifference: Sendable {
 }
 
 extension SchemaDifference {
-  /// Whether both versions store the links of a to-many relationship in the same place: a join table, or a column of the
-  /// destination's rows.
+  /// Whether both versions store the links of a to-many relationship in the same place: a join table, or a column of
+  /// the destination's rows.
   ///
-  /// A relationship without an inverse and one with a to-one inverse are stored in the same way, so a to-one inverse can be
-  /// added or removed.
+  /// A relationship without an inverse and one with a to-one inverse are stored in the same way, so a to-one inverse
+  /// can be added or removed.
   private func keepsLinks(
     _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
   ) -> Bool {
@@ -390,8 +390,8 @@ extension SchemaDifference {
     return source.name == before.inverseName
   }
 
-  /// Reasons against a lightweight stage in a plain store, where Instar does not move the links of a to-one relationship
-  /// that becomes to-many.
+  /// Reasons against a lightweight stage in a plain store, where Instar does not move the links of a to-one
+  /// relationship that becomes to-many.
   public var linksToMoveBetweenTables: [String] {
     entities.flatMap { mapping in
       mapping.relationships.filter { leadsToManyNow($0) }
@@ -447,8 +447,8 @@ extension SchemaDifference {
     relationship.inverseName.map { "\(relationship.destination).\($0)" }
   }
 
-  /// Returns the added to-one inverse of a to-many relationship that had none. Both store the same links: the owner's key in
-  /// the rows of the destination.
+  /// Returns the added to-one inverse of a to-many relationship that had none. Both store the same links: the owner's
+  /// key in the rows of the destination.
   public func inverseThatCame(
     for mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
@@ -479,8 +479,8 @@ extension Schema.Entity {
 }
 
 extension Schema.AttributeType {
-  /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all widths
-  /// are.
+  /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all
+  /// widths are.
   public func isStoredLike(_ other: Schema.AttributeType) -> Bool {
     func kind(_ type: Schema.AttributeType) -> Schema.AttributeType {
       switch type {

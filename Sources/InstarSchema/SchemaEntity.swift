@@ -120,8 +120,8 @@ extension Schema {
 /// The entities of a schema in which some inherit, for the members of one that lead to others. Counts for nothing when
 /// entities are compared, and does not travel.
 ///
-/// Invariant: the entities in here have no family of their own, so that nothing refers to itself; they get this one when
-/// they are handed out.
+/// Invariant: the entities in here have no family of their own, so that nothing refers to itself; they get this one
+/// when they are handed out.
 struct EntityFamily: Sendable, Hashable {
   let entities: [Schema.Entity]
 

@@ -1,6 +1,6 @@
 extension StoreStructure {
-  /// Returns the part of a plain store's structure that some version of the plan names, spelled as in `expected`. All other
-  /// tables, columns and indexes belong to the app, and survive a migration.
+  /// Returns the part of a plain store's structure that some version of the plan names, spelled as in `expected`. All
+  /// other tables, columns and indexes belong to the app, and survive a migration.
   ///
   /// Names match without regard to case, declared types by their affinity, and indexes by their columns, whatever their
   /// name and whether `CREATE INDEX` or a constraint created them.

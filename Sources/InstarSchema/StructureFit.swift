@@ -3,8 +3,8 @@
 /// Tables, columns and indexes that the version does not name can stay: the engine works by names and leaves others
 /// alone. Those that the version names must exist, or a stage would change something that is missing.
 public struct StructureFit: Sendable, Hashable {
-  /// Tables, columns and indexes that only the store has. A table that the version has too is listed with its additional
-  /// columns only.
+  /// Tables, columns and indexes that only the store has. A table that the version has too is listed with its
+  /// additional columns only.
   public var additions: StoreStructure
   /// Indexes that the store lacks and that Instar can create: those that are not unique.
   public var missingIndexes: [StoreStructure.Index]

@@ -9,8 +9,8 @@ public enum VersionSource: Sendable, Hashable, Codable {
 
 /// The version of a store in the history table of a migration tool.
 ///
-/// A plan maps these to its versions with `importedVersions`. Instar reads them if the store declares no version itself,
-/// and never writes them: the tool would not notice a run.
+/// A plan maps these to its versions with `importedVersions`. Instar reads them if the store declares no version
+/// itself, and never writes them: the tool would not notice a run.
 public struct ToolVersion: Sendable, Hashable, Codable {
   /// The tools whose tables Instar reads.
   @frozen

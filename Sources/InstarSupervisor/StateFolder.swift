@@ -87,10 +87,11 @@ public final class StateFolder: Sendable {
     try DurableFile.remove(try file(of: run, "json"))
   }
 
-  /// Returns the phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any process.
+  /// Returns the phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any
+  /// process.
   ///
-  /// - Returns: `unreadable` has one error for each file that is not a phase record. The files stay in place; the caller
-  ///   reports each error.
+  /// - Returns: `unreadable` has one error for each file that is not a phase record. The files stay in place; the
+  ///   caller reports each error.
   public func openPhases() throws(InstarError) -> (
     records: [PhaseRecord], unreadable: [InstarError]
   ) {

@@ -94,8 +94,8 @@ public final class Supervisor: Sendable {
     return descriptions.withLock { $0 }
   }
 
-  /// The schemas that stores themselves tell, without changing them: one a store, in the order that `probe` has. A store
-  /// that cannot be read has an error as its result.
+  /// The schemas that stores themselves tell, without changing them: one a store, in the order that `probe` has. A
+  /// store that cannot be read has an error as its result.
   public func schemas(of stores: [String]) async throws(InstarError) -> [StoreSchema] {
     let schemas = Mutex<[StoreSchema]>([])
     let add: @Sendable (String, Result<SchemaReport, InstarError>) -> Void = { store, result in
@@ -294,10 +294,9 @@ public final class Supervisor: Sendable {
     case died(InstarError)
   }
 
-  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that
-  /// dies over one of them is replaced, and the rest is asked of the next, once that has shown that
-  /// it lives without a subject. One that has no answer about a subject within the limit hangs: it is ended, and the rest
-  /// goes on in the same way.
+  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that dies over one of
+  /// them is replaced, and the rest is asked of the next, once that has shown that it lives without a subject. One that
+  /// has no answer about a subject within the limit hangs: it is ended, and the rest goes on in the same way.
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,

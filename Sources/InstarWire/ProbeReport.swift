@@ -2,8 +2,9 @@ public import InstarSchema
 
 /// What a probe found out about one file, without changing it.
 ///
-/// As JSON this is the output of `instarctl probe --json`, one object a store. `store`, `format`, `state`, `version` and
-/// `entities` are always there, `format` and `version` as null where they are not known; the others where they apply.
+/// As JSON this is the output of `instarctl probe --json`, one object a store. `store`, `format`, `state`, `version`
+/// and `entities` are always there, `format` and `version` as null where they are not known; the others where they
+/// apply.
 public struct ProbeReport: Sendable, Codable, Hashable {
   public struct Entity: Sendable, Codable, Hashable {
     public var name: String
@@ -62,8 +63,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var walBytes: Int64?
   /// Bytes in a rollback journal beside the store: a transaction is going on, or was cut off.
   public var journalBytes: Int64?
-  /// How many large values lie in files in `.NAME_SUPPORT/_EXTERNAL_DATA`; counted up to 100,000. `nil` where there is no
-  /// such folder, or it cannot be listed.
+  /// How many large values lie in files in `.NAME_SUPPORT/_EXTERNAL_DATA`; counted up to 100,000. `nil` where there is
+  /// no such folder, or it cannot be listed.
   public var externalFiles: Int?
   /// What these files take.
   public var externalBytes: Int64?

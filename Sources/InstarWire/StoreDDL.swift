@@ -5,8 +5,8 @@ public import InstarSchema
 /// A worker makes an empty store of it to plan on.
 public struct StoreDDL: Sendable, Codable, Hashable {
   public var format: StoreFormat
-  /// The statements that made its tables, indexes and triggers, in the order in which it lists them; of a plain store its
-  /// views and virtual tables, too. None where they are too many to be sent.
+  /// The statements that made its tables, indexes and triggers, in the order in which it lists them; of a plain store
+  /// its views and virtual tables, too. None where they are too many to be sent.
   public var statements: [String]
   /// The entities as `Z_PRIMARYKEY` numbers them; none of a plain store.
   public var entities: [Entity]
