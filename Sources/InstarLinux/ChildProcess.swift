@@ -129,7 +129,7 @@ public final class ChildProcess: Sendable {
       case (EACCES, .user):
         throw .systemFailure(
           what, spawned.failure, code: .incompleteInstallation,
-          next: "install Instar where that user may run it")
+          next: "install Instar in a folder that this user can enter")
       default:
         throw .systemFailure(what, spawned.failure)
       }

@@ -59,7 +59,7 @@ public enum DurableFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(what, errno) }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw InstarError(.stateFolderFailed, what, cause: "it is no regular file")
+      throw InstarError(.stateFolderFailed, what, cause: "not a regular file")
     }
     let isNew = status.st_size == 0
     var text = line

@@ -2,11 +2,9 @@ import Glibc
 public import InstarSchema
 import Synchronization
 
-/// An exclusive lock on a folder or a file (flock(2)), which dies with the process that holds it,
-/// however that ends.
+/// An exclusive lock on a folder or file (flock(2)). The kernel releases it when the process ends, however it ends.
 ///
-/// It keeps out only those that ask for it, in this process too. It is of another kind than
-/// SQLite's locks.
+/// The lock is advisory, also within this process, and independent of SQLite's locks.
 public final class FolderLock: Sendable {
   private let descriptor: Mutex<Int32>
 
@@ -19,14 +17,13 @@ public final class FolderLock: Sendable {
   /// Takes the lock without waiting.
   ///
   /// - Parameter path: A folder or file that exists.
-  /// - Returns: `nil` where somebody else has it.
+  /// - Returns: `nil` if it is held already.
   /// - Throws: `stateFolderFailed` where the path cannot be opened.
   public static func tryLock(_ path: String) throws(InstarError) -> FolderLock? {
     try take(path, LOCK_EX | LOCK_NB)
   }
 
-  /// Takes the lock, and waits for it as long as it takes: for locks that are held for moments
-  /// only.
+  /// Takes the lock, waiting without a limit: for locks that are held for moments only.
   ///
   /// - Parameter path: A folder or file that exists.
   /// - Throws: `stateFolderFailed` where the path cannot be opened.
@@ -36,8 +33,8 @@ public final class FolderLock: Sendable {
     }
   }
 
-  /// The locked folder or file is still the one at that path. A lock file that its last holder has
-  /// deleted can still be locked by whoever had it open, and then keeps nobody out.
+  /// Returns whether the path still names the locked folder or file. A process that opened a lock file before its last
+  /// holder deleted it can still lock it, which keeps nobody out.
   public func isStillAt(_ path: String) -> Bool {
     descriptor.withLock { descriptor in
       var locked = stat()
@@ -47,7 +44,7 @@ public final class FolderLock: Sendable {
     }
   }
 
-  /// `nil` where somebody else has it and waiting is not wanted, or was interrupted.
+  /// Returns `nil` if the lock is held and waiting is not wanted, or was interrupted.
   private static func take(_ path: String, _ operation: Int32) throws(InstarError) -> FolderLock? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else {
@@ -62,7 +59,7 @@ public final class FolderLock: Sendable {
     return FolderLock(descriptor: descriptor)
   }
 
-  /// Lets go of the lock; done by itself with the last reference.
+  /// Releases the lock, as the last reference does.
   public func release() {
     descriptor.withLock { descriptor in
       if descriptor >= 0 { close(descriptor) }

@@ -3,7 +3,7 @@ import Glibc
 public import InstarSchema
 import Synchronization
 
-/// Tells what changes in folders (inotify(7)); not in the folders below them.
+/// Reports changes in folders, without their subfolders (inotify(7)).
 ///
 /// Told are files that were made, written and closed, moved in or out, deleted, or given another owner or mode: half as
 /// many events as with every single write. A change made before `add` returned is not told: look into the folder after
@@ -13,11 +13,11 @@ import Synchronization
 /// stream has ended and there is nothing in `folders`.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
-    /// Something of that name was made, changed, moved or deleted.
+    /// A file with this name was created, changed, moved or deleted.
     case changed(folder: String, name: String)
-    /// The folder itself was deleted, moved, or unmounted; it is watched no more.
+    /// The folder itself was deleted, moved or unmounted; it is no longer watched.
     case removed(folder: String)
-    /// Events were lost: look into every folder.
+    /// Events were lost: list every folder again.
     case overflow
   }
 
@@ -45,7 +45,7 @@ public final class FolderWatch: Sendable {
     guard descriptor >= 0 else {
       throw .systemFailure(
         "cannot watch folders", errno, code: .watchFailed,
-        next: "see fs.inotify.max_user_instances in sysctl(8)")
+        next: "raise the limit: sysctl -w fs.inotify.max_user_instances=1024")
     }
     (events, continuation) = AsyncStream.makeStream(of: Event.self)
     source = DispatchSource.makeReadSource(
@@ -58,10 +58,9 @@ public final class FolderWatch: Sendable {
 
   deinit { close() }
 
-  /// Watches a folder; once more does nothing.
+  /// Watches a folder; does nothing if it is watched already.
   ///
-  /// - Throws: `watchFailed` where it is no folder, cannot be read, or the system's limit of
-  ///   watches is reached.
+  /// - Throws: `watchFailed` if it is not a folder or cannot be read, or at the system's limit of watches.
   public func add(_ folder: String) throws(InstarError) {
     // Under the lock, so that the first event of the new watch finds its folder.
     let failure = state.withLock { state -> Int32 in
@@ -77,13 +76,13 @@ public final class FolderWatch: Sendable {
       throw InstarError(
         .watchFailed, "cannot watch folder '\(folder)'",
         cause: "the system's limit of inotify watches is reached",
-        next: "raise fs.inotify.max_user_watches, sysctl(8)")
+        next: "raise the limit: sysctl -w fs.inotify.max_user_watches=1048576")
     default:
       throw .systemFailure("cannot watch folder '\(folder)'", failure, code: .watchFailed)
     }
   }
 
-  /// Watches a folder no more; does nothing where it is not watched.
+  /// Stops watching a folder; does nothing if it is not watched.
   public func remove(_ folder: String) {
     state.withLock { state in
       for (watch, watched) in state.folders where watched == folder {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 public import InstarSchema
 
-/// Where the parts of Instar are, seen from the program that runs.
+/// The paths of Instar's programs and libraries, found from the running program.
 ///
 /// | part | installed | in a SwiftPM build folder |
 /// |---|---|---|
@@ -10,15 +10,15 @@ public import InstarSchema
 /// | `libInstar.so` | `/usr/lib/instar/` | beside the program |
 /// | modules and macros of the SDK | `/usr/lib/instar/sdk/` | beside the program: `Modules/`, `InstarMacros-tool` |
 ///
-/// "Installed" is what a program in `/usr/bin`, `/usr/sbin` or `/usr/libexec/instar` takes itself
-/// for. `INSTAR_BUILD_DIR` in the environment names a build folder to use instead.
+/// A program in `/usr/bin`, `/usr/sbin` or `/usr/libexec/instar` counts as installed. `INSTAR_BUILD_DIR` in the
+/// environment names a build folder to use instead.
 public struct Installation: Sendable, Hashable {
   public var keeper: String
   public var worker: String
   public var library: String
-  /// The folder of the Swift runtime that this process has loaded; `nil` where it is linked in.
+  /// The folder of the Swift runtime that this process loaded; `nil` if the runtime is linked in.
   public var swiftRuntimeFolder: String?
-  /// What a plugin is compiled against.
+  /// The modules that plugins are compiled against.
   public var modulesFolder: String
   public var macroExecutable: String
 
@@ -34,7 +34,7 @@ public struct Installation: Sendable, Hashable {
     self.macroExecutable = macroExecutable
   }
 
-  /// Finds the parts that runs need. Those that only building a plugin needs: `requireSDK()`.
+  /// Finds the parts that a run needs; `requireSDK()` checks those for building plugins.
   ///
   /// - Throws: `incompleteInstallation`, with the paths of what is missing.
   public static func locate() throws(InstarError) -> Installation {
@@ -113,7 +113,7 @@ public struct Installation: Sendable, Hashable {
     else {
       throw InstarError(
         .incompleteInstallation, "cannot find all parts of Instar",
-        cause: "/proc/self/exe does not tell where this program is",
+        cause: "/proc/self/exe cannot be read",
         next: "mount /proc, or set INSTAR_BUILD_DIR")
     }
     return path

@@ -91,7 +91,7 @@ public final class LineChannel: Sendable {
     case 0: return
     case EPIPE, ECONNRESET:
       throw InstarError(
-        .interrupted, "cannot send a message", cause: "the other process has ended the conversation"
+        .interrupted, "cannot send a message", cause: "the other process closed the channel"
       )
     default:
       throw .systemFailure("cannot send a message", failure)
@@ -147,7 +147,7 @@ public final class LineChannel: Sendable {
   private func endForLongLine() -> InstarError {
     close()
     return InstarError(
-      .protocolViolation, "cannot go on with the conversation",
+      .protocolViolation, "cannot read a message",
       cause: "the other process sent a line of more than \(lineLimitBytes) bytes")
   }
 }

@@ -2,69 +2,65 @@ import CInstar
 import Glibc
 import InstarSchema
 
-/// Who can change what a path leads to: the file itself, every folder and every symbolic link on
-/// the way from `/`.
+/// Checks who can replace the file that a path names: the owners of the file, of every folder and of every symbolic
+/// link on the path from `/`.
 ///
-/// A path is in the hands of its owners when each of these belongs to one of them and nobody else
-/// can write it. Then nobody else can exchange the file, neither now nor between this look and the
-/// use of the file. Only names and `lstat` are used: nothing is opened.
+/// A path is trusted if each of these belongs to one of `owners` and nobody else can write it. Then nobody else can
+/// replace the file between this check and its use. The check uses `lstat` and `readlink` only: it opens nothing.
 ///
-/// - A folder that others can write too is accepted where it is sticky, as `/tmp` is, and
-///   `acceptsStickyFolders`: in such a folder only its owner can rename or remove an entry. What an
-///   access control list allows shows in the bits of the group, and is refused with them.
-/// - A symbolic link is followed where it belongs to one of the owners, and the way that it leads is
-///   looked at in the same manner.
+/// - A folder that others can write is accepted if it is sticky, as `/tmp` is: only the owner of an entry can rename or
+///   remove it there. An access control list shows in the bits of the group, and is refused with them.
+/// - A symbolic link is followed if it belongs to one of the owners; its target is checked in the same way.
 struct PathTrust {
-  /// Whose hands are safe.
+  /// The users who may be able to replace the file.
   var owners: Set<UInt32>
-  /// Whether the folder that holds the file may be one that others can make files in. On the way
-  /// to it such a folder does no harm.
+  /// Whether the folder of the file may be sticky. Folders further up always may.
   var acceptsStickyFolder: Bool
   /// Whether the file itself may be a symbolic link.
   var followsLinkAtEnd: Bool
 
-  /// Where a path leads.
+  /// The file that a path names.
   struct Target {
-    /// Without a symbolic link in it.
+    /// The path without symbolic links.
     var path: String
     var status: stat
   }
 
-  /// What is wrong with a path.
+  /// The reason why a path is not trusted.
   enum Fault: Error {
-    /// Others can change what the path leads to; the command mends it, where there is one.
+    /// Others can replace the file; `remedy` is the command that prevents it, if there is one.
     case unsafe(cause: String, remedy: String?)
-    /// This part of the path belongs to somebody who is none of the owners.
+    /// This part of the path belongs to a user who is not one of the owners.
     case foreign(path: String, owner: UInt32)
-    /// There is no such thing, or it cannot be looked at: `errno` of the part at fault.
+    /// This part of the path is missing or cannot be read, with its `errno`.
     case unavailable(path: String, Int32)
   }
 
-  /// The most symbolic links on one way, as in the kernel (path_resolution(7)).
+  /// The most symbolic links on one path, as in the kernel (path_resolution(7)).
   private static let linkLimit = 40
 
-  /// Goes the way to a file.
+  /// Resolves a path, checking every part of it.
   ///
   /// - Parameter path: Absolute.
   func target(of path: String) throws(Fault) -> Target {
     var rest = path.split(separator: "/").map(String.init)[...]
     var links = 0
     var current = ""
-    var status = try look(at: "/")
+    var status = try self.status(of: "/")
     try requireOwn(folder: "/", status, isLast: rest.count <= 1)
     while let name = rest.popFirst() {
       if name == "." { continue }
       if name == ".." {
         current = String(current[..<(current.lastIndex(of: "/") ?? current.startIndex)])
-        status = try look(at: current.isEmpty ? "/" : current)
+        status = try self.status(of: current.isEmpty ? "/" : current)
         continue
       }
       let next = current + "/" + name
-      status = try look(at: next)
+      status = try self.status(of: next)
       switch status.st_mode & S_IFMT {
       case S_IFLNK:
         guard !rest.isEmpty || followsLinkAtEnd else {
-          throw .unsafe(cause: "it is a symbolic link", remedy: nil)
+          throw .unsafe(cause: "the store is a symbolic link", remedy: nil)
         }
         guard owners.contains(status.st_uid) else {
           throw .foreign(path: next, owner: status.st_uid)
@@ -85,7 +81,7 @@ struct PathTrust {
     return Target(path: current.isEmpty ? "/" : current, status: status)
   }
 
-  /// - Parameter isLast: The folder holds the file, as far as the way is known.
+  /// - Parameter isLast: Whether the folder holds the file.
   private func requireOwn(folder: String, _ status: stat, isLast: Bool) throws(Fault) {
     guard owners.contains(status.st_uid) else {
       throw .foreign(path: folder, owner: status.st_uid)
@@ -94,7 +90,7 @@ struct PathTrust {
     if !isSticky { try requireUnwritable(folder, status) }
   }
 
-  /// - Throws: `unsafe` where others than its owner can write it.
+  /// - Throws: `unsafe` if others than its owner can write it.
   func requireUnwritable(_ path: String, _ status: stat) throws(Fault) {
     if status.st_mode & S_IWOTH != 0 {
       throw .unsafe(
@@ -107,7 +103,7 @@ struct PathTrust {
     }
   }
 
-  private func look(at path: String) throws(Fault) -> stat {
+  private func status(of path: String) throws(Fault) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw .unavailable(path: path, errno) }
     return status
@@ -120,7 +116,7 @@ struct PathTrust {
     return String(decoding: buffer.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// The path as a shell takes it.
+  /// The path quoted for a shell.
   static func quoted(_ path: String) -> String {
     "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"

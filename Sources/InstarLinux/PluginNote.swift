@@ -2,12 +2,10 @@ import Foundation
 import Glibc
 public import InstarSchema
 
-/// What a plugin says of itself before it is loaded: the ELF note that `#InstarPlugin` puts into
-/// it.
+/// The ELF note that `#InstarPlugin` writes into a plugin, read without loading the plugin.
 ///
-/// The file is read, never loaded, and nothing in it is believed: every offset and length is
-/// checked against the file's size. Layout: elf(5); note "Instar", type 1; its descriptor is the
-/// ABI number (32 bits), then lines of UTF-8, padded with NUL: the Swift version of the SDK that
+/// The file is not trusted: every offset and length is checked against its size. Layout: elf(5); note "Instar", type 1;
+/// its descriptor is the ABI number (32 bits), then lines of UTF-8, padded with NUL: the Swift version of the SDK that
 /// expanded the macro, then the names of the plans.
 public struct PluginNote: Sendable, Hashable {
   /// The ABI number of plugins that this version of Instar can load.
@@ -19,45 +17,46 @@ public struct PluginNote: Sendable, Hashable {
 
   /// Reads the note of a plugin with any ABI number.
   ///
-  /// - Throws: `notAPlugin` where the file cannot be read, is no shared library for this machine,
-  ///   or has no note.
+  /// - Throws: `notAPlugin` if the file cannot be read, is not a shared library for this machine, or has no note.
   public static func read(path: String) throws(InstarError) -> PluginNote {
-    // O_NONBLOCK: a FIFO of that name must not hold us up.
+    // O_NONBLOCK: opening a FIFO must not block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else {
       let reason = errno
       let user = ProcessIdentity.label(of: ProcessIdentity.ownUser)
       throw ELFFile.failure(
-        path, reason == EACCES ? "user \(user) may not read it" : String(cString: strerror(reason)),
-        next: reason == EACCES ? "name a copy that this user can read" : nil)
+        path,
+        reason == EACCES ? "user \(user) may not read the file" : String(cString: strerror(reason)),
+        next: reason == EACCES ? "pass a copy that this user can read" : nil)
     }
     defer { close(descriptor) }
     let file = try ELFFile(path: path, descriptor: descriptor)
     guard let descriptor = try file.note(name: "Instar", type: 1) else {
       throw file.failure(
-        "it has no Instar note", next: "end one of its source files in #InstarPlugin(YourPlan.self)"
+        "the file has no Instar note",
+        next: "add #InstarPlugin(YourPlan.self) to a source file of the plugin"
       )
     }
     guard let abi = descriptor.word(at: 0) else {
-      throw file.failure("its Instar note is too short")
+      throw file.failure("the Instar note is too short")
     }
     let text = descriptor.bytes.dropFirst(4).prefix { $0 != 0 }
     guard let text = String(validating: text, as: UTF8.self) else {
-      throw file.failure("its Instar note is not UTF-8")
+      throw file.failure("the Instar note is not UTF-8")
     }
     let lines = text.split(separator: "\n", omittingEmptySubsequences: true).map(String.init)
-    guard let swiftVersion = lines.first else { throw file.failure("its Instar note is empty") }
+    guard let swiftVersion = lines.first else { throw file.failure("the Instar note is empty") }
     return PluginNote(abi: abi, swiftVersion: swiftVersion, planNames: Array(lines.dropFirst()))
   }
 
-  /// - Throws: `wrongABI`, with both numbers, where this version of Instar cannot load the plugin.
+  /// - Throws: `wrongABI` with both numbers.
   public func requireSupportedABI(path: String) throws(InstarError) {
     guard abi == Self.supportedABI else {
       throw InstarError(
         .wrongABI, "cannot use plugin '\(path)'",
         cause:
-          "it was built for plugin ABI \(abi); this version of Instar loads ABI \(Self.supportedABI)",
-        next: "build it again with this version's 'instarctl plugin build'")
+          "built for plugin ABI \(abi); this version of Instar loads ABI \(Self.supportedABI)",
+        next: "build the plugin with this version's 'instarctl plugin build'")
     }
   }
 }
@@ -88,22 +87,22 @@ private struct ELFFile {
     self.descriptor = descriptor
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw Self.failure(path, "it is no regular file")
+      throw Self.failure(path, "not a regular file")
     }
     sizeBytes = UInt64(max(0, status.st_size))
-    guard sizeBytes >= 64 else { throw Self.failure(path, "it is no 64-bit ELF file") }
+    guard sizeBytes >= 64 else { throw Self.failure(path, "not a 64-bit ELF file") }
     let header = try Self.read(path, descriptor, sizeBytes, offset: 0, count: 64)
     // 0x7F "ELF", 64-bit, little-endian.
     guard header.bytes.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]) else {
-      throw Self.failure(path, "it is no 64-bit ELF file")
+      throw Self.failure(path, "not a 64-bit ELF file")
     }
-    guard header.half(at: 16) == 3 else { throw Self.failure(path, "it is no shared library") }
+    guard header.half(at: 16) == 3 else { throw Self.failure(path, "not a shared library") }
     guard header.half(at: 18) == Self.machine else {
-      throw Self.failure(path, "it is not built for this machine (\(Self.machineName))")
+      throw Self.failure(path, "not built for this machine (\(Self.machineName))")
     }
     guard let table = header.long(at: 32), header.half(at: 54) == UInt16(Self.segmentBytes),
       let count = header.half(at: 56), count <= Self.segmentLimit
-    else { throw Self.failure(path, "its ELF header is damaged") }
+    else { throw Self.failure(path, "the ELF header is damaged") }
     segments = try Self.read(
       path, descriptor, sizeBytes, offset: table, count: UInt64(count) * UInt64(Self.segmentBytes))
   }
@@ -116,7 +115,7 @@ private struct ELFFile {
       guard isNote, let offset = segments.long(at: start + 8),
         let count = segments.long(at: start + 32), let alignment = segments.long(at: start + 48)
       else { continue }
-      guard count <= Self.noteLimitBytes else { throw failure("one of its notes is too long") }
+      guard count <= Self.noteLimitBytes else { throw failure("an ELF note is longer than 1 MiB") }
       let piece = try Self.read(path, descriptor, sizeBytes, offset: offset, count: count)
       if let found = piece.note(name: wanted, type: type, alignment: alignment == 8 ? 8 : 4) {
         return found
@@ -132,14 +131,14 @@ private struct ELFFile {
   static func failure(_ path: String, _ cause: String, next: String? = nil) -> InstarError {
     InstarError(
       .notAPlugin, "cannot use '\(path)' as a plugin", cause: cause,
-      next: next ?? "build it with 'instarctl plugin build'")
+      next: next ?? "build the plugin with 'instarctl plugin build'")
   }
 
   private static func read(
     _ path: String, _ descriptor: Int32, _ sizeBytes: UInt64, offset: UInt64, count: UInt64
   ) throws(InstarError) -> Piece {
     let (end, isTooLarge) = offset.addingReportingOverflow(count)
-    guard !isTooLarge, end <= sizeBytes else { throw failure(path, "it is cut short") }
+    guard !isTooLarge, end <= sizeBytes else { throw failure(path, "the file is truncated") }
     var bytes = [UInt8](repeating: 0, count: Int(count))
     var have = 0
     while have < bytes.count {
@@ -150,7 +149,7 @@ private struct ELFFile {
       }
       if got < 0, errno == EINTR { continue }
       // Cut short while it was being read.
-      guard got > 0 else { throw failure(path, "it is cut short") }
+      guard got > 0 else { throw failure(path, "the file is truncated") }
       have += got
     }
     return Piece(bytes: bytes)

@@ -2,13 +2,12 @@ import CInstar
 import Glibc
 public import InstarSchema
 
-/// Which stores are worked on for their owner: those that nobody else could have put there.
+/// Checks that nobody but its owner and root could have placed a store: other stores are refused.
 ///
-/// A store found in a watched folder is opened with its owner's rights, and with what lies beside
-/// it: a journal that somebody else has put there would be rolled back into it. So the store must be
-/// a regular file that only its owner can write, and every folder above it must belong to its owner
-/// or to root and be written by nobody else. Folders above the store's own may be sticky; symbolic
-/// links on the way must be root's. A store of root so is one that only root could have put there.
+/// SQLite opens a store together with the files beside it, and a journal that another user placed there would be rolled
+/// back into the store. So the store must be a regular file that only its owner can write, and every folder above it
+/// must belong to the owner or root and be writable by nobody else. Folders above the store's own may be sticky.
+/// Symbolic links on the path must belong to root.
 public struct StoreTrust: Sendable {
   public let owner: UInt32
 
@@ -16,11 +15,10 @@ public struct StoreTrust: Sendable {
     self.owner = owner
   }
 
-  /// Whose the store is, without a word on whether that can be trusted. Where the store itself is
-  /// gone: whose its folder for clones is, or its folder.
+  /// Returns the owner of the store, without checking the path. If the store is missing: the owner of `.instar` beside
+  /// it, else of its folder.
   ///
-  /// - Throws: `missingStore` where there is nothing to be asked; `unsafePath` for a symbolic link;
-  ///   `unreadableStore`.
+  /// - Throws: `missingStore` if the folder is missing too; `unsafePath` for a symbolic link; `unreadableStore`.
   public static func owner(of store: String) throws(InstarError) -> UInt32 {
     let folder = store.lastIndex(of: "/").map { String(store[..<$0]) } ?? "."
     var reason: Int32 = ENOENT
@@ -28,7 +26,7 @@ public struct StoreTrust: Sendable {
       var status = stat()
       if lstat(path, &status) == 0 {
         guard status.st_mode & S_IFMT != S_IFLNK || path != store else {
-          throw fault(.unsafe(cause: "it is a symbolic link", remedy: nil), store)
+          throw fault(.unsafe(cause: "the store is a symbolic link", remedy: nil), store)
         }
         return status.st_uid
       }
@@ -38,20 +36,19 @@ public struct StoreTrust: Sendable {
     throw fault(.unavailable(path: store, reason), store)
   }
 
-  /// Looks at the store and the way to it.
+  /// Checks the store and its path by `lstat`, without opening anything.
   ///
-  /// - Returns: The file at the end of the way.
-  /// - Throws: `unsafePath` with what is at fault; `missingStore`, `notAStore`, `unreadableStore`.
-  ///   The store was not opened.
+  /// - Returns: The file that the path names.
+  /// - Throws: `unsafePath` with the cause; `missingStore`, `unreadableStore`.
   @discardableResult
   package func require(_ store: String) throws(InstarError) -> FileIdentity {
     try target(of: store).identity
   }
 
-  /// As `require`, for the process that opens the store: the file is met once more by a way on which
-  /// the kernel follows no symbolic link, and must be the same.
+  /// Checks the store as `require` does, then again by a path on which the kernel follows no symbolic link: for the
+  /// process that opens the store.
   ///
-  /// - Throws: as `require`, and `storeChanged`.
+  /// - Throws: What `require` throws; `storeChanged` if the two checks found different files.
   package func confirm(_ store: String) throws(InstarError) -> FileIdentity {
     let (path, identity) = try target(of: store)
     var (device, inode): (UInt64, UInt64) = (0, 0)
@@ -61,7 +58,8 @@ public struct StoreTrust: Sendable {
     guard FileIdentity(device: device, inode: inode) == identity else {
       throw InstarError(
         .storeChanged, "cannot open '\(store)'", store: store,
-        cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")
+        cause: "the file was replaced while its path was checked", state: "unchanged",
+        next: "find out what replaces the file, then run the command again")
     }
     return identity
   }
@@ -74,9 +72,9 @@ public struct StoreTrust: Sendable {
     do throws(PathTrust.Fault) {
       let target = try trust.target(of: store)
       guard target.status.st_mode & S_IFMT == S_IFREG else {
-        throw .unsafe(cause: "it is no regular file", remedy: nil)
+        throw .unsafe(cause: "not a regular file", remedy: nil)
       }
-      // Whose it is was asked by its name; it may be another file by now.
+      // The owner was read before: another file may have the name by now.
       guard target.status.st_uid == owner else {
         throw .foreign(path: target.path, owner: target.status.st_uid)
       }
@@ -87,7 +85,7 @@ public struct StoreTrust: Sendable {
     }
   }
 
-  /// - Parameter owner: of the store, where he is known.
+  /// - Parameter owner: The store's owner, if known.
   private static func fault(
     _ fault: PathTrust.Fault, _ store: String, owner: UInt32? = nil
   ) -> InstarError {
@@ -96,28 +94,31 @@ public struct StoreTrust: Sendable {
     case .unsafe(let cause, let remedy):
       return InstarError(
         .unsafePath, what, store: store, cause: cause, state: "unchanged",
-        next: remedy.map { "make sure that it is its owner's store, then: \($0)" })
+        next: remedy.map {
+          "check that nobody else changed the store or its folder, then run: \($0)"
+        })
     case .foreign(let path, let foreigner):
       return InstarError(
         .unsafePath, what, store: store,
         cause:
-          "user \(ProcessIdentity.label(of: foreigner)) could have put it there, who is not its "
-          + "owner\(owner.map { " \(ProcessIdentity.label(of: $0))" } ?? "") and has '\(path)'",
+          "'\(path)' belongs to user \(ProcessIdentity.label(of: foreigner)), not to root or the store's "
+          + "owner\(owner.map { " \(ProcessIdentity.label(of: $0))" } ?? "")",
         state: "unchanged",
-        next: "let the store and every folder above it belong to its owner or to root")
+        next:
+          "if you trust the store, give it and every folder above it to the same user or to root")
     case .unavailable(let path, let number):
       switch number {
       case ENOENT, ENOTDIR:
-        return InstarError(.missingStore, what, store: store, cause: "there is no such file")
+        return InstarError(.missingStore, what, store: store, cause: "no such file")
       case ELOOP:
         return InstarError(
-          .unsafePath, what, store: store, cause: "there is a symbolic link on the way to it",
+          .unsafePath, what, store: store, cause: "its path contains a symbolic link",
           state: "unchanged")
       default:
         return InstarError(
           .unreadableStore, what, store: store,
           cause: "'\(path)': \(String(cString: strerror(number)))", state: "unchanged",
-          next: "let the store's owner enter the folder")
+          next: "give the store's owner access to the folder")
       }
     }
   }

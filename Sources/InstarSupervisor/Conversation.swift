@@ -2,15 +2,15 @@ import Dispatch
 import InstarSchema
 import Synchronization
 
-/// What one call does with its keeper, seen by those who may want to end it.
+/// The state of one call and its keeper, for whoever cancels the call.
 ///
-/// States: starting → working ⇄ writing back; canceled from the first two. A canceled conversation
-/// never writes back, and one that writes back is never canceled: whichever comes first decides,
-/// under one lock. A run that could not write back because others had written the store works
-/// again; if it was to be canceled meanwhile, it is then.
+/// States: starting → working ⇄ writing back; canceled from the first two. A canceled conversation never writes back,
+/// and one that writes back is never canceled: whichever comes first decides, under one lock. A run that could not
+/// write back because other processes wrote to the store works again; a cancellation requested meanwhile takes effect
+/// then.
 ///
-/// What is to be canceled and still writes after the grace has a keeper that hangs. It is killed, which
-/// costs the store nothing: another keeper finishes the run or clears it away.
+/// A keeper that still writes back after the grace hangs. It is killed, which does not damage the store: another keeper
+/// recovers the run.
 final class Conversation: Sendable {
   private enum State {
     case starting
@@ -19,7 +19,7 @@ final class Conversation: Sendable {
     case canceled
   }
 
-  /// `nil` for calls that are no run.
+  /// The run identifier; `nil` for other calls.
   let run: String?
   private let writeBackGrace: Duration
   private let state = Mutex(State.starting)
@@ -33,7 +33,7 @@ final class Conversation: Sendable {
     state.withLock { if case .canceled = $0 { true } else { false } }
   }
 
-  /// - Throws: `interrupted` where it was canceled before.
+  /// - Throws: `interrupted` if the conversation was canceled.
   func begin(_ session: KeeperSession) throws(InstarError) {
     let isCanceled = state.withLock { state in
       if case .canceled = state { return true }
@@ -43,9 +43,9 @@ final class Conversation: Sendable {
     if isCanceled { throw interrupted() }
   }
 
-  /// The run makes a clone, for the first time or once more: it can be canceled.
+  /// Enters the phase `cloning`, in which the run can be canceled.
   ///
-  /// - Returns: `false` where it was, or should have been while it wrote back.
+  /// - Returns: `false` if the run was canceled, or a cancellation was requested while it wrote back.
   func beginCloning() -> Bool {
     state.withLock { state in
       switch state {
@@ -58,9 +58,9 @@ final class Conversation: Sendable {
     }
   }
 
-  /// From here on nothing cancels the run, until it clones again.
+  /// Enters the phase of the cutover, in which nothing cancels the run.
   ///
-  /// - Returns: `false` where it was canceled before, or has not begun.
+  /// - Returns: `false` if the run was canceled, or has not started.
   func beginWritingBack() -> Bool {
     state.withLock { state in
       switch state {
@@ -93,7 +93,7 @@ final class Conversation: Sendable {
     session?.close()
   }
 
-  /// Does nothing once the call is over: nobody holds the conversation then.
+  /// Does nothing once the call has ended: nothing holds the conversation then.
   private func endAfterGrace() {
     DispatchQueue.global().asyncAfter(deadline: .now() + writeBackGrace.inSeconds) { [weak self] in
       let session = self?.state.withLock { state -> KeeperSession? in

@@ -3,14 +3,13 @@ import InstarLinux
 import InstarSchema
 import Synchronization
 
-/// Keepers that wait for the next request: starting one costs about as much as migrating a small
-/// store.
+/// Idle keepers, kept for the next request: starting a keeper takes about as long as migrating a small store.
 ///
 /// Invariants:
-/// - A keeper in `idle` has answered everything it was asked. Whoever takes one out is its only
-///   user, and gives it back only after an orderly end of a request.
-/// - A keeper works for one user all its life: what a hostile store has made of it reaches no other
-///   user's stores.
+/// - A keeper in `idle` has answered every request. Whoever takes it is its only user, and returns it only after a
+///   complete answer.
+/// - A keeper serves one user all its life: a keeper that a hostile store has taken over reaches no other user's
+///   stores.
 final class KeeperPool: Sendable {
   private struct Idle {
     var session: KeeperSession
@@ -46,7 +45,7 @@ final class KeeperPool: Sendable {
   }
 
   func giveBack(_ session: KeeperSession) {
-    // One too many: the one that was wanted least lately, maybe of another user.
+    // Over the limit: end the keeper that has been idle longest, whatever its user.
     let surplus = idle.withLock { idle in
       idle.append(Idle(session: session, since: .now))
       return idle.count > Self.idleLimit ? idle.removeFirst().session : nil
@@ -58,7 +57,7 @@ final class KeeperPool: Sendable {
     }
   }
 
-  /// Ends those that nobody wanted for that long.
+  /// Ends the keepers that have been idle for that time.
   func endIdle(for time: Duration) {
     let limit = ContinuousClock.now - time
     let ended = idle.withLock { idle in

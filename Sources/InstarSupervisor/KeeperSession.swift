@@ -4,13 +4,12 @@ public import InstarSchema
 public import InstarWire
 import Synchronization
 
-/// One keeper process, and the conversation with it.
+/// One keeper process and the channel to it.
 ///
-/// Blocking; one thread at a time asks and listens, any thread may `close()` or `kill()`. A keeper
-/// whose conversation is closed clears away what it is doing, unless it writes a store back: that
-/// it finishes. Then it ends.
+/// Calls block. One thread at a time sends and receives; any thread may `close()` or `kill()`. A keeper whose channel
+/// is closed rolls back its run, unless it is in the cutover, which it finishes. Then it ends.
 public final class KeeperSession: Sendable {
-  /// As whom it works.
+  /// The user that the keeper runs as.
   public let identity: ProcessIdentity
   private let channel: LineChannel
   private let process: ChildProcess
@@ -24,15 +23,15 @@ public final class KeeperSession: Sendable {
 
   /// Starts a keeper.
   ///
-  /// - Parameter opensOwnStoresOnly: It opens only stores that nobody but its user and root could
-  ///   have put where they are.
+  /// - Parameter opensOwnStoresOnly: Whether the keeper opens only stores that nobody but its user and root could have
+  ///   placed.
   public static func start(
     _ installation: Installation, as identity: ProcessIdentity = .inherited,
     opensOwnStoresOnly: Bool = false
   ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
       lineLimitBytes: WireCoder.lineLimitBytes)
-    // The keeper's own end: here it would hide that the keeper has ended.
+    // Kept open here, this end would hide that the keeper has ended.
     let keepersEnd = LineChannel(descriptor: childDescriptor)
     var arguments = ["--worker", installation.worker, "--library", installation.library]
     if opensOwnStoresOnly { arguments.append("--own-stores-only") }
@@ -54,9 +53,9 @@ public final class KeeperSession: Sendable {
 
   /// The next event.
   ///
-  /// - Returns: `nil` where the deadline passed first.
-  /// - Throws: `keeperDied`, with how it ended and what it last wrote to its standard error;
-  ///   `protocolViolation`; `interrupted` once this end is closed.
+  /// - Returns: `nil` if the deadline passed first.
+  /// - Throws: `keeperDied`, with how the keeper ended and the last lines of its output; `protocolViolation`;
+  ///   `interrupted` once this end is closed.
   public func next(
     deadline: ContinuousClock.Instant? = nil
   ) throws(InstarError) -> KeeperEvent? {
@@ -67,19 +66,18 @@ public final class KeeperSession: Sendable {
     }
   }
 
-  /// The keeper has ended.
+  /// Whether the keeper has ended.
   public var hasEnded: Bool {
     (try? process.wait(deadline: .now)) != nil
   }
 
-  /// Ends the conversation without waiting for the keeper's end.
+  /// Closes the channel without waiting for the keeper's end.
   public func close() {
     isClosed.store(true, ordering: .releasing)
     channel.close()
   }
 
-  /// Ends the conversation and waits until the keeper has cleared away and ended; after the grace
-  /// it is killed.
+  /// Closes the channel and waits until the keeper has rolled back and ended; kills it after the grace.
   public func end(grace: Duration = .seconds(30)) {
     close()
     if (try? process.wait(deadline: .now + grace)) == nil { kill() }
@@ -92,14 +90,14 @@ public final class KeeperSession: Sendable {
     _ = try? process.wait()
   }
 
-  /// Kills the keeper without waiting for its end: one that waits for a disk ends only when that answers.
+  /// Kills the keeper without waiting for its end: a keeper blocked on a disk ends only when the disk answers.
   func abandon() {
     close()
     process.kill()
     DispatchQueue.global().async { [process] in _ = try? process.wait() }
   }
 
-  /// What a failed send means: mostly that the keeper has died, which the channel cannot know.
+  /// A failed send means that the keeper has ended; the channel only knows that its other end is closed.
   private func deathOrSelf(_ error: InstarError) -> InstarError {
     error.code == .interrupted ? death() : error
   }
@@ -107,16 +105,16 @@ public final class KeeperSession: Sendable {
   private func death() -> InstarError {
     if isClosed.load(ordering: .acquiring) { return interrupted() }
     // The socket closes a moment before the process has ended.
-    var cause = "it ended the conversation"
+    var cause = "the keeper closed the channel"
     if let termination = try? process.wait(deadline: .now + .seconds(5)) {
-      cause = "it \(termination)"
+      cause = "the keeper \(termination)"
     } else {
       process.kill()
     }
     let output = process.capturedOutput.split(separator: "\n").suffix(8).joined(separator: "\n")
-    if !output.isEmpty { cause += "; it wrote:\n" + output }
+    if !output.isEmpty { cause += "; its last output:\n" + output }
     return InstarError(
-      .keeperDied, "the keeper has ended in the middle of its work", cause: cause,
-      next: "try again; if it ends again, report it with the lines above")
+      .keeperDied, "cannot continue without the keeper", cause: cause,
+      next: "run the command again; if the keeper ends again, report these lines as a defect")
   }
 }

@@ -1,8 +1,7 @@
 import Foundation
 import InstarSchema
 
-/// Runs blocking work on a thread of its own and waits for it without holding up a thread of the
-/// cooperative pool, of which there are no more than cores: a few waiting runs would stop
+/// Runs blocking work on its own thread. The cooperative pool has one thread per core, so a few blocked runs would stop
 /// everything else.
 func onOwnThread<Value: Sendable>(
   _ work: @escaping @Sendable () throws(InstarError) -> Value

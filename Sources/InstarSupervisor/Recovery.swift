@@ -54,17 +54,17 @@ struct Recovery: Sendable {
 }
 
 extension RunReport {
-  /// A recovered run, as the ledger has it.
+  /// The report of a recovered run, for the ledger.
   ///
-  /// - Parameter cause: Why it had to be recovered; where it is not given, because its supervisor
-  ///   has ended.
+  /// - Parameter cause: Why the run was cut off; by default because its supervisor ended.
   package init(of recovered: RecoveryReport, phase: PhaseRecord, cause: InstarError? = nil) {
     self.init(run: phase.run, store: phase.store, result: .failed, startedAt: phase.startedAt)
     let cause =
       cause
       ?? InstarError(
-        .interrupted, "the run \(phase.run) was cut off", store: phase.store,
-        cause: "the process that supervised it has ended", next: "start it again")
+        .interrupted, "cannot finish run \(phase.run)", store: phase.store,
+        cause: "the process that supervised the run ended before the run did",
+        next: "run: instarctl migrate '\(phase.store)'")
     plan = phase.plan
     plugin = phase.plugin
     from = phase.from
@@ -74,7 +74,7 @@ extension RunReport {
       result = .migrated
       backup = recovered.backup ?? phase.backup
       notes = [
-        "finished by a recovery: the run was cut off while it wrote the store back (\(cause.cause))"
+        "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
       ]
     case .clearedAway:
       error = cause.about(store: phase.store)
@@ -83,8 +83,8 @@ extension RunReport {
     case .storeMissing:
       error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,
-        cause: "there is no such file any more; \(cause.cause)", state: "missing",
-        next: phase.backup.map { "its backup was '\($0)'" })
+        cause: "the file no longer exists; \(cause.cause)", state: "missing",
+        next: phase.backup.map { "the store's backup is '\($0)'" })
       backup = phase.backup
     }
   }

@@ -56,7 +56,7 @@ struct Run: Sendable {
     } catch {
       var cause = error
       if conversation.isCanceled {
-        // It clears away by itself; killing it would leave that to the recovery.
+        // The keeper rolls back by itself; a killed one would leave that to the recovery.
         session.end()
         cause = interrupted()
       } else {
@@ -79,7 +79,7 @@ struct Run: Sendable {
     var refusal: InstarError?
     while true {
       switch try Supervisor.nextEvent(session) {
-      // A keeper that a store's owner has taken over speaks of this run only.
+      // A keeper that a store has taken over can report this run only.
       case .run(let event) where event.run == request.run && event.store == request.store:
         onEvent(event)
       case .ask(let asked):
@@ -91,7 +91,7 @@ struct Run: Sendable {
         try session.send(refusal == nil ? .proceed : .refrain)
       case .finished(var report)
       where report.run == request.run && report.store == request.store:
-        // The keeper only knows that it was told not to go on.
+        // The keeper only knows that the phase was refused.
         if let refusal { report.error = refusal.about(store: request.store, state: "unchanged") }
         return report
       case .failed(let error):
@@ -113,7 +113,7 @@ struct Run: Sendable {
     try journal.enter(phase)
   }
 
-  /// Has another keeper finish or clear away what the one that is no more had begun.
+  /// Has another keeper recover the run.
   private func recovered(
     _ phase: PhaseRecord, _ cause: InstarError, _ journal: RunJournal
   ) -> RunReport {
@@ -128,10 +128,10 @@ struct Run: Sendable {
         .failed,
         InstarError(
           error.code, error.what, store: request.store,
-          cause: "\(error.cause); before: \(cause.cause)",
+          cause: "\(error.cause); the run itself failed because \(cause.cause)",
           state: error.state ?? Self.stateUnrecovered(phase.phase),
           next: error.next
-            ?? "the run is recovered at the next start of instard or 'instarctl migrate'"))
+            ?? "start instard or run 'instarctl migrate' again: both recover the run first"))
       report.from = phase.from
       report.to = phase.to
       report.plan = phase.plan
@@ -143,8 +143,8 @@ struct Run: Sendable {
 
   private static func stateUnrecovered(_ phase: Phase) -> String {
     switch phase {
-    case .cloning: "unchanged; '.instar' beside it still holds the clone"
-    case .cutover: "at the old version or the new one, whole; the backup is kept"
+    case .cloning: "unchanged; the folder '.instar' beside it still holds the clone"
+    case .cutover: "intact, at the old version or the new one; the backup is kept"
     }
   }
 

@@ -3,11 +3,11 @@ public import InstarLinux
 public import InstarSchema
 public import InstarWire
 
-/// The state folder: what must be known of runs after a crash, and what is told of them later.
+/// The state folder: the phase journal, from which runs are recovered after a crash, and the ledger of all runs.
 ///
 /// ```text
-/// phases/RUN.json       how far a run is; there from before its first irreversible step until it is in the ledger
-/// phases/RUN.lock       locked by the supervisor of the run for as long as that lives
+/// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
+/// phases/RUN.lock       locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first
 /// ```
 ///
@@ -20,17 +20,16 @@ public import InstarWire
 /// Several processes may use one state folder at the same time.
 public final class StateFolder: Sendable {
   public let path: String
-  /// `nil` where that is this process's user.
+  /// The owner of new files; `nil` for this process's user.
   private let owner: DurableFile.Owner?
 
   private var phases: String { path + "/phases" }
   private var ledger: String { path + "/ledger" }
   private var ledgerFile: String { ledger + "/ledger.jsonl" }
 
-  /// Opens the folder, and makes it (mode 0700) where it is missing.
+  /// Opens the folder, and creates it with mode 0700 if it is missing.
   ///
-  /// - Throws: `stateFolderFailed` where it cannot be made or written, or where everybody can write
-  ///   it.
+  /// - Throws: `stateFolderFailed` if it cannot be created or written, or if everybody can write it.
   public init(path: String) throws(InstarError) {
     self.path = path
     try Self.make(path)
@@ -38,8 +37,8 @@ public final class StateFolder: Sendable {
     guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
-        cause: "everybody can write it",
-        next: "chmod o-w '\(path)'")
+        cause: "everybody can write the folder",
+        next: "run: chmod o-w '\(path)'")
     }
     owner =
       geteuid() == 0 && status.st_uid != 0
@@ -52,7 +51,8 @@ public final class StateFolder: Sendable {
     else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
-        cause: "this user cannot write it", next: "name another one with --state-dir")
+        cause: "this user cannot write the folder",
+        next: "choose another folder with --state-dir")
     }
   }
 
@@ -62,27 +62,27 @@ public final class StateFolder: Sendable {
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw InstarError(
-        .stateFolderFailed, "cannot make the state folder '\(folder)'",
-        cause: error.localizedDescription, next: "name another one with --state-dir")
+        .stateFolderFailed, "cannot create the state folder '\(folder)'",
+        cause: error.localizedDescription, next: "choose another folder with --state-dir")
     }
   }
 
-  /// The lock that a daemon holds for its life, so that there is one daemon for one state folder.
+  /// Takes the lock that a daemon holds for its life, so that a state folder has one daemon.
   ///
-  /// - Returns: `nil` where another one has it.
+  /// - Returns: `nil` if another daemon holds it.
   public func tryLock() throws(InstarError) -> FolderLock? {
     try FolderLock.tryLock(path)
   }
 
   // MARK: - The phase journal
 
-  /// Brings a phase to disk. When this returns, a crash at any later instant finds it.
+  /// Writes a phase. It is on disk when this returns.
   func record(_ phase: PhaseRecord) throws(InstarError) {
     let file = try file(of: phase.run, "json")
     try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600, owner: owner)
   }
 
-  /// Removes the phase of a run that is over, and in the ledger.
+  /// Removes the phase of a run that is in the ledger.
   func close(run: String) throws(InstarError) {
     try DurableFile.remove(try file(of: run, "json"))
   }
@@ -112,16 +112,16 @@ public final class StateFolder: Sendable {
     return (records, failures)
   }
 
-  /// The phase of one run; `nil` where it is over, or never began.
+  /// The phase of one run; `nil` if the run has ended, or has none.
   func phase(of run: String) throws(InstarError) -> PhaseRecord? {
     let file = try file(of: run, "json")
     guard access(file, F_OK) == 0 else { return nil }
     return try readPhase(file: file)
   }
 
-  /// Takes the lock of a run: for the one who supervises it, and for the one who recovers it.
+  /// Takes the lock of a run, to supervise or recover it.
   ///
-  /// - Returns: `nil` where its supervisor lives.
+  /// - Returns: `nil` if the run's supervisor lives.
   func tryLock(run: String) throws(InstarError) -> FolderLock? {
     let file = try file(of: run, "lock")
     while true {
@@ -135,23 +135,22 @@ public final class StateFolder: Sendable {
         guard let lock = try FolderLock.tryLock(file) else { return nil }
         if lock.isStillAt(file) { return lock }
       } catch {
-        // Its last holder has deleted it between the two steps above; then there is a new one to
-        // make.
+        // Its last holder deleted the file between the two steps above: create it again.
         if access(file, F_OK) == 0 { throw error }
       }
     }
   }
 
-  /// Gives the lock of a run back, and removes its file.
+  /// Releases the lock of a run and removes its file.
   func unlock(run: String, _ lock: FolderLock) {
-    // Deleted while it is locked: whoever opens it from now on gets a new file.
+    // Deleted while locked: whoever opens the file from now on gets a new one.
     if let file = try? file(of: run, "lock") { unlink(file) }
     lock.release()
   }
 
   // MARK: - The ledger
 
-  /// Adds a run to the ledger; on disk when this returns.
+  /// Appends a run to the ledger. It is on disk when this returns.
   public func append(_ report: RunReport) throws(InstarError) {
     let line = try WireCoder.line(report)
     let lock = try FolderLock.lock(ledger)
@@ -161,8 +160,7 @@ public final class StateFolder: Sendable {
 
   /// The runs of one store, or of all, oldest first.
   ///
-  /// - Returns: `unreadableLines` counts the lines that a crash has cut off, or that another
-  ///   version has written.
+  /// - Returns: `unreadableLines` counts the lines that a crash cut off, or that another version wrote.
   public func history(
     store: String? = nil
   ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {

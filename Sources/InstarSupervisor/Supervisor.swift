@@ -4,13 +4,11 @@ public import InstarSchema
 public import InstarWire
 import Synchronization
 
-/// The verbs of Instar for those that people use it through, instarctl and instard: starts keepers,
-/// answers their questions, and alone writes the state folder.
+/// The operations of instarctl and instard: starts keepers, answers their questions, and alone writes the state folder.
 ///
-/// It opens no store and loads no plugin: neither a hostile file nor a plugin's trap reaches the
-/// process it runs in. Any number of calls may go on at the same time; each has a keeper of its
-/// own. Handlers are called one after the other, on a thread that may block. A canceled task ends
-/// its call in the way `cancel()` does.
+/// It opens no store and loads no plugin, so neither a hostile file nor a trap in a plugin reaches its process. Calls
+/// may run at the same time; each has its own keeper. A call's handlers run one after the other, on a thread that may
+/// block. Cancelling a task has the effect of `cancel()` on its call.
 public final class Supervisor: Sendable {
   public let installation: Installation
   public let stateFolder: StateFolder?
@@ -22,16 +20,15 @@ public final class Supervisor: Sendable {
 
   private struct Calls {
     var conversations: [ObjectIdentifier: Conversation] = [:]
-    /// Once set it stays: a call whose task has not come that far yet is met too.
+    /// Stays set, so that it also ends calls that have not registered yet.
     var areCanceled = false
   }
 
   /// - Parameters:
-  ///   - stateFolder: Without one, nothing that writes a store can be done: no `migrate`, no
-  ///     `recoverAll`.
-  ///   - rights: As whom stores are worked on.
-  ///   - writeBackGrace: How long `cancel` leaves a keeper that writes a store back to finish.
-  ///   - probeLimit: How long a keeper may look at one store. Where all rows are counted, a large store takes longer.
+  ///   - stateFolder: Needed by `migrate` and `recoverAll`, which write stores.
+  ///   - rights: The user whose rights keepers have.
+  ///   - writeBackGrace: How long `cancel` waits for a keeper in its cutover.
+  ///   - probeLimit: The time limit for probing one store; more for a large store if all rows are counted.
   public init(
     installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller,
     writeBackGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60)
@@ -45,10 +42,11 @@ public final class Supervisor: Sendable {
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
 
-  /// Ends every call that goes on, and every one that is begun later. A run that has not begun to
-  /// write its store back ends as failed, with code `interrupted` and the store unchanged; one that
-  /// has is left to finish, for a quarter of an hour: then its keeper hangs, and is replaced by one
-  /// that finishes the run or clears it away. Recoveries go on. May be called from any thread; the calls return soon.
+  /// Ends every call, also those started later, and may be called from any thread.
+  ///
+  /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may
+  /// finish for `writeBackGrace`; then its keeper hangs and is killed, and another one recovers the run. Recoveries
+  /// continue.
   public func cancel() {
     let conversations = calls.withLock { calls in
       calls.areCanceled = true
@@ -57,15 +55,14 @@ public final class Supervisor: Sendable {
     for conversation in conversations { conversation.cancel() }
   }
 
-  /// Ends one run in the way `cancel()` does; does nothing where there is none of that name.
+  /// Ends one run as `cancel()` does; does nothing if there is none with this identifier.
   public func cancel(run: String) {
     let conversation = calls.withLock { $0.conversations.values.first { $0.run == run } }
     conversation?.cancel()
   }
 
-  /// The manifests of plugins: one description a plugin, those that are not trusted first. A plugin
-  /// that is not trusted, that cannot be loaded, or that kills what loads it, has an error as its
-  /// result.
+  /// Returns one description per plugin, untrusted plugins first. A plugin that is not trusted, cannot be loaded or
+  /// crashes the worker has an error as its result.
   public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
     let descriptions = Mutex<[PluginDescription]>([])
     var trusted: [String] = []
@@ -94,8 +91,8 @@ public final class Supervisor: Sendable {
     return descriptions.withLock { $0 }
   }
 
-  /// The schemas that stores themselves tell, without changing them: one a store, in the order that `probe` has. A
-  /// store that cannot be read has an error as its result.
+  /// Returns the schema of each store, read without changing it, in the order that `probe` has. A store that cannot be
+  /// read has an error as its result.
   public func schemas(of stores: [String]) async throws(InstarError) -> [StoreSchema] {
     let schemas = Mutex<[StoreSchema]>([])
     let add: @Sendable (String, Result<SchemaReport, InstarError>) -> Void = { store, result in
@@ -133,7 +130,7 @@ public final class Supervisor: Sendable {
       report.error = error
       onReport(report)
     }
-    // What goes wrong with the stores of one user does not keep those of others waiting.
+    // An error with one user's stores does not stop the probes of another user's.
     var failure: InstarError?
     for batch in batches {
       do throws(InstarError) {
@@ -146,7 +143,7 @@ public final class Supervisor: Sendable {
           }
         ) { (store, answer) throws(InstarError) in
           switch answer {
-          // A keeper that a store's owner has taken over speaks of his stores only.
+          // A keeper that a store has taken over can report this store only.
           case .event(.probed(let report)) where report.store == store: onReport(report)
           case .died(let error):
             var report = ProbeReport(
@@ -166,9 +163,9 @@ public final class Supervisor: Sendable {
     if let failure { throw failure }
   }
 
-  /// Stores by whom they are worked on as, in the order in which each of these comes first.
+  /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
   ///
-  /// - Parameter refuse: Gets those that are not worked on, and why.
+  /// - Parameter refuse: Called with each store that is refused, and the reason.
   private func batches(
     of stores: [String], refuse: (String, InstarError) -> Void
   ) -> [(identity: ProcessIdentity, stores: [String])] {
@@ -188,10 +185,9 @@ public final class Supervisor: Sendable {
     return batches
   }
 
-  /// What runs would do, without changing anything: one report a store, in the order that
-  /// `probe` has.
+  /// Reports what a run would do on each store, without changing it, in the order that `probe` has.
   ///
-  /// - Parameter adopt: The version that an unversioned store shall be taken for.
+  /// - Parameter adopt: The version to adopt an unversioned store as.
   public func plan(
     stores: [String], plugins: [String], adopt: Schema.Version?,
     onReport: @escaping @Sendable (PlanReport) -> Void
@@ -218,14 +214,12 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// One store to its plan's last version.
+  /// Migrates one store to the last version of its plan.
   ///
-  /// Before each irreversible step the phase is brought to disk; the end is appended to the ledger
-  /// (unless the store was current, and nothing was done). Where the keeper dies, the run is
-  /// finished or cleared away by another one at once.
+  /// Each phase is on disk before the keeper takes the step that it announces. The report is appended to the ledger,
+  /// except for a store that was current. If the keeper dies, another one recovers the run at once.
   ///
-  /// - Throws: Only where nothing could be begun: no state folder, or no keeper. Every other end is
-  ///   a report, with its error inside.
+  /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
   public func migrate(
     _ request: MigrationRequest, onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
@@ -238,9 +232,8 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// Finishes or clears away what processes that have died have left. Runs whose supervisor lives
-  /// are left alone, also in other processes. A run that cannot be recovered stays, for the next
-  /// time.
+  /// Recovers the runs of supervisors that have ended. Runs with a live supervisor in any process are left alone. A run
+  /// that cannot be recovered stays for the next call.
   public func recoverAll(
     onReport: @escaping @Sendable (RecoveryReport) -> Void,
     onError: @escaping @Sendable (InstarError) -> Void
@@ -257,7 +250,7 @@ public final class Supervisor: Sendable {
   private func requireStateFolder() throws(InstarError) -> StateFolder {
     guard let stateFolder else {
       throw InstarError(
-        .stateFolderFailed, "cannot migrate stores", cause: "there is no state folder to note it in"
+        .stateFolderFailed, "cannot migrate stores", cause: "no state folder was given"
       )
     }
     return stateFolder
@@ -290,13 +283,14 @@ public final class Supervisor: Sendable {
 
   private enum Answer {
     case event(KeeperEvent)
-    /// The keeper died over this one.
+    /// The keeper died while it worked on this subject.
     case died(InstarError)
   }
 
-  /// Asks for something about many subjects, of which each has one answer, in order. A keeper that dies over one of
-  /// them is replaced, and the rest is asked of the next, once that has shown that it lives without a subject. One that
-  /// has no answer about a subject within the limit hangs: it is ended, and the rest goes on in the same way.
+  /// Sends one request about many subjects, each of which has one answer, in order.
+  ///
+  /// A keeper that dies is replaced, and the rest is sent to the next one after that has answered a request without a
+  /// subject. A keeper without an answer within the limit hangs: it is killed, and replaced in the same way.
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,
@@ -338,27 +332,27 @@ public final class Supervisor: Sendable {
           hasDied = true
           guard hangs || error.code == .keeperDied, let subject = rest.first else { throw error }
           rest.removeFirst()
-          let what = hangs ? "cannot read '\(subject)'" : "the keeper has ended over '\(subject)'"
+          let what = "cannot read '\(subject)'"
           try onAnswer(subject, .died(error.about(what)))
         }
       }
     }
   }
 
-  /// A keeper that cannot even say that there is nothing to probe is not killed by any subject.
+  /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
     try session.send(.probe(stores: [], plugins: [], rows: .none))
     guard try nextEvent(session) == .done else { throw unexpected() }
   }
 
-  /// Without a deadline there is always an event, or an error.
+  /// Waits for the next event without a limit.
   static func nextEvent(_ session: KeeperSession) throws(InstarError) -> KeeperEvent {
     while true {
       if let event = try session.next() { return event }
     }
   }
 
-  /// - Returns: `nil` where there was no event within the limit.
+  /// - Returns: `nil` if no event arrived within the limit.
   private static func nextEvent(
     _ session: KeeperSession, within limit: Duration?
   ) throws(InstarError) -> KeeperEvent? {
@@ -368,20 +362,19 @@ public final class Supervisor: Sendable {
 
   private static func overdue(_ limit: Duration?) -> InstarError {
     InstarError(
-      .unreadableStore, "cannot go on with a keeper",
-      cause:
-        "reading it did not come to an end within \(limit.map(DurationText.format) ?? "its time")",
-      state: "unchanged", next: "see whether the disk or the server that the file lies on answers")
+      .unreadableStore, "cannot read the store",
+      cause: "reading did not finish within \(limit.map(DurationText.format) ?? "its time limit")",
+      state: "unchanged", next: "check that the disk or file server of the store responds")
   }
 
-  /// What counting all rows of a store may take, on a disk that reads a megabyte in a second.
+  /// The time to count all rows of a store on a disk that reads 1 MiB per second.
   private static func timeToReadAll(of store: String) -> Duration {
     var status = stat()
     return lstat(store, &status) == 0 ? .seconds(status.st_size >> 20) : .zero
   }
 }
 
-/// What a plugin carries, or why it cannot be used.
+/// The manifest of a plugin, or the reason why it cannot be used.
 public struct PluginDescription: Sendable {
   public var plugin: String
   public var result: Result<PluginManifest, InstarError>
@@ -392,7 +385,7 @@ public struct PluginDescription: Sendable {
   }
 }
 
-/// What a store tells of its schema, or why it cannot be read.
+/// The schema of a store, or the reason why it cannot be read.
 public struct StoreSchema: Sendable {
   public var store: String
   public var result: Result<SchemaReport, InstarError>
@@ -405,13 +398,13 @@ public struct StoreSchema: Sendable {
 
 func unexpected() -> InstarError {
   InstarError(
-    .protocolViolation, "cannot go on with the keeper",
-    cause: "its answer does not belong to what it was asked",
-    next: "install the parts of Instar in the same version")
+    .protocolViolation, "cannot use the keeper's reply",
+    cause: "the keeper's reply does not match the request",
+    next: "install all packages of Instar in the same version")
 }
 
 func interrupted() -> InstarError {
   InstarError(
-    .interrupted, "the work was ended before it was done", cause: "it was canceled",
-    state: "unchanged", next: "start it again")
+    .interrupted, "cannot finish the request", cause: "interrupted before the cutover",
+    state: "unchanged", next: "run the command again")
 }

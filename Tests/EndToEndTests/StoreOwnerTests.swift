@@ -132,9 +132,9 @@ struct StoreOwnerTests {
     try store("alice/a.store", of: alice, mode: 0o600)
     try store("bob/b.store", of: bob, mode: 0o640)
     let planted = [
-      "bob/mallory.store": "not its owner 4666",
-      "bob/root.store": "user 4002 could have put it there",
-      "bob/group.store": "group 4002 can write", "bob/link.store": "it is a symbolic link",
+      "bob/mallory.store": "the store's owner 4666",
+      "bob/root.store": "belongs to user 4002, not to root",
+      "bob/group.store": "group 4002 can write", "bob/link.store": "the store is a symbolic link",
     ]
     try store("bob/mallory.store", of: mallory, mode: 0o644)
     try store("bob/root.store", of: 0, mode: 0o644)
@@ -206,13 +206,13 @@ struct StoreOwnerTests {
     let daemon = try start(.ordinary)
     try await wait("one migrated, one refused") {
       daemon.capturedOutput.contains("=run-migrated")
-        && daemon.capturedOutput.contains("may not act for others")
+        && daemon.capturedOutput.contains("may not act for other users")
     }
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
     try expectMigrated("alice/a.store", of: alice, mode: 0o600)
     #expect(
       daemon.capturedOutput.contains(
-        "it belongs to user 4002, and this process, of user 4001, may not act for others"))
+        "the store belongs to user 4002; this process of user 4001 may not act for other users"))
     #expect(try BoxStore(path: folder.path("srv/bob/b.store")).version() == Schema.Version(1, 0, 0))
   }
 
@@ -264,7 +264,7 @@ struct StoreOwnerTests {
     try await plugin("Boxes.so", mode: 0o600)
     let answer = try await migrate("alice/a.store", plugin: "Boxes.so")
     #expect(answer.status == 3)
-    #expect(answer.messages.contains("user 4001 may not read it"), "\(answer.messages)")
+    #expect(answer.messages.contains("user 4001 may not read the file"), "\(answer.messages)")
     #expect(answer.messages.contains("name a copy that this user can read"))
     #expect(folder.names("srv/alice") == ["a.store"])
   }

@@ -47,16 +47,16 @@ struct PluginNoteTests {
     #expect(error.code == .wrongABI)
     #expect(
       error.cause
-        == "it was built for plugin ABI 99; this version of Instar loads ABI \(PluginNote.supportedABI)"
+        == "built for plugin ABI 99; this version of Instar loads ABI \(PluginNote.supportedABI)"
     )
   }
 
   @Test(
     "what is no plugin is told apart",
     arguments: [
-      ("empty", "", "it is no 64-bit ELF file"),
-      ("text", String(repeating: "text\n", count: 100), "it is no 64-bit ELF file"),
-      ("short", "\u{7F}ELF", "it is no 64-bit ELF file"),
+      ("empty", "", "not a 64-bit ELF file"),
+      ("text", String(repeating: "text\n", count: 100), "not a 64-bit ELF file"),
+      ("short", "\u{7F}ELF", "not a 64-bit ELF file"),
     ])
   func noPlugin(name: String, content: String, cause: String) throws {
     let path = try folder.write(content, to: name)
@@ -79,7 +79,7 @@ struct PluginNoteTests {
     try compileC([source], to: folder.file("empty.so"), ["-shared", "-nostdlib"])
     let error = try instarError { _ = try PluginNote.read(path: folder.file("empty.so")) }
     #expect(error.code == .notAPlugin)
-    #expect(error.cause == "it has no Instar note")
+    #expect(error.cause == "the file has no Instar note")
   }
 
   @Test(

@@ -1,0 +1,79 @@
+import InstarLinux
+import InstarSchema
+
+/// Decides as which user the keeper for a store is started, and whether it may be started at all.
+///
+/// It reads names and `lstat` only.
+struct KeeperAccess: Sendable {
+  let rights: KeeperRights
+  private let mayBeAnyUser = ProcessIdentity.mayBeAnyUser
+  private let ownUser = ProcessIdentity.ownUser
+  private let pluginTrust = PluginTrust.ofThisDaemon
+
+  init(_ rights: KeeperRights) {
+    self.rights = rights
+  }
+
+  /// The user for describing plugins, which run code of the plugin but open no store.
+  var identityForPlugins: ProcessIdentity {
+    switch rights {
+    case .caller, .administrator: .inherited
+    case .storeOwner: .unprivileged
+    }
+  }
+
+  /// - Throws: `untrustedPlugin`, `missingPlugin`.
+  func requireTrusted(plugins: [String]) throws(InstarError) {
+    guard rights == .storeOwner else { return }
+    for plugin in plugins { try pluginTrust.require(plugin) }
+  }
+
+  /// The user for a run on a store.
+  ///
+  /// - Throws: What `StoreTrust.require` throws; `unreadableStore` if this process may not act for the store's owner.
+  func identity(forStore store: String) throws(InstarError) -> ProcessIdentity {
+    switch rights {
+    case .caller: return .inherited
+    case .administrator: return try identity(ofNamedStore: store)
+    case .storeOwner:
+      let owner = try StoreTrust.owner(of: store)
+      let identity = try identity(ofOwner: owner, store)
+      try StoreTrust(owner: owner).require(store)
+      return identity
+    }
+  }
+
+  /// The user for recovering a run. If the store is gone, its folder's owner; the keeper checks the path itself.
+  func identity(forRecoveryOf store: String) throws(InstarError) -> ProcessIdentity {
+    switch rights {
+    case .caller: .inherited
+    case .administrator: try identity(ofNamedStore: store)
+    case .storeOwner: try identity(ofOwner: try StoreTrust.owner(of: store), store)
+    }
+  }
+
+  private func identity(ofNamedStore store: String) throws(InstarError) -> ProcessIdentity {
+    // If the owner cannot be read, the keeper reports why.
+    guard let owner = try? StoreTrust.owner(of: store), owner != ownUser,
+      ProcessIdentity.User(uid: owner).mayMakeFiles(beside: store)
+    else { return .inherited }
+    return try identity(ofOwner: owner, store)
+  }
+
+  private func identity(
+    ofOwner owner: UInt32, _ store: String
+  ) throws(InstarError) -> ProcessIdentity {
+    if owner == ownUser { return .unprivileged }
+    guard mayBeAnyUser else {
+      throw InstarError(
+        .unreadableStore, "cannot open '\(store)'", store: store,
+        cause:
+          "the store belongs to user \(ProcessIdentity.label(of: owner)); this process of user "
+          + "\(ProcessIdentity.label(of: ownUser)) may not act for other users",
+        state: "unchanged",
+        next: "watch the store with instard.service, or run instard as user "
+          + ProcessIdentity.label(of: owner))
+    }
+    return .user(ProcessIdentity.User(uid: owner))
+  }
+}
