@@ -1,7 +1,6 @@
 import InstarSchema
 
-/// Durations as people write them in the configuration and on the command line, and as messages show
-/// them: one number, one unit.
+/// Durations as the configuration, the command line and messages show them: one number and one unit.
 ///
 /// ```swift
 /// DurationText.parse("250ms")                 // .milliseconds(250)
@@ -12,8 +11,8 @@ public enum DurationText {
     ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000),
   ]
 
-  /// Reads `250ms`, `2s`, `5m` or `1h`. `nil` for anything else, also for a number without a unit
-  /// and for more than a year.
+  /// Reads `250ms`, `2s`, `5m` or `1h`. Returns `nil` for anything else, also for a number without a unit and for more
+  /// than 366 days.
   public static func parse(_ text: String) -> Duration? {
     let digits = text.prefix { ("0"..."9").contains($0) }
     guard let number = Int64(digits),
@@ -24,7 +23,7 @@ public enum DurationText {
     return .milliseconds(milliseconds)
   }
 
-  /// The duration in its largest whole unit: `250 ms`, `90 s`, `5 min`, `1 h`.
+  /// Returns the duration in its largest whole unit: `250 ms`, `90 s`, `5 min`, `1 h`.
   public static func format(_ duration: Duration) -> String {
     let milliseconds = duration.inMicroseconds / 1000
     switch milliseconds {

@@ -1,43 +1,50 @@
 public import InstarSchema
 
-/// What a supervisor (instarctl or instard) asks of a keeper: lines on the keeper's descriptor 3. Requests are
-/// answered one after the other, in order.
+/// A request of a supervisor (instarctl or instard) to a keeper: one line on the keeper's descriptor 3. The keeper
+/// answers requests one after the other, in order.
 public enum KeeperRequest: Sendable, Codable, Hashable {
-  /// The manifests of plugins. Answered by one `.described` or `.failed` each.
+  /// Asks for the manifests of plugins. Answered by one `.described` or `.failed` per plugin.
   case describe(plugins: [String])
-  /// Answered by one `.probed` a store, each as soon as it is known, then `.done`.
+  /// Asks for probes of stores, matched with the plans of the plugins. Answered by one `.probed` per store, then
+  /// `.done`.
   case probe(stores: [String], plugins: [String], rows: RowCounting)
-  /// The schemas of stores. Answered by one `.schema` or `.failed` each.
+  /// Asks for the schemas of stores. Answered by one `.schema` or `.failed` per store.
   case readSchema(stores: [String])
-  /// Answered by one `.planned` a store, then `.done`.
+  /// Asks what a run would do, with the version to adopt unversioned stores as. Answered by one `.planned` per store,
+  /// then `.done`.
   case plan(stores: [String], plugins: [String], adopt: Schema.Version?)
-  /// One run. Answered by `.run` events and questions (`.ask`), ends in `.finished`.
+  /// Starts a run. Answered by `.run` events and questions (`.ask`), then `.finished`.
   case migrate(MigrationRequest)
-  /// Finishes or clears away a run that was cut off. Answered by `.recovered` or `.failed`.
+  /// Recovers a run that was cut off. Answered by `.recovered` or `.failed`.
   case recover(PhaseRecord)
-  /// The answer to `.ask`: the phase is on disk, go on.
+  /// The answer to `.ask`: the phase is on disk; the run continues.
   case proceed
-  /// The answer to `.ask`: do not go on. The run ends as interrupted, with the store as it was.
+  /// The answer to `.ask`: the run ends as interrupted, with the store unchanged.
   case refrain
 }
 
+/// The parameters of one run.
 public struct MigrationRequest: Sendable, Codable, Hashable {
+  /// The run identifier, see `RunIdentifier`.
   public var run: String
+  /// The path of the store, absolute.
   public var store: String
-  /// Plugins that may carry the plan; the one whose plan knows the store is used.
+  /// The paths of the plugins that may have the plan; the run uses the plan that matches the store.
   public var plugins: [String]
-  /// The version an unversioned store shall be taken for.
+  /// The version to adopt an unversioned store as; left out if none was given.
   public var adopt: Schema.Version?
-  /// Whether it may also be adopted where it differs from that version in what does no harm.
+  /// Whether the adoption is confirmed although the store differs from the version in ways that do not prevent it.
   public var adoptsDifferences = false
-  /// A stage that takes longer is ended.
+  /// The time limit of one stage, in seconds; the worker is killed after it.
   public var stageTimeLimitSeconds: Double
-  /// How long to wait for others to let go of the store.
+  /// How long to wait for other processes to release the store, in seconds.
   public var busyTimeoutSeconds: Double
+  /// How much of each SQL statement is reported: 0 (nothing) to 4, as `SQLDebug.level`.
   public var sqlDebugLevel: Int
-  /// The folder, which exists, where the backup is kept; `nil` for `.instar/` beside the store.
+  /// An existing folder for the backup; left out for `.instar/` beside the store.
   public var backupFolder: String?
 
+  /// A request with the default limits.
   public init(
     run: String, store: String, plugins: [String], adopt: Schema.Version? = nil,
     stageTimeLimitSeconds: Double = 3600, busyTimeoutSeconds: Double = 5, sqlDebugLevel: Int = 0
@@ -52,33 +59,40 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   }
 }
 
-/// How far a run is. Each phase is on disk, in the state folder, before the keeper does what follows it.
+/// A step of a run that a crash must not hide. A phase is on disk in the state folder before the keeper enters it.
 public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
-  /// `.instar/run-RUN/` may exist. The store is untouched.
+  /// The folder `.instar/run-RUN/` may exist. The store is unchanged.
   case cloning
-  /// The backup is verified and in its place, the clone is verified at the new version. The next step writes the
-  /// store: after this the store is at the old or at the new version, and only a probe tells which.
+  /// Backup and clone are verified. The store is at the old or the new version; a recovery probes which.
   case cutover
 }
 
-/// One entry of the phase journal: what a recovery needs to know of a run that was cut off.
+/// One record of the phase journal: what a recovery needs to know about a run that was cut off.
 public struct PhaseRecord: Sendable, Codable, Hashable {
+  /// The run identifier.
   public var run: String
+  /// The path of the store, absolute.
   public var store: String
+  /// The phase that the run enters.
   public var phase: Phase
+  /// The path of the plugin.
   public var plugin: String?
+  /// The name of the plan.
   public var plan: String?
+  /// The store's version before the run.
   public var from: Schema.Version?
+  /// The last version of the plan.
   public var to: Schema.Version?
-  /// Set from `cutover` on; before that only where it is not kept beside the store.
+  /// The path of the backup; left out in `cloning` if the backup is beside the store.
   public var backup: String?
-  /// Where a plain store says its version; `nil` for the Core Data format.
+  /// Where a plain store declares its version; left out for the Core Data format.
   public var versionSource: VersionSource?
-  /// The fingerprint of what a plain store becomes. Set from `cutover` on.
+  /// The fingerprint of the migrated clone of a plain store; left out in `cloning`.
   public var fingerprint: String?
-  /// Seconds since 1970.
+  /// The start of the run, in seconds since 1970.
   public var startedAt: Double
 
+  /// A record without optional fields.
   public init(run: String, store: String, phase: Phase, startedAt: Double) {
     self.run = run
     self.store = store
@@ -87,23 +101,30 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   }
 }
 
-/// What a recovery found and did.
+/// The result of a recovery.
 public struct RecoveryReport: Sendable, Codable, Hashable {
+  /// What the recovery found and did.
   public enum Outcome: String, Sendable, Codable, Hashable {
-    /// The run had not written the store: its clone and backup are gone, the store is at its old version.
+    /// The store is at its old version; the run's clone and backup are removed.
     case clearedAway
-    /// The run had written the store: it is at the new version, and the backup is kept.
+    /// The store is at the new version; the backup is kept.
     case finished
-    /// The store itself is gone.
+    /// The store is missing; the backup is kept.
     case storeMissing
   }
 
+  /// The run identifier.
   public var run: String
+  /// The path of the store.
   public var store: String
+  /// The result.
   public var outcome: Outcome
+  /// The store's version now; left out if the store is missing.
   public var version: Schema.Version?
+  /// The path of the backup; left out if there is none.
   public var backup: String?
 
+  /// A report without optional fields.
   public init(run: String, store: String, outcome: Outcome) {
     self.run = run
     self.store = store
@@ -111,45 +132,80 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   }
 }
 
-/// What a keeper answers: lines on its descriptor 3.
+/// A reply or event of a keeper: one line on its descriptor 3.
 public enum KeeperEvent: Sendable, Codable, Hashable {
+  /// A plugin's manifest.
   case described(PluginManifest)
+  /// The probe of a store.
   case probed(ProbeReport)
+  /// The schema of a store.
   case schema(SchemaReport)
+  /// What a run would do on a store.
   case planned(PlanReport)
-  /// Something that happened in a run, for people to see.
+  /// A step of a run, for display.
   case run(RunEvent)
-  /// May the run enter this phase? The keeper waits for `.proceed` or `.refrain`.
+  /// Asks whether the run may enter this phase. The keeper waits for `.proceed` or `.refrain`.
   case ask(PhaseRecord)
+  /// The end of a run.
   case finished(RunReport)
+  /// The end of a recovery.
   case recovered(RecoveryReport)
+  /// The request, or its part about one plugin or store, failed.
   case failed(InstarError)
+  /// The end of a request about several stores.
   case done
 }
 
-/// A step of a run.
+/// One step of a run, for display. Fields that do not apply to the step are left out.
 public struct RunEvent: Sendable, Codable, Hashable {
+  /// The kind of step.
   public enum Step: String, Sendable, Codable, Hashable {
-    case started, locked, backedUp, stageStarted, stageFinished, verified, writtenBack
-    /// `text` is what the plugin printed, or the SQL statement.
-    case output, sql
+    /// The store is behind: the run starts. `plan`, `plugin`, `from` and `to` are set from here on.
+    case started
+    /// Other processes can no longer write the store.
+    case locked
+    /// The backup is complete and verified; `bytes` is set.
+    case backedUp
+    /// A stage started or finished; `stage` is set, and `durationMicroseconds` at its end.
+    case stageStarted, stageFinished
+    /// The clone is verified; `rows` is set.
+    case verified
+    /// The cutover is complete; `backup` is set.
+    case writtenBack
+    /// The plugin printed `text`.
+    case output
+    /// A SQL statement ran; `text` is the statement in Core Data's form.
+    case sql
   }
 
+  /// The run identifier.
   public var run: String
+  /// The path of the store.
   public var store: String
+  /// The kind of step.
   public var step: Step
+  /// The name of the plan.
   public var plan: String?
+  /// The path of the plugin.
   public var plugin: String?
+  /// The store's version before the run.
   public var from: Schema.Version?
+  /// The last version of the plan.
   public var to: Schema.Version?
-  /// "1.0.0 → 1.1.0 (1 of 2)".
+  /// The stage, such as "1.0.0 → 1.1.0 (1 of 2)".
   public var stage: String?
+  /// The number of rows in the verified clone.
   public var rows: Int?
+  /// The size of the backup, in bytes.
   public var bytes: Int64?
+  /// The time that the step took, in microseconds.
   public var durationMicroseconds: Int64?
+  /// The path of the backup.
   public var backup: String?
+  /// The output of the plugin, or the SQL statement.
   public var text: String?
 
+  /// An event without optional fields.
   public init(run: String, store: String, step: Step) {
     self.run = run
     self.store = store

@@ -1,31 +1,37 @@
 public import InstarSchema
 
-/// What a plugin says of itself: the answer to the worker's verb `describe`.
+/// What a plugin exports: a worker's reply to `describe`.
 public struct PluginManifest: Sendable, Codable, Hashable {
+  /// The plans, in the order of the plugin.
   public var plans: [PlanManifest]
 
+  /// A manifest.
   public init(plans: [PlanManifest]) {
     self.plans = plans
   }
 }
 
-/// One migration plan: its schemas, oldest first, and its stages in the order in which they run.
+/// One migration plan.
 public struct PlanManifest: Sendable, Codable, Hashable {
+  /// The name of the `SchemaMigrationPlan` type.
   public var name: String
+  /// The versions, oldest first.
   public var versions: [VersionManifest]
+  /// The stages, in the order in which they run.
   public var stages: [StageManifest]
-  /// Where plain stores of the plan say which version they are at.
+  /// Where plain stores of the plan declare their version.
   public var versionSource = VersionSource.userVersion
-  /// Which version what other tools say stands for.
+  /// The version of the plan that each version of another tool means.
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
 
+  /// A plan for stores with `PRAGMA user_version`, without imported versions.
   public init(name: String, versions: [VersionManifest], stages: [StageManifest]) {
     self.name = name
     self.versions = versions
     self.stages = stages
   }
 
-  /// The versions as `SchemaMatch` wants them.
+  /// The versions for `SchemaMatch`.
   public var candidates: [SchemaMatch.Candidate] {
     versions.map {
       SchemaMatch.Candidate(
@@ -35,14 +41,18 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   }
 }
 
-/// One version of a plan: its schema, and what a store of it is made of.
+/// One version of a plan.
 public struct VersionManifest: Sendable, Codable, Hashable {
+  /// The schema.
   public var schema: Schema
+  /// The structure of a store of this version.
   public var structure: StoreStructure
+  /// SHA-256 of `structure`, in hexadecimal digits.
   public var fingerprint: String
-  /// The name of the `VersionedSchema` type, without the types around it.
+  /// The name of the `VersionedSchema` type, without the types that it is nested in; left out if unknown.
   public var name: String?
 
+  /// A version.
   public init(
     schema: Schema, structure: StoreStructure, fingerprint: String, name: String? = nil
   ) {
@@ -53,15 +63,21 @@ public struct VersionManifest: Sendable, Codable, Hashable {
   }
 }
 
+/// One stage of a plan.
 public struct StageManifest: Sendable, Codable, Hashable {
+  /// Whether code of the plan runs in the stage.
   public enum Kind: String, Sendable, Codable, Hashable {
     case lightweight, custom
   }
 
+  /// The version that the stage starts at.
   public var from: Schema.Version
+  /// The version that the stage ends at.
   public var to: Schema.Version
+  /// Whether the stage is lightweight or custom.
   public var kind: Kind
 
+  /// A stage.
   public init(from: Schema.Version, to: Schema.Version, kind: Kind) {
     self.from = from
     self.to = to

@@ -1,16 +1,19 @@
 public import InstarSchema
 
-/// What a probe found out about one file, without changing it.
+/// The result of probing one file, without changing it.
 ///
-/// As JSON this is the output of `instarctl probe --json`, one object a store. `store`, `format`, `state`, `version`
-/// and `entities` are always there, `format` and `version` as null where they are not known; the others where they
-/// apply.
+/// As JSON this is the output of `instarctl probe --json`, one object per store. `store`, `state`, `entities`,
+/// `differences` and `holders` are always present, `format` and `version` too, as null if unknown. The others are left
+/// out if they do not apply.
 public struct ProbeReport: Sendable, Codable, Hashable {
+  /// An entity, or a table of a plain store.
   public struct Entity: Sendable, Codable, Hashable {
+    /// The name of the entity or table.
     public var name: String
-    /// Left out where rows were not counted.
+    /// The number of rows; left out if they were not counted.
     public var rows: Int?
 
+    /// An entity; without `rows`, one that was not counted.
     public init(name: String, rows: Int? = nil) {
       self.name = name
       self.rows = rows
@@ -19,59 +22,72 @@ public struct ProbeReport: Sendable, Codable, Hashable {
 
   /// A process that has the store open.
   public struct Holder: Sendable, Codable, Hashable {
+    /// The process id.
     public var pid: Int32
-    /// What the kernel calls it: at most 15 characters.
+    /// The kernel's name of the process: at most 15 characters.
     public var command: String
 
+    /// A process.
     public init(pid: Int32, command: String) {
       self.pid = pid
       self.command = command
     }
   }
 
+  /// The path of the file.
   public var store: String
-  /// `nil` where the file is no store.
+  /// How the schema maps to tables; null if the file is not a store.
   public var format: StoreFormat?
+  /// The state in relation to the plans of the given plugins.
   public var state: StoreState
-  /// Why the store is in that state; `nil` where the state says all.
+  /// The reason for the state, one sentence; left out if the state says everything.
   public var reason: String?
-  /// Why nothing could be found out, whole; `nil` where something was.
+  /// The error that ended the probe; left out if the file could be read.
   public var error: InstarError?
+  /// The version that the store declares, or that its plan recognises; null if unknown.
   public var version: Schema.Version?
+  /// The entities, ordered by name.
   public var entities: [Entity]
-  /// The plan that the state is seen from, and the plugin that carries it.
+  /// The name of the plan that matches the store; left out without one.
   public var plan: String?
+  /// The path of the plugin with that plan.
   public var plugin: String?
-  /// The last version of the plan.
+  /// The last version of that plan.
   public var planVersion: Schema.Version?
+  /// The version of the plan with the fewest differences from the store; left out if the store has one of its versions.
   public var nearestVersion: Schema.Version?
+  /// The differences from `nearestVersion`, one sentence each.
   public var differences: [String]
-  /// The store's `Z_UUID`.
+  /// The store's `Z_UUID`; left out for plain stores.
   public var uuid: String?
+  /// SHA-256 of the structure, in hexadecimal digits.
   public var fingerprint: String?
-  /// What the history tables of migration tools in a plain store say; left out where there are none.
+  /// The versions in the history tables of migration tools in a plain store; left out if there are none.
   public var toolVersions: [ToolVersion]?
-  /// Hashes of the entities, base64, as the store declares them.
+  /// The hash of each entity as the store declares it, in base64, by the entity's name; left out for plain stores.
   public var entityHashes: [String: String]?
+  /// The size of the main file, in bytes.
   public var sizeBytes: Int64?
+  /// The size of a page, in bytes.
   public var pageSizeBytes: Int?
   /// "wal" or "delete", from the file's header.
   public var journalMode: String?
-  /// What of the write-ahead log is not in the main file yet: the bytes of the frames, with their headers of 24 bytes,
-  /// that the next checkpoint copies. 0 for a log that was checkpointed or is left from an earlier round, whatever its
-  /// file takes; `nil` where there is no log.
+  /// The size of the frames in the `-wal` file that the next checkpoint copies to the main file, in bytes with their
+  /// headers of 24 bytes. 0 if all frames were copied, whatever the size of the `-wal` file; left out if there is no
+  /// such file.
   public var walBytes: Int64?
-  /// Bytes in a rollback journal beside the store: a transaction is going on, or was cut off.
+  /// The size of the rollback journal beside the store, in bytes: a transaction is in progress, or was cut off. Left
+  /// out if there is none.
   public var journalBytes: Int64?
-  /// How many large values lie in files in `.NAME_SUPPORT/_EXTERNAL_DATA`; counted up to 100,000. `nil` where there is
-  /// no such folder, or it cannot be listed.
+  /// The number of files with external values in `.NAME_SUPPORT/_EXTERNAL_DATA`, counted up to 100,000. Left out if
+  /// there is no such folder, or it cannot be listed.
   public var externalFiles: Int?
-  /// What these files take.
+  /// The size of these files, in bytes.
   public var externalBytes: Int64?
-  /// Who has the store open, as far as this user may see; others than root see their own processes
-  /// only.
+  /// The processes that have the store open, as far as this user can see: only root sees those of other users.
   public var holders: [Holder] = []
 
+  /// A report without the fields that only a readable store has.
   public init(
     store: String, format: StoreFormat? = nil, state: StoreState, reason: String? = nil,
     version: Schema.Version? = nil, entities: [Entity] = [], differences: [String] = []
@@ -91,7 +107,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     case journalMode, walBytes, journalBytes, externalFiles, externalBytes, holders, toolVersions
   }
 
-  /// As the compiler would write it, but for the two values that scripts find as null instead of not at all.
+  /// Writes `format` and `version` as null if they are unknown, so that scripts find the keys.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(store, forKey: .store)

@@ -1,5 +1,5 @@
-/// The release that all programs of one build belong to.
+/// The release of this build.
 public enum Release {
-  /// Its number; the newest entry of CHANGELOG.md.
+  /// The release number, as in the newest entry of CHANGELOG.md.
   public static let version = "0.1.0"
 }

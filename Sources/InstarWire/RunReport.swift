@@ -1,41 +1,56 @@
 public import InstarSchema
 
-/// How one run ended. As JSON this is the output of `instarctl migrate --json`, one object a store, and a line of
-/// the ledger.
+/// The end of one run. As JSON this is the output of `instarctl migrate --json`, one object per store, and a line of
+/// the ledger. Optional fields are left out if they do not apply.
 public struct RunReport: Sendable, Codable, Hashable {
+  /// How a run ended.
   public enum Result: String, Sendable, Codable, Hashable {
-    /// The store is at the plan's last version now.
+    /// The store was migrated to the last version of the plan.
     case migrated
-    /// It was before: nothing was done.
+    /// The store was at the last version before: nothing was done.
     case current
-    /// Refused before anything was touched.
+    /// The run was refused before anything was touched.
     case refused
-    /// Attempted and given up; the store is as it was.
+    /// The run failed; the store is unchanged unless `error.state` says otherwise.
     case failed
-    /// Somebody else holds the store; to be tried again.
+    /// Another process holds the store; a later run may succeed.
     case busy
   }
 
+  /// The run identifier.
   public var run: String
+  /// The path of the store.
   public var store: String
+  /// How the run ended.
   public var result: Result
+  /// The name of the plan; left out if no plan matched the store.
   public var plan: String?
+  /// The path of the plugin with the plan.
   public var plugin: String?
+  /// The store's version before the run; left out if unknown.
   public var from: Schema.Version?
+  /// The last version of the plan.
   public var to: Schema.Version?
-  /// Seconds since 1970.
+  /// The start of the run, in seconds since 1970.
   public var startedAt: Double
+  /// The time of the whole run, in microseconds.
   public var durationMicroseconds: Int64
+  /// The stages that finished, in order.
   public var stages: [Stage]
+  /// The rows of each entity, ordered by name.
   public var entities: [Entity]
+  /// The links of each relationship, ordered by name.
   public var relationships: [Relationship]
+  /// The size of the store's main file before the run, in bytes.
   public var bytes: Int64?
-  /// The path of the backup.
+  /// The path of the backup; left out if none was kept.
   public var backup: String?
-  /// What a person should know although the run went well.
+  /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
+  /// Why the run ended without `migrated` or `current`.
   public var error: InstarError?
 
+  /// A report without stages, counts and notes.
   public init(run: String, store: String, result: Result, startedAt: Double) {
     self.run = run
     self.store = store
@@ -48,12 +63,18 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
+  /// A stage that finished.
   public struct Stage: Sendable, Codable, Hashable {
+    /// The version that the stage started at.
     public var from: Schema.Version
+    /// The version that the stage ended at.
     public var to: Schema.Version
+    /// Whether the stage was lightweight or custom.
     public var kind: StageManifest.Kind
+    /// The time of the stage, in microseconds.
     public var durationMicroseconds: Int64
 
+    /// A stage.
     public init(
       from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind,
       durationMicroseconds: Int64
@@ -65,12 +86,16 @@ public struct RunReport: Sendable, Codable, Hashable {
     }
   }
 
-  /// Rows of an entity before and after; `nil` where the entity is new, or gone.
+  /// The rows of an entity before and after the run.
   public struct Entity: Sendable, Codable, Hashable {
+    /// The entity's name in the new version, or in the old one if it was removed.
     public var name: String
+    /// The rows before the run; left out for an added entity.
     public var rowsBefore: Int?
+    /// The rows after the run; left out for a removed entity.
     public var rowsAfter: Int?
 
+    /// An entity.
     public init(name: String, rowsBefore: Int?, rowsAfter: Int?) {
       self.name = name
       self.rowsBefore = rowsBefore
@@ -78,13 +103,16 @@ public struct RunReport: Sendable, Codable, Hashable {
     }
   }
 
-  /// Links of a relationship before and after; `nil` where the relationship is new, or gone.
+  /// The links of a relationship before and after the run.
   public struct Relationship: Sendable, Codable, Hashable {
-    /// "Note.folder".
+    /// Entity and relationship, such as "Note.folder".
     public var name: String
+    /// The links before the run; left out for an added relationship.
     public var linksBefore: Int?
+    /// The links after the run; left out for a removed relationship.
     public var linksAfter: Int?
 
+    /// A relationship.
     public init(name: String, linksBefore: Int?, linksAfter: Int?) {
       self.name = name
       self.linksBefore = linksBefore

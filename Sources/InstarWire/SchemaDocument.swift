@@ -1,29 +1,30 @@
 public import Foundation
 public import InstarSchema
 
-/// One version of a plan as a file to be kept under version control: what `instarctl schema export` writes.
+/// One version of a plan as a file for version control: the output of `instarctl schema export`.
 ///
-/// Equal schemas give equal text: entities and properties stand in the order of their names, keys in theirs. A default
-/// that differs each time it is asked for, such as `UUID()` or `Date.now`, is written as one that stays the same and is
-/// listed in `computedDefaults`.
+/// Equal schemas give equal text: entities, properties and keys are ordered by name. A default that is computed for
+/// each row, such as `UUID()` or `Date.now`, is written as zeros and listed in `computedDefaults`.
 public struct SchemaDocument: Sendable, Codable, Hashable {
-  /// The form of the document, the first of its kind.
+  /// The form of documents that this release writes and reads.
   public static let currentForm = 1
 
-  /// `currentForm`. A reader refuses documents of other forms.
+  /// The form of the document; a reader refuses any form but `currentForm`.
   public var instarSchema: Int
+  /// The name of the plan.
   public var plan: String
-  /// The name of the `VersionedSchema`; `nil` where it is not known.
+  /// The name of the `VersionedSchema` type; left out if unknown.
   public var name: String?
+  /// The schema, with its version.
   public var schema: Schema
-  /// Of the structure of a store of this version.
+  /// SHA-256 of the structure of a store of this version, in hexadecimal digits.
   public var fingerprint: String
-  /// "Note.uid": attributes whose default is made anew for each row.
+  /// Attributes whose default is computed for each row, such as "Note.uid".
   public var computedDefaults: [String]
 
-  /// A document of one version of a plan.
+  /// Creates the document of one version of a plan.
   ///
-  /// - Parameter again: The same version, asked for a second time, of another process: what differs is computed.
+  /// - Parameter again: The same version from a second worker: defaults that differ are computed ones.
   public init(_ version: VersionManifest, plan: String, again: VersionManifest) {
     instarSchema = Self.currentForm
     self.plan = plan
@@ -60,7 +61,7 @@ public struct SchemaDocument: Sendable, Codable, Hashable {
   /// Reads the content of a file.
   ///
   /// - Parameter path: Named in the error.
-  /// - Throws: `notASchema` where it is no document, or one of a later form.
+  /// - Throws: `notASchema` if the file is not a document, or one of another form.
   public static func read(_ content: Data, path: String) throws(InstarError) -> SchemaDocument {
     func failure(_ cause: String, next: String) -> InstarError {
       InstarError(.notASchema, "cannot read schema '\(path)'", cause: cause, next: next)
@@ -68,14 +69,14 @@ public struct SchemaDocument: Sendable, Codable, Hashable {
     struct Form: Decodable {
       var instarSchema: Int
     }
-    let next = "give a file that 'instarctl schema export' wrote"
+    let next = "pass a file that 'instarctl schema export' wrote"
     guard let form = try? JSONDecoder().decode(Form.self, from: content) else {
-      throw failure("it is no JSON object with the key 'instarSchema'", next: next)
+      throw failure("not a JSON object with the key 'instarSchema'", next: next)
     }
     guard form.instarSchema == currentForm else {
       throw failure(
-        "it is of form \(form.instarSchema), and this release reads form \(currentForm)",
-        next: "use the release of Instar that wrote it, or export it anew")
+        "the document has form \(form.instarSchema); this release reads form \(currentForm)",
+        next: "use the release of Instar that wrote the document, or export the schema again")
     }
     do {
       return try JSONDecoder().decode(SchemaDocument.self, from: content)
@@ -118,7 +119,7 @@ extension Schema {
 }
 
 extension AttributeValue {
-  /// A value of the same kind that says nothing.
+  /// A zero or empty value of the same kind.
   fileprivate var cleared: AttributeValue {
     switch self {
     case .integer: .integer(0)

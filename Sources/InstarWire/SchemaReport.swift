@@ -1,36 +1,40 @@
 public import InstarSchema
 
-/// The schema of a store, as far as the store itself tells it: what a keeper answers to `.readSchema`.
+/// The schema that a keeper read from a store: its reply to `.readSchema`.
 public struct SchemaReport: Sendable, Codable, Hashable {
-  /// Where a schema was found.
+  /// Where the schema was found.
   public enum Origin: String, Sendable, Codable, Hashable {
-    /// The archived model that Apple's frameworks keep in the store: complete.
+    /// The archived model that Apple's frameworks write to the store: complete.
     case modelCache
-    /// The schema that Instar writes into the metadata of the stores that it makes and migrates: complete, but for what
-    /// Swift types stand behind values with several columns.
+    /// The schema that Instar writes to the metadata of stores: complete except for the Swift types of composites.
     case metadata
-    /// The tables alone: names of properties, and what of them is optional, are guessed where the format does not keep
-    /// them.
+    /// The tables alone: the names of properties, and whether they are optional, are guessed if the format does not
+    /// keep them.
     case tables
   }
 
+  /// The path of the store.
   public var store: String
+  /// How the schema maps to tables.
   public var format: StoreFormat
+  /// Where the schema was found.
   public var origin: Origin
-  /// The version that the store declares; `nil` where it declares none.
+  /// The version that the store declares; left out if it declares none.
   public var version: Schema.Version?
-  /// Of the version that the store declares, or 1.0.0.
+  /// The schema, with the version that the store declares, or 1.0.0.
   public var schema: Schema
+  /// The tables, columns and indexes of the store.
   public var structure: StoreStructure
+  /// SHA-256 of `structure`, in hexadecimal digits.
   public var fingerprint: String
-  /// "Note.kind": properties that are enums: of the columns of one without raw value each is a case.
+  /// Properties that are enums, such as "Note.kind". Each column of an enum without raw value is a case.
   public var enumerations: [String] = []
-  /// "Note.author": properties of several columns that every model has a value of.
+  /// Composites that every model has a value of, such as "Note.author".
   public var requiredComposites: [String] = []
-  /// What of the store the schema does not say, one sentence each.
+  /// What the schema does not show of the store, one sentence each.
   public var notes: [String]
 
-  /// A report without notes.
+  /// A report without enums and required composites.
   public init(
     store: String, format: StoreFormat, origin: Origin, version: Schema.Version?, schema: Schema,
     structure: StoreStructure, fingerprint: String, notes: [String] = []

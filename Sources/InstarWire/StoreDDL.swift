@@ -1,25 +1,31 @@
 public import InstarSchema
 
-/// What of a store decides by which statements its schema is changed: what it is made of, and none of its rows.
+/// What a worker needs to plan for a real store: its tables without its rows.
 ///
-/// A worker makes an empty store of it to plan on.
+/// The worker creates an empty in-memory store with it.
 public struct StoreDDL: Sendable, Codable, Hashable {
+  /// How the schema maps to tables.
   public var format: StoreFormat
-  /// The statements that made its tables, indexes and triggers, in the order in which it lists them; of a plain store
-  /// its views and virtual tables, too. None where they are too many to be sent.
+  /// The `CREATE` statements of tables, indexes and triggers, in the order in which the store lists them; for a plain
+  /// store also of views and virtual tables. Empty if they are too long for a message.
   public var statements: [String]
-  /// The entities as `Z_PRIMARYKEY` numbers them; none of a plain store.
+  /// The rows of `Z_PRIMARYKEY`; empty for a plain store.
   public var entities: [Entity]
-  /// `NSPersistenceFrameworkVersion`; `nil` where the store does not say.
+  /// `NSPersistenceFrameworkVersion`; left out if the store does not declare it.
   public var frameworkVersion: Int?
-  /// Whether the store was made by Instar.
+  /// Whether Instar created the store.
   public var isMadeByInstar: Bool
 
+  /// A row of `Z_PRIMARYKEY`.
   public struct Entity: Sendable, Codable, Hashable {
+    /// `Z_ENT`: the entity's number in rows.
     public var number: Int
+    /// `Z_NAME`: the entity's name.
     public var name: String
+    /// `Z_SUPER`: the number of the superentity; 0 for none.
     public var superNumber: Int
 
+    /// A row.
     public init(number: Int, name: String, superNumber: Int) {
       self.number = number
       self.name = name
@@ -27,6 +33,7 @@ public struct StoreDDL: Sendable, Codable, Hashable {
     }
   }
 
+  /// The description of a store.
   public init(
     format: StoreFormat, statements: [String], entities: [Entity] = [],
     frameworkVersion: Int? = nil, isMadeByInstar: Bool = false

@@ -1,12 +1,12 @@
 public import Foundation
 public import InstarSchema
 
-/// Messages between processes are JSON, one object a line (UTF-8, no newline inside).
+/// Encodes and decodes messages between processes: JSON in UTF-8, one object per line.
 public enum WireCoder {
-  /// The longest line that is read; a longer one ends the conversation.
+  /// The longest line that is read, in bytes; a longer one ends the conversation.
   public static let lineLimitBytes = 16 << 20
 
-  /// One line, with its newline.
+  /// Returns a message as one line, with its newline.
   public static func line(_ message: some Encodable) throws(InstarError) -> Data {
     do {
       var data = try encoder().encode(message)
@@ -18,7 +18,9 @@ public enum WireCoder {
     }
   }
 
-  /// Reads one line. Throws `protocolViolation` where it is not a message of that kind.
+  /// Reads one line.
+  ///
+  /// - Throws: `protocolViolation` if the line is not a message of this type.
   public static func message<Message: Decodable>(
     _ type: Message.Type, from line: Data
   ) throws(InstarError) -> Message {
@@ -28,11 +30,12 @@ public enum WireCoder {
       let start = String(decoding: line.prefix(200), as: UTF8.self)
       throw InstarError(
         .protocolViolation, "cannot read a message of the other process",
-        cause: "it wrote a line that is no message: \(start)")
+        cause: "the other process sent a malformed message: \(start)")
     }
   }
 
-  /// The encoder of messages and of `--json`: keys sorted, slashes bare, so that equal values give equal text.
+  /// The encoder of messages and of `--json`. Keys are sorted and slashes are not escaped, so equal values give equal
+  /// text.
   public static func encoder(pretty: Bool = false) -> JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,31 +1,37 @@
 public import InstarSchema
 
-/// What the keeper asks of a worker: one line on the worker's descriptor 3.
+/// A request of a keeper to a worker: one line on the worker's descriptor 3.
 public enum WorkerRequest: Sendable, Codable, Hashable {
-  /// Answered by `.described` or `.failed`.
+  /// Asks for the plugin's manifest. Answered by `.described` or `.failed`.
   case describe
-  /// Answered by `.planned` or `.failed`. No store is opened; what is known of it is in `store`.
+  /// Asks for the planned migration from a version to the last one of the plan. Answered by `.planned` or `.failed`.
+  /// The worker opens no store; `store` describes the tables of the real one, and is left out if no store is given.
   case plan(plan: String, from: Schema.Version, store: StoreDDL?)
-  /// Brings the clone at `clone` to the plan's last version. Answered by a series of stage events that ends in
-  /// `.migrated` or `.failed`.
+  /// Migrates the clone at the path `clone` to the last version of the plan. Answered by events of stages and
+  /// statements, then `.migrated` or `.failed`.
   ///
-  /// `externalFolder` is where large values of the store lie in files; they are read, and new ones are made beside the
-  /// clone.
+  /// `externalFolder` holds the store's external values, which the worker reads; it creates new ones beside the clone.
+  /// It is left out if the store has none. `sqlDebugLevel` is as in `MigrationRequest`.
   case migrate(
     plan: String, from: Schema.Version, clone: String, externalFolder: String?, sqlDebugLevel: Int)
 }
 
-/// What a worker answers: lines on its descriptor 3. The keeper believes none of it: it is shown, and the clone is
-/// verified by the keeper itself.
+/// A reply or event of a worker: one line on its descriptor 3. The keeper trusts none of it: it only displays events,
+/// and verifies the clone itself.
 public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The plugin is loaded; the worker waits for requests.
   case ready
+  /// The plugin's manifest.
   case described(PluginManifest)
+  /// The planned migration.
   case planned(PlannedMigration)
+  /// A stage started or finished on the clone.
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
-  /// A statement that was run, in Core Data's form, without bound values.
+  /// A statement that ran, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.
   case sql(String)
+  /// All stages ran.
   case migrated
+  /// The request failed.
   case failed(InstarError)
 }
