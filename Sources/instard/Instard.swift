@@ -17,37 +17,40 @@ struct Instard: AsyncParsableCommand {
     abstract: "Watches folders and migrates the SQLite stores in them that are behind.",
     discussion: """
       instard reads its configuration, watches the folders named there, and migrates every store \
-      that a plugin knows at an earlier version. It stays in the foreground; a service manager is \
-      told when it is ready (sd_notify).
+      that a plugin knows at an earlier version. It stays in the foreground, and notifies a service \
+      manager when it is ready (sd_notify).
 
-      What happens is reported with fields:
-        to the journal, where there is one (journalctl -t instard), else
-        to standard error, one line each.
-        --foreground: to standard error also where there is a journal.
-        --journal:    to the journal; together with --foreground to both.
-        Standard error that leads into the journal is not used: nothing is logged twice.
+      Events go to the journal (journalctl -t instard); where there is none, to standard error, one \
+      line each. --foreground sends them to standard error, --journal to the journal, both flags to \
+      both. Standard error is not used where it is connected to the journal, so that no event is \
+      logged twice.
 
       Signals:
-        SIGTERM, SIGINT   stop: runs that write a store back end first, others are undone
-        SIGHUP            read the configuration again, and look at everything anew, also at \
-      stores that were given up
+
+        SIGTERM, SIGINT   stop: finish runs in their cutover, roll back all others
+        SIGHUP            read the configuration again, rescan all folders, and
+                          retry the stores that instard had stopped retrying
 
       Exit status: 0 stopped as told, 1 failed, 2 wrong usage or configuration.
       """,
     version: Release.version)
 
-  @Option(help: ArgumentHelp("The configuration.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("The configuration.", valueName: "file"),
+    completion: .file(extensions: ["yml"]))
   var config = "/etc/instar/instard.yml"
 
   @Option(
     help: ArgumentHelp(
-      "Keep ledger and phase journal here, whatever 'state' says.", valueName: "folder"))
+      "Keep ledger and phase journal here, whatever 'state' says.", valueName: "folder"),
+    completion: .directory)
   var stateDir: String?
 
   @Option(
     help: ArgumentHelp(
       "A folder of plugins; may be repeated. Replaces 'plugins' of the configuration.",
-      valueName: "folder"))
+      valueName: "folder"),
+    completion: .directory)
   var pluginDir: [String] = []
 
   @Flag(help: "Report to standard error.")
