@@ -301,7 +301,7 @@ extension DaemonEvent {
     }
   }
 
-  /// What and cause, on one line; the whole text is in `INSTAR_ERROR`.
+  /// What and cause, on one line; `make` adds what to do next. The whole text is in `INSTAR_ERROR`.
   private static func line(_ error: InstarError) -> String { "\(error.what): \(error.cause)" }
 
   private static func way(_ from: Schema.Version?, _ to: Schema.Version?) -> String {
@@ -342,7 +342,9 @@ extension EventEntry {
       fields.append(Field(name, value))
     }
     for (name, value) in values { add(name, value) }
+    var message = message
     if let error {
+      if let next = error.next, !message.contains(next) { message += "; \(next)" }
       add("INSTAR_STORE", error.store)
       add("INSTAR_STAGE", error.stage)
       add("INSTAR_STATE", error.state)
