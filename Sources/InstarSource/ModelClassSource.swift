@@ -4,29 +4,29 @@ import InstarSchema
 struct ModelClassSource {
   /// One stored property of the class.
   struct Property {
-    /// As code spells it.
+    /// In source, with backticks where needed.
     var name: String
-    /// With the question mark of an optional one.
+    /// With a question mark if it is optional.
     var type: String
     var marker: String?
-    /// The expression behind `=`.
+    /// The expression after `=`.
     var initialValue: String?
     var comment: String?
-    /// Whether the class's initializer takes it.
+    /// Whether the class's initializer has a parameter for it.
     var isParameter = true
 
-    /// What the parameter is where the caller gives none.
+    /// The default of the parameter.
     var parameterDefault: String? {
       initialValue ?? keyDefault ?? (type.hasSuffix("?") ? "nil" : nil)
     }
 
-    /// What the parameter of a key is given for the next one that is free.
+    /// The default of a key's parameter, for which the store chooses the next free value.
     var keyDefault: String?
   }
 
   private let entity: Schema.Entity
   private let scope: SourceScope
-  /// Types of the class's own, for composites.
+  /// The nested types of composites.
   private var types: [[String]] = []
   private(set) var properties: [Property] = []
 
@@ -69,7 +69,7 @@ struct ModelClassSource {
       isParameter: attribute.column?.generated == nil, keyDefault: keyDefault(of: attribute))
   }
 
-  /// The option as it is given to `@Attribute`.
+  /// Returns the argument of `@Attribute` for an option.
   private func argument(_ option: Schema.Attribute.Option) -> String {
     guard let argument = option.argument else { return ".\(option.name)" }
     let label = option.name == "transformable" ? "by: " : ""
@@ -128,7 +128,7 @@ struct ModelClassSource {
     }
   }
 
-  /// An integer that is the whole key is given by the store.
+  /// The store chooses the value of an integer that is the whole key.
   private func keyDefault(of attribute: Schema.Attribute) -> String? {
     guard entity.table?.isWithoutRowID == false, attribute.type.isInteger,
       entity.keyAttributes.map(\.name) == [attribute.name],
@@ -158,7 +158,7 @@ struct ModelClassSource {
     arguments.isEmpty ? nil : "@\(scope.macro(name))(\(arguments.joined(separator: ", ")))"
   }
 
-  /// The expression of a default; `nil` where the stored value is none of the type.
+  /// Returns the expression of a default; `nil` where the stored value does not have the type.
   private func initialValue(
     _ value: AttributeValue, of type: Schema.AttributeType, named name: String
   ) -> String? {
@@ -179,14 +179,14 @@ struct ModelClassSource {
     case (.date, .integer(let integer)):
       return "\(scope.type("Date"))(timeIntervalSinceReferenceDate: \(integer))"
     case (.date, .real(let real)):
-      // Nobody writes a date with microseconds: it is the moment at which the model was made.
+      // A date with a fraction of a second was not written by a person: it is when the model was compiled.
       return real == real.rounded()
         ? "\(scope.type("Date"))(timeIntervalSinceReferenceDate: \(SwiftLiteral.real(real)))"
         : "\(scope.type("Date")).now"
     case (.string, .text(let text)): return SwiftLiteral.string(text)
     case (.url, .text(let text)):
       return "\(scope.type("URL"))(string: \(SwiftLiteral.string(text)))!"
-    // A random default that was drawn once, as `var id = UUID()` leaves it in the model.
+    // `var id = UUID()` leaves one random value in the model.
     case (.uuid, .blob): return "\(scope.type("UUID"))()"
     case (.data, .blob(let bytes)): return SwiftLiteral.bytes(bytes, type: scope.type("Data"))
     default: return nil
@@ -267,7 +267,7 @@ struct ModelClassSource {
 
   // MARK: The class
 
-  /// The lines of the class, without indentation.
+  /// Returns the lines of the class, without indentation.
   func lines(superclass: (name: String, parameters: [Property])?, hasSubclasses: Bool) -> [String] {
     let name = SwiftName.declared(entity.name)
     let original =
@@ -289,19 +289,20 @@ struct ModelClassSource {
     return lines + ["}"]
   }
 
-  /// Groups of several properties, and those of one that is no attribute of this class: others say so themselves.
+  /// Groups of several properties, and of one property that is not an attribute of this class. Other attributes are
+  /// marked `.unique` themselves.
   private var groupsToName: [[String]] {
     entity.uniquenessConstraints.filter { group in
       group.count != 1 || entity.attributesByName[group[0]] == nil
     }
   }
 
-  /// A group as an array of key paths.
+  /// Returns a group as an array of key paths.
   private func paths(_ group: [String]) -> String {
     "[\(group.map { "\\.\(SwiftName.declared($0))" }.joined(separator: ", "))]"
   }
 
-  /// The arguments of `#Index`. Indexes that have names of their own keep them.
+  /// The arguments of `#Index`. Named indexes keep their names.
   private var indexesToName: [String] {
     let named = entity.fetchIndexes.filter(\.canBeNamed)
     guard !named.isEmpty else { return entity.indices.map(paths) }
@@ -313,7 +314,7 @@ struct ModelClassSource {
       }
   }
 
-  /// What a named index covers: key paths, with the direction of each where not all are ascending.
+  /// Returns the key paths of a named index, with directions where not all are ascending.
   private func elements(of index: Schema.FetchIndex) -> String {
     if index.elements.allSatisfy(\.isAscending) { return paths(index.elements.map(\.property)) }
     let elements = index.elements.map { element in
@@ -354,7 +355,7 @@ struct ModelClassSource {
     return lines + ["  }"]
   }
 
-  /// On one line where it fits, else an element a line.
+  /// Returns one line where it fits, else one line for each element.
   private func wrapped(
     _ head: String, _ elements: [String], _ tail: String, indent: String
   ) -> [String] {
@@ -366,11 +367,11 @@ struct ModelClassSource {
       } + ["\(indent)\(tail)"]
   }
 
-  /// What the initializer of a subclass has to be given for this class.
+  /// The parameters that the initializer of a subclass passes to this class.
   var parameters: [Property] { properties.filter(\.isParameter) }
 }
 
 extension Schema.FetchIndex {
-  /// Whether `#Index` can say what the index covers: a predicate of Foundation it cannot.
+  /// Whether `#Index` can express the index. It cannot express a predicate of Foundation.
   var canBeNamed: Bool { !elements.isEmpty && partialPredicate == nil }
 }

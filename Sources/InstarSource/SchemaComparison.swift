@@ -1,17 +1,17 @@
 public import InstarSchema
 
-/// What became of one schema in another, and the stage that this needs.
+/// The changes from one schema to another, and the stage that they need.
 public struct SchemaComparison: Sendable {
   /// One side of a comparison.
   public struct Side: Sendable {
     public var schema: Schema
-    /// What the `VersionedSchema` is called in source.
+    /// The name of the `VersionedSchema` in source.
     public var typeName: String
     /// "Note.uid": attributes whose default is computed for each row, such as `UUID()`. `nil` for a store, which keeps
     /// no trace of it.
     public var computedDefaults: Set<String>?
 
-    /// A side; without a name, one that is made from its version.
+    /// Creates a side. Without a name, it is named after its version.
     public init(_ schema: Schema, typeName: String? = nil, computedDefaults: Set<String>? = nil) {
       self.schema = schema
       self.computedDefaults = computedDefaults
@@ -19,16 +19,16 @@ public struct SchemaComparison: Sendable {
     }
   }
 
-  /// What a stage between the two has to be.
+  /// The kind of a stage between the two.
   public enum Stage: String, Sendable, Codable {
     case lightweight, custom
   }
 
   public let old: Side
   public let new: Side
-  /// What has to change in a store.
+  /// The changes to a store.
   public let changes: [SchemaDifference.Change]
-  /// What changes in the models alone: a store stays as it is.
+  /// The changes to the models alone, which leave a store as it is.
   public let notes: [String]
 
   /// Compares two schemas, in the direction of a migration.
@@ -40,7 +40,7 @@ public struct SchemaComparison: Sendable {
     notes = Self.notes(on: difference, old, new)
   }
 
-  /// As the engine decides it: `custom` where at least one change cannot be derived from the schemas.
+  /// `custom` where at least one change cannot be derived from the schemas. The engine decides by the same rule.
   public var stage: Stage {
     changes.contains { $0.needsCustomStage != nil } ? .custom : .lightweight
   }
@@ -54,7 +54,7 @@ public struct SchemaComparison: Sendable {
       for group in mapping.new.uniquenessConstraints
       where !old.uniquenessConstraints.contains(group) {
         notes.append(
-          "a store in which values of \(mapping.new.name).\(group.joined(separator: ", ")) repeat is refused, unless willMigrate of a custom stage removes them"
+          "a store with duplicate values of \(mapping.new.name).\(group.joined(separator: ", ")) is refused, unless willMigrate of a custom stage removes the duplicates"
         )
       }
       for attribute in mapping.attributes {
@@ -76,7 +76,7 @@ public struct SchemaComparison: Sendable {
         }
         if before.type != attribute.new.type, before.type.isStoredLike(attribute.new.type) {
           notes.append(
-            "\(path) changes from \(before.type.rawValue) to \(attribute.new.type.rawValue), which is stored alike"
+            "\(path) changes from \(before.type.rawValue) to \(attribute.new.type.rawValue), which is stored the same way"
           )
         }
         let options = (Set(before.options.map(\.name)), Set(attribute.new.options.map(\.name)))
@@ -97,7 +97,7 @@ public struct SchemaComparison: Sendable {
           [one.minimumModelCount, one.isToOneRelationship ? 1 : one.maximumModelCount]
         }
         if limits(before) != limits(relationship.new) {
-          notes.append("\(path) may refer to other numbers of models than before")
+          notes.append("\(path) allows another number of models than before")
         }
         if before.hashModifier != relationship.new.hashModifier {
           notes.append("the hash modifier of \(path) changes")
@@ -115,7 +115,7 @@ public struct SchemaComparison: Sendable {
 }
 
 extension AttributeValue {
-  /// The value as people read it.
+  /// The value in a sentence: a number, a quoted text, a UUID, or the size of a longer value.
   public var words: String {
     switch self {
     case .integer(let integer): "\(integer)"

@@ -1,9 +1,9 @@
 import InstarSchema
 
-/// A schema whose names can all be declared in Swift, for one that comes from a store: a name there can be any text.
+/// A store's schema with every name changed that Swift cannot declare. A name in a store can be any text.
 struct SourceNames {
   private(set) var schema: Schema
-  /// What had to be called otherwise, one sentence each.
+  /// The changed names, one sentence each.
   private(set) var notes: [String] = []
 
   init(_ schema: Schema) {
@@ -14,7 +14,8 @@ struct SourceNames {
       let name = SwiftName.free(SwiftName.type(entity.name), among: taken)
       taken.insert(name)
       entityNames[entity.name] = name
-      notes.append("\(entity.name) is called \(name) here: in Swift it cannot be named so")
+      notes.append(
+        "the entity \(entity.name) is named \(name) here, because Swift cannot declare its name")
     }
     self.schema.entities = schema.entities.map { entity in
       var entity = entity
@@ -56,7 +57,7 @@ struct SourceNames {
     }
   }
 
-  /// New names of the properties that need one.
+  /// Returns new names for the properties that need one.
   private mutating func propertyNames(of entity: Schema.Entity) -> [String: String] {
     let names = entity.attributes.map(\.name) + entity.relationships.map(\.name)
     var taken = Set(names)
@@ -68,7 +69,8 @@ struct SourceNames {
       taken.insert(new)
       renamed[name] = new
       notes.append(
-        "'\(name)' of \(entity.name) is called \(new) here: in Swift it cannot be named so")
+        "the property '\(name)' of \(entity.name) is named \(new) here, because Swift cannot declare its name"
+      )
     }
     return renamed
   }

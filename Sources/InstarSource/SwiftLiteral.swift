@@ -1,8 +1,8 @@
 import Foundation
 
-/// Values as Swift source writes them.
+/// Swift literals of values.
 enum SwiftLiteral {
-  /// A string literal; also of text with quotes, backslashes, line breaks and control characters.
+  /// Returns a string literal, with quotes, backslashes, line breaks and control characters escaped.
   static func string(_ text: String) -> String {
     var literal = "\""
     for scalar in text.unicodeScalars {
@@ -24,7 +24,7 @@ enum SwiftLiteral {
     return literal + "\""
   }
 
-  /// A floating-point literal, or the member that stands for a value without one.
+  /// Returns a floating-point literal, or `.nan` or `.infinity`.
   static func real(_ value: Double) -> String {
     if value.isNaN { return ".nan" }
     if value.isInfinite { return value < 0 ? "-.infinity" : ".infinity" }

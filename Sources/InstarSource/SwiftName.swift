@@ -1,11 +1,12 @@
-/// Names as Swift source spells them.
+/// Names in Swift source.
 public enum SwiftName {
-  /// The name where a declaration or a member stands: in backticks where it is a reserved word.
+  /// Returns the name as a declaration or a member is written: a reserved word in backticks.
   public static func declared(_ name: String) -> String {
     reservedWords.contains(name) ? "`\(name)`" : name
   }
 
-  /// Whether the name can be declared, with or without backticks. A member called `self` cannot: `object.self` is the object.
+  /// Whether the name can be declared, with or without backticks. A member `self` cannot, because `object.self` is the
+  /// object.
   public static func isIdentifier(_ name: String) -> Bool {
     guard let first = name.unicodeScalars.first else { return false }
     return (first == "_" || first.properties.isXIDStart)
@@ -13,9 +14,9 @@ public enum SwiftName {
       && name != "_" && name != "self"
   }
 
-  /// A name for a property: `folder id` and `folder_id` become `folderId`, `2nd` becomes `_2nd`.
+  /// Returns a name for a property: `folder id` and `folder_id` become `folderId`, `2nd` becomes `_2nd`.
   ///
-  /// Words that are upper case throughout are taken in lower case, so that `CUSTOMER_ID` becomes `customerId`.
+  /// Words in upper case become lower case, so that `CUSTOMER_ID` becomes `customerId`.
   public static func property(_ text: String) -> String {
     let words = words(of: text)
     guard let first = words.first else { return "_property" }
@@ -23,14 +24,14 @@ public enum SwiftName {
       lowercasedFirst(first) + words.dropFirst().map(uppercasedFirst).joined())
   }
 
-  /// A name for a type: `folder_tags` becomes `FolderTags`.
+  /// Returns a name for a type: `folder_tags` becomes `FolderTags`.
   public static func type(_ text: String) -> String {
     let words = words(of: text)
     guard !words.isEmpty else { return "_Type" }
     return startingAsIdentifier(words.map(uppercasedFirst).joined())
   }
 
-  /// The first of `name`, `name2`, `name3`… that is not taken.
+  /// Returns the first of `name`, `name2`, `name3`… that is free.
   public static func free(_ name: String, among taken: Set<String>) -> String {
     guard taken.contains(name) else { return name }
     var number = 2
@@ -68,8 +69,8 @@ public enum SwiftName {
     isIdentifier(name) ? name : "_" + name
   }
 
-  /// Words that are no names without backticks (The Swift Programming Language, "Keywords and Punctuation"), those that
-  /// only some places reserve included: backticks do no harm.
+  /// Words that need backticks as names (The Swift Programming Language, "Keywords and Punctuation"), including those
+  /// that are reserved in some places only: backticks do no harm there.
   private static let reservedWords: Set<String> = [
     "Any", "Protocol", "Self", "Type", "actor", "as", "associatedtype", "async", "await", "break",
     "case", "catch", "class", "continue", "default", "defer", "deinit", "do", "else", "enum",

@@ -1,8 +1,8 @@
 import InstarSchema
 
-/// Which Swift type a property has.
+/// The Swift types of properties.
 enum SwiftType {
-  /// The type of an attribute, without the module it comes from.
+  /// Returns the type of an attribute, without its module.
   static func name(of type: Schema.AttributeType) -> String {
     switch type {
     case .bool: "Bool"
@@ -16,12 +16,12 @@ enum SwiftType {
     case .date: "Date"
     case .uuid: "UUID"
     case .url: "URL"
-    // Bytes that only the app's own code can read.
+    // Bytes that only the app's code can decode.
     default: "Data"
     }
   }
 
-  /// The module that a type, macro or protocol which generated source names comes from.
+  /// Returns the module of a type, macro or protocol that generated source names.
   static func module(of name: String) -> String {
     switch name {
     case "Bool", "Int", "Int16", "Int32", "Double", "Float", "String", "Codable", "Hashable":

@@ -1,7 +1,7 @@
 import InstarSchema
 import InstarWire
 
-/// What instarctl exits with. Scripts rely on the numbers.
+/// The exit status of instarctl. Scripts rely on the numbers.
 enum ExitStatus: Int32, Sendable {
   case done = 0
   case failed = 1
@@ -11,7 +11,7 @@ enum ExitStatus: Int32, Sendable {
   case notFound = 5
   case daemonNotReachable = 6
 
-  /// Of several stores the gravest counts: one that failed hides one that was busy.
+  /// For several stores the most serious status counts: one that failed hides one that was busy.
   private var gravity: Int {
     switch self {
     case .done: 0
@@ -63,7 +63,7 @@ enum ExitStatus: Int32, Sendable {
     } else {
       switch report.probe.state {
       case .current, .behind: self = .done
-      // One that shall be adopted has a way to go.
+      // With --adopt such a store has a migration.
       case .unversioned, .unknown: self = report.migration == nil ? .refused : .done
       case .busy: self = .busy
       case .ahead, .notAStore, .corrupt, .encrypted, .unreadable: self = .refused

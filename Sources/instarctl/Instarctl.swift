@@ -2,32 +2,39 @@ import ArgumentParser
 import Foundation
 import InstarSchema
 
-/// The administrator's and the developer's tool: what can be done to stores and plugins without a
-/// daemon.
+/// The command-line tool of administrators and developers. It works without the daemon.
 @main
 struct Instarctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "instarctl",
-    abstract: "Looks at, plans and migrates SQLite model stores, and builds migration plugins.",
+    abstract: "Probe, plan and migrate SQLite model stores, and build migration plugins.",
     discussion: """
-      A store is migrated on a private clone, with a verified backup, or left as it was.
-
         instarctl plugin build Sources/Notes -o Notes.so
         instarctl plan --plugin Notes.so a.store
         instarctl migrate --plugin Notes.so a.store b.store
 
-      With --json, standard output holds one object a line, one for each store; a failure that is \
-      about no store is {"error": {...}}. Progress and messages go to standard error.
+      A migration works on a private clone and keeps a verified backup. A store is either migrated as \
+      a whole or left unchanged.
 
-      Exit status: 0 done, or nothing to do; 1 failed, the store is unchanged; 2 wrong usage; \
-      3 refused by a check (also: newer than the plan, unknown, unversioned, corrupt or no store); \
-      4 somebody else holds the store; 5 no such file; 6 the daemon cannot be reached. \
-      With several stores it is the gravest of theirs, in the order 1, 3, 5, 4, 0.
+      With --json, standard output has one JSON object a line, one for each store. An error that \
+      concerns no store is {"error": {...}}. Progress and messages go to standard error.
 
-      -com.apple.CoreData.SQLDebug LEVEL and -com.apple.coredata.swiftdata.debug 1 are accepted \
-      anywhere, as Apple's frameworks accept them, and INSTAR_SQL_DEBUG=LEVEL in the environment: a \
-      migration then shows its SQL statements on standard error, with their times and rows; from \
-      level 3 also the values bound to them, from level 4 also how SQLite finds the rows.
+      To show the SQL of a migration on standard error, add -com.apple.CoreData.SQLDebug LEVEL, as for \
+      Apple's frameworks, or set INSTAR_SQL_DEBUG=LEVEL: 1 shows statements, times and rows, 3 also \
+      bound values, 4 also query plans. -com.apple.coredata.swiftdata.debug 1 is level 1.
+
+      Exit status:
+
+        0   done, or nothing to do
+        1   failed; the error says which state the store is in
+        2   wrong usage
+        3   refused by a check, or the store is ahead, unknown, unversioned,
+            corrupt, encrypted or not a store
+        4   another process holds the store
+        5   the file does not exist
+        6   the daemon cannot be reached
+
+      For several stores it is the most serious of theirs, in the order 1, 3, 5, 4, 0.
       """,
     version: versionText,
     subcommands: [
@@ -48,7 +55,7 @@ struct Instarctl: AsyncParsableCommand {
     }
   }
 
-  /// Says what ArgumentParser has to say and exits. Its own status for a wrong usage, 64, becomes 2.
+  /// Prints ArgumentParser's message and exits. ArgumentParser's status for a wrong usage, 64, becomes 2.
   private static func end(with error: any Error) -> Never {
     let message = fullMessage(for: error)
     let code = exitCode(for: error)
@@ -60,8 +67,7 @@ struct Instarctl: AsyncParsableCommand {
   }
 }
 
-/// A command of instarctl: does its work, reports what went wrong in one shape, and ends with a
-/// documented status.
+/// A command of instarctl. It reports an error in one form and exits with a documented status.
 protocol InstarCommand: AsyncParsableCommand {
   var output: OutputOptions { get }
   func perform() async throws(InstarError) -> ExitStatus

@@ -2,13 +2,12 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ctrl-C and `kill` while something runs that has to be ended in order.
+/// Handles Ctrl-C and `kill` while work is going on that must end in order.
 ///
-/// From its making on the process is no longer ended by SIGINT and SIGTERM; each of them calls the
-/// action.
+/// Once it exists, SIGINT and SIGTERM no longer end the process; each calls the action.
 final class Interruption: Sendable {
   private let happened = Mutex(false)
-  /// Set once, in `init`, and only kept alive: a source that nobody holds stops.
+  /// Set once, in `init`, and only kept alive: a source stops when it is released.
   nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
 
   init(action: @escaping @Sendable () -> Void) {

@@ -1,13 +1,13 @@
 import Foundation
 import InstarSchema
 
-/// The launch arguments that Apple's frameworks read out of any program's command line, taken out of
-/// ours before it is parsed.
+/// The launch arguments that Apple's frameworks accept in any program, removed from the command line before it is
+/// parsed.
 ///
-/// They, and `INSTAR_SQL_DEBUG`, set the level of SQL debugging (see `SQLDebug`).
+/// They and `INSTAR_SQL_DEBUG` set the level of SQL debugging (see `SQLDebug`).
 struct LaunchArguments: Sendable {
   var sqlDebugLevel = 0
-  /// What is left for the command line parser.
+  /// The other arguments, for the command line parser.
   var remaining: [String] = []
 
   static let ofThisProcess = LaunchArguments(Array(CommandLine.arguments.dropFirst()))

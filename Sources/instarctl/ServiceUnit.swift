@@ -2,7 +2,7 @@ import Foundation
 import InstarLinux
 import InstarSchema
 
-/// The unit of the daemon on this machine, and the files that add to it.
+/// The systemd unit of instard on this machine, and its drop-ins.
 enum ServiceUnit {
   static var isInstalled: Bool {
     ["/etc", "/usr/local/lib", "/usr/lib", "/lib"].contains {
@@ -13,12 +13,12 @@ enum ServiceUnit {
   /// Whether systemd runs this machine (sd_booted(3)).
   static var hasManager: Bool { FilePath.exists("/run/systemd/system") }
 
-  /// `nil` where there is no such file.
+  /// Returns `nil` where the file cannot be read.
   static func content(of file: String) -> String? {
     FileManager.default.contents(atPath: file).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Writes the file, or removes it together with its folder where nothing else is in that.
+  /// Writes the file; without content, removes it and its folder where that is empty then.
   static func replace(_ file: String, by content: String?) throws(InstarError) {
     let folder = (file as NSString).deletingLastPathComponent
     do {
@@ -34,11 +34,11 @@ enum ServiceUnit {
       throw InstarError(
         .incompleteInstallation, "cannot write '\(file)'",
         cause: (error as? InstarError)?.cause ?? error.localizedDescription,
-        next: geteuid() == 0 ? nil : "run it as root, or look at it with --print")
+        next: geteuid() == 0 ? nil : "run: sudo instarctl config apply")
     }
   }
 
-  /// Has systemd read its units anew.
+  /// Makes systemd read its units again.
   static func reloadManager() throws(InstarError) {
     let child = try ChildProcess.start(
       executable: "/usr/bin/systemctl", arguments: ["daemon-reload"],
@@ -46,10 +46,10 @@ enum ServiceUnit {
     let ended = try child.wait()
     guard ended == .exited(0) else {
       throw InstarError(
-        .incompleteInstallation, "cannot have systemd read its units",
+        .incompleteInstallation, "cannot reload the units of systemd",
         cause: "systemctl \(ended.map { "\($0)" } ?? "is gone"): "
           + child.capturedOutput.trimmingCharacters(in: .whitespacesAndNewlines),
-        next: "systemctl daemon-reload")
+        next: "run: systemctl daemon-reload")
     }
   }
 }

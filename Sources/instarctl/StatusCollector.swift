@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The gravest status of several stores whose reports come from other threads.
+/// Collects the most serious status of several stores, from any thread.
 final class StatusCollector: Sendable {
   private let status = Mutex(ExitStatus.done)
 

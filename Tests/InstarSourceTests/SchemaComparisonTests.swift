@@ -98,7 +98,7 @@ struct SchemaComparisonTests {
     #expect(
       comparison.notes == [
         "the default of Note.pages changes from none to 1: existing rows keep their values",
-        "Note.pages changes from int16 to int64, which is stored alike",
+        "Note.pages changes from int16 to int64, which is stored the same way",
         "Note.pages gets the option .spotlight",
       ])
   }

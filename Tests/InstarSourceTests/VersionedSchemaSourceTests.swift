@@ -217,7 +217,7 @@ struct VersionedSchemaSourceTests {
         """#))
     #expect(
       source.notes == [
-        "index 'unsaid' of Car is left out: the store has none that says of which rows it is"
+        "index 'unsaid' of Car is left out: the store does not say in SQL which rows it covers"
       ])
   }
 }

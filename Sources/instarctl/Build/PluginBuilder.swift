@@ -4,24 +4,29 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 
-/// Compiles Swift sources to a plugin with the `swiftc` in PATH.
+/// Compiles Swift sources into a plugin with the `swiftc` in PATH.
 struct PluginBuilder {
   var installation: Installation
-  /// Files, and folders to look for files in.
+  /// Swift files, and folders of them.
   var sources: [String]
   /// The plugin's absolute path.
   var output: String
   var isDebugBuild: Bool
 
-  /// Builds beside the output, inspects the plugin, and only then gives it its name: whoever watches the folder never
-  /// meets half a plugin or one with an invalid plan, and a plugin that was there stays if this fails.
+  /// Builds a hidden file beside the output, inspects it, and then renames it to the output.
+  ///
+  /// A daemon that watches the folder therefore never loads an incomplete plugin. If the build fails, an earlier plugin
+  /// of that name is kept.
+  ///
+  /// - Throws: `buildFailed`, or the error of the inspection.
   func build() async throws(InstarError) -> BuiltPlugin {
     let files = try sourceFiles()
     let compiler = try compilerPath()
     let outputURL = URL(fileURLWithPath: output)
     let folder = outputURL.deletingLastPathComponent()
     guard FileManager.default.fileExists(atPath: folder.path) else {
-      throw failure("there is no folder '\(folder.path)'")
+      throw failure(
+        "the folder '\(folder.path)' does not exist", next: "run: mkdir -p '\(folder.path)'")
     }
     let unfinished =
       folder.appendingPathComponent(".\(outputURL.lastPathComponent).building-\(getpid())").path
@@ -29,7 +34,7 @@ struct PluginBuilder {
 
     let compilation = try ChildProcess.start(
       executable: compiler, arguments: arguments(files: files, output: unfinished))
-    // In a process group of its own the compiler does not hear of a Ctrl-C.
+    // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let supervisor = Supervisor(installation: installation, stateFolder: nil)
     let interruption = Interruption {
       compilation.kill()
@@ -42,7 +47,7 @@ struct PluginBuilder {
     guard termination == .exited(0) else {
       throw failure(
         "swiftc \(termination?.description ?? "did not end")",
-        next: "mend what the compiler reports above, and build again")
+        next: "fix the compiler errors above and build again")
     }
 
     let note: PluginNote
@@ -50,8 +55,8 @@ struct PluginBuilder {
       note = try PluginNote.read(path: unfinished)
     } catch {
       throw failure(
-        "the sources name no migration plan as a plugin's",
-        next: "write '#InstarPlugin(NameOfYourPlan.self)' at the end of a source file")
+        "no source file contains #InstarPlugin",
+        next: "add '#InstarPlugin(NameOfYourPlan.self)' to a source file and build again")
     }
     do {
       _ = try await supervisor.plans(of: unfinished)
@@ -62,7 +67,7 @@ struct PluginBuilder {
     }
     try DurableFile.synchronizeFile(unfinished)
     guard rename(unfinished, output) == 0 else {
-      throw failure("cannot give it its name: \(String(cString: strerror(errno)))")
+      throw failure("cannot rename the finished plugin: \(String(cString: strerror(errno)))")
     }
     return BuiltPlugin(plugin: output, note: note, isDebugBuild: isDebugBuild)
   }
@@ -73,7 +78,7 @@ struct PluginBuilder {
     InstarError(code, "cannot build plugin '\(output)'", cause: cause, next: next)
   }
 
-  // MARK: - What is compiled
+  // MARK: - Sources
 
   private func sourceFiles() throws(InstarError) -> [String] {
     var files: [String] = []
@@ -81,7 +86,7 @@ struct PluginBuilder {
       let path = FilePath.absolute(source)
       var isFolder: ObjCBool = false
       guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-        throw failure("there is no source '\(source)'")
+        throw failure("the source '\(source)' does not exist", next: "check the path")
       }
       guard isFolder.boolValue else {
         files.append(path)
@@ -89,15 +94,17 @@ struct PluginBuilder {
       }
       let found = swiftFiles(below: path)
       guard !found.isEmpty else {
-        throw failure("there is no Swift file in folder '\(source)'")
+        throw failure(
+          "the folder '\(source)' contains no Swift file",
+          next: "pass the folder that contains the sources")
       }
       files += found
     }
     return files
   }
 
-  /// The Swift files in a folder, ordered by path. Of a package only those in its `Sources` count:
-  /// its manifest, tests and tools are not part of the plugin.
+  /// Returns the Swift files in a folder, ordered by path. In a package only those in `Sources` count, because manifest,
+  /// tests and tools are not part of the plugin.
   private func swiftFiles(below folder: String) -> [String] {
     var root = URL(fileURLWithPath: folder, isDirectory: true)
     if FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path) {
@@ -112,7 +119,7 @@ struct PluginBuilder {
     return files.sorted()
   }
 
-  // MARK: - How
+  // MARK: - Compiler
 
   private func compilerPath() throws(InstarError) -> String {
     let folders = ProcessInfo.processInfo.environment["PATH"] ?? ""
@@ -121,27 +128,26 @@ struct PluginBuilder {
       if access(candidate, X_OK) == 0 { return FilePath.absolute(candidate) }
     }
     throw failure(
-      "there is no 'swiftc' in PATH",
+      "no 'swiftc' in PATH",
       next: "install Swift 6.3 or later (https://www.swift.org/install/linux/), or add it to PATH")
   }
 
   private func arguments(files: [String], output: String) -> [String] {
     let libraryFolder = URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
     var arguments = ["-emit-library", "-parse-as-library", "-module-name", moduleName]
-    // SwiftData's own sources are written for this mode: `static var versionIdentifier = …` is an
-    // error in the next one.
+    // SwiftData code writes `static var versionIdentifier = …`, which is an error in Swift 6 mode.
     arguments += ["-swift-version", "5"]
     arguments += isDebugBuild ? ["-Onone", "-g"] : ["-O", "-wmo"]
     arguments += ["-I", installation.modulesFolder]
     arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]
     arguments += ["-L", libraryFolder, "-lInstar"]
-    // The worker has loaded libInstar.so and the Swift runtime before it loads a plugin: their names
-    // are enough, and a search path of the building machine has no business in the plugin.
+    // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
+    // not contain one of the building machine.
     arguments += ["-no-toolchain-stdlib-rpath", "-Xlinker", "-z", "-Xlinker", "defs"]
     return arguments + ["-o", output] + files
   }
 
-  /// The plugin's file name as a name that Swift accepts and that is no other module's.
+  /// A module name from the plugin's file name: one that Swift accepts and no other module has.
   private var moduleName: String {
     let stem = URL(fileURLWithPath: output).deletingPathExtension().lastPathComponent
     var name = String(
@@ -156,7 +162,7 @@ struct PluginBuilder {
   }
 }
 
-/// What `plugin build` made.
+/// The answer of `plugin build`.
 struct BuiltPlugin: Answer {
   var plugin: String
   var note: PluginNote

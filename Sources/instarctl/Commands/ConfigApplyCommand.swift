@@ -8,21 +8,23 @@ import InstarSchema
 struct ConfigApplyCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "apply",
-    abstract: "Opens the watched folders to the service instard.",
+    abstract: "Let the service instard write to the watched folders.",
     discussion: """
-      The service sees the file system read-only, and homes not at all. This writes the drop-in of \
-      its unit that opens what the watches of the configuration need, and nothing else, and has \
-      systemd read it. The service sees it after: systemctl restart instard
+        instarctl config apply && systemctl restart instard
+
+      The unit of the service makes the file system read-only and hides home folders. This command \
+      writes the drop-in that opens the folders of the configuration's watches, and nothing else, and \
+      makes systemd reload its units. The drop-in takes effect when the service is restarted.
       """)
 
   @OptionGroup var source: ConfigurationOptions
 
-  @Flag(help: "Print the drop-in, and change nothing.")
+  @Flag(help: "Print the drop-in without writing it.")
   var print = false
 
   @Option(
     help: ArgumentHelp(
-      "Write the drop-in there, and leave systemd alone.", valueName: "file"),
+      "Write the drop-in to this file, and do not reload systemd.", valueName: "file"),
     completion: .file(extensions: ["conf"]))
   var dropIn: String?
 
@@ -31,7 +33,7 @@ struct ConfigApplyCommand: InstarCommand {
   private struct AppliedConfiguration: Answer {
     /// Where the drop-in is, or would be.
     var file: String
-    /// `nil` where none is needed, and none is there.
+    /// `nil` where no drop-in is needed.
     var contents: String?
     var changed: Bool
     var daemonReloaded: Bool
@@ -41,11 +43,11 @@ struct ConfigApplyCommand: InstarCommand {
       guard changed else {
         return [
           contents == nil
-            ? "no drop-in is needed: nothing is watched" : "'\(file)' is as it must be"
+            ? "no drop-in is needed: no folder is watched" : "'\(file)' is up to date"
         ]
       }
-      return [contents == nil ? "'\(file)' is removed" : "'\(file)' is written"]
-        + (daemonReloaded ? ["now: systemctl restart instard"] : [])
+      return [contents == nil ? "removed '\(file)'" : "wrote '\(file)'"]
+        + (daemonReloaded ? ["next: systemctl restart instard"] : [])
     }
   }
 
@@ -68,7 +70,7 @@ struct ConfigApplyCommand: InstarCommand {
       if let contents = answer.contents {
         Console.write(ConsoleLine.lines(of: contents))
       } else {
-        Console.note("no drop-in is needed: nothing is watched")
+        Console.note("no drop-in is needed: no folder is watched")
       }
     } else {
       output.write(answer)

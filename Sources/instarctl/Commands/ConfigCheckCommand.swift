@@ -7,7 +7,7 @@ import InstarSchema
 struct ConfigCheckCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Says whether the daemon can use its configuration.",
+    abstract: "Check whether instard can use its configuration.",
     discussion: """
       Reads the file, then the files *.yml of the folder conf.d beside it in the order of their \
       names. Of a key with one value the last file's holds; 'plugins' and 'watches' add up; a watch \

@@ -4,15 +4,15 @@ import ArgumentParser
 struct ConfigCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "config",
-    abstract: "Checks the daemon's configuration, and opens its folders to the service.",
+    abstract: "Check the configuration of instard, and let the service write to its folders.",
     subcommands: [ConfigCheckCommand.self, ConfigApplyCommand.self])
 }
 
-/// Which configuration a command is about.
+/// The configuration that a command reads.
 struct ConfigurationOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The configuration. The files *.yml of the folder conf.d beside it belong to it.",
+      "The configuration. The files conf.d/*.yml beside it are part of it.",
       valueName: "file"),
     completion: .file(extensions: ["yml"]))
   var file = "/etc/instar/instard.yml"

@@ -7,10 +7,15 @@ import InstarWire
 struct HistoryCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "history",
-    abstract: "Lists the runs in the ledger, oldest first.")
+    abstract: "List the runs in the ledger, oldest first.",
+    discussion: """
+        instarctl history a.store
+
+      The ledger records the runs of instard and of 'instarctl migrate' with the same state folder.
+      """)
 
   @Argument(
-    help: "Only the runs of this store.", completion: .file(), transform: FilePath.typed)
+    help: "List only the runs of this store.", completion: .file(), transform: FilePath.typed)
   var store: String?
 
   @OptionGroup var state: StateOptions
@@ -24,8 +29,7 @@ struct HistoryCommand: InstarCommand {
       reports = history.reports
       if history.unreadableLines > 0 {
         Console.note(
-          "\(history.unreadableLines) lines of the ledger in '\(state.path)' cannot be read, "
-            + "skipping them")
+          "skipped \(history.unreadableLines) unreadable lines of the ledger in '\(state.path)'")
       }
     }
     if output.json {

@@ -10,34 +10,37 @@ import InstarWire
 struct MigrateCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
-    abstract: "Brings stores to the last version of their plan.",
+    abstract: "Migrate stores to the last version of their plan.",
     discussion: """
-      Each store is cloned and backed up, migrated on the clone, verified, and only then written. \
-      The backup stays in .instar/ beside the store. Whatever goes wrong before the writing, and \
-      Ctrl-C, leave the store as it was.
+        instarctl migrate --plugin Notes.so a.store b.store
+
+      Copies each store to a backup and a clone, runs the stages on the clone, verifies the clone, and \
+      replaces the store's content by it in one transaction. The backup stays in .instar/ beside the \
+      store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
+      unchanged.
+
+      First recovers the runs of the state folder that a crash cut off.
       """)
 
-  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
-  var stores: [String]
-
+  @OptionGroup var stores: StoreArguments
   @OptionGroup var plugins: PluginOptions
   @OptionGroup var adoption: AdoptionOptions
   @OptionGroup var state: StateOptions
 
   @Option(
     help: ArgumentHelp(
-      "How long a stage may take, from 1s to 720h. (default: 1h)", valueName: "duration"),
+      "Stop a stage that takes longer, from 1s to 720h. (default: 1h)", valueName: "duration"),
     transform: { try DurationArgument($0, in: .seconds(1)...(.seconds(30 * 86_400))) })
   var stageTimeLimit = DurationArgument(.seconds(3600))
 
   @Option(
     help: ArgumentHelp(
-      "How long to wait for others to let go of a store, up to 1h. (default: 5s)",
+      "Wait this long for other processes to release a store, up to 1h. (default: 5s)",
       valueName: "duration"),
     transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
   var busyTimeout = DurationArgument(.seconds(5))
 
-  @Flag(help: "Confirm that a store is adopted although it differs from --adopt's version.")
+  @Flag(help: "Adopt a store although it differs from the version that --adopt names.")
   var yes = false
 
   @OptionGroup var output: OutputOptions
@@ -49,7 +52,7 @@ struct MigrateCommand: InstarCommand {
     let plugins = try plugins.paths()
     let progress = RunProgress(isQuiet: output.json)
     let interruption = Interruption {
-      Console.note("interrupted: ending the run")
+      Console.note("interrupted: stopping the run")
       supervisor.cancel()
     }
 
@@ -57,7 +60,7 @@ struct MigrateCommand: InstarCommand {
       onReport: { Console.note($0.line) }, onError: { Console.note($0) })
 
     var status = ExitStatus.done
-    for store in stores.map(FilePath.absolute) {
+    for store in stores.paths {
       var request = MigrationRequest(
         run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
       request.sqlDebugLevel = LaunchArguments.ofThisProcess.sqlDebugLevel
@@ -67,7 +70,7 @@ struct MigrateCommand: InstarCommand {
 
       var report =
         interruption.hasHappened
-        ? notBegun(request)
+        ? notStarted(request)
         : try await supervisor.migrate(request) { progress.show($0) }
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
         request.run = RunIdentifier.make()
@@ -80,23 +83,24 @@ struct MigrateCommand: InstarCommand {
     return status
   }
 
-  /// Asks whether a store is to be adopted although it differs, where there is somebody to ask.
+  /// Asks a person at the terminal whether to adopt a store that differs.
   private func isConfirmed(_ error: InstarError) -> Bool {
     guard !output.json, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
     Console.note(ConsoleLine.lines(of: error.cause))
-    Console.note("Adopt '\(error.store ?? "the store")' nevertheless? Type yes:")
+    Console.note("Adopt '\(error.store ?? "the store")' despite these differences? Type yes:")
     return readLine() == "yes"
   }
 
-  /// The report on a store whose turn had not come when the command was interrupted.
-  private func notBegun(_ request: MigrationRequest) -> RunReport {
+  /// The report on a store whose run had not started when the command was interrupted.
+  private func notStarted(_ request: MigrationRequest) -> RunReport {
     var report = RunReport(
       run: request.run, store: request.store, result: .failed,
       startedAt: Date().timeIntervalSince1970)
     report.error = InstarError(
       .interrupted, "cannot migrate '\(request.store)'", store: request.store,
-      cause: "interrupted before its turn came", state: "unchanged",
-      next: "run the command again")
+      cause: "interrupted before the run started", state: "unchanged",
+      next: "run: instarctl migrate "
+        + (request.plugins.map { "--plugin '\($0)' " } + ["'\(request.store)'"]).joined())
     return report
   }
 }

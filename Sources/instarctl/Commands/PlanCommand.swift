@@ -8,15 +8,16 @@ import InstarWire
 struct PlanCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "plan",
-    abstract: "Shows what a migration would do, without doing it.",
+    abstract: "Show the stages and SQL of a migration without running it.",
     discussion: """
-      Shows the stages from the store's version to the plan's last one, every SQL statement of \
-      their changes of schema, and what the checks find.
+        instarctl plan --plugin Notes.so a.store
+
+      Lists the stages from the store's version to the last version of its plan, what each changes, \
+      every SQL statement of that change, and the findings of the checks. A finding that is an error \
+      refuses the migration; the exit status is then 3.
       """)
 
-  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
-  var stores: [String]
-
+  @OptionGroup var stores: StoreArguments
   @OptionGroup var plugins: PluginOptions
   @OptionGroup var adoption: AdoptionOptions
   @OptionGroup var output: OutputOptions
@@ -26,7 +27,7 @@ struct PlanCommand: InstarCommand {
       installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
     let status = StatusCollector()
     try await supervisor.plan(
-      stores: stores.map(FilePath.absolute), plugins: try plugins.paths(), adopt: adoption.version
+      stores: stores.paths, plugins: try plugins.paths(), adopt: adoption.version
     ) { [output] report in
       status.note(ExitStatus(for: report))
       output.write(report)

@@ -6,29 +6,33 @@ import InstarSchema
 struct PluginBuildCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "build",
-    abstract: "Compiles Swift sources to a plugin.",
+    abstract: "Compile Swift sources into a plugin.",
     discussion: """
-      Runs the 'swiftc' in PATH against Instar's SDK. The plugin appears under its name only when it \
-      is whole, so it can be built right into a folder that a daemon watches. What the compiler \
-      says goes to standard error unchanged.
+        instarctl plugin build Sources/Notes -o Notes.so
 
-      At its end the build loads the plugin in a confined worker, as 'plugin inspect' does. Where a \
-      plan is invalid, the build fails with that error and leaves no plugin behind.
+      Compiles against Instar's SDK with the 'swiftc' in PATH, then inspects the plugin: a confined \
+      worker loads it and checks its plans. An error of the compiler or of the inspection fails the \
+      build; no new plugin is left behind then, and one from before is kept. Compiler messages go to \
+      standard error unchanged.
+
+      The plugin gets its name when it is complete, so it can be built into a folder that instard \
+      watches.
       """)
 
   @Argument(
     help: ArgumentHelp(
-      "Swift files, or folders of them; of a package its Sources.", valueName: "source"),
+      "A Swift file or a folder of them; of a package, the folder Sources is used.",
+      valueName: "source"),
     completion: .file(extensions: ["swift"]))
   var sources: [String]
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("The plugin to write.", valueName: "file.so"),
+    help: ArgumentHelp("Write the plugin to this file.", valueName: "file.so"),
     completion: .file(extensions: ["so"]))
   var plugin: String
 
-  @Flag(help: "Build for a debugger: not optimized, with debug information.")
+  @Flag(help: "Build without optimization and with debug information.")
   var debug = false
 
   @OptionGroup var output: OutputOptions

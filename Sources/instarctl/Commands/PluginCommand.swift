@@ -4,6 +4,6 @@ import ArgumentParser
 struct PluginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plugin",
-    abstract: "Builds migration plugins and looks into them.",
+    abstract: "Build and inspect migration plugins.",
     subcommands: [PluginBuildCommand.self, PluginInspectCommand.self])
 }

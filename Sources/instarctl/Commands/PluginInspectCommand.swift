@@ -8,20 +8,19 @@ import InstarWire
 struct PluginInspectCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
-    abstract: "Shows the versions and stages that a plugin carries.",
+    abstract: "Show the versions and stages of a plugin.",
     discussion: """
-      First reads the plugin's note, without loading it; then loads it in a confined worker and \
-      asks it for its plans. Of a plugin that was built for another ABI only the note is shown, and \
-      the exit status is 3.
+        instarctl plugin inspect Notes.so
+
+      Reads the plugin's note without loading it, then loads the plugin in a confined worker and shows \
+      its plans. Of a plugin that was built for another ABI it shows only the note, and exits with 3.
       """)
 
-  @Argument(help: "The plugin.", completion: .file(extensions: ["so"]), transform: FilePath.typed)
-  var plugin: String
-
+  @OptionGroup var plugin: PluginArgument
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let path = try FilePath.ofPlugin(plugin)
+    let path = try FilePath.ofPlugin(plugin.file)
     var inspection = PluginInspection(plugin: path, note: try PluginNote.read(path: path))
     do {
       try inspection.note.requireSupportedABI(path: path)

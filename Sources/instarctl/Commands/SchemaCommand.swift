@@ -4,7 +4,7 @@ import ArgumentParser
 struct SchemaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Shows, compares, keeps and imports the schemas of stores and plugins.",
+    abstract: "Show, compare, export and import the schemas of stores and plugins.",
     subcommands: [
       SchemaShowCommand.self, SchemaDiffCommand.self, SchemaExportCommand.self,
       SchemaImportCommand.self,

@@ -7,25 +7,28 @@ import InstarWire
 struct SchemaDiffCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
-    abstract: "Says what changes from one schema to another, and which stage that needs.",
+    abstract: "Show what changes between two schemas, and which stage that needs.",
     discussion: """
-      Either side can be a store, a version of a plugin (Notes.so@1.0.0; without a version its \
-      last), or a file that 'schema export' wrote. Ends with the stage to paste into the plan; what \
-      only its author can know is a placeholder <#…#> in it. Exits with 0 whether or not the two \
-      differ.
+        instarctl schema diff a.store Notes.so
+        instarctl schema diff Notes.so@1.0.0 Notes.so@2.0.0
+
+      Each side is a store, a version of a plugin (without @VERSION the last one), or a file that \
+      'schema export' wrote. The output ends with the stage to paste into the plan; a placeholder \
+      <#…#> marks a value that only the author of the plan knows. The exit status is 0 whether or not \
+      the schemas differ.
       """)
 
   @Argument(
     help: ArgumentHelp(
-      "What there is: a store, a version of a plugin, or an exported schema.",
+      "The schema to migrate from: a store, PLUGIN.so[@VERSION] or an exported schema.",
       valueName: "old"),
-    completion: .file(), transform: SchemaSubject.typed)
-  var old: SchemaSubject
+    completion: .file(), transform: SchemaArgument.typed)
+  var old: SchemaArgument
 
   @Argument(
-    help: ArgumentHelp("What there shall be.", valueName: "new"),
-    completion: .file(), transform: SchemaSubject.typed)
-  var new: SchemaSubject
+    help: ArgumentHelp("The schema to migrate to, likewise.", valueName: "new"),
+    completion: .file(), transform: SchemaArgument.typed)
+  var new: SchemaArgument
 
   @OptionGroup var plan: PlanOptions
   @OptionGroup var output: OutputOptions
@@ -33,7 +36,7 @@ struct SchemaDiffCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let reader = try SchemaReader(plan: plan.name)
     output.write(
-      FoundDifference(from: try await reader.read(old), to: try await reader.read(new)))
+      SchemaDiff(from: try await reader.read(old), to: try await reader.read(new)))
     return .done
   }
 }

@@ -7,27 +7,27 @@ import InstarWire
 struct SchemaExportCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Writes the versions of a plugin's plan as JSON, to be kept under version control.",
+    abstract: "Write the versions of a plugin's plan as JSON files for version control.",
     discussion: """
-      With --output, one file for each version: PLAN-VERSION.json. A file whose content is the same \
-      is left alone; others are replaced. Without it, the documents go to standard output. The same \
-      schema always gives the same text, so that a change of a released version shows up in review; \
-      'schema diff' takes such files on either side.
+        instarctl schema export Notes.so -o schemas
+
+      With --output, writes a file PLAN-VERSION.json for each version, and leaves files with the same \
+      content alone. Without it, prints the documents. Equal schemas give equal text, so that a change \
+      of a released version shows up in review. 'schema diff' reads these files.
       """)
 
-  @Argument(help: "The plugin.", completion: .file(extensions: ["so"]), transform: FilePath.typed)
-  var plugin: String
+  @OptionGroup var plugin: PluginArgument
 
   @Option(
     name: .customLong("version"),
-    help: ArgumentHelp("Only this version.", valueName: "version"),
+    help: ArgumentHelp("Export only this version.", valueName: "version"),
     transform: Schema.Version.typed)
   var version: Schema.Version?
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The folder to write to. It is made where it is missing.", valueName: "folder"),
+      "Write to this folder, and create it if it is missing.", valueName: "folder"),
     completion: .directory, transform: FilePath.typed)
   var folder: String?
 
@@ -45,7 +45,7 @@ struct SchemaExportCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let reader = try SchemaReader(plan: plan.name)
-    let path = FilePath.absolute(plugin)
+    let path = FilePath.absolute(plugin.file)
     let all = try await reader.versions(of: path)
     let chosen = version == nil ? all : all.filter { $0.schema.version == version }
     guard !chosen.isEmpty else { throw reader.unknown(version, of: path, known: all) }

@@ -5,18 +5,20 @@ import InstarSchema
 struct SchemaShowCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Shows the entities of a store or of a plugin's version, in words.",
+    abstract: "Show the entities of a store or of a plugin's version.",
     discussion: """
-      Of a plugin the last version is shown, unless one is named: Notes.so@1.0.0. Of a store that \
-      carries no model, only what its tables tell is known.
+        instarctl schema show Notes.so@1.0.0
+
+      For a plugin without @VERSION it shows the last version. For a store that contains no model it \
+      shows what can be read from the tables.
       """)
 
   @Argument(
     help: ArgumentHelp(
       "A store, a plugin, or a file that 'schema export' wrote.",
       valueName: "store|plugin.so[@version]|schema.json"),
-    completion: .file(), transform: SchemaSubject.typed)
-  var subject: SchemaSubject
+    completion: .file(), transform: SchemaArgument.typed)
+  var subject: SchemaArgument
 
   @OptionGroup var plan: PlanOptions
   @OptionGroup var output: OutputOptions

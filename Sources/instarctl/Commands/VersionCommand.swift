@@ -3,13 +3,13 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// The release, and the ABI that a plugin has to have been built for.
+/// The release, and the ABI that plugins must be built for.
 let versionText = "instarctl \(Release.version), plugin ABI \(PluginNote.supportedABI)"
 
 /// `instarctl version`
 struct VersionCommand: InstarCommand {
   static let configuration = CommandConfiguration(
-    commandName: "version", abstract: "Shows the version of Instar.")
+    commandName: "version", abstract: "Show the version of Instar.")
 
   @OptionGroup var output: OutputOptions
 

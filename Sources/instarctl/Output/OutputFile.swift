@@ -2,12 +2,12 @@ import Foundation
 import InstarLinux
 import InstarSchema
 
-/// Files that a command writes because it was asked to.
+/// Files that a command writes because the user asked for them.
 enum OutputFile {
-  /// Writes a text, and makes the folders that are missing.
+  /// Writes a text, and creates the folders that are missing.
   ///
-  /// - Returns: Whether the file was not there, or had another content.
-  /// - Throws: `outputFailed`; a file that was there is whole.
+  /// - Returns: Whether the file is new or its content changed.
+  /// - Throws: `outputFailed`; an existing file is unchanged then.
   static func replace(_ path: String, by text: String) throws(InstarError) -> Bool {
     let content = Data(text.utf8)
     if FileManager.default.contents(atPath: path) == content { return false }
@@ -15,14 +15,14 @@ enum OutputFile {
     return true
   }
 
-  /// Writes a text to a file that is not there.
+  /// Writes a text to a new file.
   ///
-  /// - Throws: `outputFailed`, also where there is one.
+  /// - Throws: `outputFailed`, also where the file exists.
   static func make(_ path: String, _ text: String) throws(InstarError) {
     guard !FilePath.exists(path) else {
       throw InstarError(
-        .outputFailed, "cannot write '\(path)'", cause: "there is such a file already",
-        next: "name another file, or give --force to replace it")
+        .outputFailed, "cannot write '\(path)'", cause: "the file exists",
+        next: "choose another file, or add --force to replace it")
     }
     try write(Data(text.utf8), to: path)
   }

@@ -1,9 +1,9 @@
 import InstarSchema
 import InstarWire
 
-/// What happens in a run, on standard error as it happens.
+/// Shows the steps of a run on standard error.
 struct RunProgress: Sendable {
-  /// Steps are left out; what the plugin prints, and SQL that was asked for, are not.
+  /// Shows only what the plugin prints, and the SQL that was asked for.
   var isQuiet: Bool
 
   func show(_ event: RunEvent) {
@@ -13,7 +13,7 @@ struct RunProgress: Sendable {
   private func lines(for event: RunEvent) -> [ConsoleLine] {
     switch event.step {
     case .sql:
-      // Core Data's own form, so that whoever filters for it finds it.
+      // Core Data's own form, so that filters for it work.
       let text = event.text ?? ""
       return ConsoleLine.lines(of: text.hasPrefix("CoreData: ") ? text : "CoreData: sql: \(text)")
     case .output:
@@ -30,8 +30,8 @@ struct RunProgress: Sendable {
       return versions.isEmpty ? "started" : "started, \(versions.joined(separator: " → "))"
     case .locked: return "locked"
     case .backedUp: return "backed up"
-    case .stageStarted: return "stage \(event.stage ?? "") began"
-    case .stageFinished: return "stage \(event.stage ?? "") done"
+    case .stageStarted: return "stage \(event.stage ?? "") started"
+    case .stageFinished: return "stage \(event.stage ?? "") finished"
     case .verified: return "verified"
     case .writtenBack: return "written back"
     case .output, .sql: return ""

@@ -4,10 +4,10 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// Reads schemas: those of stores through a keeper, those of plugins through a worker.
+/// Reads the schemas of stores through a keeper, and those of plugins through a worker.
 struct SchemaReader {
   private let installation: Installation
-  /// The plan that is meant, of a plugin with several.
+  /// The plan to use of a plugin with several.
   private let plan: String?
 
   /// - Throws: `incompleteInstallation`.
@@ -16,14 +16,14 @@ struct SchemaReader {
     self.plan = plan
   }
 
-  /// - Throws: why the file cannot be read, is no store, plugin or document, or lacks the version.
-  func read(_ subject: SchemaSubject) async throws(InstarError) -> FoundSchema {
+  /// - Throws: `missingStore`, `missingPlugin`, `notAStore`, `notAPlugin`, `notASchema` or `unknownVersion`.
+  func read(_ subject: SchemaArgument) async throws(InstarError) -> LoadedSchema {
     let path = FilePath.absolute(subject.path)
     switch subject.kind {
     case .store:
-      return FoundSchema(try await report(of: path))
+      return LoadedSchema(try await report(of: path))
     case .document:
-      return FoundSchema(try document(path), kind: .document, path: path)
+      return LoadedSchema(try document(path), kind: .document, path: path)
     case .plugin(let version):
       let all = try await versions(of: path)
       guard
@@ -32,38 +32,40 @@ struct SchemaReader {
       else {
         throw unknown(version, of: path, known: all)
       }
-      return FoundSchema(document, kind: .plugin, path: path)
+      return LoadedSchema(document, kind: .plugin, path: path)
     }
   }
 
-  /// What a store itself tells of its schema.
+  /// Returns the schema that a store itself contains.
   func report(of store: String) async throws(InstarError) -> SchemaReport {
     let supervisor = Supervisor(installation: installation, stateFolder: nil)
     guard let answer = try await supervisor.schemas(of: [store]).first else {
       throw InstarError(
-        .internalError, "cannot read the schema of '\(store)'", cause: "nothing was answered")
+        .internalError, "cannot read the schema of '\(store)'", cause: "the keeper sent no answer")
     }
     return try answer.result.get()
   }
 
-  /// All versions of a plugin's plan, oldest first.
+  /// Returns all versions of a plugin's plan, oldest first.
   func versions(of path: String) async throws(InstarError) -> [SchemaDocument] {
     let plugin = try FilePath.ofPlugin(path)
-    // Asked twice, of two workers: a default that is computed differs.
+    // Two workers are asked: a computed default, such as UUID(), differs between them.
     let (once, again) = (try await plan(of: plugin), try await plan(of: plugin))
     return zip(once.versions, again.versions).map {
       SchemaDocument($0, plan: once.name, again: $1)
     }
   }
 
-  /// Why a plugin's plan has nothing to show for a version.
+  /// The error for a version that a plugin's plan does not contain.
   func unknown(
     _ version: Schema.Version?, of plugin: String, known: [SchemaDocument]
   ) -> InstarError {
     let list = known.map(\.schema.version.description).joined(separator: ", ")
     return InstarError(
       .unknownVersion, "cannot find version \(version?.description ?? "") in plugin '\(plugin)'",
-      cause: "its plan has the versions \(list)", next: "name one of these")
+      cause: "the plan has the versions \(list)",
+      next: "run: instarctl schema show '\(plugin)@\(known.last?.schema.version ?? .init(1, 0, 0))'"
+    )
   }
 
   private func plan(of plugin: String) async throws(InstarError) -> PlanManifest {
@@ -74,16 +76,21 @@ struct SchemaReader {
     if let plan {
       guard let named = plans.first(where: { $0.name == plan }) else {
         throw InstarError(
-          .noPlan, what, cause: "it has no plan '\(plan)', but \(names.isEmpty ? "none" : names)")
+          .noPlan, what,
+          cause: "the plugin has no plan '\(plan)'; it has \(names.isEmpty ? "none" : names)",
+          next: "run: instarctl plugin inspect '\(plugin)'")
       }
       return named
     }
     guard let first = plans.first else {
-      throw InstarError(.noPlan, what, cause: "it has none")
+      throw InstarError(
+        .noPlan, what, cause: "the plugin has no plan",
+        next: "add '#InstarPlugin(NameOfYourPlan.self)' to its sources and build it again")
     }
     guard plans.count == 1 else {
       throw InstarError(
-        .ambiguousPlan, what, cause: "it has several: \(names)", next: "name one with --plan")
+        .ambiguousPlan, what, cause: "the plugin has several plans: \(names)",
+        next: "choose one: --plan \(first.name)")
     }
     return first
   }
@@ -91,7 +98,9 @@ struct SchemaReader {
   private func document(_ path: String) throws(InstarError) -> SchemaDocument {
     let what = "cannot read schema '\(path)'"
     guard FilePath.exists(path) else {
-      throw InstarError(.missingStore, what, cause: "there is no such file")
+      throw InstarError(
+        .missingStore, what, cause: "the file does not exist",
+        next: "check the path, or write the file with: instarctl schema export PLUGIN.so -o FOLDER")
     }
     let content: Data
     do {

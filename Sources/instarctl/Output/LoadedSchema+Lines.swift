@@ -2,7 +2,7 @@ import InstarSchema
 import InstarSource
 import InstarWire
 
-extension FoundSchema: Answer {
+extension LoadedSchema: Answer {
   var lines: [ConsoleLine] {
     var head = Table(.left, .left)
     head.add("version", "\(version?.description ?? "none declared")")
@@ -35,7 +35,7 @@ extension FoundSchema: Answer {
 }
 
 extension SchemaReport.Origin {
-  fileprivate var words: String {
+  var words: String {
     switch self {
     case .modelCache: "the model in the store"
     case .metadata: "the schema in the store"
@@ -50,7 +50,7 @@ extension Schema.Entity {
     return superentityName.map { "\(name): \($0)" } ?? name
   }
 
-  /// Constraints and indexes of several properties, and indexes: those of one are told beside it.
+  /// Constraints of several properties, and indexes. A constraint of one property is shown beside it.
   fileprivate var constraintLines: [String] {
     uniquenessConstraints.filter { group in
       group.count > 1 || attributesByName[group.first ?? ""]?.isUnique != true
@@ -79,7 +79,7 @@ extension Schema.Attribute {
 }
 
 extension Schema.Column {
-  /// What is not as it is where nothing is declared.
+  /// What differs from a column without declarations.
   fileprivate var details: [String] {
     var details: [String] = []
     if let names { details.append("column \(names.joined(separator: ", "))") }

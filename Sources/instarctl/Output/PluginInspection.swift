@@ -2,11 +2,11 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// What `plugin inspect` found out.
+/// The answer of `plugin inspect`.
 struct PluginInspection: Answer {
   var plugin: String
   var note: PluginNote
-  /// Left out where the plugin could not be asked.
+  /// `nil` where the plugin could not be loaded.
   var plans: [PlanManifest]?
   var error: InstarError?
 

@@ -1,10 +1,10 @@
 public import InstarSchema
 
 extension Schema {
-  /// This schema, which was read off tables, with what tables do not tell taken from another one.
+  /// Returns this schema, which was read from tables, completed from another schema.
   ///
-  /// Tables keep neither the case of names nor which of the types that are stored alike is meant, nor what is optional. A
-  /// property whose column could be that of the other schema's property is taken for it.
+  /// Tables keep neither the case of names, nor which of several types with the same storage is meant, nor what is
+  /// optional. A property is treated as the other schema's property where their columns match.
   public func aligned(to other: Schema) -> Schema {
     if format == .plain { return other.format == .plain ? alignedTables(to: other) : self }
     var copy = self
@@ -25,7 +25,7 @@ extension Schema.Entity {
     var names: [String: String] = [:]
     var attributesOfOther: [String: Schema.Attribute] = [:]
     for attribute in other.attributes {
-      // The fields of a composite have columns without the property's name.
+      // The columns of a composite's fields do not contain the property's name.
       let column = (attribute.name.split(separator: ".").last ?? "").uppercased()
       attributesOfOther[column] = attributesOfOther[column] ?? attribute
     }
@@ -51,7 +51,7 @@ extension Schema.Entity {
       taken.destination = relationship.destination
       return taken
     }
-    // The other side of a to-one relationship has no column: whether it is there cannot be seen.
+    // The to-many side of a relationship has no column, so tables cannot show whether it exists.
     let known = Set(copy.relationships.map(\.name))
     copy.relationships += other.relationships.filter {
       !$0.isToOneRelationship && $0.inverseName != nil && !known.contains($0.name)
@@ -63,7 +63,7 @@ extension Schema.Entity {
 }
 
 extension Schema.AttributeType {
-  /// Whether columns of the two types are declared alike.
+  /// Whether columns of the two types have the same declaration.
   fileprivate func hasColumn(like other: Schema.AttributeType) -> Bool {
     func kind(_ type: Schema.AttributeType) -> Int {
       switch type {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Numbers as people read them.
+/// Sizes, durations and times in units that people read.
 enum Quantity {
   /// `812 bytes`, `40 KiB`, `1.5 GiB`.
   static func bytes(_ count: Int64) -> String {

@@ -69,11 +69,11 @@ extension RecoveryReport {
   var line: ConsoleLine {
     switch outcome {
     case .clearedAway:
-      "cleared away the run \(run) that was cut off: '\(store)' is as it was before"
+      "cleared away the interrupted run \(run): '\(store)' is unchanged"
     case .finished:
-      "finished the run \(run) that was cut off: '\(store)' is at its new version"
+      "finished the interrupted run \(run): '\(store)' is at its new version"
     case .storeMissing:
-      "the run \(run) was cut off, and its store '\(store)' is not there any more"
+      "the run \(run) was interrupted, and its store '\(store)' no longer exists"
     }
   }
 }

@@ -2,8 +2,8 @@ import InstarSchema
 import InstarSource
 import InstarWire
 
-/// The schema of a store, of a plugin's version or of a document.
-struct FoundSchema {
+/// The schema of a store, a plugin's version or an exported document, as `SchemaReader` read it.
+struct LoadedSchema {
   enum Kind: String, Encodable {
     case store, plugin, document
   }
@@ -20,9 +20,9 @@ struct FoundSchema {
   var fingerprint: String
   /// Where a store's schema was found.
   var origin: SchemaReport.Origin?
-  /// "Note.uid": attributes whose default is made anew for each row.
+  /// Attributes with a default that is computed for each row: "Note.uid".
   var computedDefaults: [String] = []
-  /// What of the file the schema does not say.
+  /// What the schema cannot express.
   var notes: [String] = []
 
   init(_ report: SchemaReport) {
@@ -61,12 +61,12 @@ struct FoundSchema {
   }
 }
 
-extension FoundSchema: Encodable {
+extension LoadedSchema: Encodable {
   private enum CodingKeys: String, CodingKey {
     case kind, path, version, plan, name, schema, fingerprint, origin, computedDefaults, notes
   }
 
-  /// `version` is there as null where a store declares none.
+  /// `version` is null for a store that declares none.
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(kind, forKey: .kind)

@@ -1,9 +1,9 @@
 import InstarSchema
 
 extension SchemaComparison {
-  /// The stage between the two versions as Swift source, to be pasted between the brackets of a plan's `stages`.
+  /// The stage between the two versions as Swift source, to paste between the brackets of a plan's `stages`.
   ///
-  /// What only the author can know is an editor placeholder, `<#String#>`, which no compiler takes for a value.
+  /// An editor placeholder, such as `<#String#>`, marks a value that only the author knows. It does not compile.
   public var stageSource: String {
     let versions = "fromVersion: \(old.typeName).self, toVersion: \(new.typeName).self"
     guard stage == .custom else {
@@ -55,9 +55,9 @@ extension SchemaComparison {
     if !before.type.isStoredLike(attribute.type) {
       return Steps(
         after: [
-          "// \(entity).\(attribute.name) was \(before.type.rawValue) and is \(attribute.type.rawValue): its column is made anew, and empty.",
-          "// To keep the values, insert a version between the two that has both: the old one renamed by",
-          "// @Attribute(originalName: \"\(before.name)\"), the new one beside it; and convert them in its stage.",
+          "// \(entity).\(attribute.name) changes from \(before.type.rawValue) to \(attribute.type.rawValue): its column is recreated without values.",
+          "// To keep the values, insert a version between the two with both properties: the old one renamed by",
+          "// @Attribute(originalName: \"\(before.name)\"), and the new one. Convert the values in its stage.",
         ]
           + loop(
             over: "\(new.typeName).\(entity)", nil,
@@ -98,7 +98,7 @@ extension SchemaComparison {
       return Steps(
         after: loop(
           over: "\(new.typeName).\(entity)",
-          "links of \(entity).\(relationship.name) must be set again",
+          "\(entity).\(relationship.name) refers to other models now: set its links again",
           ["\(variable(entity)).\(name) = \(value)"]))
     }
     guard isRequired, before.isOptional else { return nil }
@@ -111,7 +111,7 @@ extension SchemaComparison {
         where: "\(variable(entity)).\(oldName) == nil"))
   }
 
-  /// The Swift type of a value that has to be given. Of a composite it is the composite, whatever of it changed.
+  /// The Swift type of the value to write. A composite is written as a whole, whichever field changed.
   private func value(of attribute: Schema.Attribute) -> String {
     attribute.name.contains(".") ? "value" : SwiftType.name(of: attribute.type)
   }

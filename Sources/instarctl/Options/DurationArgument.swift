@@ -1,7 +1,7 @@
 import ArgumentParser
 import InstarWire
 
-/// A length of time as people type it: `250ms`, `30s`, `5m`, `1h`.
+/// A duration from the command line: `250ms`, `30s`, `5m`, `1h`.
 struct DurationArgument {
   let duration: Duration
 
@@ -9,11 +9,11 @@ struct DurationArgument {
     self.duration = duration
   }
 
-  /// - Parameter bounds: The same as those of the setting of that name in instard.yml.
-  /// - Throws: `ValidationError`, a wrong usage, for what is no duration or out of bounds.
+  /// - Parameter bounds: The same as for the setting of that name in instard.yml.
+  /// - Throws: `ValidationError`, a wrong usage, for another text and for a duration out of bounds.
   init(_ text: String, in bounds: ClosedRange<Duration>) throws {
     guard let duration = DurationText.parse(text) else {
-      throw ValidationError("'\(text)' is not a duration such as 250ms, 30s, 5m or 1h")
+      throw ValidationError("'\(text)' is not a duration; write for example 250ms, 30s, 5m or 1h")
     }
     guard bounds.contains(duration) else {
       throw ValidationError(

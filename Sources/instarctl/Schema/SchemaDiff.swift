@@ -2,14 +2,14 @@ import InstarSchema
 import InstarSource
 import InstarWire
 
-/// What `schema diff` found out.
-struct FoundDifference {
-  var old: FoundSchema
-  var new: FoundSchema
+/// The answer of `schema diff`.
+struct SchemaDiff {
+  var old: LoadedSchema
+  var new: LoadedSchema
   var comparison: SchemaComparison
 
-  /// Compares two schemas. Where one was read off tables alone, what these do not tell is taken from the other.
-  init(from old: FoundSchema, to new: FoundSchema) {
+  /// Compares two schemas. What the tables of one cannot show is taken from the other.
+  init(from old: LoadedSchema, to new: LoadedSchema) {
     var (old, new) = (old, new)
     if old.origin == .tables, new.origin != .tables {
       old.schema = old.schema.aligned(to: new.schema)
@@ -30,14 +30,14 @@ struct FoundDifference {
     var lines: [ConsoleLine] = ["\(old.title) → \(new.title)"]
     guard !comparison.changes.isEmpty else {
       lines.append(
-        comparison.notes.isEmpty ? "  no difference" : "  nothing that a store would notice")
+        comparison.notes.isEmpty ? "  no difference" : "  no difference in a store")
       lines += comparison.notes.map { "  note: \($0)" }
       return lines
     }
     for change in comparison.changes {
       lines.append("  \(change.sentence)")
       if let reason = change.needsCustomStage {
-        lines.append("    needs code: \(reason)")
+        lines.append("    needs a custom stage: \(reason)")
       }
     }
     lines += comparison.notes.map { "  note: \($0)" }
@@ -46,7 +46,7 @@ struct FoundDifference {
   }
 }
 
-extension FoundDifference: Answer {
+extension SchemaDiff: Answer {
   private struct Change: Encodable {
     var sentence: String
     var needsCustomStage: String?

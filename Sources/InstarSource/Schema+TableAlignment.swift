@@ -1,8 +1,8 @@
 import InstarSchema
 
 extension Schema {
-  /// What `aligned(to:)` does for ordinary tables: these have other names than classes and properties, and tell what is
-  /// required. A table or column is taken for the one of the other schema that has its name.
+  /// `aligned(to:)` for ordinary tables, whose names differ from those of classes and properties, and which show what is
+  /// required. Tables and columns are matched by their names.
   func alignedTables(to other: Schema) -> Schema {
     var counterparts: [String: Entity] = [:]
     for entity in other.entities {
@@ -31,7 +31,7 @@ extension Schema {
     return copy
   }
 
-  /// What each relationship is called in the other schema, by the names of entity and relationship in this one.
+  /// Returns the names of relationships in the other schema, by entity and relationship of this one.
   private func relationshipNames(
     _ counterparts: [String: Entity], _ other: Schema
   ) -> [String: [String: String]] {
@@ -52,7 +52,7 @@ extension Schema {
         let destination = counterparts[relationship.destination]
         let inverse = self.entity(named: relationship.destination)?.relationships
           .first { $0.name == relationship.inverseName }
-        // The other side of a foreign key is known by that; of links, by what they lead to.
+        // The to-many side of a foreign key is found by that key; the side of a join table, by its destination.
         let candidates = model.relationships.filter { candidate in
           !candidate.isToOneRelationship && candidate.destination == destination?.name
             && (inverse?.isToOneRelationship == true
@@ -69,7 +69,7 @@ extension Schema {
     return names
   }
 
-  /// The columns of a to-one relationship, in lower case.
+  /// Returns the columns of a to-one relationship, in lower case.
   private func columns(of relationship: Relationship) -> [String] {
     if let names = relationship.column?.names { return names.map { $0.lowercased() } }
     let key = entity(named: relationship.destination)?.keyAttributes.map(\.columnName) ?? []
@@ -79,7 +79,7 @@ extension Schema {
 }
 
 extension Schema.Entity {
-  /// Takes from the model of the same table what tables do not tell.
+  /// Completes the entity from the model of the same table.
   fileprivate mutating func take(_ model: Schema.Entity) {
     name = model.name
     originalName = model.name
@@ -112,10 +112,11 @@ extension Schema.Entity {
       if own.isToOneRelationship { taken.isOptional = own.isOptional }
       relationships[relationship] = taken
     }
-    // A row that no property speaks of in the other schema is no difference: it survives.
-    let spoken = Set(names.values)
+    // A column that the other schema does not mention is not a difference, because it survives.
+    let mentioned = Set(names.values)
     attributes.removeAll { attribute in
-      !spoken.contains(attribute.name) && !model.attributes.contains { $0.name == attribute.name }
+      !mentioned.contains(attribute.name)
+        && !model.attributes.contains { $0.name == attribute.name }
     }
     uniquenessConstraints = uniquenessConstraints.map { $0.map { names[$0] ?? $0 } }
     indices = indices.map { $0.map { names[$0] ?? $0 } }

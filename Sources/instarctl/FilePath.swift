@@ -1,0 +1,42 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import InstarSchema
+
+/// Paths as they are given on the command line.
+enum FilePath {
+  /// Returns the path from the root. Symbolic links are not resolved.
+  static func absolute(_ path: String) -> String {
+    if path.hasPrefix("/") { return path }
+    var relative = path[...]
+    while relative.hasPrefix("./") { relative = relative.dropFirst(2).drop { $0 == "/" } }
+    let folder = FileManager.default.currentDirectoryPath
+    return (folder.hasSuffix("/") ? folder : folder + "/") + relative
+  }
+
+  static func ofPlugin(_ path: String) throws(InstarError) -> String {
+    let plugin = absolute(path)
+    guard exists(plugin) else {
+      throw InstarError(
+        .missingPlugin, "cannot read plugin '\(path)'", cause: "the file does not exist",
+        next:
+          "check the path, or build the plugin with: instarctl plugin build SOURCES -o '\(path)'")
+    }
+    return plugin
+  }
+
+  /// Whether the path has, or may have, a file: also true for a dangling symbolic link, and in a folder that this user
+  /// cannot enter.
+  static func exists(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 || ![ENOENT, ENOTDIR].contains(errno)
+  }
+
+  /// Parses a path from the command line.
+  ///
+  /// - Throws: `ValidationError`, a wrong usage, for an empty path, which would mean the current folder.
+  static func typed(_ path: String) throws -> String {
+    guard !path.isEmpty else { throw ValidationError("a path cannot be empty") }
+    return path
+  }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import InstarSchema
+
+/// The version that an unversioned store is adopted as.
+struct AdoptionOptions: ParsableArguments {
+  @Option(
+    name: .customLong("adopt"),
+    help: ArgumentHelp(
+      "Accept an unversioned or unknown store as this version of the plan. A store that has more "
+        + "than that version, or lacks an index of it, needs a confirmation (--yes); one that lacks "
+        + "anything else is refused.",
+      valueName: "version"),
+    transform: Schema.Version.typed)
+  var version: Schema.Version?
+}
+
+extension Schema.Version {
+  /// Parses a version from the command line.
+  ///
+  /// - Throws: `ValidationError`, a wrong usage.
+  static func typed(_ text: String) throws -> Schema.Version {
+    guard let version = Schema.Version(text) else {
+      throw ValidationError("'\(text)' is not a version; write for example 1.2.3")
+    }
+    return version
+  }
+}
