@@ -1,8 +1,8 @@
 import InstarSchema
 
 extension Schema {
-  /// `aligned(to:)` for ordinary tables, whose names differ from those of classes and properties, and which show what is
-  /// required. Tables and columns are matched by their names.
+  /// Does the work of `aligned(to:)` for ordinary tables. Their names differ from those of classes and properties, and
+  /// they show what is required. Tables and columns are matched by their names.
   func alignedTables(to other: Schema) -> Schema {
     var counterparts: [String: Entity] = [:]
     for entity in other.entities {

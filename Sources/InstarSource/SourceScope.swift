@@ -41,8 +41,8 @@ struct SourceScope {
 
   // MARK: Relationships
 
-  /// Returns the inverse that a relationship must name. Only the side whose entity and name come first names it, so that
-  /// no two classes need each other's macro expansion.
+  /// Returns the inverse that a relationship must name. Only the side whose entity and name come first names it, so
+  /// that no two classes need each other's macro expansion.
   func inverseToName(of relationship: Schema.Relationship, in entity: String) -> String? {
     guard let inverse = relationship.inverseName,
       (entity, relationship.name) < (relationship.destination, inverse)

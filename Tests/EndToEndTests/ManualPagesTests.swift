@@ -23,6 +23,41 @@ struct ManualPagesTests {
     }
   }
 
+  @Test("instarctl(1) documents every key of every answer in JSON")
+  func keys() async throws {
+    let folder = try TemporaryFolder()
+    let page = try String(
+      contentsOf: CommandLineTool.repository
+        .appendingPathComponent("packaging/man/instarctl.1.man"), encoding: .utf8)
+    let store = folder.path("a.store")
+    try FileManager.default.copyItem(
+      atPath: CommandLineTool.repository
+        .appendingPathComponent("Plugins/notes/stores/notes-1.store").path, toPath: store)
+    let configuration = folder.path("instard.yml")
+    try Data("watches: [{folder: /srv/none}]".utf8).write(to: URL(filePath: configuration))
+    let plugin = try await BuiltPlugins.notes.value
+    let state = ["--state-dir", folder.path("state")]
+    for command in [
+      ["probe", store, "--plugin", plugin], ["plan", store, "--plugin", plugin],
+      ["migrate", store, "--plugin", plugin] + state, ["history"] + state,
+      ["migrate", store + "x", "--plugin", plugin] + state, ["plugin", "inspect", plugin],
+      ["schema", "show", store], ["schema", "show", plugin],
+      ["schema", "diff", "\(plugin)@1.0.0", plugin], ["schema", "import", store],
+      ["schema", "export", plugin, "-o", folder.path("schemas")],
+      ["config", "check", configuration], ["config", "apply", "--print", configuration],
+      ["version"],
+    ] {
+      let answer = try await CommandLineTool.run(command + ["--json"])
+      #expect(!answer.output.isEmpty, "\(command): \(answer.messages)")
+      for line in answer.output.split(separator: "\n") {
+        let object = try #require(
+          try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let missing = object.keys.filter { !page.contains("\\fI\($0)\\fR") }
+        #expect(missing == [], "\(command)")
+      }
+    }
+  }
+
   @Test(
     "both programs generate completions for three shells",
     arguments: ["instarctl", "instard"], ["bash", "zsh", "fish"])

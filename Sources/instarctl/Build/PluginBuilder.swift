@@ -103,8 +103,8 @@ struct PluginBuilder {
     return files
   }
 
-  /// Returns the Swift files in a folder, ordered by path. In a package only those in `Sources` count, because manifest,
-  /// tests and tools are not part of the plugin.
+  /// Returns the Swift files in a folder, ordered by path. In a package only those in `Sources` count, because
+  /// manifest, tests and tools are not part of the plugin.
   private func swiftFiles(below folder: String) -> [String] {
     var root = URL(fileURLWithPath: folder, isDirectory: true)
     if FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path) {

@@ -11,9 +11,8 @@ struct PluginBuildCommand: InstarCommand {
         instarctl plugin build Sources/Notes -o Notes.so
 
       Compiles against Instar's SDK with the 'swiftc' in PATH, then inspects the plugin: a confined \
-      worker loads it and checks its plans. An error of the compiler or of the inspection fails the \
-      build; no new plugin is left behind then, and one from before is kept. Compiler messages go to \
-      standard error unchanged.
+      worker loads it and checks its plans. A build that fails in either step leaves no new plugin \
+      behind, and keeps an earlier one. Compiler messages go to standard error unchanged.
 
       The plugin gets its name when it is complete, so it can be built into a folder that instard \
       watches.
