@@ -177,7 +177,7 @@ private struct InProcessPluginHost: PluginHost, @unchecked Sendable {
       let path = try plan.path(from: work.from)
       try withoutActuallyEscaping(onEvent) { onEvent throws(InstarError) in
         try stages(
-          StageExecutor.Clone(connection: connection, path: path) { event in
+          StageExecutor.Clone(connection: connection, store: work.store, path: path) { event in
             do throws(InstarError) {
               switch event {
               case .stageStarted(let stage): try onEvent(.stageStarted(stage))

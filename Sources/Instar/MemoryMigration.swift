@@ -27,7 +27,7 @@ struct MemoryMigration {
     guard let source = try copy(to: clone) else { return false }
     let path = try plan.path(from: source.path.from)
     if !path.isEmpty {
-      try stages(StageExecutor.Clone(connection: clone, path: path) { _ in })
+      try stages(StageExecutor.Clone(connection: clone, store: nil, path: path) { _ in })
     }
     try clone.perform { clone in
       let layout = try StoreLayout(schema: source.path.last)

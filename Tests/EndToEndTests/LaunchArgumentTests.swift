@@ -103,8 +103,8 @@ struct LaunchArgumentTests {
     close(descriptor)
     defer { worker.kill() }
     let request = WorkerRequest.migrate(
-      plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path, externalFolder: nil,
-      sqlDebugLevel: 0)
+      plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path,
+      store: "/srv/a.store", externalFolder: nil, sqlDebugLevel: 0)
     var statements: [String] = []
     while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
       switch try WireCoder.message(WorkerEvent.self, from: line) {

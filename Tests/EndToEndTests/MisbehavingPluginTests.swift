@@ -26,7 +26,7 @@ struct MisbehavingPluginTests {
     arguments: [
       ("throw", InstarError.Code.stageFailed, "willMigrate threw: the box is locked"),
       // A getter that has nothing to give: the error comes before the end of the process.
-      ("unreadable", .missingRequiredValues, "'seal' holds no value of its type"),
+      ("unreadable", .missingRequiredValues, "'seal' has no value"),
       ("trap", .workerDied, "was killed by SIG"),
       ("abort", .workerDied, "was killed by SIGABRT"),
       ("exit", .workerExited, "exited with status 0"),
@@ -45,6 +45,18 @@ struct MisbehavingPluginTests {
     #expect(report.error?.state == "unchanged")
     #expect(try Data(contentsOf: URL(filePath: store.path)) == before)
     #expect(Set(folder.names()) == ["\(name).store", "state"])
+  }
+
+  @Test("that writes beside the store, which its context names, is told that it cannot")
+  func writesBesideStore() async throws {
+    let store = try BoxStore("beside", in: folder)
+    let report = try await migrate(store)
+    #expect(report.error?.code == .stageFailed)
+    #expect(
+      report.error?.cause == "willMigrate has no permission to write '\(store.path).done'",
+      "\(report.error?.cause ?? "")")
+    #expect(report.error?.next?.contains("through the closure's context") == true)
+    #expect(Set(folder.names()) == ["beside.store", "state"])
   }
 
   @Test("that hangs is ended at its time limit")

@@ -1,3 +1,4 @@
+import Foundation
 import InstarModel
 package import InstarSchema
 package import InstarStore
@@ -11,31 +12,41 @@ package struct StageExecutor {
   /// A clone, and the stages that lead it to the last version of its store's part of the plan.
   package struct Clone {
     let connection: StoreConnection
+    let store: String?
     let path: [PlanDefinition.Stage]
     let onEvent: (WorkerEvent) -> Void
 
-    /// - Parameter onEvent: Told of the stages that the clone takes part in.
+    /// - Parameters:
+    ///   - store: The path of the store that was cloned; `nil` for one in memory.
+    ///   - onEvent: Called for each stage that the clone takes part in.
     package init(
-      connection: StoreConnection, path: [PlanDefinition.Stage],
+      connection: StoreConnection, store: String?, path: [PlanDefinition.Stage],
       onEvent: @escaping (WorkerEvent) -> Void
     ) {
       self.connection = connection
+      self.store = store
       self.path = path
       self.onEvent = onEvent
     }
   }
 
   private let connection: StoreConnection
+  private let store: String?
   private let onEvent: (WorkerEvent) -> Void
 
-  package init(connection: StoreConnection, onEvent: @escaping (WorkerEvent) -> Void) {
+  /// - Parameter store: The path of the store that was cloned; `nil` for one in memory.
+  package init(
+    connection: StoreConnection, store: String? = nil, onEvent: @escaping (WorkerEvent) -> Void
+  ) {
     self.connection = connection
+    self.store = store
     self.onEvent = onEvent
   }
 
   /// - Throws: the first error of a closure or statement, with the stage it happened in.
   package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
-    try Self.run([Clone(connection: connection, path: path, onEvent: onEvent)], plan: plan)
+    try Self.run(
+      [Clone(connection: connection, store: store, path: path, onEvent: onEvent)], plan: plan)
   }
 
   /// Runs each stage once, on all clones that are on their way over it: those that are at its first version then. Each
@@ -55,7 +66,7 @@ package struct StageExecutor {
       var listeners: [(WorkerEvent) -> Void] = []
       for clone in clones {
         guard let stage = clone.path.first(where: { $0.manifest == manifest }) else { continue }
-        parts.append(StageRun.Part(stage: stage, connection: clone.connection))
+        parts.append(StageRun.Part(stage: stage, connection: clone.connection, store: clone.store))
         listeners.append(clone.onEvent)
       }
       guard let stage = parts.first?.stage.stage else { continue }
@@ -76,6 +87,7 @@ private struct StageRun {
   struct Part {
     let stage: PlanDefinition.Stage
     let connection: StoreConnection
+    let store: String?
 
     var difference: SchemaDifference {
       SchemaDifference(from: stage.from.schema, to: stage.to.schema)
@@ -94,7 +106,8 @@ private struct StageRun {
     for part in parts { try StageCheck.check(part.stage, part.difference, plan: plan) }
     if case .custom(_, _, let willMigrate?, _) = stage {
       try runClosure(
-        willMigrate, "willMigrate", parts.map { ($0.stage.from.schema, $0.connection) })
+        willMigrate, "willMigrate",
+        parts.map { ($0.stage.from.schema, $0.connection, $0.store) })
     }
     try step("the change of schema") {
       let changes = parts.flatMap { $0.stage.entityChanges($0.difference) }
@@ -108,7 +121,8 @@ private struct StageRun {
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage {
-      try runClosure(didMigrate, "didMigrate", parts.map { ($0.stage.to.schema, $0.connection) })
+      try runClosure(
+        didMigrate, "didMigrate", parts.map { ($0.stage.to.schema, $0.connection, $0.store) })
       for part in parts {
         guard case .coreData = part.stage.to.layout else { continue }
         try step("the order of new links") {
@@ -151,7 +165,7 @@ private struct StageRun {
   /// closure caught is thrown here.
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
-    _ clones: [(schema: Schema, connection: StoreConnection)]
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)]
   ) throws(InstarError) {
     try step(phase) {
       let context = try ModelContext.forStage(
@@ -188,6 +202,12 @@ private struct StageRun {
     }
   }
 
+  /// The file that Foundation could not write for lack of permission.
+  private static func refusedFile(_ error: any Error) -> String? {
+    guard let error = error as? CocoaError, error.code == .fileWriteNoPermission else { return nil }
+    return error.filePath ?? error.url?.path
+  }
+
   /// Gives an error of any kind the stage and step it happened in.
   private func step(_ name: String, _ body: () throws -> Void) throws(InstarError) {
     do {
@@ -202,9 +222,16 @@ private struct StageRun {
         known.what = what
         throw known
       }
+      if let file = Self.refusedFile(error) {
+        throw InstarError(
+          .stageFailed, what, stage: stage, cause: "\(name) has no permission to write '\(file)'",
+          next:
+            "change the store through the closure's context: a worker cannot write any other file; "
+            + "then build the plugin again and install it")
+      }
       throw InstarError(
         .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
-        next: "mend the plan, build the plugin again and drop it in")
+        next: "correct the plan, build the plugin again and install it")
     }
   }
 }

@@ -45,13 +45,13 @@ struct WorkerConversation {
       try send(.described(PluginManifest(plans: manifests)))
     case .plan(let name, let from, let store):
       try send(.planned(try definition(of: name).migration(from: from, of: store)))
-    case .migrate(let name, let from, let clone, let externalFolder, let sqlDebugLevel):
+    case .migrate(let name, let from, let clone, let store, let externalFolder, let sqlDebugLevel):
       let definition = try definition(of: name)
       let path = try definition.path(from: from)
       let connection = try StoreConnection(
         path: clone, durability: .clone, externalFolder: externalFolder,
         log: log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess)))
-      try StageExecutor(connection: connection) { event in
+      try StageExecutor(connection: connection, store: store) { event in
         // The keeper ends a worker that it does not hear from; there is nobody else to tell.
         try? send(event)
       }

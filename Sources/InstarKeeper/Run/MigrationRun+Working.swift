@@ -13,8 +13,8 @@ extension MigrationRun {
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      cloneFolder: folder.cloneFolder, clone: folder.clone, sqlDebugLevel: request.sqlDebugLevel,
-      stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+      cloneFolder: folder.cloneFolder, clone: folder.clone, store: attempt.paths.store,
+      sqlDebugLevel: request.sqlDebugLevel, stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
     work.externalFolder = try attempt.external.existingFolder()
     var progress = StageProgress(stages: attempt.path.stages)
     do {

@@ -28,6 +28,8 @@ public struct CloneWork: Sendable, Hashable {
   /// The only folder that the work may write.
   public var cloneFolder: String
   public var clone: String
+  /// The path of the store that was cloned.
+  public var store: String
   /// Where large values of the store lie in files, which the work may read; `nil` where there are none.
   public var externalFolder: String?
   public var sqlDebugLevel: Int

@@ -73,8 +73,8 @@ public struct WorkerProcess: PluginHost {
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
     let request = WorkerRequest.migrate(
-      plan: work.plan, from: work.from, clone: work.clone, externalFolder: work.externalFolder,
-      sqlDebugLevel: work.sqlDebugLevel)
+      plan: work.plan, from: work.from, clone: work.clone, store: work.store,
+      externalFolder: work.externalFolder, sqlDebugLevel: work.sqlDebugLevel)
     try converse(
       request, plugin: work.plugin, cloneFolder: work.cloneFolder,
       externalFolder: work.externalFolder, limit: work.stageTimeLimit,

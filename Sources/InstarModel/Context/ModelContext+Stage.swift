@@ -1,3 +1,4 @@
+import Foundation
 package import InstarSchema
 package import InstarStore
 
@@ -5,12 +6,13 @@ extension ModelContext {
   /// The context that a stage's closure is given: the models of one version of the plan, on the clones.
   ///
   /// - Parameters:
-  ///   - clones: At least one; each with the models that are in its store.
+  ///   - clones: At least one; each with the models that are in its store, and the path of that store, which the
+  ///     context's configurations name; `nil` for a store in memory.
   ///   - phase: "willMigrate" or "didMigrate", as errors name it.
   ///   - keptValues: What the closures of the run keep for each other.
   /// - Throws: `unknownVersion` where a clone is not built like its schema.
   package static func forStage(
-    _ clones: [(schema: Schema, connection: StoreConnection)], phase: String,
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], phase: String,
     keptValues: ScratchpadStore
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
@@ -25,7 +27,11 @@ extension ModelContext {
       stores: try ModelStores(
         stores, schema: schemas.count == 1 ? schemas[0] : whole,
         stageFailures: StageFailures()),
-      configurations: [ModelConfiguration(isStoredInMemoryOnly: true)])
+      configurations: Set(
+        clones.map { clone in
+          clone.store.map { ModelConfiguration(url: URL(filePath: $0)) }
+            ?? ModelConfiguration(isStoredInMemoryOnly: true)
+        }))
     return ModelContext(container, phase: phase, keptValues: keptValues)
   }
 }

@@ -67,6 +67,9 @@ enum BoxPlan: SchemaMigrationPlan {
             FetchDescriptor<BoxSchemaV1.Box>(sortBy: [SortDescriptor(\.size)]))
           guard let first = boxes.first else { return }
           for box in boxes { box.size += 1000 }
+          if first.name == "beside", let store = context.container.configurations.first {
+            try Data().write(to: store.url.appendingPathExtension("done"))
+          }
           try misbehave(first.name)
         },
         didMigrate: { context in
