@@ -238,6 +238,7 @@ struct MissingRowTests {
     let error = #expect(throws: InstarError.self) {
       try reading.fetch(FetchDescriptor<Models.Author>())
     }
-    #expect(error?.cause == "'mailbox' holds no value of its type: it has no 'address'")
+    #expect(
+      error?.cause == "the value stored in 'mailbox' is not of type Mailbox: it has no 'address'")
   }
 }

@@ -159,7 +159,7 @@ struct PropertyTypeTests {
     }
   }
 
-  @Test("a stored value that is none of the type makes the fetch throw, and names the property")
+  @Test("a stored value that is not of the type makes the fetch throw, and names the property")
   func wrongValue() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")
@@ -168,15 +168,26 @@ struct PropertyTypeTests {
     context.insert(Cocktail(name: "a", author: author))
     try context.save()
     try first.close()
-    for (sql, property, reason) in [
-      ("UPDATE ZCOCKTAIL SET ZPRIORITY = 9", "priority", ""),
+    for (sql, cause) in [
       (
-        "UPDATE ZCOCKTAIL SET ZPRIORITY = 1, ZTAGS = x'00'", "tags",
-        ": it is damaged, or was written for another type"
+        "UPDATE ZCOCKTAIL SET ZPRIORITY = 9", "'priority' holds 9; Priority accepts 1, 2"
       ),
       (
-        "UPDATE ZCOCKTAIL SET ZTAGS = '[]', ZPERSON = NULL", "author",
-        ": it has no String where Author wants one"
+        "UPDATE ZCOCKTAIL SET ZPRIORITY = 1, ZTAGS = x'00'",
+        "the value stored in 'tags' is not of type Array<String>: "
+          + "it is damaged, or was written for another type"
+      ),
+      (
+        "UPDATE ZCOCKTAIL SET ZTAGS = CAST('[]' AS BLOB), ZPERSON = NULL",
+        "the value stored in 'author' is not of type Author: it has no String at 'person'"
+      ),
+      (
+        "UPDATE ZCOCKTAIL SET ZPERSON = 'Ada', ZUNIT = 'pint'",
+        "'author.unit' holds 'pint'; Unit accepts 'dash', 'ounce'"
+      ),
+      (
+        "UPDATE ZCOCKTAIL SET ZUNIT = 'dash', ZUNITS = CAST('[\"dash\",\"pint\"]' AS BLOB)",
+        "'units[1]' holds 'pint'; Unit accepts 'dash', 'ounce'"
       ),
     ] {
       try DatabaseQueue(path: path).write { try $0.execute(sql: sql) }
@@ -184,7 +195,8 @@ struct PropertyTypeTests {
       let error = #expect(throws: InstarError.self) {
         try ModelContext(container).fetch(FetchDescriptor<Cocktail>())
       }
-      #expect(error?.cause == "'\(property)' holds no value of its type\(reason)")
+      #expect(error?.what == "cannot read Cocktail 1")
+      #expect(error?.cause == cause)
       try container.close()
     }
   }

@@ -71,8 +71,12 @@ extension CodableForm {
       return nil
     } catch DecodingError.keyNotFound(let key, _) {
       return "it has no '\(key.stringValue)'"
-    } catch DecodingError.typeMismatch(let wanted, _), DecodingError.valueNotFound(let wanted, _) {
-      return "it has no \(wanted) where \(type) wants one"
+    } catch DecodingError.typeMismatch(let wanted, let context),
+      DecodingError.valueNotFound(let wanted, let context)
+    {
+      let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }
+      return "it has no \(wanted)"
+        + (path.isEmpty ? "" : " at '\(path.joined(separator: "."))'")
     } catch is DecodingError {
       return "it is damaged, or was written for another type"
     } catch {

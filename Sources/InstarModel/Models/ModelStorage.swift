@@ -242,19 +242,28 @@ public final class ModelStorage {
     UnansweredRead.end(with: error)
   }
 
-  /// Says that a property was read of which there is no value.
+  /// Why a property cannot be read: the row is gone, has no value, or a value that is not of the property's type.
   ///
-  /// - Parameter stored: What is stored instead, where that is known.
+  /// - Parameter stored: The stored value, where it is not in the slot.
   func unreadable(_ slot: Int, stored: Slot? = nil) -> InstarError {
     let name = descriptor.properties[slot].name
-    var cause =
-      state == .gone
-      ? "'\(name)' was asked for, but the row is gone" : "'\(name)' holds no value of its type"
-    if let stored, let reason = attribute(at: slot)?.refusal?(stored) {
-      cause += ": \(reason)"
+    var error = InstarError(
+      .missingRequiredValues, "cannot read \(descriptor.name) \(key)",
+      cause: "'\(name)' has no value")
+    let stored = stored ?? slots[slot]
+    if state == .gone {
+      error.cause = "'\(name)' was read after the row was deleted"
+    } else if let kind = attribute(at: slot),
+      let value = UnknownEnumValue(in: stored, of: kind.valueType)
+    {
+      error.cause =
+        "'\(name)\(value.path)' holds \(value.stored); \(value.type) accepts \(value.accepted)"
+      error.next = "add the stored value to \(value.type) in this version of the models"
+    } else if let kind = attribute(at: slot), !stored.isNull {
+      error.cause = "the value stored in '\(name)' is not of type \(kind.valueType)"
+      if let reason = kind.refusal?(stored) { error.cause += ": \(reason)" }
     }
-    return InstarError(
-      .missingRequiredValues, "cannot read \(descriptor.name) \(key)", cause: cause)
+    return error
   }
 
   // MARK: Attributes stored by a value transformer
