@@ -79,11 +79,16 @@ extension Schema {
     public let byEntityName: [String: any Any.Type]
     /// The entities that nobody named: relationships of those that were named lead to them.
     public let reached: Set<String>
+    /// All classes, those included that share the name of another one; empty where a schema has no such classes.
+    public let all: [any Any.Type]
 
     /// The types of a schema, by the names of their entities.
-    public init(_ byEntityName: [String: any Any.Type], reached: Set<String> = []) {
+    public init(
+      _ byEntityName: [String: any Any.Type], reached: Set<String> = [], all: [any Any.Type] = []
+    ) {
       self.byEntityName = byEntityName
       self.reached = reached
+      self.all = all
     }
 
     /// Always true.

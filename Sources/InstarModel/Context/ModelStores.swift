@@ -72,10 +72,19 @@ final class ModelStores: Sendable {
           "ask before whether the context has the model: if context.container.schema.entity(for: \(name).self) != nil { … }"
       )
     }
+    let cause: String
+    if let other = schema.modelTypes.byEntityName[type._modelDescriptor.name]
+      as? any PersistentModel.Type
+    {
+      let (own, asked) = ModelDescriptor.names(
+        of: other._modelDescriptor, and: type._modelDescriptor)
+      cause =
+        "the store is at \(schema.version), whose \(type._modelDescriptor.name) is \(own), not \(asked)"
+    } else {
+      cause = "the store is at \(schema.version), whose models do not include \(name)"
+    }
     throw InstarError(
-      .modelNotInSchema, "\(name) cannot be \(action)\(place)",
-      cause:
-        "the store is at \(schema.version)\(phase == "didMigrate" ? " now" : ""), whose models do not include \(name)",
+      .modelNotInSchema, "\(name) cannot be \(action)\(place)", cause: cause,
       next: phase == nil
         ? "use the models of \(schema.version)"
         : "willMigrate sees only the models of the old version, didMigrate only those of the new one"

@@ -91,8 +91,17 @@ public final class ModelDescriptor: @unchecked Sendable {
 
   /// The type's name with the types around it: "NotesSchemaV1.Note".
   var qualifiedName: String {
-    let reflected = String(reflecting: type)
-    return reflected.split(separator: ".", maxSplits: 1).last.map(String.init) ?? reflected
+    fullName.split(separator: ".", maxSplits: 1).last.map(String.init) ?? fullName
+  }
+
+  /// The type's name with its module and the types around it: no other class has it.
+  private var fullName: String { String(reflecting: type) }
+
+  /// The names of two classes of one name: with the types around them, or with their modules where those are not enough.
+  static func names(of one: ModelDescriptor, and other: ModelDescriptor) -> (String, String) {
+    let areNested = one.qualifiedName != one.name && other.qualifiedName != other.name
+    return areNested && one.qualifiedName != other.qualifiedName
+      ? (one.qualifiedName, other.qualifiedName) : (one.fullName, other.fullName)
   }
 
   /// The slots of each group that has to be unique, the inherited ones included.

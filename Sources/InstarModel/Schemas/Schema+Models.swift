@@ -16,7 +16,8 @@ extension Schema {
         Dictionary(
           types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
           uniquingKeysWith: { first, _ in first }),
-        reached: Set(reached.map { $0._modelDescriptor.name })))
+        reached: Set(reached.map { $0._modelDescriptor.name }),
+        all: types))
   }
 
   /// The same, with the models written without brackets.
@@ -148,6 +149,19 @@ extension Schema {
   /// `Schema`'s initializers cannot throw, as SwiftData's cannot; a container and a plan ask this first.
   public func modelProblems() -> [InstarError] {
     var problems: [InstarError] = []
+    let types = modelTypes.all.compactMap { $0 as? any PersistentModel.Type }
+    for type in types {
+      let descriptor = type._modelDescriptor
+      guard let first = types.first(where: { $0._modelDescriptor.name == descriptor.name }),
+        first != type
+      else { continue }
+      let (one, other) = ModelDescriptor.names(of: first._modelDescriptor, and: descriptor)
+      problems.append(
+        InstarError(
+          .invalidModel, "cannot use schema \(version)",
+          cause: "two models are named \(descriptor.name): \(one) and \(other)",
+          next: "rename one of the two classes, or leave it out of the models"))
+    }
     let included = models.map { ObjectIdentifier($0) }
     for model in models {
       let descriptor = model._modelDescriptor
@@ -175,7 +189,18 @@ extension Schema {
         guard case .relationship(let kind) = property.kind else { continue }
         let destination = kind.destination._modelDescriptor
         let path = "\(descriptor.name).\(property.name)"
-        if !included.contains(ObjectIdentifier(kind.destination)) {
+        if let other = modelTypes.byEntityName[destination.name] as? any PersistentModel.Type,
+          other != kind.destination
+        {
+          let (used, included) = ModelDescriptor.names(
+            of: destination, and: other._modelDescriptor)
+          problems.append(
+            InstarError(
+              .incompleteSchema, "cannot use schema \(version)",
+              cause:
+                "\(path) uses \(used), but the \(destination.name) of \(version) is \(included)",
+              next: "let both name the same class, or rename one of the two classes"))
+        } else if !included.contains(ObjectIdentifier(kind.destination)) {
           problems.append(
             InstarError(
               .incompleteSchema, "cannot use schema \(version)",

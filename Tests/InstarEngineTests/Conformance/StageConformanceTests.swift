@@ -131,7 +131,7 @@ struct StageConformanceTests {
     #expect(fetched.code == .modelNotInSchema)
     #expect(
       fetched.cause.contains(
-        "PlacesV1.Place cannot be fetched in didMigrate: the store is at 2.0.0 now"))
+        "the store is at 2.0.0, whose Place is PlacesV2.Place, not PlacesV1.Place"))
     let saved = try failure("didMigrate") { $0.insert(OldPlace(name: "old")) }
     #expect(saved.cause.contains("PlacesV1.Place cannot be saved in didMigrate"))
   }

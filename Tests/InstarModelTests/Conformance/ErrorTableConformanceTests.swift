@@ -3,6 +3,18 @@ import Instar
 import InstarTestSupport
 import Testing
 
+@Model
+final class DeckModel {
+  var cards: [CardModel] = []
+  init() {}
+}
+
+@Model
+final class CardModel {
+  var name: String
+  init(name: String) { self.name = name }
+}
+
 @Suite("API page: errors people meet with SwiftData, and what ours say")
 struct ErrorTableConformanceTests {
   @Test("a relationship to a row that is gone is named, with its row and the number of others")
@@ -82,6 +94,42 @@ struct ErrorTableConformanceTests {
       error?.cause?.cause
         == "Library.Folder is used by Note.folder, but is missing from the models of 2.0.0")
     #expect(error?.cause?.next == "add Folder.self to the models of version 2.0.0")
+  }
+
+  enum Cards: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Cards.CardModel.self, DeckModel.self] }
+
+    @Model
+    final class CardModel {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+  }
+
+  @Test("two classes of one name, a nested and a global one, are told apart")
+  func classesOfOneName() throws {
+    let memory = ModelConfiguration(isStoredInMemoryOnly: true)
+    let (global, nested) = (
+      "InstarModelTests.CardModel", "InstarModelTests.ErrorTableConformanceTests.Cards.CardModel"
+    )
+    let missing = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(for: Schema(versionedSchema: Cards.self), configurations: memory)
+    }
+    #expect(
+      missing?.cause?.cause
+        == "DeckModel.cards uses \(global), but the CardModel of 1.0.0 is \(nested)")
+    let doubled = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema([Cards.CardModel.self, DeckModel.self]), configurations: memory)
+    }
+    #expect(doubled?.cause?.cause == "two models are named CardModel: \(nested) and \(global)")
+    let container = try ModelContainer(for: DeckModel.self, configurations: memory)
+    let foreign = #expect(throws: InstarError.self) {
+      try ModelContext(container).fetch(FetchDescriptor<Cards.CardModel>())
+    }
+    #expect(
+      foreign?.cause == "the store is at 1.0.0, whose CardModel is \(global), not \(nested)")
   }
 
   @Test("a store of another structure is described, without a plan too")
