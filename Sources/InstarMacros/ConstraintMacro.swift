@@ -4,7 +4,8 @@ public import SwiftSyntaxMacros
 
 /// `#Unique` and `#Index` in the body of a model.
 ///
-/// They expand to nothing: `@Model` reads their paths. What they do themselves is to say so where they have no effect.
+/// They expand to nothing, because `@Model` reads their paths. Their own expansion only warns where they have no
+/// effect.
 public struct ConstraintMacro: DeclarationMacro {
   public static func expansion(
     of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
@@ -31,7 +32,7 @@ public struct ConstraintMacro: DeclarationMacro {
   }
 }
 
-/// A `#Unique` or `#Index` in the body of a model, as far as its syntax tells.
+/// The syntax of a `#Unique` or `#Index` in the body of a model.
 struct ConstraintDeclaration {
   enum Kind: String {
     case unique = "Unique"
@@ -39,16 +40,16 @@ struct ConstraintDeclaration {
   }
 
   let kind: Kind
-  /// What has to be put right.
+  /// The errors of the declaration.
   let diagnostics: [Diagnostic]
   /// Each group of paths as written: `[\\.a, \\.b]`.
   let groups: [String]
   /// Each `.named("byTitle", [\\.title])`, as written.
   let namedGroups: [String]
 
-  /// `nil` for every other member.
+  /// Returns `nil` for every other member.
   ///
-  /// - Parameter model: the class it stands in.
+  /// - Parameter model: The class around the declaration.
   init?(_ member: MemberBlockItemSyntax, model: String) {
     guard let node = member.decl.as(MacroExpansionDeclSyntax.self),
       let kind = Kind(rawValue: node.macroName.text)
@@ -61,8 +62,8 @@ struct ConstraintDeclaration {
       else { return nil }
       return call.trimmedDescription
     }
-    // The compiler says only that it cannot infer 'T', and does not expand the macro then. Paths that begin with their type,
-    // as `\Note.uid` does, tell it.
+    // Without a type the compiler only reports that it cannot infer 'T', and does not expand the macro. A path with a
+    // root, such as `\Note.uid`, has the type.
     diagnostics =
       node.genericArgumentClause != nil
         || node.arguments.contains(where: \.expression.hasRootedPath)
@@ -76,7 +77,7 @@ struct ConstraintDeclaration {
       if let paths = argument.expression.as(ArrayExprSyntax.self) {
         return paths.elements.isEmpty ? nil : paths.trimmedDescription
       }
-      // `.binary([…])` is an index like any other; `.rtree([…])` has no counterpart in the format, and is left out.
+      // `.binary([…])` is an ordinary index. The format has no counterpart of `.rtree([…])`, so it is ignored.
       guard let call = argument.expression.as(FunctionCallExprSyntax.self),
         let form = call.calledExpression.as(MemberAccessExprSyntax.self),
         form.declName.baseName.text == "binary"
@@ -95,7 +96,7 @@ struct ConstraintDeclaration {
 }
 
 extension ExprSyntax {
-  /// Whether one of the key paths in it names its type.
+  /// Whether a key path in the expression has a root type.
   fileprivate var hasRootedPath: Bool {
     if let path = self.as(KeyPathExprSyntax.self) { return path.root != nil }
     if let paths = self.as(ArrayExprSyntax.self) {

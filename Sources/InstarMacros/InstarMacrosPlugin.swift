@@ -1,7 +1,7 @@
 import SwiftCompilerPlugin
 import SwiftSyntaxMacros
 
-/// What the compiler talks to: the macros this plugin can expand, found by their type names.
+/// The compiler plugin. The compiler finds a macro by the name of its type.
 @main
 struct InstarMacrosPlugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [

@@ -3,10 +3,10 @@ public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `#InstarPlugin(A.self, …)`: what makes a shared library an Instar plugin.
+/// `#InstarPlugin(A.self, …)`: makes a shared library an Instar plugin.
 ///
-/// Declares the C entry point by which the worker gets the plans, and the note by which everyone
-/// else learns of them without loading the library.
+/// Declares the C entry point that the worker calls to get the plans, and the note with which other programs list the
+/// plans without loading the library.
 public struct InstarPluginMacro: DeclarationMacro {
   public static func expansion(
     of node: some FreestandingMacroExpansionSyntax,
@@ -37,7 +37,7 @@ public struct InstarPluginMacro: DeclarationMacro {
     ]
   }
 
-  /// The plans as written, without `.self`, or `nil` after reporting what is wrong with them.
+  /// Returns the plans as written, without `.self`, or `nil` after reporting an error.
   private static func planNames(
     _ node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
   ) -> [String]? {
@@ -70,7 +70,7 @@ public struct InstarPluginMacro: DeclarationMacro {
       access.declName.baseName.tokenKind == .keyword(.self),
       let base = access.base
     else { return nil }
-    // A name broken over lines would be two names in the note.
+    // A line break in a name would split it into two names in the note.
     return base.trimmedDescription.filter { !$0.isWhitespace }
   }
 

@@ -1,8 +1,8 @@
 import SwiftDiagnostics
 import SwiftSyntax
 
-/// The options that the markers take, for the message about one that they do not: the compiler says only that
-/// `Option` has no such member.
+/// The options of the markers, for the error about an unknown one. The compiler only reports that `Option` has no such
+/// member.
 extension PropertyMarker {
   private var knownOptions: [String] {
     switch kind {
@@ -21,14 +21,14 @@ extension PropertyMarker {
     }
   }
 
-  /// Of `@Relationship(deleteRule:)`; people write them as if they were options.
+  /// The values of `@Relationship(deleteRule:)`, which people often write as options.
   private static let deleteRules = ["cascade", "deny", "noAction", "nullify"]
 
-  /// What is wrong with the options, at each.
+  /// An error for each unknown option.
   var optionProblems: [Diagnostic] {
     guard let arguments = attribute.arguments?.as(LabeledExprListSyntax.self) else { return [] }
     return arguments.compactMap { argument in
-      // What is no name of an option by its form, such as a variable, is left to the compiler.
+      // The compiler checks expressions that are not names of options, such as variables.
       guard argument.label == nil, let member = argument.expression.optionName,
         !knownOptions.contains(member.declName.baseName.text)
       else { return nil }
@@ -68,7 +68,7 @@ extension ExprSyntax {
 }
 
 extension String {
-  /// How many letters have to be put in, taken out or exchanged to make one name of the other.
+  /// The Levenshtein distance: how many letters to insert, remove or replace to get the other name.
   fileprivate func editDistance(to other: String) -> Int {
     var row = Array(0...other.count)
     for (index, letter) in enumerated() {

@@ -3,7 +3,7 @@ public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `@ModelActor`: gives an actor a container, an executor with a context, and the initializer that makes them.
+/// `@ModelActor`: adds a container, an executor with a context, and an initializer to an actor.
 public struct ModelActorMacro {}
 
 extension ModelActorMacro: MemberMacro {
@@ -35,7 +35,7 @@ extension ModelActorMacro: MemberMacro {
     ]
   }
 
-  /// Whether `disableGenerateInit: true` says that the actor's own initializers do it all.
+  /// Whether the argument `disableGenerateInit: true` is present.
   private static func leavesInitializer(_ node: AttributeSyntax) -> Bool {
     guard case .argumentList(let arguments) = node.arguments else { return false }
     return arguments.contains {
@@ -70,7 +70,7 @@ extension ModelActorMacro: ExtensionMacro {
 }
 
 extension MemberBlockItemSyntax {
-  /// Whether it is `init(modelContainer:)`, which then is not added.
+  /// Whether the member is `init(modelContainer:)`. The macro then does not add one.
   fileprivate var isModelInit: Bool {
     decl.as(InitializerDeclSyntax.self)?.signature.parameterClause.parameters
       .map(\.firstName.text) == ["modelContainer"]

@@ -1,14 +1,12 @@
 import SwiftDiagnostics
 import SwiftSyntax
 
-/// A class marked with `@Model`, as far as its syntax tells: its persisted properties in the order
-/// of their slots, and what is wrong with it.
+/// The syntax of a class marked with `@Model`: its persisted properties in the order of their slots, and its errors.
 ///
-/// The roles of `@Model` are expanded one by one, each from the same source. All of them read the
-/// class through this type, so that the slot an accessor uses and the slot the metadata describes
-/// are always the same one.
+/// The compiler expands the roles of `@Model` one by one, each from the same source. All of them read the class through
+/// this type, so an accessor and the metadata always use the same slot for a property.
 struct ModelDeclaration {
-  /// The class as it is written in code, with backticks where its name needs them.
+  /// The name of the class as written, with backticks where it needs them.
   let name: String
 
   /// The properties that are stored with the model. The index of a property is its slot.
@@ -26,10 +24,10 @@ struct ModelDeclaration {
   /// The names and groups of paths of `#Index` with names, as written.
   private(set) var namedIndexGroups: [String] = []
 
-  /// What has to be put right. Properties that occur here have no slot.
+  /// The errors and warnings of the class. A property with an error has no slot.
   private(set) var diagnostics: [Diagnostic] = []
 
-  /// - Parameter superclass: the model that the class inherits from, as it is written.
+  /// - Parameter superclass: The model that the class inherits from, as written.
   init(_ declaration: ClassDeclSyntax, superclass: String? = nil) {
     name = declaration.name.trimmedDescription
     table = declaration.attributes.first(named: "Table").map {
@@ -46,7 +44,7 @@ struct ModelDeclaration {
     }
   }
 
-  /// The slot of the property that `variable` declares, or `nil` if it is not persisted.
+  /// Returns the slot of the property that `variable` declares, or `nil` if the property is not persisted.
   func slot(of variable: VariableDeclSyntax) -> Int? {
     guard
       variable.isInstanceProperty, variable.bindings.count == 1,
@@ -57,7 +55,7 @@ struct ModelDeclaration {
 
   private mutating func read(_ member: MemberBlockItemSyntax) {
     if let condition = member.decl.as(IfConfigDeclSyntax.self) {
-      // Slots must not depend on a condition that only the compiler evaluates.
+      // A macro cannot evaluate the condition, so the slots of the other properties must not depend on it.
       for variable in condition.storedInstanceProperties {
         diagnostics.append(
           Diagnostic(node: variable.bindingSpecifier, message: Problem.conditionalProperty))
@@ -95,7 +93,7 @@ struct ModelDeclaration {
     }
   }
 
-  /// Everything that keeps `variable` from being a persisted property.
+  /// Returns every reason why `variable` cannot be a persisted property.
   private func problems(
     of variable: VariableDeclSyntax, in member: MemberBlockItemSyntax, markers: [PropertyMarker]
   ) -> [Diagnostic] {
@@ -158,8 +156,7 @@ struct ModelDeclaration {
           fixIt: .remove(marker.attribute, message: .removeMarker(marker.kind))))
     }
     for binding in variable.bindings where binding.initializer == nil {
-      // A model read from a store does not pass through the initializers of its class, so nothing
-      // but an initial value can give the property one.
+      // Reading a model from a store calls no initializer of its class, so only an initial value can set the property.
       guard let type = binding.typeAnnotation?.type, !type.isImplicitlyNil, let name = binding.name
       else { continue }
       problems.append(
@@ -172,8 +169,7 @@ struct ModelDeclaration {
     return problems
   }
 
-  /// `@Model` adds an initializer, and with that Swift no longer provides `init()`. The fix-it
-  /// writes the one most people want.
+  /// `@Model` adds an initializer, so Swift no longer provides `init()`. The fix-it writes one for all properties.
   private func missingInitializer(
     of declaration: ClassDeclSyntax, superclass: String?
   ) -> Diagnostic {
@@ -213,13 +209,13 @@ struct ModelDeclaration {
 
 /// One persisted property of a model.
 struct ModelProperty {
-  /// The name without backticks: what the schema calls it.
+  /// The name in the schema, without backticks.
   let name: String
 
-  /// The name as code refers to it, with backticks where it was declared with them.
+  /// The name in code, with backticks where the declaration has them.
   let codeName: String
 
-  /// The type as written; `nil` where Swift infers it from the initial value.
+  /// The type as written; `nil` if Swift infers it from the initial value.
   let type: TypeSyntax?
 
   /// The expression of the initial value, if there is one.
@@ -240,8 +236,7 @@ struct ModelProperty {
     column = markers.first { $0.kind == .column }
   }
 
-  /// The stored variable that stands for the property where Swift checks that an initializer
-  /// initializes everything.
+  /// The stored variable with which Swift checks that every initializer sets the property.
   var backingName: String { "_\(name)" }
 }
 

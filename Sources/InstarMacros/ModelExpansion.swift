@@ -3,23 +3,23 @@ import SwiftSyntaxBuilder
 
 /// The members that `@Model` adds to a class.
 ///
-/// Three shapes, by the place of the class in a tree of models:
-/// - A final class that inherits from no model has its storage and description to itself.
-/// - One that is not final may have subclasses: what they replace is declared with `class` and `required`, and its
-///   properties are described for any subclass, because the key path `\Country.name` is another than `\Region.name`.
-/// - A subclass has a storage of its own for all its slots, the inherited ones first. Its initializers fill both, each its
-///   own properties: Swift has no other way before `super.init`. The first access after that joins them.
+/// They depend on inheritance:
+/// - A final class without a superclass has its own storage and description.
+/// - A class that is not final may have subclasses. Members that a subclass replaces are `class` or `required`, and its
+///   properties are described for any subclass, because the key paths `\Country.name` and `\Region.name` differ.
+/// - A subclass has a storage for all slots, the inherited ones first, besides the storage of its superclass. Before
+///   `super.init` an initializer can only fill the former, so the first access afterwards joins the two.
 struct ModelExpansion {
   let model: ModelDeclaration
   let classDeclaration: ClassDeclSyntax
-  /// The model that the class inherits from, as it is written.
+  /// The model that the class inherits from, as written.
   let superclass: String?
-  /// `"public "` where members have to be public.
+  /// `"public "` if members must be public.
   let access: String
 
   private var name: String { model.name }
   private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
-  /// That of members which subclasses in other modules override.
+  /// The access of members that subclasses in other modules override.
   private var overridableAccess: String {
     classDeclaration.modifiers.contains(.open) ? "open " : access
   }
@@ -40,8 +40,8 @@ struct ModelExpansion {
     return members
   }
 
-  /// Stands for the class's own `==`. Of a conformance that comes from a macro the compiler (6.3) finds such an operator
-  /// twice, and takes neither; of one that the class declares itself it does not.
+  /// Forwards to the class's own `==`. If the conformance comes from a macro, the compiler (6.3) finds that operator
+  /// twice and uses neither.
   private var equality: DeclSyntax? {
     let conforms = classDeclaration.inheritanceClause?.inheritedTypes.contains {
       ["Hashable", "Equatable"].contains($0.type.lastName)
@@ -74,7 +74,7 @@ struct ModelExpansion {
     let properties = model.properties.map {
       "  \($0.backingName) = InstarModel.PersistedProperty()\n"
     }
-    // A subclass of a class that is not final must be able to be made from a row as well.
+    // Instar also creates instances of subclasses from rows.
     let required = isInheritable || superclass != nil ? "required " : ""
     let call = superclass == nil ? "" : "  super.init(_modelStorage: storage)\n"
     return """
@@ -124,7 +124,7 @@ struct ModelExpansion {
     ]
   }
 
-  /// What `@Model(originalName: "Memo")` names, as an argument.
+  /// The argument of `@Model(originalName: "Memo")`.
   private var originalName: String {
     for case .attribute(let attribute) in classDeclaration.attributes
     where attribute.attributeName.trimmedDescription.hasSuffix("Model") {
@@ -188,8 +188,7 @@ struct ModelExpansion {
     }
     if let defaultValue = property.defaultValue {
       let type = property.type.map { ": \($0)" } ?? ""
-      // The constant gives the expression the type it has as an initial value: `.now`, `[]`. Its
-      // name is one that no such expression can mention.
+      // The constant gives an expression such as `.now` or `[]` its type. No expression can contain its name.
       arguments.append(
         "defaultValue: {\nlet _$value\(type) = \(defaultValue)\nreturn _$value\n}")
     }
@@ -200,8 +199,8 @@ struct ModelExpansion {
 }
 
 extension ClassDeclSyntax {
-  /// Whether the class may inherit from a model, or others from it. Of a class with an inheritance clause nothing more can
-  /// be told by its syntax: what stands first in it may be a class or a protocol.
+  /// Whether the class may inherit from a model or have subclasses. The first name of an inheritance clause may be a
+  /// class or a protocol; the syntax does not show which.
   var mayTakePartInInheritance: Bool {
     inheritanceClause != nil || !modifiers.contains(.final)
   }

@@ -5,9 +5,8 @@ public import SwiftSyntaxMacros
 
 /// `@Model`: makes a class a persistent model.
 ///
-/// Adds the storage and its description as members, `@_PersistedProperty` to each property that is
-/// stored with the model, and the conformance to `PersistentModel`. Each problem is reported by one
-/// role; the others pass over what they cannot use.
+/// Adds the storage and its description as members, `@_PersistedProperty` to each persisted property, and the
+/// conformance to `PersistentModel`. Only one role reports a problem; the others ignore what they cannot use.
 public struct ModelMacro {}
 
 extension ModelMacro: MemberMacro {
@@ -30,10 +29,10 @@ extension ModelMacro: MemberMacro {
     return expansion.members
   }
 
-  /// The model that the class inherits from, as it is written; `nil` where it inherits from none.
+  /// Returns the model that the class inherits from, as written; `nil` if it does not inherit from a model.
   ///
-  /// Macros see no types, but the compiler says which conformances are still missing: a class that conforms to
-  /// `PersistentModel` before `@Model` makes it so has that from its superclass, unless it says so itself.
+  /// Macros see no types, but the compiler passes the conformances that are missing. If `PersistentModel` is not among
+  /// them, the superclass has it, unless the class declares it itself.
   private static func superclass(
     of declaration: ClassDeclSyntax, conformingTo protocols: [TypeSyntax]
   ) -> String? {
@@ -43,8 +42,8 @@ extension ModelMacro: MemberMacro {
     return inherited.first?.type.trimmedDescription
   }
 
-  /// What the requirements of `PersistentModel` need in front of them: the access of the class,
-  /// which may come from the extension it stands in.
+  /// Returns the access modifier for the requirements of `PersistentModel`: that of the class, which may come from the
+  /// extension around it.
   private static func memberAccess(
     of declaration: ClassDeclSyntax, in context: some MacroExpansionContext
   ) -> String {
@@ -69,8 +68,8 @@ extension ModelMacro: MemberAttributeMacro {
       let variable = member.as(VariableDeclSyntax.self),
       let slot = ModelDeclaration(classDeclaration).slot(of: variable)
     else { return [] }
-    // Where the class may inherit from a model, its slots follow those of that model, and `_modelStorage` knows which storage
-    // holds them.
+    // If the class may inherit from a model, its slots follow the inherited ones, and `_modelStorage` returns the
+    // storage that holds them.
     if classDeclaration.mayTakePartInInheritance {
       return [
         "@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"
@@ -88,15 +87,14 @@ extension ModelMacro: ExtensionMacro {
     conformingTo protocols: [TypeSyntax],
     in context: some MacroExpansionContext
   ) throws -> [ExtensionDeclSyntax] {
-    // Reported here, because the compiler asks for the members of an enum only if they are used.
+    // Reported in this role, because the compiler expands the members of an enum only if code uses them.
     guard declaration.is(ClassDeclSyntax.self) else {
       context.diagnose(notAClass(declaration, node: node))
       return []
     }
-    // Without protocols the class conforms already, and says so itself.
+    // An empty list means that the class conforms already.
     guard !protocols.isEmpty else { return [] }
-    // In a module that isolates everything to the main actor by default, extensions too are isolated, and what they
-    // conform to with them.
+    // In a module whose default isolation is the main actor, the extension and its conformance would be isolated too.
     return [
       try ExtensionDeclSyntax(
         "nonisolated extension \(type.trimmed): InstarModel.PersistentModel {}")

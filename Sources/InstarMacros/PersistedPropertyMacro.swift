@@ -2,16 +2,15 @@ public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `@_PersistedProperty(slot)`, `@_PersistedProperty(slot, of: "Model")`: makes a property of a model read and write a slot of the model's
-/// storage.
+/// `@_PersistedProperty(slot)`, `@_PersistedProperty(slot, of: "Model")`: makes a property of a model read and write a
+/// slot of the model's storage.
 ///
-/// `@Model` attaches it. The init accessor lets the initializers of the class assign the property
-/// like any stored one, and before `self` is complete; the stored `_name` beside it takes no memory
-/// and is what Swift's check for definite initialization looks at. The storage is found through
-/// overloads, so the type of the property alone decides how its values are kept.
+/// `@Model` attaches it. The init accessor lets the initializers of the class assign the property like any stored one,
+/// before `self` is complete. The stored `_name` takes no memory; Swift's check for definite initialization needs it.
+/// Overloads of `ModelStorage` select the stored form by the type of the property.
 ///
-/// In a class that may inherit, or be inherited from, the slot counts from the class's first own one, and `_modelStorage`
-/// says which storage holds the values: that of the object's own class, not of the class the property stands in.
+/// In a class that may inherit or have subclasses, the slot counts from the first slot of the class itself.
+/// `_modelStorage` then returns the storage of the object's class, which holds the values of all its superclasses.
 public struct PersistedPropertyMacro {}
 
 extension PersistedPropertyMacro: AccessorMacro {
@@ -52,7 +51,7 @@ extension PersistedPropertyMacro: AccessorMacro {
 }
 
 extension PersistedPropertyMacro {
-  /// A value transformer takes values of any type, so that overloads cannot tell how they are kept.
+  /// A value transformer accepts any type, so overloads cannot select the stored form.
   private static func transformableAccessors(
     _ name: String, _ slot: String, _ storage: String
   ) -> [AccessorDeclSyntax] {
@@ -86,8 +85,8 @@ extension PersistedPropertyMacro: PeerMacro {
     return peers
   }
 
-  /// Has the compiler name the property where its type cannot be stored: macros see no types, and overloads no names. No
-  /// code of it runs.
+  /// Returns code that makes the compiler name the property if its type cannot be stored. Macros see no types, and
+  /// overloads see no names. The code never runs.
   private static func typeCheck(
     of name: String, _ declaration: some DeclSyntaxProtocol
   ) -> DeclSyntax? {
@@ -109,7 +108,7 @@ extension PersistedPropertyMacro: PeerMacro {
       """
   }
 
-  /// The type of a property, as an expression; `nil` where it is storable by its name.
+  /// Returns an expression for the type of a property; `nil` if its name shows that it can be stored.
   private static func typeToCheck(_ binding: PatternBindingSyntax) -> String? {
     guard let type = binding.typeAnnotation?.type else {
       return binding.initializer.flatMap { initializer in
@@ -118,7 +117,7 @@ extension PersistedPropertyMacro: PeerMacro {
       }
     }
     if type.isEvidentlyStorable || type.mentionsSelf { return nil }
-    // A type with "!" can only be written where something is declared.
+    // Swift allows a type with "!" only in a declaration.
     let written =
       type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self)
       .map { "\($0.wrappedType.trimmedDescription)?" } ?? type.trimmedDescription

@@ -2,10 +2,11 @@ public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `#Predicate` over a model: Foundation's own, which on Linux does not know predicates within predicates.
+/// `#Predicate` of a model: expands to Foundation's macro, which on Linux does not support predicates within
+/// predicates.
 ///
-/// `other.evaluate(note)` is handed to it as `other.contains(note)`, a call that it does know and that asks for a function
-/// named `build_contains`; the SDK has one for predicates. All else is Foundation's.
+/// This macro rewrites `other.evaluate(note)` to `other.contains(note)`, which Foundation's macro turns into a call of
+/// `build_contains`. The SDK has an overload of that function for predicates.
 public struct PredicateMacro: ExpressionMacro {
   public static func expansion(
     of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext

@@ -1,7 +1,7 @@
 import SwiftDiagnostics
 import SwiftSyntax
 
-/// What the macros refuse. Each message says what to write instead.
+/// An error or a warning of the macros. Each message says what to write instead.
 enum Problem {
   case conditionalProperty
   case constantProperty(property: String)
@@ -38,7 +38,7 @@ enum Problem {
 }
 
 extension Problem: DiagnosticMessage {
-  /// What SwiftData compiles and passes over is compiled here, too.
+  /// Code that SwiftData compiles and ignores gets a warning, because it must compile here too.
   var severity: DiagnosticSeverity {
     switch self {
     case .markerOnComputedProperty, .markerOnLazyProperty, .markerOnStaticProperty,
@@ -68,7 +68,7 @@ extension Problem: DiagnosticMessage {
       """
     case .constraintOfOtherModel(let macro, let named, let model):
       """
-      '#\(macro)<\(named)>' has no effect in model '\(model)', because its paths are those of another \
+      '#\(macro)<\(named)>' has no effect in model '\(model)', because its key paths belong to another \
       model; write '#\(macro)<\(model)>'.
       """
     case .constraintOutsideModel(let macro):
@@ -79,12 +79,12 @@ extension Problem: DiagnosticMessage {
       one, or remove one of them.
       """
     case .constraintWithoutModel(let macro, let model):
-      "'#\(macro)' has to name its model, so that its paths have a type; write '#\(macro)<\(model)>'."
+      "'#\(macro)' needs the name of its model to give its key paths a type; write '#\(macro)<\(model)>'."
     case .deleteRuleAsOption(let rule):
       "'.\(rule)' is a delete rule, not an option; write 'deleteRule: .\(rule)'."
     case .genericModel(let name):
       """
-      Model '\(name)' cannot be generic, because an entity of a schema is one concrete type; \
+      Model '\(name)' cannot be generic, because each entity of a schema is one concrete type; \
       declare one class for each kind of value.
       """
     case .markerOnComputedProperty(let kind, let property):
@@ -101,8 +101,8 @@ extension Problem: DiagnosticMessage {
       "'@\(kind.rawValue)' can only be applied to a stored property of a class marked '@Model'."
     case .markerOnStaticProperty(let kind, let property):
       """
-      '@\(kind.rawValue)' has no effect on '\(property)', because a static property belongs to no \
-      row; remove '@\(kind.rawValue)', or make '\(property)' an instance property.
+      '@\(kind.rawValue)' has no effect on '\(property)', because a static property is not part of \
+      a row; remove '@\(kind.rawValue)', or make '\(property)' an instance property.
       """
     case .markerOutsideModel(let kind):
       """
@@ -116,37 +116,36 @@ extension Problem: DiagnosticMessage {
       """
     case .missingInitializerOfSubclass(let name, let superclass):
       """
-      Model '\(name)' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit those \
-      of '\(superclass)'; write one that sets its properties and calls 'super.init'.
+      Model '\(name)' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit \
+      the initializers of '\(superclass)'; write one that sets its properties and calls 'super.init'.
       """
     case .missingType(let property):
       "'\(property)' needs a type or an initial value; write 'var \(property): Type'."
     case .modelOnOtherDeclaration:
-      "'@Model' can only be applied to a class; write it in front of 'final class'."
+      "'@Model' can only be applied to a class; write it before 'final class'."
     case .notAClass(let kind, let name):
       """
-      '@Model' cannot be applied to \(kind) '\(name)', because one row is one object that is \
-      shared by all who refer to it; write 'final class \(name)'.
+      '@Model' cannot be applied to \(kind) '\(name)', because a row is one object that all references \
+      to it share; write 'final class \(name)'.
       """
     case .notAnActor:
       """
-      '@ModelActor' can only be applied to an actor, because a context must be used by one thread at \
-      a time.
+      '@ModelActor' can only be applied to an actor, because only one thread at a time can use a context.
       """
     case .observedProperty(let property):
       """
-      The observers of '\(property)' are never called, because '@Model' gives it accessors of its own; \
+      Swift never calls the observers of '\(property)', because '@Model' replaces its accessors; \
       mark it '@Transient', or set it through a method that does what the observer does.
       """
     case .overriddenProperty(let property):
       """
-      '\(property)' cannot override a property of the superclass, because both are one value of one row; remove it, and \
-      set the inherited one in an initializer.
+      '\(property)' cannot override a property of the superclass, because the row has one value for both; \
+      remove it, and set the inherited property in an initializer.
       """
     case .pluginNotAtFileScope:
       "'#InstarPlugin' declares a C entry point; write it at file scope, outside of any type."
     case .pluginPlanNamedTwice(let name):
-      "Plan '\(name)' is named twice; name each plan once."
+      "'#InstarPlugin' names plan '\(name)' twice; name each plan once."
     case .pluginPlanWithoutSelf(let expression):
       """
       '#InstarPlugin' takes the names of types, followed by '.self'; write the plan's type \
@@ -158,7 +157,7 @@ extension Problem: DiagnosticMessage {
       '#InstarPlugin(NotesMigrationPlan.self)'.
       """
     case .severalBindings:
-      "Each property of a model needs a 'var' of its own; declare them one by one."
+      "Each property of a model needs its own 'var'; write one declaration for each property."
     case .tableOutsideModel:
       "'@Table' has an effect only on a class marked '@Model'; mark the class, or remove '@Table'."
     case .transientWithMarker(let kind):
@@ -168,30 +167,28 @@ extension Problem: DiagnosticMessage {
       """
     case .transientWithoutValue(let property):
       """
-      '@Transient' property '\(property)' needs an initial value, because models that are read \
-      from a store do not pass through the initializers of their class; add one, or make it \
-      optional.
+      '@Transient' property '\(property)' needs an initial value, because Instar calls no initializer \
+      of the class when it reads a model from a store; add an initial value, or make the property optional.
       """
     case .tuplePattern:
       """
-      A property of a model cannot be declared by a pattern; declare each one by its own 'var' \
-      with a name and a type.
+      A tuple pattern cannot declare properties of a model; write a 'var' with a name and a type for each one.
       """
     case .unknownOption(let kind, let option, let known):
       """
-      '@\(kind.rawValue)' has no option '.\(option)'; it has \
+      '@\(kind.rawValue)' has no option '.\(option)'; its options are \
       \(known.map { "'.\($0)'" }.joined(separator: ", ")).
       """
     case .weakProperty(let property, let modifier):
       """
-      '\(property)' cannot be '\(modifier)', because it is stored as a relationship and its \
-      context keeps the models; remove '\(modifier)', or mark the property '@Transient'.
+      '\(property)' cannot be '\(modifier)', because it is a relationship and the store keeps the \
+      related model; remove '\(modifier)', or mark the property '@Transient'.
       """
     }
   }
 }
 
-/// What a fix-it does, as an editor shows it.
+/// A fix-it, with the text that an editor shows for it.
 enum Repair {
   case appendSelf
   case insertInitialValue
@@ -222,20 +219,20 @@ extension Repair: FixItMessage {
     case .insertInitializer: "insert an initializer for all properties"
     case .insertInitializerOfSubclass: "insert an initializer that calls 'super.init'"
     case .insertType: "insert a type"
-    case .makeActor: "replace by 'actor'"
-    case .makeFinalClass: "replace by 'final class'"
+    case .makeActor: "replace with 'actor'"
+    case .makeFinalClass: "replace with 'final class'"
     case .nameModel(let name): "name '\(name)'"
     case .removeMarker(let kind): "remove '@\(kind.rawValue)'"
     case .removeModifier(let modifier): "remove '\(modifier)'"
-    case .replaceLetByVar: "replace 'let' by 'var'"
-    case .replaceOption(let name): "replace by '.\(name)'"
-    case .separateBindings: "declare each property by its own 'var'"
+    case .replaceLetByVar: "replace 'let' with 'var'"
+    case .replaceOption(let name): "replace with '.\(name)'"
+    case .separateBindings: "declare each property with its own 'var'"
     case .writeDeleteRule(let rule): "write 'deleteRule: .\(rule)'"
     }
   }
 }
 
-/// Text that an editor shows as something to fill in, and that the compiler refuses.
+/// A placeholder that an editor offers to fill in. It does not compile.
 func editorPlaceholder(_ text: String) -> String {
   "<#\(text)#>"
 }
@@ -250,7 +247,7 @@ extension FixIt {
       changes: [.replaceText(range: node.trimmedRange, with: text, in: Syntax(node))])
   }
 
-  /// Inserts `text` directly behind `node`.
+  /// Inserts `text` directly after `node`.
   static func insert(
     _ text: String, after node: some SyntaxProtocol, message: Repair
   ) -> FixIt {
@@ -259,7 +256,7 @@ extension FixIt {
       message: message, changes: [.replaceText(range: end..<end, with: text, in: Syntax(node))])
   }
 
-  /// Removes `node` and the spaces behind it, up to the next token.
+  /// Removes `node` and the spaces after it, up to the next token.
   static func remove(_ node: some SyntaxProtocol, message: Repair) -> FixIt {
     let end =
       node.nextToken(viewMode: .sourceAccurate)?.positionAfterSkippingLeadingTrivia
@@ -277,7 +274,7 @@ extension FixIt {
   static func separateBindings(
     of variable: VariableDeclSyntax, in member: MemberBlockItemSyntax
   ) -> FixIt {
-    // In `var a, b: Int` the annotation holds for `a` as well.
+    // In `var a, b: Int` the annotation applies to `a` as well.
     var type: TypeAnnotationSyntax?
     var declarations: [String] = []
     for binding in variable.bindings.reversed() {

@@ -2,8 +2,7 @@ import SwiftDiagnostics
 public import SwiftSyntax
 public import SwiftSyntaxMacros
 
-// The markers expand to nothing: `@Model` reads them off the property. What they do
-// themselves is to say so where they have no effect.
+// The markers expand to nothing, because `@Model` reads them. Their own expansion only warns where they have no effect.
 
 /// A marker on a property.
 public protocol PropertyMarkerMacro: PeerMacro {}
@@ -22,7 +21,7 @@ extension PropertyMarkerMacro {
 /// `@Attribute`: options and the former name of a property that holds a value.
 public struct AttributeMacro: PropertyMarkerMacro {}
 
-/// `@Relationship`: delete rule, inverse and limits of a property that refers to other models.
+/// `@Relationship`: delete rule, inverse and limits of a property that references other models.
 public struct RelationshipMacro: PropertyMarkerMacro {}
 
 /// `@Transient`: keeps a property out of the store.
@@ -65,7 +64,7 @@ extension PropertyMarker {
       let variable = declaration.as(VariableDeclSyntax.self),
       let name = variable.bindings.first?.name
     else { return .markerOnOtherDeclaration(kind) }
-    // What is not stored anyway may say so.
+    // `@Transient` is correct on a property that is not stored anyway.
     if kind == .transient,
       !variable.isInstanceProperty || !variable.storesValue || variable.isLazy
     {

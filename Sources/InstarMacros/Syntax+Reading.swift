@@ -1,7 +1,7 @@
 import SwiftSyntax
 
 extension SyntaxProtocol {
-  /// The white space in front of the node on its line; `nil` if it does not begin a line.
+  /// The white space before the node on its line; `nil` if the node does not begin a line.
   var indentation: String? {
     let lines = leadingTrivia.description.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.count > 1 ? lines.last.map(String.init) : nil
@@ -9,14 +9,14 @@ extension SyntaxProtocol {
 }
 
 extension SyntaxProtocol {
-  /// Whether `Self` stands in it, which is another type within another type.
+  /// Whether the node contains `Self`, which has another meaning inside a nested type.
   var mentionsSelf: Bool {
     tokens(viewMode: .sourceAccurate).contains { $0.tokenKind == .keyword(.Self) }
   }
 }
 
 extension ExprSyntax {
-  /// Whether it is a number, a text or a truth value as it stands there.
+  /// Whether the expression is a literal number, text or truth value.
   var isLiteral: Bool {
     self.is(IntegerLiteralExprSyntax.self) || self.is(FloatLiteralExprSyntax.self)
       || self.is(StringLiteralExprSyntax.self) || self.is(BooleanLiteralExprSyntax.self)
@@ -24,8 +24,7 @@ extension ExprSyntax {
 }
 
 extension AttributeSyntax {
-  /// The attribute's name without a module in front of it: `Model` for both `@Model` and
-  /// `@Instar.Model`.
+  /// The attribute's name without its module: `Model` for both `@Model` and `@Instar.Model`.
   var simpleName: String? {
     if let identifier = attributeName.as(IdentifierTypeSyntax.self) {
       return identifier.name.text
@@ -52,15 +51,15 @@ extension AttributeListSyntax {
 extension DeclModifierListSyntax {
   func contains(_ keywords: Keyword...) -> Bool {
     contains { modifier in
-      // `private(set)` says nothing about who may read.
+      // `private(set)` does not limit who may read.
       modifier.detail == nil && keywords.contains { modifier.name.tokenKind == .keyword($0) }
     }
   }
 
-  /// What a member needs in front of it to be as visible as its type, with a space behind.
+  /// The modifier that makes a member as visible as its type, with a space after it.
   ///
-  /// The requirements of a protocol must be as visible as the type that conforms. Below `package`,
-  /// a member without a modifier is.
+  /// The requirements of a protocol must be as visible as the type that conforms. Below `package`, a member is so
+  /// without a modifier.
   var memberAccess: String {
     if contains(.public, .open) {
       "public "
@@ -76,7 +75,7 @@ extension VariableDeclSyntax {
   var isInstanceProperty: Bool { !modifiers.contains(.static, .class) }
   var isLazy: Bool { modifiers.contains(.lazy) }
 
-  /// Whether any of its bindings has memory of its own, rather than a getter.
+  /// Whether a binding of the variable has memory, not only a getter.
   var storesValue: Bool { bindings.contains { !$0.isComputed } }
 
   /// `weak`, `unowned` or `unowned(unsafe)`, if the variable is one of these.
@@ -98,7 +97,7 @@ extension PatternBindingSyntax {
     pattern.as(IdentifierPatternSyntax.self)?.identifier.identifier?.name
   }
 
-  /// Whether the binding is computed: has any accessor but observers.
+  /// Whether the binding has an accessor other than observers.
   var isComputed: Bool {
     switch accessorBlock?.accessors {
     case nil: false
@@ -123,13 +122,13 @@ extension AccessorDeclSyntax {
 }
 
 extension TypeSyntax {
-  /// Whether Swift gives a variable of this type `nil` without being told: only where the type is
-  /// written with `?` or `!`, not for `Optional<…>` or a type alias.
+  /// Whether Swift initializes a variable of this type with `nil`: only if the type is written with `?` or `!`, not as
+  /// `Optional<…>` or a type alias.
   var isImplicitlyNil: Bool {
     self.is(OptionalTypeSyntax.self) || self.is(ImplicitlyUnwrappedOptionalTypeSyntax.self)
   }
 
-  /// Whether the type is by its name one that attributes have: the compiler need not be asked again.
+  /// Whether the name of the type shows that it can be stored, so the compiler does not need to check it.
   var isEvidentlyStorable: Bool {
     if let optional = self.as(OptionalTypeSyntax.self) {
       return optional.wrappedType.isEvidentlyStorable

@@ -53,7 +53,7 @@ struct InstarPluginTests {
       fixed: "#InstarPlugin(Outer.NotesMigrationPlan.self)")
   }
 
-  @Test("refuses an expression that is no type")
+  @Test("refuses an expression that is not a type")
   func expression() {
     expectDiagnostics(
       "#InstarPlugin(plans())",
@@ -73,7 +73,7 @@ struct InstarPluginTests {
       "#InstarPlugin(NotesMigrationPlan.self, NotesMigrationPlan.self)",
       [
         DiagnosticSpec(
-          message: "Plan 'NotesMigrationPlan' is named twice; name each plan once.",
+          message: "'#InstarPlugin' names plan 'NotesMigrationPlan' twice; name each plan once.",
           line: 1, column: 40)
       ])
   }

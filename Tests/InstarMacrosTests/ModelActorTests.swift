@@ -65,10 +65,10 @@ struct ModelActorTests {
       [
         DiagnosticSpec(
           message: """
-            '@ModelActor' can only be applied to an actor, because a context must be used by one \
-            thread at a time.
+            '@ModelActor' can only be applied to an actor, because only one thread at a \
+            time can use a context.
             """,
-          line: 1, column: 13, fixIts: [FixItSpec(message: "replace by 'actor'")])
+          line: 1, column: 13, fixIts: [FixItSpec(message: "replace with 'actor'")])
       ],
       fixed: "@ModelActor actor Importer {}")
   }

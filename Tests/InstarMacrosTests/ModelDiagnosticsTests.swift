@@ -15,10 +15,10 @@ struct ModelDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            '@Model' cannot be applied to struct 'Note', because one row is one object that is \
-            shared by all who refer to it; write 'final class Note'.
+            '@Model' cannot be applied to struct 'Note', because a row is one object that all \
+            references to it share; write 'final class Note'.
             """,
-          line: 1, column: 8, fixIts: [FixItSpec(message: "replace by 'final class'")])
+          line: 1, column: 8, fixIts: [FixItSpec(message: "replace with 'final class'")])
       ],
       fixed: """
         @Model final class Note {
@@ -34,8 +34,8 @@ struct ModelDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            '@Model' cannot be applied to enum 'Note', because one row is one object that is \
-            shared by all who refer to it; write 'final class Note'.
+            '@Model' cannot be applied to enum 'Note', because a row is one object that all \
+            references to it share; write 'final class Note'.
             """,
           line: 1, column: 8)
       ])
@@ -48,10 +48,10 @@ struct ModelDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            '@Model' cannot be applied to actor 'Note', because one row is one object that is \
-            shared by all who refer to it; write 'final class Note'.
+            '@Model' cannot be applied to actor 'Note', because a row is one object that all \
+            references to it share; write 'final class Note'.
             """,
-          line: 1, column: 15, fixIts: [FixItSpec(message: "replace by 'final class'")])
+          line: 1, column: 15, fixIts: [FixItSpec(message: "replace with 'final class'")])
       ],
       fixed: "@Model public final class Note {}")
   }
@@ -62,7 +62,7 @@ struct ModelDiagnosticsTests {
       "@Model extension Note {}",
       [
         DiagnosticSpec(
-          message: "'@Model' can only be applied to a class; write it in front of 'final class'.",
+          message: "'@Model' can only be applied to a class; write it before 'final class'.",
           line: 1, column: 1)
       ])
   }
@@ -78,7 +78,8 @@ struct ModelDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            Model 'Note' cannot be generic, because an entity of a schema is one concrete type; \
+            Model 'Note' cannot be generic, because each entity of a schema is one \
+            concrete type; \
             declare one class for each kind of value.
             """,
           line: 1, column: 24)
@@ -183,7 +184,7 @@ struct ModelPropertyDiagnosticsTests {
             'uid' must be declared with 'var', because Instar fills it when the model is read \
             from a store; write 'private(set) var' to keep others from changing it.
             """,
-          line: 2, column: 10, fixIts: [FixItSpec(message: "replace 'let' by 'var'")])
+          line: 2, column: 10, fixIts: [FixItSpec(message: "replace 'let' with 'var'")])
       ],
       fixed: model("public var uid: String"))
   }
@@ -206,9 +207,10 @@ struct ModelPropertyDiagnosticsTests {
       model(#"private var a, b: Int, c: String = "c""#),
       [
         DiagnosticSpec(
-          message: "Each property of a model needs a 'var' of its own; declare them one by one.",
+          message:
+            "Each property of a model needs its own 'var'; write one declaration for each property.",
           line: 2, column: 15,
-          fixIts: [FixItSpec(message: "declare each property by its own 'var'")])
+          fixIts: [FixItSpec(message: "declare each property with its own 'var'")])
       ],
       fixed: model(
         #"""
@@ -225,8 +227,8 @@ struct ModelPropertyDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            A property of a model cannot be declared by a pattern; declare each one by its own \
-            'var' with a name and a type.
+            A tuple pattern cannot declare properties of a model; write a 'var' with a name and a \
+            type for each one.
             """,
           line: 2, column: 7)
       ])
@@ -239,8 +241,8 @@ struct ModelPropertyDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            The observers of 'title' are never called, because '@Model' gives it accessors of its \
-            own; mark it '@Transient', or set it through a method that does what the observer does.
+            Swift never calls the observers of 'title', because '@Model' replaces its accessors; mark it \
+            '@Transient', or set it through a method that does what the observer does.
             """,
           line: 2, column: 26, severity: .warning)
       ])
@@ -254,8 +256,8 @@ struct ModelPropertyDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            'folder' cannot be '\(name)', because it is stored as a relationship and its context \
-            keeps the models; remove '\(name)', or mark the property '@Transient'.
+            'folder' cannot be '\(name)', because it is a relationship and the store keeps the \
+            related model; remove '\(name)', or mark the property '@Transient'.
             """,
           line: 2, column: 3, fixIts: [FixItSpec(message: "remove '\(name)'")])
       ],
@@ -308,9 +310,9 @@ struct ModelPropertyDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            '@Transient' property 'isOpen' needs an initial value, because models that are read \
-            from a store do not pass through the initializers of their class; add one, or make \
-            it optional.
+            '@Transient' property 'isOpen' needs an initial value, because Instar calls no \
+            initializer of the class when it reads a model from a store; add an initial value, or \
+            make the property optional.
             """,
           line: 2, column: 18, fixIts: [FixItSpec(message: "insert an initial value")])
       ],
@@ -393,7 +395,7 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message: """
-            '@Attribute' has no effect on 'count', because a static property belongs to no row; \
+            '@Attribute' has no effect on 'count', because a static property is not part of a row; \
             remove '@Attribute', or make 'count' an instance property.
             """,
           line: 2, column: 3, severity: .warning,
@@ -493,7 +495,7 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message:
-            "'#Unique<Folder>' has no effect in model 'Note', because its paths are those of another model; write '#Unique<Note>'.",
+            "'#Unique<Folder>' has no effect in model 'Note', because its key paths belong to another model; write '#Unique<Note>'.",
           line: 2, column: 11, fixIts: [FixItSpec(message: "name 'Note'")])
       ],
       fixed:
@@ -541,7 +543,7 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message:
-            "'#Unique' has to name its model, so that its paths have a type; write '#Unique<Note>'.",
+            "'#Unique' needs the name of its model to give its key paths a type; write '#Unique<Note>'.",
           line: 2, column: 3, fixIts: [FixItSpec(message: "name 'Note'")])
       ],
       fixed:
@@ -568,10 +570,10 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message: attributeOptions(unlike: "uniqe"), line: 2, column: 14,
-          fixIts: [FixItSpec(message: "replace by '.unique'")]),
+          fixIts: [FixItSpec(message: "replace with '.unique'")]),
         DiagnosticSpec(
           message: attributeOptions(unlike: "transformabel"), line: 3, column: 14,
-          fixIts: [FixItSpec(message: "replace by '.transformable'")]),
+          fixIts: [FixItSpec(message: "replace with '.transformable'")]),
         DiagnosticSpec(message: attributeOptions(unlike: "indexed"), line: 4, column: 14),
       ],
       fixed: """
@@ -585,7 +587,7 @@ struct MarkerDiagnosticsTests {
   }
 
   private func attributeOptions(unlike name: String) -> String {
-    "'@Attribute' has no option '.\(name)'; it has '.allowsCloudEncryption', '.codable', '.derived', "
+    "'@Attribute' has no option '.\(name)'; its options are '.allowsCloudEncryption', '.codable', '.derived', "
       + "'.ephemeral', '.externalStorage', '.preserveValueOnDeletion', '.spotlight', '.transformable', '.unique'."
   }
 
@@ -623,7 +625,7 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message:
-            "'name' cannot override a property of the superclass, because both are one value of one row; remove it, and set the inherited one in an initializer.",
+            "'name' cannot override a property of the superclass, because the row has one value for both; remove it, and set the inherited property in an initializer.",
           line: 2, column: 3)
       ])
   }
@@ -639,7 +641,7 @@ struct MarkerDiagnosticsTests {
       [
         DiagnosticSpec(
           message:
-            "Model 'Country' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit those of 'Region'; write one that sets its properties and calls 'super.init'.",
+            "Model 'Country' needs an initializer of its own, because '@Model' adds one and Swift then does not inherit the initializers of 'Region'; write one that sets its properties and calls 'super.init'.",
           line: 1, column: 20,
           fixIts: [FixItSpec(message: "insert an initializer that calls 'super.init'")])
       ],
