@@ -50,6 +50,9 @@ let package = Package(
     .target(
       name: "CDigest",
       linkerSettings: [.linkedLibrary(":libmd.so.0")]),
+    .target(
+      name: "CCompression",
+      linkerSettings: [.linkedLibrary(":libz.so.1")]),
     .target(name: "CInstar"),
     .target(name: "CDatabase"),
 
@@ -73,7 +76,7 @@ let package = Package(
     .target(
       name: "InstarStore",
       dependencies: [
-        "CDatabase", "CDigest", "InstarSchema",
+        "CDatabase", "CDigest", "CCompression", "InstarSchema",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
