@@ -1,16 +1,16 @@
 internal import Foundation
 
 extension StoreFile {
-  /// What of the write-ahead log is not in the store's file yet: the bytes of the frames that the next checkpoint has to
-  /// copy. 0 where the log is empty, was checkpointed, or is left from an earlier round; `nil` where there is no log.
+  /// The bytes of the committed frames in the `-wal` file that are not in the database file yet.
   ///
-  /// For people to read. The log is not checked as SQLite checks it, so that this costs little.
+  /// 0 where the log is empty, was checkpointed, or belongs to an earlier round; `nil` where there is no log.
   ///
-  /// - Important: Opens and closes descriptors of the files, as looking at them does.
+  /// - Important: Opens and closes descriptors of the files, as `probe` does.
   public func pendingLogBytes() -> Int64? {
     guard log != nil else { return nil }
     guard let frames = LogFrames(path: path) else { return 0 }
-    return Int64(frames.pendingCount(pageSizeBytes: pageSizeBytes)) * Int64(frames.frameBytes)
+    let count = frames.pendingCount(pageSizeBytes: pageSizeBytes, isInUse: logIsInUse)
+    return Int64(count) * Int64(frames.frameBytes)
   }
 }
 
@@ -18,16 +18,20 @@ extension StoreFile {
 private struct LogFrames {
   private let store: String
   private let descriptor: LogDescriptor
-  /// The 8 bytes that every frame of the log's present round carries too.
-  private let salt: [UInt8]
+  /// The header, whose bytes 16 to 24 are the salt that every frame of the log's current round has too.
+  private let header: [UInt8]
   private let pageBytes: Int
 
   private static let headerBytes = 32
   private static let frameHeaderBytes = 24
-  /// How much of a log is compared with the store at most; a longer one counts as pending.
-  private static let comparedBytesLimit = 64 << 20
+  /// A longer log is not checked by checksums, and not compared with the store.
+  private static let checkedBytesLimit = 64 << 20
 
   var frameBytes: Int { pageBytes + Self.frameHeaderBytes }
+  private var salt: ArraySlice<UInt8> { header[16..<24] }
+  private var frameCount: Int {
+    Int(max(0, descriptor.size - Int64(Self.headerBytes))) / frameBytes
+  }
 
   /// `nil` where there is no log, or SQLite would ignore it.
   init?(path: String) {
@@ -41,25 +45,29 @@ private struct LogFrames {
     guard size >= 512, size <= 65536, size & (size - 1) == 0 else { return nil }
     store = path
     self.descriptor = descriptor
-    salt = Array(header[16..<24])
+    self.header = header
     pageBytes = Int(size)
   }
 
-  /// How many frames a checkpoint has to copy.
-  func pendingCount(pageSizeBytes: Int) -> Int {
+  /// Returns how many frames a checkpoint has to copy.
+  ///
+  /// - Parameter isInUse: Whether a process has the log open and keeps its index up to date. An index that a crash left
+  ///   behind may be older than the log.
+  func pendingCount(pageSizeBytes: Int, isInUse: Bool) -> Int {
     // The store's file has another page size only where the log is not its own.
     guard pageBytes == pageSizeBytes else { return 0 }
-    if let (last, copied) = countsOfIndex() { return max(0, last - copied) }
-    let count = committedCount()
-    return isInStore(count) ? 0 : count
+    if isInUse, let (last, copied) = countsOfIndex() { return max(0, last - copied) }
+    let isShort = frameCount * frameBytes <= Self.checkedBytesLimit
+    let count = isShort ? checkedCount() : countBySalt()
+    return isShort && isInStore(count) ? 0 : count
   }
 
-  /// What the log's index beside it says: the last valid frame, and how many of them a checkpoint has copied. `nil` where
-  /// there is no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
+  /// The last valid frame and the number of frames that a checkpoint has copied, from the log's index; `nil` where there is
+  /// no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
   private func countsOfIndex() -> (last: Int, copied: Int)? {
     guard let index = LogDescriptor(path: store + "-shm"),
       case let bytes = index.bytes(at: 0, count: 100), bytes.count == 100,
-      bytes[0..<48] == bytes[48..<96], bytes[12] != 0, Array(bytes[32..<40]) == salt
+      bytes[0..<48] == bytes[48..<96], bytes[12] != 0, bytes[32..<40].elementsEqual(salt)
     else { return nil }
     func native(_ offset: Int) -> Int {
       Int(bytes[offset..<(offset + 4)].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
@@ -67,22 +75,37 @@ private struct LogFrames {
     return (native(16), native(96))
   }
 
-  /// The frames up to the last commit of the present round. Those of earlier rounds stand behind it.
-  private func committedCount() -> Int {
-    var (first, end) = (0, Int(max(0, descriptor.size - Int64(Self.headerBytes))) / frameBytes)
+  /// Returns the number of frames up to the last commit, as SQLite recovers them: each has the salt of the current round, and
+  /// a checksum over everything before it.
+  private func checkedCount() -> Int {
+    var sum = Checksum(isBigEndian: header[3] & 1 == 1)
+    sum.add(header[..<24])
+    guard sum.matches(header[24...]) else { return 0 }
+    var committed = 0
+    for frame in 0..<frameCount {
+      let bytes = descriptor.bytes(at: place(of: frame), count: frameBytes)
+      guard bytes.count == frameBytes, bytes[8..<16].elementsEqual(salt) else { break }
+      sum.add(bytes[..<8])
+      sum.add(bytes[Self.frameHeaderBytes...])
+      guard sum.matches(bytes[16..<24]) else { break }
+      if Self.integer(bytes, at: 4) != 0 { committed = frame + 1 }
+    }
+    return committed
+  }
+
+  /// Returns the number of frames up to the last commit of the current round. Frames of earlier rounds follow them.
+  private func countBySalt() -> Int {
+    var (first, end) = (0, frameCount)
     while first < end {
       let middle = first + (end - first) / 2
-      if isOfPresentRound(middle) { first = middle + 1 } else { end = middle }
+      let isCurrent = frameHeader(middle).map { $0[8..<16].elementsEqual(salt) } ?? false
+      if isCurrent { first = middle + 1 } else { end = middle }
     }
     var count = first
     while count > 0, let header = frameHeader(count - 1), Self.integer(header, at: 4) == 0 {
       count -= 1
     }
     return count
-  }
-
-  private func isOfPresentRound(_ frame: Int) -> Bool {
-    frameHeader(frame).map { Array($0[8..<16]) == salt } ?? false
   }
 
   private func frameHeader(_ frame: Int) -> [UInt8]? {
@@ -94,10 +117,9 @@ private struct LogFrames {
     Int64(Self.headerBytes) + Int64(frame) * Int64(frameBytes)
   }
 
-  /// Whether the store has every page as the last of these frames has it: it was checkpointed, and its index is gone.
+  /// Whether the store has every page as the last of these frames has it: then they were checkpointed.
   private func isInStore(_ count: Int) -> Bool {
-    guard count * pageBytes <= Self.comparedBytesLimit, let store = LogDescriptor(path: store)
-    else { return false }
+    guard let store = LogDescriptor(path: store) else { return false }
     var pages: [UInt32: Int] = [:]
     for frame in 0..<count {
       guard let header = frameHeader(frame) else { return false }
@@ -116,12 +138,40 @@ private struct LogFrames {
   }
 }
 
+/// The checksum of a write-ahead log (SQLite file format, section 4.2).
+private struct Checksum {
+  private let isBigEndian: Bool
+  private var sums: (UInt32, UInt32) = (0, 0)
+
+  init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
+
+  /// - Parameter bytes: A multiple of 8.
+  mutating func add(_ bytes: ArraySlice<UInt8>) {
+    let isBigEndian = isBigEndian
+    sums = bytes.withUnsafeBytes { buffer in
+      var (one, two) = sums
+      for offset in stride(from: 0, to: buffer.count - 7, by: 8) {
+        let first = buffer.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+        let second = buffer.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+        one &+= (isBigEndian ? UInt32(bigEndian: first) : UInt32(littleEndian: first)) &+ two
+        two &+= (isBigEndian ? UInt32(bigEndian: second) : UInt32(littleEndian: second)) &+ one
+      }
+      return (one, two)
+    }
+  }
+
+  /// Whether the 8 bytes are this checksum. It is stored in big-endian form in any case.
+  func matches(_ bytes: ArraySlice<UInt8>) -> Bool {
+    bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } == UInt64(sums.0) << 32 | UInt64(sums.1)
+  }
+}
+
 /// A regular file that is open for reading.
 private final class LogDescriptor {
   private let descriptor: Int32
   let size: Int64
 
-  /// `nil` where there is no such file, or it is none that can be read.
+  /// `nil` where there is no regular file that can be read.
   init?(path: String) {
     descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -135,7 +185,7 @@ private final class LogDescriptor {
 
   deinit { close(descriptor) }
 
-  /// Fewer where the file ends before.
+  /// Returns fewer bytes where the file ends before.
   func bytes(at offset: Int64, count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while filled < count {
