@@ -209,8 +209,12 @@ struct ModelClassSource {
     } else {
       types.append(
         ["struct \(SwiftName.declared(typeName)): \(codable), \(scope.type("Hashable")) {"]
-          + fields.map {
-            "  var \(SwiftName.declared($0.name)): \(scope.type(SwiftType.name(of: $0.attribute.type)))?"
+          + fields.flatMap { field, attribute in
+            let type = scope.type(SwiftType.name(of: attribute.type))
+            let comment = scope.comments["\(entity.name).\(attribute.name)"]
+            return (comment.map { ["  // \($0)"] } ?? []) + [
+              "  var \(SwiftName.declared(field)): \(type)\(attribute.isOptional ? "?" : "")"
+            ]
           } + ["}"])
     }
     var arguments: [String] = []

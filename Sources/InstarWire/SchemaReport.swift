@@ -31,6 +31,8 @@ public struct SchemaReport: Sendable, Codable, Hashable {
   public var enumerations: [String] = []
   /// Composites that every model has a value of, such as "Note.author".
   public var requiredComposites: [String] = []
+  /// The Swift types of values that attributes of type `Data` hold as archives, such as "Note.tags": "[String]".
+  public var archivedTypes: [String: String] = [:]
   /// What the schema does not show of the store, one sentence each.
   public var notes: [String]
 

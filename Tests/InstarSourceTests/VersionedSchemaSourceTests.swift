@@ -105,24 +105,26 @@ struct VersionedSchemaSourceTests {
         "versionIdentifier: InstarSchema.Schema.Version { InstarSchema.Schema.Version(1, 2, 0) }"))
   }
 
-  @Test("composites become types of the class: structs of optional fields, enums by their cases")
+  @Test("composites become types of the class: structs of their fields, enums by their cases")
   func composites() {
     let entity = Schema.Entity(
       name: "Note",
       attributes: [
-        Schema.Attribute(name: "author.name", type: .string, isOptional: true),
+        Schema.Attribute(name: "author.name", type: .string),
         Schema.Attribute(name: "author.links", type: .data, isOptional: true),
         Schema.Attribute(name: "kind.draft", type: .string, isOptional: true),
         Schema.Attribute(name: "kind.default", type: .string, isOptional: true),
       ])
     let source = VersionedSchemaSource(
       Schema(entities: [entity], version: Schema.Version(1, 0, 0)), name: "V1", comment: "Notes.",
-      composites: .init(enumerations: ["Note.kind"], required: ["Note.kind"]))
+      composites: .init(enumerations: ["Note.kind"], required: ["Note.kind"]),
+      comments: ["Note.author.links": "Archived values of type [String]."])
     #expect(
       source.text.contains(
         """
             struct Author: Codable, Hashable {
-              var name: String?
+              var name: String
+              // Archived values of type [String].
               var links: Data?
             }
 

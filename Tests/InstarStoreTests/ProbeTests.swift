@@ -88,6 +88,69 @@ struct ProbeTests {
     #expect(probe.identity.version == nil)
   }
 
+  @Test("a damaged Z_METADATA is reported as corrupt")
+  func damagedMetadata() throws {
+    let path = try makeStore()
+    let queue = try DatabaseQueue(path: path)
+    let (page, size) = try queue.read { db in
+      (
+        try #require(
+          try Int.fetchOne(
+            db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'Z_METADATA'")),
+        try #require(try Int.fetchOne(db, sql: "PRAGMA page_size"))
+      )
+    }
+    try queue.close()
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    try file.seek(toOffset: UInt64((page - 1) * size))
+    try file.write(contentsOf: Data(count: size))
+    try file.close()
+    func code(_ body: (Database) throws -> Void) -> InstarError.Code? {
+      #expect(throws: InstarError.self) {
+        try StoreReader.withReadOnlyStore(path, body: body)
+      }?.code
+    }
+    #expect(
+      #expect(throws: InstarError.self) { try StoreProbe.read(path) }?.code == .corruptStore)
+    #expect(code { _ = try CoreDataMetadata.readIfSound($0) } == .corruptStore)
+    #expect(code { _ = try CoreDataConventions(of: $0) } == .corruptStore)
+    #expect(
+      #expect(throws: InstarError.self) { try StoreProbe.readShared(path, busyTimeout: 1) }?.code
+        == .corruptStore)
+  }
+
+  @Test("an index of the log that a crash left behind does not hide frames")
+  func staleLogIndex() throws {
+    let path = try makeStore()
+    let app = try OtherProcess(
+      """
+      db = sqlite3.connect(sys.argv[1], isolation_level=None)
+      db.execute("PRAGMA journal_mode = wal")
+      db.execute("PRAGMA wal_autocheckpoint = 0")
+      db.execute("UPDATE ZNOTE SET ZTITLE = 'first'")
+      print("ready", flush=True)
+      for line in sys.stdin:
+        for i in range(20):
+          db.execute(line, (str(i),))
+        print("done", flush=True)
+      """, path: path)
+    let index = try Data(contentsOf: URL(fileURLWithPath: path + "-shm"))
+    app.tell("UPDATE ZNOTE SET ZTITLE = ?")
+    app.kill()
+    try index.write(to: URL(fileURLWithPath: path + "-shm"))
+    let file = try StoreProbe.read(path).file
+    #expect(!file.logIsInUse)
+    let size = try #require(file.log?.size)
+    #expect(file.pendingLogBytes() == size - 32)
+
+    // A frame that was not written whole ends the log, and so do all behind it.
+    let log = try FileHandle(forUpdating: URL(fileURLWithPath: path + "-wal"))
+    try log.seek(toOffset: UInt64(size - 100))
+    try log.write(contentsOf: Data([0xAA]))
+    try log.close()
+    #expect(file.pendingLogBytes() == size - 32 - (4096 + 24))
+  }
+
   @Test("of a log, the frames that are not in the store yet are told, whatever the file takes")
   func pendingLog() throws {
     let path = try makeStore()

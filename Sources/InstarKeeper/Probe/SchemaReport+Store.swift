@@ -24,6 +24,7 @@ extension SchemaReport {
       fingerprint: probe.identity.fingerprint, notes: found.notes)
     report.enumerations = found.enumerations
     report.requiredComposites = found.requiredComposites
+    report.archivedTypes = found.archivedTypes
     return report
   }
 

@@ -19,6 +19,8 @@ public struct StoreIntrospection: Sendable {
   public var enumerations: [String] = []
   /// "Note.kind": composites that are not optional.
   public var requiredComposites: [String] = []
+  /// The Swift types of values that attributes of type `Data` hold as archives, by "Note.tags": "[String]".
+  public var archivedTypes: [String: String] = [:]
   /// What the store has and the schema does not show, one sentence each.
   public var notes: [String]
 

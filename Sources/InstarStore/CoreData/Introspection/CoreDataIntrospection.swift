@@ -420,6 +420,11 @@ struct CoreDataIntrospection {
     guard let first = places.first, index.isUnique || !keys.contains(index.name)
     else { return }
     let isPlain = index.condition == nil && index.descending.isEmpty
+    let isToOne = entities[first.entity]?.relationships.contains {
+      $0.name == first.name && $0.isToOneRelationship
+    }
+    // Core Data's own index of the relationship covers the same column.
+    if isPlain, !index.isUnique, places.count == 1, isToOne == true { return }
     guard isPlain || !index.isUnique else {
       notes.append(
         "index \(index.name) is left out: it is unique among some rows only, or greater values first"

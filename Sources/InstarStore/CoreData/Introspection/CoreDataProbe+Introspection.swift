@@ -1,10 +1,12 @@
+internal import Foundation
 internal import GRDB
 internal import InstarSchema
 
 extension CoreDataProbe {
   /// Reads the schema from the archived model, else from the metadata, else from the tables.
   func introspect(_ db: Database, path: String) throws -> () -> StoreIntrospection {
-    let introspection = try introspection(db, path: path)
+    var introspection = try introspection(db, path: path)
+    introspection.archivedTypes = try archivedTypes(db, introspection.schema)
     return { introspection }
   }
 
@@ -58,6 +60,42 @@ extension CoreDataProbe {
     return schema
   }
 
+  /// The types of the values that columns of type `Data` hold as archives, by "Entity.property", read off one value each.
+  private func archivedTypes(_ db: Database, _ schema: Schema) throws -> [String: String] {
+    let layout: CoreDataLayout
+    do {
+      layout = try CoreDataLayout(schema: schema, conventions: conventions)
+    } catch {
+      // A schema that cannot be laid out is refused where it is used.
+      return [:]
+    }
+    var types: [String: String] = [:]
+    for entity in layout.entities where tablesWithColumns.contains(entity.table) {
+      for attribute in entity.attributes where attribute.attribute.type == .data {
+        let value = try Self.whereReadable {
+          try Data.fetchOne(
+            db,
+            sql: """
+              SELECT \(attribute.column) FROM (
+                SELECT Z_ENT, \(attribute.column) FROM \(entity.table) LIMIT 1000)
+              WHERE Z_ENT = \(entity.number) AND typeof(\(attribute.column)) = 'blob'
+                AND length(\(attribute.column)) < \(1 << 20) LIMIT 1
+              """)
+        }
+        guard let value else { continue }
+        var bytes = value
+        if attribute.attribute.mayBeExternal,
+          case .inline(let own) = ExternalValues.Form(stored: value)
+        {
+          bytes = Data(own)
+        }
+        types["\(entity.name).\(attribute.attribute.name)"] =
+          ArchivedCollection.typeName(of: bytes)
+      }
+    }
+    return types
+  }
+
   private static func unusable(_ cause: String) -> InstarError {
     InstarError(.corruptStore, "cannot read the schema of the store", cause: cause)
   }
@@ -76,6 +114,9 @@ extension StoreIntrospection {
       }
       notes += details.fetchedProperties.map {
         "'\($0)' of \(entity) is a fetched property, which is not stored: left out"
+      }
+      notes += details.transientRelationships.map {
+        "'\($0)' of \(entity) is a transient relationship, which is not stored: left out"
       }
       notes += details.notes.map { "\(entity): \($0)" }
     }

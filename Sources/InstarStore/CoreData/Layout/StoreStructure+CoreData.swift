@@ -13,9 +13,10 @@ extension StoreStructure {
     }.withoutCoreDataConventions
   }
 
-  /// The structure without what frameworks of different years do differently although it means the same: an index is
-  /// known by what it covers; those on join tables, which older stores lack, are left out; a join table has that of its two
-  /// possible names which the entity with the lesser number gives it (section 4.5).
+  /// The structure without the differences between frameworks of different years that mean nothing.
+  ///
+  /// An index is named by what it covers, and counts once. Indexes on join tables, which older stores lack, are left out. A
+  /// join table has the one of its two possible names that the entity with the lower number gives it (section 4.5).
   var withoutCoreDataConventions: StoreStructure {
     var joins: Set<String> = []
     for table in tables where Self.isJoinTable(table.name) { joins.insert(table.name) }
@@ -32,10 +33,14 @@ extension StoreStructure {
       renamed.append(table)
     }
     var covered: [Index] = []
+    var names: Set<String> = []
     for var index in indexes where !joins.contains(index.table) {
       let columns = index.columns.joined(separator: ", ")
       index.name = "\(index.table)(\(index.isUnique ? "unique " : "")\(columns))"
-      covered.append(index)
+      // Partial indexes over the same columns can cover different rows.
+      if names.insert(index.name).inserted || columns.hasPrefix("(partial)") {
+        covered.append(index)
+      }
     }
     return StoreStructure(tables: renamed, indexes: covered)
   }

@@ -25,6 +25,8 @@ public struct CoreDataModel: Sendable, Hashable, Codable {
     public var className: String?
     /// Properties that are fetched each time and not stored.
     public var fetchedProperties: [String] = []
+    /// Relationships that are not stored.
+    public var transientRelationships: [String] = []
     /// Properties whose values are kept in several columns, and enums.
     public var composites: [Composite] = []
     /// What the archive holds and this reader could not express, a sentence each.

@@ -1,7 +1,7 @@
 import Foundation
 import InstarSchema
 
-/// Makes a `CoreDataModel` of the archive of an `NSManagedObjectModel` (Core Data layout, section 2.5).
+/// Reads a `CoreDataModel` from the archive of an `NSManagedObjectModel` (Core Data layout, section 2.5).
 struct ModelArchiveReader {
   typealias Problem = KeyedArchive.Problem
   private typealias Value = KeyedArchive.Value
@@ -22,6 +22,7 @@ struct ModelArchiveReader {
       entities.append(try entity(name, record))
     }
     guard !entities.isEmpty else { throw .malformed }
+    removeTransientInverses(from: &entities)
     let identifiers = try archive.texts(root["NSVersionIdentifiers"]).sorted()
     var configurations: [String: [String]] = [:]
     for (name, value) in try archive.entries(root["NSConfigurations"]) {
@@ -41,6 +42,19 @@ struct ModelArchiveReader {
       versionIdentifiers: identifiers, configurations: configurations, details: details)
   }
 
+  /// A relationship whose inverse is transient is stored as one without an inverse.
+  private func removeTransientInverses(from entities: inout [Schema.Entity]) {
+    for entity in entities.indices {
+      for position in entities[entity].relationships.indices {
+        let relationship = entities[entity].relationships[position]
+        guard let inverse = relationship.inverseName,
+          details[relationship.destination]?.transientRelationships.contains(inverse) == true
+        else { continue }
+        entities[entity].relationships[position].inverseName = nil
+      }
+    }
+  }
+
   // MARK: Entities
 
   private mutating func entity(_ name: String, _ record: Record) throws(Problem) -> Schema.Entity {
@@ -50,7 +64,7 @@ struct ModelArchiveReader {
       name: name, originalName: try archive.text(record["NSRenamingIdentifier"]))
     entity.isAbstract = try archive.boolean(record["NSIsAbstract"]) ?? false
     entity.hashModifier = try archive.text(record["NSVersionHashModifier"])
-    // An entity repeats what it inherits.
+    // An entity repeats its inherited properties.
     var inherited: Set<String> = []
     if let superentity = try archive.record(record["NSSuperentity"]) {
       entity.superentityName = try archive.text(superentity["NSEntityName"])
@@ -62,7 +76,11 @@ struct ModelArchiveReader {
       guard let property = try archive.record(value) else { continue }
       switch property.className {
       case "NSRelationshipDescription":
-        entity.relationships.append(try relationship(name, property))
+        if try flag("NSIsTransient", Flag.transient, of: property) {
+          details.transientRelationships.append(name)
+        } else {
+          entity.relationships.append(try relationship(name, property))
+        }
       case "NSFetchedPropertyDescription":
         details.fetchedProperties.append(name)
       case "NSCompositeAttributeDescription":
@@ -81,21 +99,35 @@ struct ModelArchiveReader {
     return entity
   }
 
-  /// Frameworks since 2017 have fetch indexes, and repeat them as compound ones; earlier ones have indexed attributes and
-  /// compound indexes.
+  /// Frameworks since 2017 have fetch indexes, and repeat them as compound ones. Earlier ones have indexed attributes
+  /// and compound indexes.
   private func readIndexes(
     of entity: inout Schema.Entity, _ record: Record, indexed: [String],
     _ details: inout CoreDataModel.EntityDetails
   ) throws(Problem) {
+    let properties = try archive.entries(record["NSProperties"])
+    // Core Data makes no index over a property without a column.
+    var withoutColumn: Set<String> = []
+    var toOne: Set<String> = []
+    for (name, value) in properties {
+      guard let property = try archive.record(value) else { continue }
+      let maximum = try archive.integer(property["NSMaxCount"])
+      let isTransient = try flag("NSIsTransient", Flag.transient, of: property)
+      let isRelationship = property.className == "NSRelationshipDescription"
+      if isTransient || isRelationship && maximum != 1 {
+        withoutColumn.insert(name)
+      } else if isRelationship {
+        toOne.insert(name)
+      }
+    }
     guard record.fields["NSFetchIndexDescriptions"] != nil else {
-      entity.indices = indexed.map { [$0] }
+      entity.indices = indexed.filter { !withoutColumn.contains($0) }.map { [$0] }
       for group in try archive.elements(record["NSCompoundIndexes"]) {
         let names = try archive.texts(group)
-        if !names.isEmpty { entity.indices.append(names) }
+        if !names.isEmpty, withoutColumn.isDisjoint(with: names) { entity.indices.append(names) }
       }
       return
     }
-    let properties = Set(try archive.entries(record["NSProperties"]).map(\.0))
     for value in try archive.elements(record["NSFetchIndexDescriptions"]) {
       guard let index = try archive.record(value),
         let name = try archive.text(index["NSIndexName"])
@@ -107,7 +139,7 @@ struct ModelArchiveReader {
         let kind = try archive.integer(element["NSFetchIndexElementType"]) ?? 0
         if kind != 0 { isBinary = false }
         let property = try archive.text(element["NSPropertyName"])
-        if let property, properties.contains(property) {
+        if let property, properties.contains(where: { $0.key == property }) {
           elements.append(
             Schema.FetchIndex.Element(
               property, isAscending: try archive.boolean(element["NSAscending"]) ?? true))
@@ -117,11 +149,19 @@ struct ModelArchiveReader {
       }
       guard isBinary, isOfProperties else {
         details.notes.append(
-          "index '\(name)' is \(isBinary ? "over an expression" : "a spatial one")")
+          "index '\(name)' is left out: it is \(isBinary ? "over an expression" : "spatial")")
         continue
       }
       let predicate = try predicateText(index["NSPartialIndexPredicate"], depth: 0)
       let names = elements.map(\.property)
+      if let property = names.first(where: { withoutColumn.contains($0) }) {
+        details.notes.append("index '\(name)' is left out: '\(property)' has no column")
+        continue
+      }
+      // Core Data's own index of the relationship covers the same column.
+      if names.count == 1, toOne.contains(names[0]), predicate == nil, elements[0].isAscending {
+        continue
+      }
       if name == CoreDataLayout.swiftDataIndexPrefix + names.joined(), predicate == nil,
         elements.allSatisfy(\.isAscending)
       {
@@ -183,7 +223,8 @@ struct ModelArchiveReader {
       let expression = try expressionText(record["NSDerivationExpression"], depth: 0)
       options.append(.derived(expression ?? ""))
       if try archive.record(record["NSFilteringPredicate"]) != nil {
-        details.notes.append("'\(name)' is derived from a part of what it names")
+        details.notes.append(
+          "'\(name)' is derived from a filtered relationship; the filter is not imported")
       }
     }
     let storage = try archive.integer(record["NSFlagsKey"]) ?? 0
@@ -191,7 +232,7 @@ struct ModelArchiveReader {
     if storage & 0x10 != 0 { options.append(.preserveValueOnDeletion) }
     let type = Self.type(number)
     if type == nil, !isTransient {
-      details.notes.append("'\(name)' is of type \(number), which is not known")
+      details.notes.append("'\(name)' has the unknown attribute type \(number); imported as Data")
     }
     return Schema.Attribute(
       name: name, originalName: try archive.text(record["NSRenamingIdentifier"]),
@@ -200,7 +241,8 @@ struct ModelArchiveReader {
       hashModifier: try archive.text(record["NSVersionHashModifier"]))
   }
 
-  /// One attribute for each column (section 3.4). An enum with raw value is one attribute, of the type of its raw value.
+  /// Returns one attribute for each column (section 3.4). An enum with a raw value is one attribute of the raw value's
+  /// type.
   private func composite(
     _ name: String, _ record: Record, _ details: inout CoreDataModel.EntityDetails
   ) throws(Problem) -> [Schema.Attribute] {
@@ -219,7 +261,7 @@ struct ModelArchiveReader {
         let field = try archive.text(element["NSPropertyName"])
       else { continue }
       guard element.className != "NSCompositeAttributeDescription" else {
-        details.notes.append("'\(name).\(field)' is a composite inside another")
+        details.notes.append("'\(name).\(field)' is a composite inside another: left out")
         continue
       }
       composite.elements.append(field)
@@ -238,7 +280,7 @@ struct ModelArchiveReader {
     return attributes
   }
 
-  /// Bits of the field `_P`, which repeats what older frameworks have a field each for.
+  /// Bits of the field `_P`, for which older frameworks have a field each.
   private enum Flag {
     static let optional: Int64 = 0x2
     static let transient: Int64 = 0x8
@@ -255,7 +297,7 @@ struct ModelArchiveReader {
     try flag("NSIsOptional", Flag.optional, of: record)
   }
 
-  /// `NSAttributeType` (section 3.1); `nil` for an undefined one, which is never stored.
+  /// `NSAttributeType` (section 3.1); `nil` for the undefined type, which is never stored.
   private static func type(_ number: Int64) -> Schema.AttributeType? {
     switch number {
     case 100: .int16
@@ -310,7 +352,7 @@ struct ModelArchiveReader {
     }
   }
 
-  /// An `NSDecimal`: a mantissa in 16-bit units, of which `NS.length` count, and a power of ten.
+  /// An `NSDecimal`: a mantissa of `NS.length` 16-bit units, and a power of ten.
   private func decimal(_ record: Record) throws(Problem) -> AttributeValue? {
     guard case .data(let mantissa) = try archive.resolve(record["NS.mantissa"]),
       let length = try archive.integer(record["NS.length"]),
@@ -322,7 +364,7 @@ struct ModelArchiveReader {
       let (low, high) = isLittleEndian ? (2 * unit, 2 * unit + 1) : (2 * unit + 1, 2 * unit)
       value += Double(Int(mantissa[low]) | Int(mantissa[high]) << 8) * pow(65536, Double(unit))
     }
-    // Dividing by a power of ten is exact where multiplying by its inverse is not.
+    // Dividing by a power of ten is exact; multiplying by its inverse is not.
     value = exponent < 0 ? value / pow(10, Double(-exponent)) : value * pow(10, Double(exponent))
     if try archive.boolean(record["NS.negative"]) ?? false { value = -value }
     return value.rounded() == value && abs(value) < 1e15 ? .integer(Int64(value)) : .real(value)

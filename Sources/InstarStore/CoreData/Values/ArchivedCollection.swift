@@ -28,6 +28,54 @@ public enum ArchivedCollection {
     }
   }
 
+  /// Returns the Swift type that an archive holds, such as "[String]"; of an object of an app's own class, the class's name.
+  ///
+  /// - Returns: `nil` for bytes that are not an archive, or are damaged.
+  public static func typeName(of data: Data) -> String? {
+    guard isArchive(data) else { return nil }
+    do {
+      let archive = try KeyedArchive([UInt8](data), contentAllowance: contentAllowance)
+      return try typeName(of: archive.root, in: archive, depth: 0)
+    } catch {
+      return nil
+    }
+  }
+
+  private static func typeName(
+    of value: KeyedArchive.Value, in archive: KeyedArchive, depth: Int
+  ) throws(KeyedArchive.Problem) -> String? {
+    guard depth <= depthLimit else { throw .exhausting }
+    /// The one type of all elements. An empty collection does not show it.
+    func elementName(_ elements: [KeyedArchive.Value]) throws(KeyedArchive.Problem) -> String {
+      var names: Set<String> = []
+      for element in elements {
+        names.insert(try typeName(of: element, in: archive, depth: depth + 1) ?? "Any")
+      }
+      return names.count == 1 ? names.first ?? "Any" : "Any"
+    }
+    switch try archive.resolve(value) {
+    case .boolean: return "Bool"
+    case .integer, .unsigned: return "Int"
+    case .real: return "Double"
+    case .date: return "Date"
+    case .text: return "String"
+    case .data: return "Data"
+    case .null, .list, .reference: return nil
+    case .record(let record):
+      let name = record.className.replacing("Mutable", with: "")
+      switch name {
+      case "NSArray": return "[\(try elementName(archive.elements(value)))]"
+      case "NSSet": return "Set<\(try elementName(archive.elements(value)))>"
+      case "NSDictionary":
+        return "[String: \(try elementName(archive.entries(value).map(\.value)))]"
+      case "NSString", "NSData", "NSDate", "NSURL", "NSUUID": return String(name.dropFirst(2))
+      case "NSDecimalNumber": return "Decimal"
+      case "": return nil
+      default: return record.className
+      }
+    }
+  }
+
   private static let depthLimit = 32
   /// Equal elements stand in an archive once.
   private static let contentAllowance = 16 << 20
