@@ -1,6 +1,5 @@
-/* SQLite opens files by their names, some time after somebody has looked at them. Its system calls
- * can be replaced (sqlite3_vfs.xSetSystemCall); here those by which a file is opened, made, cut,
- * removed or locked are. */
+/* SQLite opens files by name, some time after they were checked. So the system calls by which it opens, creates,
+ * truncates, removes or locks a file are replaced here (sqlite3_vfs.xSetSystemCall). */
 #define _GNU_SOURCE
 #include "CDatabase.h"
 
@@ -23,7 +22,7 @@ struct guard {
 
 static __thread struct guard guard;
 
-/* What follows the guarded path in a name; NULL where the name does not begin with it. */
+/* Returns the part of a name after the guarded path; NULL where the name does not begin with it. */
 static const char *after_guarded_path(const char *name) {
   size_t length = strlen(guard.path);
   return strncmp(name, guard.path, length) == 0 ? name + length : NULL;

@@ -200,7 +200,7 @@ struct CoreDataModelTests {
         ]))
     let error = #expect(throws: InstarError.self) { try CoreDataModel(archive: bytes) }
     #expect(error?.code == .corruptStore)
-    #expect(error?.cause == "the archived model is made to exhaust its reader")
+    #expect(error?.cause == "the archived model takes too much work to read")
   }
 
   @Test("is refused when its objects lead in circles or nowhere")

@@ -37,7 +37,7 @@ struct PlainIntrospectionTests {
         == Schema.Column.Junction(table: "_PostToTag", own: ["A"], other: ["B"]))
     #expect(found.schema.entity(named: "Tag")?.relationships.map(\.name) == ["posts"])
     #expect(
-      found.notes == ["table loose has no primary key, and no model: it stays as it is"])
+      found.notes == ["table loose has no model, because it has no primary key; a migration keeps it unchanged"])
   }
 
   @Test(

@@ -1,12 +1,12 @@
 /// A binary property list (`bplist00`), object by object.
 ///
-/// Foundation's own reader does not show the references (UID) that keyed archives are made of. Nothing is read ahead and
-/// nothing is nested: containers hold the numbers of their elements. Offsets may overlap or lead in circles; each read is
-/// charged against a budget in proportion to the size of the list, so that time and memory stay bounded.
+/// Foundation's reader does not show the references (UID) in keyed archives. This one reads nothing ahead and nests
+/// nothing: containers hold the numbers of their elements. Offsets may overlap or form a cycle. Each read is charged
+/// against a budget in proportion to the size of the list, which bounds time and memory.
 struct BinaryPropertyList {
   enum Problem: Error {
     case malformed
-    /// The list was made to take more work than its size is worth.
+    /// Reading takes more work than a list of this size may cost.
     case exhausting
   }
 
@@ -34,7 +34,7 @@ struct BinaryPropertyList {
   private let referenceSize: Int
   private var budget: Int
 
-  /// The number of the object that holds everything.
+  /// The number of the root object.
   let root: Int
   let count: Int
 
@@ -59,7 +59,7 @@ struct BinaryPropertyList {
     budget = 6 * bytes.count + (1 << 16)
   }
 
-  /// Charges work that a reader of the list does in proportion to something it found there.
+  /// Charges the budget for work in proportion to something that was read.
   mutating func spend(_ amount: Int) throws(Problem) {
     budget -= amount
     guard budget >= 0 else { throw .exhausting }
@@ -121,8 +121,8 @@ struct BinaryPropertyList {
 
   // MARK: Parts
 
-  /// Where the contents of an object are whose marker is at `offset`: as many elements of `size` as the low half of the
-  /// marker says, or as the integer behind it does.
+  /// The contents of the object whose marker is at `offset`: as many elements of `size` as the low half of the marker
+  /// says, or the integer after it.
   private mutating func range(
     at offset: Int, _ low: Int, size: Int
   ) throws(Problem) -> Range<Int> {
@@ -156,7 +156,7 @@ struct BinaryPropertyList {
     return numbers
   }
 
-  /// Integers of up to 8 bytes, and the lower half of those of 16, as which unsigned ones stand that need it.
+  /// Integers of up to 8 bytes, and the lower half of 16-byte ones, which is how large unsigned integers are written.
   private func wideInteger(at offset: Int, size: Int) throws(Problem) -> Object {
     switch size {
     case 1, 2, 4: return .integer(Int64(try unsigned(at: offset, size: size)))

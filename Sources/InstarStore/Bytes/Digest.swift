@@ -28,7 +28,7 @@ public enum Digest {
     value < 10 ? 0x30 + value : 0x61 + value - 10
   }
 
-  /// libmd gives the digest as text only, so it is read back from there.
+  /// libmd returns the digest as text only, so it is converted back.
   private static func digest(
     of bytes: some Collection<UInt8>, hexadecimalDigits: Int,
     by function: (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<CChar>?)

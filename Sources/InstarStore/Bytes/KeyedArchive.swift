@@ -1,11 +1,10 @@
 /// An archive of `NSKeyedArchiver`: objects that refer to each other by number.
 ///
-/// Classes are known by their names only; nothing is instantiated. Each object is read once, so that references may lead
-/// in circles.
+/// Classes are names only; nothing is instantiated. Each object is read once, so references may form a cycle.
 final class KeyedArchive {
   typealias Problem = BinaryPropertyList.Problem
 
-  /// A value as it stands in an object's field: plain, or the number of another object.
+  /// A value in a field: a plain value, or the number of another object.
   enum Value {
     case null
     case boolean(Bool)
@@ -29,19 +28,19 @@ final class KeyedArchive {
   }
 
   private var list: BinaryPropertyList
-  /// What each reference leads to.
+  /// The number in the property list of each archived object.
   private let objects: [Int]
   private var known: [Int: Value] = [:]
-  /// How many bytes of texts and data may still be given out: many references may lead to one of them.
+  /// The bytes of texts and data that may still be returned: many references may point to one large value.
   private var contentBudget: Int
-  /// The keys of fields, by their numbers in the list: all objects of a class share them.
+  /// Field names by their numbers in the list, because all objects of a class share them.
   private var keyNames: [Int: String] = [:]
 
-  /// What the archive was made of.
+  /// The archived root object.
   let root: Value
 
-  /// - Parameter contentAllowance: How many bytes of texts and data are given out besides those that an archive of this
-  ///   size is always good for.
+  /// - Parameter contentAllowance: The bytes of texts and data that may be returned in addition to six times the
+  ///   archive's size.
   init(_ bytes: [UInt8], contentAllowance: Int = 1 << 16) throws(Problem) {
     contentBudget = 6 * bytes.count + contentAllowance
     var list = try BinaryPropertyList(bytes)
@@ -71,7 +70,7 @@ final class KeyedArchive {
 
   // MARK: Values
 
-  /// The value itself, where it is a reference to one.
+  /// Follows a reference to its value.
   func resolve(_ value: Value) throws(Problem) -> Value {
     guard case .reference(let number) = value else { return value }
     if let found = known[number] { return found }
@@ -86,7 +85,7 @@ final class KeyedArchive {
     return nil
   }
 
-  /// A text, also where it is an `NSString` object.
+  /// Returns a string, also one inside an `NSString` object.
   func text(_ value: Value) throws(Problem) -> String? {
     switch try resolve(value) {
     case .text(let text):
@@ -102,7 +101,7 @@ final class KeyedArchive {
     }
   }
 
-  /// Bytes, also where they are an `NSData` object.
+  /// Returns bytes, also those inside an `NSData` object.
   func data(_ value: Value) throws(Problem) -> [UInt8]? {
     var value = try resolve(value)
     if case .record(let record) = value { value = try resolve(record["NS.data"]) }
@@ -129,7 +128,7 @@ final class KeyedArchive {
     try integer(value).map { $0 != 0 }
   }
 
-  /// The elements of an array or set; none for anything else.
+  /// Returns the elements of an array or set, and an empty list for anything else.
   func elements(_ value: Value) throws(Problem) -> [Value] {
     var value = try resolve(value)
     if case .record(let record) = value { value = try resolve(record["NS.objects"]) }
@@ -138,7 +137,7 @@ final class KeyedArchive {
     return elements
   }
 
-  /// The texts among the elements of an array or set.
+  /// Returns the strings among the elements of an array or set.
   func texts(_ value: Value) throws(Problem) -> [String] {
     var texts: [String] = []
     for element in try elements(value) {
@@ -147,9 +146,9 @@ final class KeyedArchive {
     return texts
   }
 
-  /// The entries of a dictionary whose keys are texts, ordered by key; none for anything else.
+  /// Returns the entries of a dictionary with string keys, ordered by key, and an empty list for anything else.
   ///
-  /// Core Data's own `NSKnownKeysDictionary1` keeps its keys in a mapping that several dictionaries share.
+  /// Core Data's `NSKnownKeysDictionary1` keeps its keys in a mapping that several dictionaries share.
   func entries(_ value: Value) throws(Problem) -> [(key: String, value: Value)] {
     guard let record = try record(value) else { return [] }
     let keys: [Value]
@@ -200,7 +199,7 @@ final class KeyedArchive {
     return name
   }
 
-  /// Lists stand in the fields that hold them; anything deeper is no archive.
+  /// Archivers nest lists only a few levels deep in a field; anything deeper is malformed.
   private func plain(
     _ object: BinaryPropertyList.Object, depth: Int
   ) throws(Problem) -> Value {

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A property list as values that Foundation writes again with the same types.
+/// Reads a property list as values that Foundation writes again with the same types.
 ///
-/// Foundation's own reader is not used for binary ones: a few hundred bytes in which each list holds the next one
-/// many times keep it busy for ever, and a set with an archive's reference in it ends the process. XML, which no
-/// framework writes but a tool may leave, can say neither, and Foundation bounds its depth.
+/// Foundation's reader is not used for binary lists: it does not finish on a few hundred bytes in which each list holds
+/// the next one many times, and it ends the process on a set that contains an archive's reference. XML, which only
+/// tools write, can express neither, and Foundation bounds its depth.
 enum PropertyListValue {
-  /// Lists within lists. Metadata of an app has two or three.
+  /// The deepest nesting that is read. An app's metadata has two or three levels.
   private static let depthLimit = 32
 
-  /// XML takes Foundation a third of a second a megabyte.
+  /// Foundation needs a third of a second per megabyte of XML.
   private static let xmlLimitBytes = 1 << 20
 
-  /// The dictionary that a property list is.
+  /// Returns the dictionary that a property list holds.
   ///
-  /// - Returns: `nil` where it is none, is damaged, leads back to itself or is made to exhaust its
-  ///   reader, and where it holds what only archives do.
+  /// - Returns: `nil` where the list is damaged, cyclic, too expensive to read or not a dictionary, and where it
+  ///   contains what only archives may contain.
   static func dictionary(_ data: Data) -> [String: Any]? {
     if isXML(data) { return xmlDictionary(data) }
     do {
@@ -26,7 +26,7 @@ enum PropertyListValue {
     }
   }
 
-  /// The reader's budget ends what has no end, or too many.
+  /// The reader's budget stops cycles and excessive lists.
   private static func value(
     _ object: Int, in list: inout BinaryPropertyList, depth: Int
   ) throws(BinaryPropertyList.Problem) -> Any {
@@ -58,7 +58,7 @@ enum PropertyListValue {
 
   // MARK: XML
 
-  /// Foundation reads a third format as well, which is no more than a text.
+  /// Foundation also reads a third format, which any text is.
   private static func isXML(_ data: Data) -> Bool {
     let mark = Data([0xEF, 0xBB, 0xBF])
     let text = data.starts(with: mark) ? data.dropFirst(mark.count) : data
@@ -73,7 +73,7 @@ enum PropertyListValue {
     return value(ofXML: list, depth: 0) as? [String: Any]
   }
 
-  /// The same value in the types that the reader of binary lists gives; `nil` for what only archives hold.
+  /// Converts a value to the types of the binary reader; `nil` for what only archives contain.
   private static func value(ofXML value: Any, depth: Int) -> Any? {
     guard depth <= depthLimit else { return nil }
     // A truth value converts to a number, and some numbers to truth values.

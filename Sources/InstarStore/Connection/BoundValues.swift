@@ -1,12 +1,12 @@
-/// The values that are bound to a statement. SQLite does not tell them; it gives the statement's text with the values in the
-/// parameters' places, so they are where that text differs from the statement's own.
+/// The values bound to a statement. SQLite does not report them, but it returns the statement's text with literals for
+/// the parameters, so the values are where that text differs from the original.
 struct BoundValues {
-  /// As Core Data shows them, by the number of their parameter less one.
+  /// As Core Data prints them, at the number of their parameter minus one.
   private(set) var inOrder: [String] = []
 
   /// - Parameters:
   ///   - template: the statement's text.
-  ///   - expanded: the same with literals for its parameters, from `sqlite3_expanded_sql`.
+  ///   - expanded: The same with literals for its parameters, from `sqlite3_expanded_sql`.
   init(template: String, expanded: String) {
     var template = Scanner(template)
     var expanded = Scanner(expanded)
@@ -38,7 +38,7 @@ struct BoundValues {
     return literal.contains { $0 == "." || $0 == "e" } ? "(double)\(literal)" : "(int64)\(literal)"
   }
 
-  /// Cuts a statement into literals, names, parameters and single other bytes.
+  /// Splits a statement into literals, names, parameters and other single bytes.
   private struct Scanner {
     private let bytes: [UInt8]
     private var position = 0
@@ -59,7 +59,7 @@ struct BoundValues {
         position += 1
         skipQuoted(by: UInt8(ascii: "'"))
       case UInt8(ascii: "?"), UInt8(ascii: "-"):
-        // A minus belongs to the number behind it: a literal for a parameter is one token.
+        // A minus belongs to the number after it: a parameter's literal is one token.
         skipWord()
       case _ where Self.isPartOfWord(first):
         skipWord()
@@ -107,7 +107,7 @@ struct BoundValues {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// The number of a parameter `?` or `?3`; `nil` for what is none.
+    /// The number of a parameter `?` or `?3`; `nil` for any other token.
     func parameterNumber(after highest: Int) -> Int? {
       guard bytes.first == UInt8(ascii: "?") else { return nil }
       return bytes.count == 1

@@ -2,7 +2,7 @@ internal import Foundation
 internal import GRDBSQLite
 package import InstarSchema
 
-/// Shows the statements of one connection as Core Data does:
+/// Logs the statements of one connection as Core Data does:
 ///
 /// ```text
 /// CoreData: sql: SELECT t0.Z_PK, t0.ZTITLE FROM ZNOTE AS t0 WHERE t0.ZFOLDER = ?1
@@ -11,17 +11,17 @@ package import InstarSchema
 /// CoreData: annotation: total fetch execution time: 0.0005s for 3 rows.
 /// ```
 ///
-/// A statement is shown when it begins, what it took when it is over. One that runs many times in a row is shown once, with
-/// the number and the time of all, unless values are shown. Nothing is paid where no log is attached: SQLite itself calls
-/// what is here.
+/// A statement is logged when it begins, its time when it ends. Unless values are logged, a statement that runs many
+/// times in a row is logged once, with the count and total time. Without a log nothing is paid, because SQLite calls
+/// this code.
 ///
-/// Sendable because only the connection's queue reaches it.
+/// Sendable because only the connection's queue uses it.
 public final class SQLLog: @unchecked Sendable {
   private let debug: SQLDebug
   private let write: @Sendable (String) -> Void
   private var running: [OpaquePointer: Run] = [:]
   private var last: Repetition?
-  /// Statements whose plan is still to be shown.
+  /// Statements whose query plan is not logged yet.
   private var unexplained: [String] = []
   private var isExplaining = false
 
@@ -30,7 +30,7 @@ public final class SQLLog: @unchecked Sendable {
     var rows = 0
   }
 
-  /// Runs of one statement, one after the other.
+  /// Consecutive runs of one statement.
   private struct Repetition {
     var sql: String
     var isFetch: Bool
@@ -40,14 +40,13 @@ public final class SQLLog: @unchecked Sendable {
     var seconds = 0.0
   }
 
-  /// - Parameter write: called with each line, on the connection's queue.
+  /// - Parameter write: Called with each line, on the connection's queue.
   package init(_ debug: SQLDebug, write: @escaping @Sendable (String) -> Void) {
     self.debug = debug
     self.write = write
   }
 
-  /// A log on standard error, where this process was started with the launch arguments that ask for one, or with
-  /// `INSTAR_SQL_DEBUG`; `nil` where it was not.
+  /// Returns a log on standard error if the launch arguments or `INSTAR_SQL_DEBUG` ask for one, else `nil`.
   package static func ofThisProcess() -> SQLLog? {
     guard levelOfThisProcess > 0 else { return nil }
     return SQLLog(SQLDebug(level: levelOfThisProcess)) { line in
@@ -61,7 +60,7 @@ public final class SQLLog: @unchecked Sendable {
     variable: ProcessInfo.processInfo.environment["INSTAR_SQL_DEBUG"]
   ).debug.level
 
-  /// Has SQLite call the log, as long as the connection is open.
+  /// Makes SQLite call the log as long as the connection is open.
   func attach(to connection: OpaquePointer) {
     let kinds = UInt32(SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW)
     sqlite3_trace_v2(
@@ -80,7 +79,7 @@ public final class SQLLog: @unchecked Sendable {
     case SQLITE_TRACE_STMT:
       guard let detail else { return }
       let sql = String(cString: detail.assumingMemoryBound(to: CChar.self))
-      // What a trigger runs comes as a comment.
+      // SQLite reports the statements of triggers as comments.
       if !sql.hasPrefix("--") { begin(statement, sql) }
     case SQLITE_TRACE_ROW:
       running[statement]?.rows += 1
@@ -122,7 +121,7 @@ public final class SQLLog: @unchecked Sendable {
     if debug.showsValues { flush() }
   }
 
-  /// Shows what the last statement took.
+  /// Logs the time of the last statement.
   private func flush() {
     guard let done = last else { return }
     last = nil
@@ -138,7 +137,7 @@ public final class SQLLog: @unchecked Sendable {
     }
   }
 
-  /// Shows what is still to be shown, when the connection is given back.
+  /// Logs what is pending when the connection is released.
   func finish(_ session: SQLSession) {
     flush()
     isExplaining = true
@@ -156,8 +155,8 @@ public final class SQLLog: @unchecked Sendable {
 }
 
 extension SQLSession {
-  /// Each step as Core Data shows it: its number, that of the step above, and what it does. Empty for a statement that can
-  /// no longer be prepared.
+  /// Returns each step as Core Data prints it: its number, its parent's number, and its text. Empty for a statement
+  /// that no longer compiles.
   fileprivate func queryPlan(of sql: String) -> [String] {
     do {
       let plan = try statement("EXPLAIN QUERY PLAN \(sql)")

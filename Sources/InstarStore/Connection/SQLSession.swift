@@ -8,21 +8,21 @@ public import InstarSchema
 public final class SQLSession: @unchecked Sendable {
   private let connection: OpaquePointer
   private var statements: [String: SQLStatement] = [:]
-  /// What SQLite's number of the data was when it was looked at last, or made by a commit of our own.
+  /// SQLite's data version at the last check or after our own last commit.
   private var dataVersion: UInt32
   /// Whether this `perform` has met commits of others.
   package private(set) var hasMetCommitsOfOthers = false
-  /// Statement texts vary with the set of changed columns; past this many the kept ones are let go.
+  /// Statement texts vary with the set of changed columns. Above this number all kept statements are closed.
   private let statementLimit = 256
-  /// The same connection, for what is written against GRDB.
+  /// The same connection, for code written against GRDB.
   public let database: Database
 
   private let externalValues: ExternalValues
   private let rowKeys = RowKeys()
   private var isReadyForTables = false
 
-  /// Prepares the connection for the statements of plain stores: their functions are made, and foreign keys are enforced.
-  /// Not to be called in a transaction.
+  /// Registers the functions that statements on plain stores call, and enforces foreign keys. Must not be called in a
+  /// transaction.
   public func useOrdinaryTables() throws(InstarError) {
     if !isReadyForTables {
       rowKeys.register(database)
@@ -32,7 +32,7 @@ public final class SQLSession: @unchecked Sendable {
     try run("PRAGMA foreign_keys = ON")
   }
 
-  /// Keeps the numbers that stand for primary keys of tables without rowid, where the tables have got other names.
+  /// Keeps the keys of tables without rowid when the tables are renamed.
   package func carryRowKeys(_ keys: [(old: RowKey, new: RowKey)]) {
     rowKeys.rename(
       keys.compactMap { keys in
@@ -51,15 +51,15 @@ public final class SQLSession: @unchecked Sendable {
     dataVersion = Self.dataVersion(of: connection)
   }
 
-  /// The pager's number of the data: another one after each commit of this connection, and after each read that has met
-  /// commits of others. Asking for it runs no statement.
+  /// SQLite's data version, which changes with each commit of this connection and with each read that sees commits of
+  /// others. Reading it runs no statement.
   private static func dataVersion(of connection: OpaquePointer) -> UInt32 {
     var version: UInt32 = 0
     sqlite3_file_control(connection, nil, SQLITE_FCNTL_DATA_VERSION, &version)
     return version
   }
 
-  /// Whether a statement since the last call has met commits of others.
+  /// Whether a statement since the last call has seen commits of others.
   func noteCommitsOfOthers() -> Bool {
     let now = Self.dataVersion(of: connection)
     defer {
@@ -69,7 +69,8 @@ public final class SQLSession: @unchecked Sendable {
     return hasMetCommitsOfOthers || now != dataVersion
   }
 
-  /// The statement with that text, prepared at its first use and kept. It is reset, and its parameters are NULL.
+  /// Returns the statement with that text, prepared at its first use and kept. It is reset, and its parameters are
+  /// NULL.
   public func statement(_ sql: String) throws(InstarError) -> SQLStatement {
     if let kept = statements[sql] {
       kept.reset()
@@ -81,31 +82,31 @@ public final class SQLSession: @unchecked Sendable {
     return statement
   }
 
-  /// Runs one statement that takes no parameters. It is prepared for this call only.
+  /// Runs a statement without parameters. It is not kept.
   public func run(_ sql: String) throws(InstarError) {
     try SQLStatement(sql, connection: connection).run()
   }
 
-  /// The first column of the first row, or `nil` where there is no row or it is NULL.
+  /// Returns the first column of the first row, or `nil` where there is no row or the value is NULL.
   public func integer(_ sql: String) throws(InstarError) -> Int64? {
     let statement = try SQLStatement(sql, connection: connection)
     guard try statement.step(), statement.storageClass(at: 0) != .null else { return nil }
     return statement.integer(at: 0)
   }
 
-  /// How many rows the last INSERT, UPDATE or DELETE changed.
+  /// The number of rows that the last INSERT, UPDATE or DELETE changed.
   public var changedRowCount: Int { database.changesCount }
 
-  /// The first column of the first row as text, or `nil` where there is no row or it is NULL.
+  /// Returns the first column of the first row as text, or `nil` where there is no row or the value is NULL.
   public func text(_ sql: String) throws(InstarError) -> String? {
     let statement = try SQLStatement(sql, connection: connection)
     guard try statement.step(), statement.storageClass(at: 0) != .null else { return nil }
     return statement.text(at: 0)
   }
 
-  /// Says before a commit what SQLite would refuse it for: rows that refer to rows which are not there.
+  /// Checks before a commit that no row refers to a missing row, which SQLite would refuse.
   ///
-  /// - Throws: `sqlFailed`. To be called inside a transaction.
+  /// - Throws: `sqlFailed`. Call it inside a transaction.
   package func requireResolvedForeignKeys() throws(InstarError) {
     var unresolved: Int32 = 0
     var highest: Int32 = 0
@@ -119,7 +120,7 @@ public final class SQLSession: @unchecked Sendable {
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")
-    // What statements outside of transactions have made stays.
+    // Keep the files of statements outside of transactions.
     externalValues.keepMade()
     // From here to the end of the transaction nobody else commits.
     if Self.dataVersion(of: connection) != dataVersion { hasMetCommitsOfOthers = true }
@@ -130,7 +131,8 @@ public final class SQLSession: @unchecked Sendable {
       dataVersion = Self.dataVersion(of: connection)
       return value
     } catch {
-      // A statement may have ended the transaction already (disk full, I/O error); then there is nothing to undo.
+      // The failed statement may have ended the transaction already (disk full, I/O error), so a failure here means
+      // nothing.
       try? run("ROLLBACK")
       externalValues.removeMade()
       throw error

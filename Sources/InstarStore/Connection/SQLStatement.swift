@@ -4,8 +4,8 @@ public import InstarSchema
 
 /// A prepared statement, stepped by hand.
 ///
-/// GRDB opens and guards the connection; rows are read and bound through SQLite's own functions, because a row of a stage
-/// must cost no more than its values do. Belongs to the connection that prepared it and to the thread that holds it.
+/// GRDB opens the connection. Rows are read and bound through SQLite's own functions, because a row of a stage must
+/// cost no more than its values. Belongs to the connection that prepared it, and to the thread that holds it.
 public final class SQLStatement {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
@@ -25,13 +25,13 @@ public final class SQLStatement {
 
   deinit { sqlite3_finalize(statement) }
 
-  /// Makes the statement ready to run again, with all parameters NULL.
+  /// Resets the statement, with all parameters NULL.
   public func reset() {
     sqlite3_reset(statement)
     sqlite3_clear_bindings(statement)
   }
 
-  /// Goes to the next row. `false` when there is none; the statement is then reset, and holds no lock.
+  /// Steps to the next row. Returns `false` after the last one; the statement is then reset and holds no lock.
   public func step() throws(InstarError) -> Bool {
     switch sqlite3_step(statement) {
     case SQLITE_ROW: return true
@@ -45,7 +45,7 @@ public final class SQLStatement {
     }
   }
 
-  /// Runs a statement that gives no rows, and makes it ready to run again.
+  /// Runs a statement without results and resets it.
   public func run() throws(InstarError) {
     while try step() {}
     reset()

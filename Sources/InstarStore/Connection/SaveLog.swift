@@ -1,12 +1,11 @@
 import Synchronization
 
-/// What was saved through one connection lately: how the contexts of a store learn of each other's saves.
+/// The latest saves through one connection, so that the contexts of a store see each other's saves.
 ///
-/// Invariants: saves are numbered without gaps; the newest are kept, up to `rowLimit` rows in all. Who has not looked for so
-/// long that a save he did not see is gone is told that anything may have changed. Nothing is kept while nobody else
-/// listens.
+/// Invariants: saves are numbered without gaps, and the newest are kept, up to `rowLimit` rows in all. A listener that
+/// missed a removed save learns that anything may have changed. Nothing is kept while there is only one listener.
 package final class SaveLog: Sendable {
-  /// The rows of one or several saves, by table. New rows are not among them: nobody has them in memory.
+  /// The rows of one or several saves, by table. New rows are not listed, because no other context has them in memory.
   package struct Rows: Sendable {
     package var changed: [String: Set<Int64>] = [:]
     package var deleted: [String: Set<Int64>] = [:]
@@ -23,14 +22,14 @@ package final class SaveLog: Sendable {
     }
   }
 
-  /// What others saved since somebody looked last.
+  /// The saves of others since a listener's last check.
   package enum News: Sendable {
     case nothing
     case rows(Rows)
     case anything
   }
 
-  /// More rows than these are not listed.
+  /// The most rows that are listed.
   package static let rowLimit = 4096
 
   private struct Save {
@@ -52,7 +51,7 @@ package final class SaveLog: Sendable {
   /// The number of the newest save.
   package var newest: Int { lastNumber.load(ordering: .acquiring) }
 
-  /// - Returns: The number that the listener has seen.
+  /// - Returns: The number of the newest save, which the listener has seen.
   package func addListener() -> Int {
     state.withLock { $0.listeners += 1 }
     return newest
@@ -68,10 +67,10 @@ package final class SaveLog: Sendable {
     }
   }
 
-  /// Whether a listener's save is of interest to anybody else.
+  /// Whether anybody else listens.
   package var hasOthers: Bool { state.withLock { $0.listeners > 1 } }
 
-  /// Notes a save that is in the store.
+  /// Records a committed save.
   ///
   /// - Parameters:
   ///   - rows: `nil` where they are too many to be listed, or are not known.
@@ -93,7 +92,7 @@ package final class SaveLog: Sendable {
     }
   }
 
-  /// What others than `listener` saved after the save of number `seen`, which becomes the newest one's.
+  /// Returns what other listeners saved after save `seen`, and sets `seen` to the newest save.
   package func news(since seen: inout Int, for listener: ObjectIdentifier) -> News {
     guard newest != seen else { return .nothing }
     return state.withLock { state in

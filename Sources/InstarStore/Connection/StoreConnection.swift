@@ -11,31 +11,31 @@ public final class StoreConnection: Sendable {
   private let queue: DatabaseQueue
   private let log: SQLLog?
   private let session = Mutex<SQLSession?>(nil)
-  /// What the contexts on this connection saved.
+  /// The saves of the contexts on this connection.
   package let saves = SaveLog()
-  /// The store's large values that lie in files.
+  /// The store's large values in files.
   package let externalValues: ExternalValues
   private let commitsOfOthers = Atomic<Int>(0)
 
-  /// Grows when a statement finds that other connections, in this process or another, have committed since the one before.
+  /// Increases when a statement sees that other connections, in this process or another, have committed since the
+  /// previous one.
   package var commitCountOfOthers: Int { commitsOfOthers.load(ordering: .acquiring) }
 
   /// How a connection writes.
   @frozen
   public enum Durability: Sendable {
-    /// As an app writes its own store: each commit is synchronized.
+    /// Each commit is synchronized, as an app does it.
     case durable
-    /// A private clone: no file is synchronized, and the rollback journal is in memory, so that a failed closure can
-    /// still be undone. The one who made the clone makes it durable at the end.
+    /// For a private clone: no file is synchronized, and the rollback journal is in memory, so that a failed closure
+    /// can still be undone. Whoever created the clone synchronizes it at the end.
     case clone
   }
 
-  /// Opens the database file, and makes it where there is none.
+  /// Opens the database file, and creates it where it does not exist.
   ///
   /// - Parameters:
-  ///   - externalFolder: Where files with large values are besides the store's own folder for them: a clone has those of
-  ///     the store that it was made of.
-  ///   - log: shows the statements.
+  ///   - externalFolder: A further folder with files of large values: a clone uses those of its original.
+  ///   - log: Logs the statements.
   /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
   public init(
     path: String, isReadOnly: Bool = false, durability: Durability, externalFolder: String? = nil,
@@ -52,7 +52,7 @@ public final class StoreConnection: Sendable {
       guard !isReadOnly else { return }
       switch durability {
       case .durable:
-        // Only a new store is given the properties of Core Data's (section 1); one that exists keeps its own.
+        // Only a new store gets the properties of a Core Data store (section 1); an existing one keeps its own.
         guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else {
           return
         }
@@ -72,14 +72,14 @@ public final class StoreConnection: Sendable {
     }
   }
 
-  /// Opens a database that lives in memory, as long as this connection.
+  /// Opens an in-memory database, which exists as long as this connection.
   public init(inMemory log: SQLLog?) throws(InstarError) {
     self.log = log
     externalValues = ExternalValues(folder: nil)
     do {
       queue = try DatabaseQueue(configuration: Self.configuration(log: log, externalValues))
     } catch {
-      throw InstarError(error, what: "cannot make a store in memory")
+      throw InstarError(error, what: "cannot create an in-memory store")
     }
   }
 
@@ -90,7 +90,7 @@ public final class StoreConnection: Sendable {
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
     configuration.prepareDatabase { db in
-      // The triggers of derived attributes tell Core Data what they wrote; here nobody has to know.
+      // The triggers of derived attributes call these to inform Core Data; Instar does not need it.
       for name in [
         "NSCoreDataDATriggerUpdatedAffectedObjectValue",
         "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue",
@@ -107,7 +107,7 @@ public final class StoreConnection: Sendable {
     return configuration
   }
 
-  /// Runs `body` on the connection, and nothing else meanwhile. Not to be called from inside `body`.
+  /// Runs `body` on the connection, exclusively. Must not be called from inside `body`.
   public func perform<Value>(_ body: (SQLSession) throws -> Value) throws -> Value {
     try queue.inDatabase { db in
       let session = try session.withLock { kept in
@@ -124,7 +124,7 @@ public final class StoreConnection: Sendable {
     }
   }
 
-  /// Closes the file; with the last connection to it the write-ahead log is checkpointed and removed.
+  /// Closes the file. SQLite checkpoints and removes the write-ahead log with the last connection.
   public func close() throws(InstarError) {
     session.withLock { $0 = nil }
     do {

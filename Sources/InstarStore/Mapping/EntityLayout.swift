@@ -1,35 +1,35 @@
 public import InstarSchema
 
-/// What models have to know of the table of an entity, whatever the format: which column each property has, how a row is
-/// told from others, and how relationships are kept.
+/// How an entity maps to its table, in either format: the column of each property, the key of a row, and where
+/// relationships are stored.
 ///
-/// A model is known in memory by one 64-bit key. What that key is in the table is `key`'s business, and how other rows
-/// refer to it is that of each `ForeignKey`: no statement of the SDK goes by the names of one format.
+/// In memory a model has one 64-bit key. `key` says what the key is in the table, and each `ForeignKey` says how other
+/// rows refer to it, so no statement of the SDK uses the names of one format.
 public struct EntityLayout: Sendable {
   public var name: String
-  /// The entity whose table and keys it shares; its own name where it inherits from none.
+  /// The entity whose table and keys this one shares; its own name where it has no superentity.
   public var root: String
-  /// As it stands in SQL, quoted where that is needed.
+  /// As SQL, quoted where that is needed.
   public var table: String
-  /// Tells the entities of a store apart.
+  /// The entity's number in the store.
   public var number: Int
-  /// The number of the entity above; 0 for a root entity.
+  /// The number of the superentity; 0 for a root entity.
   public var superNumber: Int
-  /// The numbers of this entity and of all below it.
+  /// The numbers of this entity and its subentities.
   public var numbers: [Int]
   public var key: RowKey
-  /// The columns of the primary key, as they stand in SQL; empty where only `key` is one.
+  /// The columns of the primary key, as SQL; empty where `key` is the primary key.
   public var primaryKey: [String] = []
   /// The column with the number of the row's entity; `nil` where a table holds one entity.
   public var entityColumn: String?
   /// The column that counts the updates of a row; `nil` for none.
   public var lockColumn: String?
-  /// In the order of the schema; those that the entity inherits stand first.
+  /// In the order of the schema, inherited ones first.
   public var attributes: [AttributeColumn]
   public var relationships: [RelationshipStorage]
-  /// Gives the highest key that was ever handed out, or NULL; a new row gets the next one.
+  /// A statement for the highest key that was ever used, or NULL. A new row gets the next one.
   public var highestKeyStatement: String
-  /// Keeps the key bound to it as the highest one; `nil` where the table itself is all there is to know.
+  /// A statement that records the key bound to it as the highest one; `nil` where the table itself shows it.
   public var recordKeyStatement: String?
 
   public struct AttributeColumn: Sendable {
@@ -46,29 +46,29 @@ public struct EntityLayout: Sendable {
     public var relationship: Schema.Relationship
     public var destinationTable: String
     public var place: Place
-    /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
-    /// telling, because no entity is below the destination.
+    /// The column of the entity's own table with the number of the concrete entity at the other end; `nil` where the
+    /// destination has no subentities.
     public var entityColumn: String?
-    /// The column with the place of a link in an order, in the table that holds the link: of an ordered relationship, and of
-    /// a to-one relationship that is the inverse of one.
+    /// The column with the position of a link in an ordered relationship, in the table that holds the link. Also of a
+    /// to-one relationship whose inverse is ordered.
     public var orderColumn: String?
-    /// Of a relationship with a table of links: the same for the place among the links of the model at the other end.
+    /// The same for the position among the links of the model at the other end, for a relationship with a join table.
     public var inverseOrderColumn: String?
-    /// Whether the table of links has a row for each direction of a link: that of a relationship that is its own inverse.
+    /// Whether the join table has a row for each direction of a link, as for a relationship that is its own inverse.
     public var keepsBothDirections = false
 
     @frozen
     public enum Place: Sendable, Hashable {
       /// Columns of the entity's own table.
       case column(ForeignKey)
-      /// The other side of a to-one relationship: columns of the destination's table, which refer to this entity.
+      /// The other end of a to-one relationship: columns of the destination's table that refer to this entity.
       case foreignKey(ForeignKey)
-      /// A table of links: which of its columns refer to this entity, which to the destination.
+      /// A join table, with its columns that refer to this entity and to the destination.
       case joinTable(name: String, own: ForeignKey, other: ForeignKey)
     }
   }
 
-  /// The condition on rows that are of this entity or one below it; `nil` where all rows of the table are.
+  /// The condition on rows of this entity and its subentities; `nil` where all rows of the table are.
   public var rowCondition: String? {
     guard let entityColumn, numbers.count > 1 || superNumber != 0 else { return nil }
     return "\(entityColumn) IN (\(numbers.map(String.init).joined(separator: ", ")))"

@@ -1,8 +1,8 @@
 /// Columns by which a row refers to a row of another table.
 public struct ForeignKey: Sendable, Hashable {
-  /// As they stand in SQL.
+  /// As SQL.
   public let columns: [String]
-  /// The columns of the other table whose values they hold; `nil` where that is the other row's key itself.
+  /// The columns of the other table whose values these hold; `nil` for the other row's key itself.
   public let target: Target?
   private let key: RowKey
 
@@ -16,27 +16,27 @@ public struct ForeignKey: Sendable, Hashable {
     }
   }
 
-  /// Columns that hold the other row's key itself.
+  /// Creates a foreign key that holds the other row's key.
   public init(columns: [String], key: RowKey) {
     self.columns = columns
     self.key = key
     target = nil
   }
 
-  /// Columns that hold values of others of the other row.
+  /// Creates a foreign key that holds values of other columns of the other row.
   public init(columns: [String], target: Target, key: RowKey) {
     self.columns = columns
     self.key = key
     self.target = target
   }
 
-  /// The columns of the other table whose values these hold; `nil` where that is the other row's 64-bit key.
+  /// The columns of the other table whose values these hold; `nil` for the other row's 64-bit key.
   public var referredColumns: [String]? { target?.columns ?? (key.isRowID ? nil : key.columns) }
 
-  /// Gives the key of the row referred to, NULL for none.
+  /// The key of the row that is referred to, or NULL.
   public var reading: RowExpression {
     guard let target else { return key.reading(columns) }
-    // The other table's row has an alias of its own; what it is compared with is of the row that refers to it.
+    // The other row has the alias k; the columns that it is compared with belong to the referring row.
     let pairs = zip(target.columns, columns)
     var parts = ["(SELECT \(key.reading.sql("k")) FROM \(target.table) AS k WHERE "]
     for (index, (other, own)) in pairs.enumerated() {
@@ -47,24 +47,24 @@ public struct ForeignKey: Sendable, Hashable {
     return RowExpression(parts: parts)
   }
 
-  /// The condition on a row that refers to the row with a key.
+  /// Returns the condition on rows that refer to the row with a key.
   public func condition(_ alias: String, equals key: String) -> String {
     zip(columns, values(of: key)).map { "\(alias).\($0) = \($1)" }.joined(separator: " AND ")
   }
 
-  /// What the columns hold in a row that refers to the row with a key.
+  /// Returns the columns' values in a row that refers to the row with a key.
   public func values(of key: String) -> [String] {
     guard let target else { return self.key.values(of: key) }
     let found = "FROM \(target.table) AS k WHERE \(self.key.condition("k", equals: key))"
     return target.columns.map { "(SELECT k.\($0) \(found))" }
   }
 
-  /// Lets a row refer to the row with a key.
+  /// Returns the assignment that makes a row refer to the row with a key.
   public func assignment(of key: String) -> String {
     zip(columns, values(of: key)).map { "\($0) = \($1)" }.joined(separator: ", ")
   }
 
-  /// The condition on a row of the other table that a row refers to.
+  /// Returns the condition on the row of the other table that a row refers to.
   public func condition(_ alias: String, refersTo other: String) -> String {
     zip(columns, target?.columns ?? key.columns).map { "\(other).\($1) = \(alias).\($0)" }
       .joined(separator: " AND ")

@@ -1,6 +1,6 @@
-/// An expression over the columns of one row, to be written for any alias of its table.
+/// An expression over the columns of one row, for any alias of its table.
 public struct RowExpression: Sendable, Hashable {
-  /// The alias and a dot stand between each two.
+  /// The alias and a dot go between each two parts.
   private let parts: [String]
 
   public init(parts: [String]) { self.parts = parts }
@@ -10,7 +10,7 @@ public struct RowExpression: Sendable, Hashable {
 
   public func sql(_ alias: String) -> String { parts.joined(separator: "\(alias).") }
 
-  /// The expression as the argument of a function.
+  /// Returns the expression as the argument of a function.
   public func passed(to function: String) -> RowExpression {
     guard let first = parts.first, let last = parts.last, parts.count > 1 else { return self }
     return RowExpression(

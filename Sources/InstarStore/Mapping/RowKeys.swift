@@ -1,21 +1,21 @@
 internal import GRDB
 internal import Synchronization
 
-/// Keys for the rows of tables that have no rowid.
+/// Assigns 64-bit keys to the rows of tables that have no rowid.
 ///
-/// Models are known by one 64-bit key. A row of a table `WITHOUT ROWID` is known by the values of its primary key instead,
-/// so each of these that is met gets a number, which stands for it as long as the connection is open. Nothing of it is
-/// stored. The two functions are called from the statements of the SDK:
+/// Models have one 64-bit key in memory. Rows of a table `WITHOUT ROWID` have a primary key instead, so each primary
+/// key that is read gets a number, which holds while the connection is open and is never stored. The statements of the
+/// SDK call two functions:
 ///
-/// - `instar_key(table, value…)` gives the number of a primary key, NULL where one of the values is;
-/// - `instar_key_part(table, index, key)` gives back one of the values.
+/// - `instar_key(table, value…)` returns the number of a primary key, or NULL where one of the values is NULL;
+/// - `instar_key_part(table, index, key)` returns one of the values.
 ///
-/// Takes some hundred bytes for each row that was read.
+/// Costs a few hundred bytes per row that was read.
 final class RowKeys: Sendable {
   static let key = "instar_key"
   static let part = "instar_key_part"
 
-  /// Gives the key of columns of one row.
+  /// Returns the key of the columns of one row.
   static func reading(_ table: String, _ columns: [String]) -> RowExpression {
     var parts = ["\(key)(\(table), "] + columns.map { "\($0), " }
     parts[parts.count - 1] = "\(columns.last ?? ""))"
@@ -47,7 +47,7 @@ final class RowKeys: Sendable {
       })
   }
 
-  /// Gives the numbers of tables to their new names, all at once: two may have exchanged theirs.
+  /// Moves the numbers of tables to their new names, all at once, because two tables may swap names.
   func rename(_ names: [(old: String, new: String)]) {
     tables.withLock { tables in
       let moved = names.map { (new: $0.new, table: tables.removeValue(forKey: $0.old)) }

@@ -5,19 +5,19 @@ internal import GRDBSQLite
 internal import InstarSchema
 internal import Synchronization
 
-/// Opens SQLite connections to stores, which are input: they may be damaged or made to do harm.
+/// Opens SQLite connections to stores, which may be damaged or hostile.
 ///
-/// Every connection distrusts the schema (`trusted_schema=OFF`), is in defensive mode, checks cell
-/// sizes, cannot load extensions, opens regular files only, through no symbolic link, and never
-/// makes a file. What opening may cost is bounded (`WorkLimit`).
+/// Every connection distrusts the schema (`trusted_schema=OFF`), is in defensive mode, checks cell sizes, loads no
+/// extensions, opens only regular files without following symbolic links, and creates no file. `WorkLimit` bounds the
+/// cost of opening.
 public enum GuardedConnection {
-  /// What a connection may do, and how it stands to other processes.
+  /// What a connection may do, and which locks it takes.
   public enum Access: Sendable, Hashable {
     /// Reads and writes under SQLite's locks.
     case readWrite
     /// Reads under SQLite's locks.
     case readOnly
-    /// Reads without locks and without looking at side files; nobody may write meanwhile.
+    /// Reads without locks and side files; nobody may write meanwhile.
     case immutable
     /// Reads a write-ahead log without shared memory and without locks; nobody may write meanwhile.
     case withoutSharedMemory
@@ -26,10 +26,10 @@ public enum GuardedConnection {
   /// Opens a store.
   ///
   /// - Parameters:
-  ///   - path: An absolute path. Whether it is a symbolic link has to be known before.
+  ///   - path: An absolute path that the caller has checked for symbolic links.
   ///   - busyTimeout: Seconds to wait for a lock of another process.
   ///   - firesTriggers: Whether statements of this connection fire the store's triggers.
-  ///   - openingSeconds: The processor time that opening, which reads the schema, may take.
+  ///   - openingSeconds: The processor time limit for opening, which reads the schema.
   public static func open(
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
     openingSeconds: Double = 5
@@ -44,9 +44,9 @@ public enum GuardedConnection {
     } catch let error as DatabaseError
       where error.message?.uppercased().contains("UNSAFE USE OF JSON") == true
     {
-      // SQLite 3.40 takes its own JSON functions for unsafe, which Django has in `CHECK` clauses, and
-      // reads no such schema unless it trusts it. There is nothing else to be called: the connection
-      // has no functions but SQLite's own, and loads no extension.
+      // SQLite 3.40 treats its own JSON functions as unsafe, and refuses to read a schema that calls them, as Django's
+      // `CHECK` clauses do. Trusting the schema is safe here: the connection has only SQLite's own functions and loads
+      // no extension.
       return try connect(trustsSchema: true)
     }
   }
@@ -75,10 +75,9 @@ public enum GuardedConnection {
       try db.execute(sql: "PRAGMA cell_size_check = ON")
       if access != .readWrite { try limitReading(db) }
       if access == .withoutSharedMemory {
-        // In this mode the index of the log is kept in memory. Said before the first read: later is
-        // too late.
+        // The index of the log is then in memory. This must be set before the first read.
         try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-        // The log stays where it is when the connection is closed.
+        // Keeps the log when the connection is closed.
         try set(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, to: true, on: db)
       }
     }
@@ -88,11 +87,10 @@ public enum GuardedConnection {
 
   /// Opens a store for reading, calls `body`, and closes it again.
   ///
-  /// Nothing but the file that was looked at and its side files is opened, and none of them is
-  /// made, changed or removed (see `instar_guard_enter`).
+  /// SQLite opens only the file that was probed and its side files, and creates, changes or removes none of them (see
+  /// `instar_guard_enter`).
   ///
-  /// - Throws: `storeChanged` when another file has the store's name by now; else the database's
-  ///   error, or what `body` throws.
+  /// - Throws: `storeChanged` where the path now names another file; else the database's error, or the error of `body`.
   static func read<T>(
     _ file: StoreFile, access: Access, busyTimeout: TimeInterval = 0,
     body: (Database) throws -> T
@@ -156,7 +154,7 @@ public enum GuardedConnection {
   /// it reads.
   static let valueLimitBytes: Int32 = 64 << 20
 
-  /// Keeps what a hostile schema could make SQLite do small; what real ones need is far below.
+  /// Limits what a hostile schema can make SQLite do. Real stores need far less.
   private static func limitReading(_ db: Database) throws {
     let limits: [(Int32, Int32)] = [
       (SQLITE_LIMIT_LENGTH, valueLimitBytes), (SQLITE_LIMIT_SQL_LENGTH, valueLimitBytes),
@@ -164,20 +162,19 @@ public enum GuardedConnection {
       (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_WORKER_THREADS, 0),
     ]
     for (limit, value) in limits { sqlite3_limit(db.sqliteConnection, limit, value) }
-    // No file is made for what does not fit into memory.
+    // Keeps temporary data in memory instead of files.
     try db.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
   }
 
-  /// Bounds the memory that SQLite uses in this process, whatever a store makes it do. For
-  /// processes that do nothing but work on stores.
+  /// Limits SQLite's memory in this process. For processes that only work on stores.
   public static func limitProcessMemory() {
     sqlite3_hard_heap_limit64(512 << 20)
   }
 
-  /// Sleeps a moment before a lock is tried again. `false` when the time is over.
+  /// Sleeps briefly before a lock is retried. Returns `false` when the time is over.
   ///
-  /// SQLite's own busy timeout tries ten times a second in the end, and may never get hold of a
-  /// store whose writer lets go of it for a moment only.
+  /// SQLite's own busy timeout retries only ten times a second, and may miss every moment at which a busy writer
+  /// releases the lock.
   private static func waitForLock(attempt: Int, _ busyTimeout: TimeInterval) -> Bool {
     let intervalMicroseconds = 3000
     guard Double(attempt * intervalMicroseconds) < busyTimeout * 1_000_000 else { return false }
@@ -185,8 +182,8 @@ public enum GuardedConnection {
     return true
   }
 
-  /// The path as SQLite wants it where it comes with parameters (Debian's SQLite reads these in
-  /// every file name that begins with `file:`; so a path is never given bare).
+  /// Returns the path as a URI with parameters. A path is never passed bare, because Debian's SQLite parses file names
+  /// that begin with `file:` as URIs.
   static func uniformResourceIdentifier(of path: String, access: Access) -> String {
     var text = "file:"
     for byte in path.utf8 {

@@ -2,10 +2,10 @@ internal import GRDB
 public import InstarSchema
 
 extension InstarError {
-  /// What an error of SQLite, or any other error met while a store was in use, is called to people.
+  /// Creates the error that users see for an error of SQLite, or any other error met with a store.
   ///
-  /// An `InstarError` stays what it is; `what` and `store` fill in what it does not say yet.
-  /// Statements and bound values are left out: values are the user's data.
+  /// An `InstarError` keeps its text; `what` and `store` fill in what is missing. Statements and bound values are left
+  /// out, because values are the user's data.
   public init(_ error: any Error, what: String, store: String? = nil) {
     if let known = error as? InstarError {
       self = known.about(store: store)
@@ -19,15 +19,15 @@ extension InstarError {
     switch error.resultCode {
     case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL:
       self.init(
-        .busyStore, what, store: store, cause: "another process holds the store (\(text))",
-        next: "try again when it has let go")
+        .busyStore, what, store: store, cause: "another process has locked the store (\(text))",
+        next: "retry when that process has closed the store")
     case .SQLITE_NOTADB:
       self.init(.notAStore, what, store: store, cause: text)
     case .SQLITE_CORRUPT:
       self.init(
         .corruptStore, what, store: store, cause: text, next: "restore the store from a backup")
     case .SQLITE_FULL:
-      self.init(.noSpace, what, store: store, cause: text, next: "free some space, then try again")
+      self.init(.noSpace, what, store: store, cause: text, next: "free some space and retry")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import InstarSchema
 
-/// A folder that only this user can enter, with a name of its own.
+/// A temporary folder that only this user can enter.
 struct PrivateFolder {
   let path: String
 
@@ -11,7 +11,7 @@ struct PrivateFolder {
     guard let made = mkdtemp(&name) else {
       throw InstarError(
         .unreadableStore,
-        "cannot make a folder in '\(FileManager.default.temporaryDirectory.path)'",
+        "cannot create a folder in '\(FileManager.default.temporaryDirectory.path)'",
         cause: String(cString: strerror(errno)))
     }
     path = String(cString: made)

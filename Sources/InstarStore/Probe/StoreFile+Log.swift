@@ -62,8 +62,8 @@ private struct LogFrames {
     return isShort && isInStore(count) ? 0 : count
   }
 
-  /// The last valid frame and the number of frames that a checkpoint has copied, from the log's index; `nil` where there is
-  /// no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
+  /// The last valid frame and the number of frames that a checkpoint has copied, from the log's index; `nil` where
+  /// there is no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
   private func countsOfIndex() -> (last: Int, copied: Int)? {
     guard let index = LogDescriptor(path: store + "-shm"),
       case let bytes = index.bytes(at: 0, count: 100), bytes.count == 100,
@@ -75,8 +75,8 @@ private struct LogFrames {
     return (native(16), native(96))
   }
 
-  /// Returns the number of frames up to the last commit, as SQLite recovers them: each has the salt of the current round, and
-  /// a checksum over everything before it.
+  /// Returns the number of frames up to the last commit, as SQLite recovers them: each has the salt of the current
+  /// round, and a checksum over everything before it.
   private func checkedCount() -> Int {
     var sum = Checksum(isBigEndian: header[3] & 1 == 1)
     sum.add(header[..<24])

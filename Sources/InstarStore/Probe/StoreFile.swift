@@ -1,49 +1,48 @@
 internal import Foundation
 public import InstarSchema
 
-/// What can be said of a store's file and its side files without SQLite: what kind of file it is,
-/// whether it is a whole SQLite database, and in what state its log or journal is.
+/// A store's file and its side files, read without SQLite: the kind of file, whether it is a complete SQLite database,
+/// and the state of its log or journal.
 ///
-/// - Important: Looking opens and closes descriptors of the files, which drops every POSIX lock
-///   this process has on them. So never look at a file that a connection of this process has open.
+/// - Important: Probing opens and closes descriptors of the files, which drops every POSIX lock of this process on
+///   them. Never probe a file that a connection of this process has open.
 public struct StoreFile: Sendable, Hashable {
-  /// Absolute, with every symbolic link of the folders resolved.
+  /// Absolute, without symbolic links in its folders.
   public var path: String
   public var state: State
-  /// What the file takes on disk: less than its size where it has holes.
+  /// The bytes on disk; less than the size where the file has holes.
   public var allocatedBytes: Int64
   public var pageSizeBytes: Int
-  /// Whether the header names the write-ahead log as the journal mode.
+  /// Whether the header says write-ahead-log mode.
   public var usesWriteAheadLog: Bool
-  /// The write-ahead log beside the file; `nil` where there is none.
+  /// The write-ahead log; `nil` where there is none.
   public var log: State?
   /// Whether another process has the store open in write-ahead-log mode.
   public var logIsInUse: Bool
-  /// Whether a rollback journal with content lies beside the file: a transaction is going on, or
-  /// was cut off.
+  /// Whether there is a rollback journal with content: a transaction is running, or was interrupted.
   public var hasJournal: Bool
-  /// Its size; `nil` where there is none with content.
+  /// The journal's size; `nil` where there is none with content.
   public var journalSizeBytes: Int64?
 
-  /// Frames begin behind the header of 32 bytes.
+  /// Frames follow a header of 32 bytes.
   public var logHasContent: Bool { (log?.size ?? 0) > 32 }
 
-  /// What tells whether a file is still the one that was seen, and still as it was seen.
+  /// Identifies a file and its content, to detect that either changed.
   public struct State: Sendable, Hashable {
     package var identity: FileIdentity
     public var size: Int64
     public var modifiedSeconds: Int64
     public var modifiedNanoseconds: Int64
-    /// SQLite counts up these four bytes of the header with every transaction in rollback mode.
+    /// SQLite increments these four bytes of the header with every transaction in rollback mode.
     public var changeCounter: UInt32
   }
 
-  /// Looks at a file.
+  /// Probes a file.
   ///
-  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for
-  ///   a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for what looks like
-  ///   random bytes in whole sectors; `corruptStore` for a database with a senseless header or one
-  ///   that was cut short, with the number of missing bytes. The file is left as it was.
+  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for a folder, a FIFO,
+  ///   an empty file, text or anything else; `encryptedStore` for what seem to be random bytes in whole sectors;
+  ///   `corruptStore` for an invalid header or a truncated database, with the number of missing bytes. The file is
+  ///   unchanged.
   public static func probe(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
@@ -62,7 +61,7 @@ public struct StoreFile: Sendable, Hashable {
     guard pageSize >= 512, pageSize <= 65536, pageSize & (pageSize - 1) == 0 else {
       throw InstarError(
         .corruptStore, what, store: path,
-        cause: "its header names a page size of \(pageSize) bytes",
+        cause: "the file header names a page size of \(pageSize) bytes; SQLite has 512 to 65536",
         next: "restore the store from a backup")
     }
     var file = StoreFile(
@@ -75,15 +74,15 @@ public struct StoreFile: Sendable, Hashable {
     if file.hasJournal { file.journalSizeBytes = sideFile(resolved + "-journal")?.size }
     file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
     if file.hasJournal, let name = superJournal(resolved + "-journal") {
-      // Undoing it, SQLite would read the file of that name, and remove it in the end.
+      // Rolling it back, SQLite would read the file of that name and remove it in the end.
       throw InstarError(
         .busyStore, what, store: path,
-        cause: "a transaction over several databases was cut off; its journal names '\(name)'",
-        next: "open the store with its app once, which undoes the transaction")
+        cause: "a transaction over several databases was interrupted; its journal names '\(name)'",
+        next: "open the store once with its app, which rolls the transaction back")
     }
 
-    // The count in the header holds only where it was written by the last transaction, and only
-    // where no log or journal has the missing pages.
+    // The page count in the header is valid only if the last transaction wrote it, and complete only without a log or
+    // journal.
     let pageCount = Int64(integer(start, at: 28))
     if integer(start, at: 24) == integer(start, at: 92), !file.logHasContent, !file.hasJournal {
       let missing = pageCount * Int64(pageSize) - size
@@ -91,19 +90,19 @@ public struct StoreFile: Sendable, Hashable {
         throw InstarError(
           .corruptStore, what, store: path,
           cause:
-            "the file is cut short: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
+            "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
           next: "restore the store from a backup")
       }
     }
     return file
   }
 
-  /// What can be said of a file without opening it: for one that this process may have open.
+  /// Probes a file without opening it, for one that this process may have open.
   ///
-  /// Page size, journal mode and side files are not known; the connection tells them.
+  /// Page size, journal mode and side files are left out; the connection knows them.
   ///
-  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for
-  ///   what is no regular file.
+  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for anything but a
+  ///   regular file.
   public static func probeWithoutOpening(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
@@ -115,7 +114,7 @@ public struct StoreFile: Sendable, Hashable {
       logIsInUse: false, hasJournal: false)
   }
 
-  /// What stands for the file of a store that is in none.
+  /// The file of an in-memory store.
   package static let inMemory = StoreFile(
     path: "",
     state: State(
@@ -124,7 +123,7 @@ public struct StoreFile: Sendable, Hashable {
     allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false,
     hasJournal: false)
 
-  /// The state of the file and its log now; `nil` where the file is gone.
+  /// Returns the current state of the file and its log; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
     guard var state = StoreFile.sideFile(path) else { return nil }
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -137,17 +136,18 @@ public struct StoreFile: Sendable, Hashable {
   }
 }
 
-// MARK: - The parts of a look
+// MARK: - Steps
 
 extension StoreFile {
-  /// Resolves the folder, not the file: a store that is itself a symbolic link is refused.
+  /// Resolves the folder, not the file, because a store that is a symbolic link is refused.
   private static func resolve(_ path: String, what: String) throws(InstarError) -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw InstarError(.unsafePath, what, store: path, cause: "the path is empty or holds a NUL")
+      throw InstarError(
+        .unsafePath, what, store: path, cause: "the path is empty or contains a NUL character")
     }
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
     guard let name = parts.last, name != ".", name != ".." else {
-      throw InstarError(.notAStore, what, store: path, cause: "it is a folder")
+      throw InstarError(.notAStore, what, store: path, cause: "a folder, not a file")
     }
     let folder = parts.dropLast().joined(separator: "/")
     let folderPath = path.hasPrefix("/") ? "/" + folder : (folder.isEmpty ? "." : folder)
@@ -159,13 +159,13 @@ extension StoreFile {
 
   private static func openFile(_ path: String, what: String) throws(InstarError) -> Int32 {
     _ = try regularFile(path, what: what)
-    // Non-blocking: it may have become a FIFO since.
+    // Non-blocking, because the file may have become a FIFO since.
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemError(what, path, errno) }
     var opened = stat()
     guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
-      throw InstarError(.notAStore, what, store: path, cause: "it is no regular file any more")
+      throw InstarError(.notAStore, what, store: path, cause: "no longer a regular file")
     }
     return descriptor
   }
@@ -178,15 +178,15 @@ extension StoreFile {
     case S_IFREG: kind = ""
     case S_IFLNK:
       throw InstarError(
-        .unsafePath, what, store: path, cause: "it is a symbolic link",
-        next: "name the file that it leads to")
+        .unsafePath, what, store: path, cause: "a symbolic link",
+        next: "pass the path of the link's target")
     case S_IFDIR: kind = "a folder"
     case S_IFIFO: kind = "a FIFO"
     case S_IFSOCK: kind = "a socket"
     default: kind = "a device"
     }
     guard kind.isEmpty else {
-      throw InstarError(.notAStore, what, store: path, cause: "it is \(kind)")
+      throw InstarError(.notAStore, what, store: path, cause: "\(kind), not a regular file")
     }
     return status
   }
@@ -195,9 +195,9 @@ extension StoreFile {
     let text = String(cString: strerror(code))
     switch code {
     case ENOENT, ENOTDIR:
-      return InstarError(.missingStore, what, store: path, cause: "there is no such file")
+      return InstarError(.missingStore, what, store: path, cause: "no such file")
     case ELOOP:
-      return InstarError(.unsafePath, what, store: path, cause: "it is a symbolic link")
+      return InstarError(.unsafePath, what, store: path, cause: "a symbolic link")
     default:
       return InstarError(.unreadableStore, what, store: path, cause: text)
     }
@@ -214,7 +214,7 @@ extension StoreFile {
       guard start.count >= 100 else {
         throw InstarError(
           .corruptStore, what, store: path,
-          cause: "the file is cut short: \(100 - start.count) bytes of its header are missing",
+          cause: "the file is truncated: \(100 - start.count) bytes of its header are missing",
           next: "restore the store from a backup")
       }
       return
@@ -222,14 +222,14 @@ extension StoreFile {
     if size >= 512, size % 512 == 0, looksRandom(start) {
       throw InstarError(
         .encryptedStore, what, store: path,
-        cause: "it is no SQLite database, and looks like an encrypted one",
-        next: "Instar migrates unencrypted stores only")
+        cause: "not a SQLite database; the file may be encrypted",
+        next: "decrypt the store with its app; Instar reads unencrypted stores only")
     }
-    throw InstarError(.notAStore, what, store: path, cause: "it is no SQLite database")
+    throw InstarError(.notAStore, what, store: path, cause: "not a SQLite database")
   }
 
-  /// Whether bytes are spread as evenly as encrypted ones: more than 7.2 of 8 bits of entropy in
-  /// each. Compressed files are as even; those that announce themselves are told apart.
+  /// Whether the bytes have more than 7.2 bits of entropy each, as encrypted ones do. Compressed files have it too;
+  /// those with a known magic number are excluded.
   private static func looksRandom(_ bytes: [UInt8]) -> Bool {
     let announced: [[UInt8]] = [
       [0x50, 0x4B], [0x1F, 0x8B], [0x89, 0x50, 0x4E, 0x47], [0xFF, 0xD8], [0xFD, 0x37, 0x7A],
@@ -251,7 +251,7 @@ extension StoreFile {
     readBytes(of: descriptor, at: 0, count: count)
   }
 
-  /// Fewer where the file ends before.
+  /// Returns fewer bytes where the file ends before.
   private static func readBytes(
     of descriptor: Int32, at offset: Int64, count: Int
   ) -> [UInt8] {
@@ -275,7 +275,7 @@ extension StoreFile {
     bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  /// The state of a file by its name; `nil` where there is none.
+  /// Returns the state of a file; `nil` where there is none.
   static func sideFile(_ path: String) -> State? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
@@ -286,15 +286,15 @@ extension StoreFile {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
-    // SQLite overwrites the header of a journal it keeps with zeros when the transaction is over.
+    // SQLite zeroes the header of a journal that it keeps after the transaction.
     return (readStart(of: descriptor, count: 1).first ?? 0) != 0
   }
 
-  /// The file that a journal names at its end as the one that decides whether the transaction was
+  /// Returns the super-journal that a journal names at its end, whose existence decides whether the transaction is
   /// committed; `nil` where it names none.
   ///
-  /// There are, from the end: the magic number of 8 bytes, a checksum of 4, the length of the name in
-  /// 4, the name (pager.c, `readSuperJournal`).
+  /// From the end: the magic number of 8 bytes, a checksum of 4, the length of the name in 4, the name (pager.c,
+  /// `readSuperJournal`).
   private static func superJournal(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -312,11 +312,11 @@ extension StoreFile {
       as: UTF8.self)
   }
 
-  /// More shared memory than a log of 30 GB with usual pages has: nobody's who only writes a store.
+  /// Above the index of a log of 30 GB: no real writer has more.
   private static let sharedMemoryLimitBytes = 64 << 20
 
-  /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file,
-  /// which tells live ones from a file that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
+  /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file, which distinguishes a
+  /// file in use from one that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
   private static func sharedMemoryIsLocked(_ path: String) -> Bool {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return false }

@@ -2,36 +2,33 @@ internal import Foundation
 public import GRDB
 public import InstarSchema
 
-/// Reads stores without changing a byte of them and without leaving a side file.
+/// Reads stores without changing them and without leaving a side file.
 public enum StoreReader {
-  /// How often a store that others write is read again before it is called busy.
+  /// The number of reads after which a store that others write is reported as busy.
   static let attempts = 3
 
   /// Opens the store for reading, calls `body`, and closes it again.
   ///
-  /// How the store is opened depends on what lies beside it:
+  /// How the store is opened depends on its side files:
   /// - rollback mode, no log: under SQLite's own locks, which leave nothing behind;
-  /// - a log that a live process uses: likewise, beside that process;
-  /// - a log with nothing in it: as an immutable file, since a connection would make a log and
-  ///   shared memory;
+  /// - a log that a live process uses: the same, beside that process;
+  /// - an empty log: as an immutable file, since a connection would create a log and shared memory;
   /// - a log left by a process that is gone: with an index of the log in memory;
-  /// - a journal left by a process that is gone: a private copy of both, where SQLite undoes the
-  ///   transaction.
+  /// - a journal left by a process that is gone: in a private copy of both, where SQLite rolls the transaction back.
   ///
-  /// Where no lock is held while reading, the files are compared with what they were before; if
-  /// they moved, `body` is called again.
+  /// Where no lock is held while reading, the files are compared with their state before; if they changed, `body` is
+  /// called again.
   ///
   /// - Parameters:
-  ///   - body: Reads; may be called several times.
-  ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
-  /// - Throws: what `StoreFile.probe` throws, `busyStore`, `corruptStore`, and what `body`
-  ///   throws.
+  ///   - body: Reads the store. May be called several times.
+  ///   - busyTimeout: Seconds to wait for a process that is writing.
+  /// - Throws: The errors of `StoreFile.probe`, `busyStore`, `corruptStore`, and the errors of `body`.
   public static func withReadOnlyStore<T>(
     _ path: String, busyTimeout: Double = 1, body: (Database) throws -> T
   ) throws(InstarError) -> T {
     let what = "cannot read '\(path)'"
-    // Set when the shared memory beside a log cannot be used after all: its last user has gone
-    // meanwhile, or it may not be written by this user.
+    // Set when the shared memory of a log cannot be used: its last user has closed it meanwhile, or this user may not
+    // write it.
     var avoidsSharedMemory = false
     var lastError: (any Error)?
     for _ in 0..<attempts {
@@ -59,7 +56,7 @@ public enum StoreReader {
       } catch let error as DatabaseError
         where [.SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_IOERR].contains(error.resultCode)
       {
-        // A side file may have come or gone since the look.
+        // A side file may have appeared or disappeared since the probe.
         avoidsSharedMemory = file.logIsInUse
         lastError = error
       } catch let error as InstarError where error.code == .storeChanged {
@@ -70,17 +67,18 @@ public enum StoreReader {
     }
     if let lastError { throw describe(lastError, what: what, store: path) }
     throw InstarError(
-      .busyStore, what, store: path, cause: "another process keeps writing it",
-      next: "try again when it has finished")
+      .busyStore, what, store: path,
+      cause: "another process wrote to the store during each of \(attempts) reads",
+      next: "retry when the store is less busy")
   }
 
-  /// What a store and its journal may have together to be copied.
+  /// The most bytes of a store and its journal that are copied.
   private static let copyLimitBytes: Int64 = 256 << 20
 
-  /// A journal beside a store in rollback mode: either its writer lives, then SQLite reads as it
-  /// always does; or it is gone, then SQLite would have to write, which it says with an error.
+  /// Reads a store with a journal. If its writer lives, SQLite reads as usual; if not, SQLite would have to write, and
+  /// fails.
   ///
-  /// - Returns: `nil` where the files moved while they were copied.
+  /// - Returns: `nil` where the files changed while they were copied.
   private static func readBesideJournal<T>(
     _ file: StoreFile, busyTimeout: Double, body: (Database) throws -> T
   ) throws -> T? {
@@ -94,8 +92,9 @@ public enum StoreReader {
       guard file.state.size <= copyLimitBytes, journal.size <= copyLimitBytes else {
         throw InstarError(
           .busyStore, "cannot read '\(file.path)'", store: file.path,
-          cause: "a transaction was cut off, and the store is too large to undo it in a copy",
-          next: "open the store with its app once, which undoes the transaction")
+          cause:
+            "a transaction was interrupted, and the store is too large to roll it back in a copy",
+          next: "open the store once with its app, which rolls the transaction back")
       }
       let folder = try PrivateFolder()
       defer { folder.remove() }
@@ -113,25 +112,26 @@ public enum StoreReader {
 
   private static func describe(_ error: any Error, what: String, store: String) -> InstarError {
     var known = InstarError(error, what: what, store: store)
-    // The file has the magic number, or it would not have been opened.
+    // The file has the magic number, else it would not have been opened.
     if let error = error as? DatabaseError, error.resultCode == .SQLITE_NOTADB {
       known.code = .corruptStore
-      known.cause = "its first page is damaged, or encrypted"
+      known.cause = "the first page is damaged or encrypted"
       known.next = "restore the store from a backup"
     }
     guard let error = error as? DatabaseError else { return known }
     switch error.resultCode {
     case .SQLITE_INTERRUPT:
       known.code = .corruptStore
-      known.cause = "reading it does not come to an end: what it is made of leads in circles"
+      known.cause =
+        "reading does not end; the pages or views of the store refer to each other in a cycle"
       known.next = "restore the store from a backup"
     case .SQLITE_NOMEM, .SQLITE_TOOBIG:
       known.code = .unsupported
-      known.cause = "its schema, or a value in it, is larger than Instar reads"
-    // Nothing that is asked of a store is wrong in itself: its list of tables is.
+      known.cause = "its schema, or one of its values, is larger than Instar reads"
+    // Instar's statements are correct, so the list of tables is not.
     case .SQLITE_ERROR, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_FORMAT:
       known.code = .corruptStore
-      known.cause = "its list of tables contradicts itself (\(known.cause))"
+      known.cause = "the list of tables is inconsistent (\(known.cause))"
       known.next = "restore the store from a backup"
     default: break
     }

@@ -3,25 +3,23 @@ internal import GRDB
 internal import GRDBSQLite
 internal import Synchronization
 
-/// Ends what a connection does once the thread that uses it has spent a certain processor time.
+/// Interrupts a connection once its thread has used a certain processor time.
 ///
-/// A store can be made so that reading it takes practically for ever: a view or an expression that
-/// does not end, a tree whose pages lead to each other. Processor time, not time on the clock: a
-/// slow disk or a busy machine is no fault of the store's.
+/// A store can be built so that reading it practically never ends: by a view or expression that does not end, or a tree
+/// whose pages form a cycle. The limit is processor time, not elapsed time, because a slow disk or a busy machine is
+/// not the store's fault.
 ///
-/// What SQLite does then ends with `SQLITE_INTERRUPT`. Invariant: after `end()` the connection is not
-/// touched any more.
+/// SQLite then fails with `SQLITE_INTERRUPT`. Invariant: after `end()` the connection is not used any more.
 final class WorkLimit: Sendable {
   private let isOver = Mutex(false)
   private let ended = DispatchSemaphore(value: 0)
 
-  /// How long to wait before the connection is stopped once more: what is begun between two
-  /// statements is not met by the first time.
+  /// The pause before the connection is interrupted again: an interrupt between two statements has no effect.
   private static let repetitionSeconds = 0.005
 
-  /// Begins to count for the calling thread.
+  /// Starts counting for the calling thread.
   ///
-  /// - Parameter connection: Stays open until `end()` has been called.
+  /// - Parameter connection: Must stay open until `end()` has been called.
   init(of connection: OpaquePointer?, processorSeconds: Double) {
     var clock = clockid_t()
     guard let connection, pthread_getcpuclockid(pthread_self(), &clock) == 0 else { return }
@@ -42,13 +40,13 @@ final class WorkLimit: Sendable {
     watch.start()
   }
 
-  /// What reading the schema of a store may take: some tenths of a second, and more for one that is
-  /// really large. A schema of 10,000 tables, which is a file of 40 MB, takes a part of it.
+  /// The time limit for reading a store's schema: some tenths of a second, and more for a large store. 10,000 tables, a
+  /// file of 40 MB, need a part of it.
   static func seconds(for file: StoreFile) -> Double {
     0.4 + min(Double(file.allocatedBytes) / (20 * 1024 * 1024), 3)
   }
 
-  /// Runs `body`, and what it has the connection do, within so much processor time.
+  /// Runs `body` and its statements within a processor time.
   static func within<T>(
     _ processorSeconds: Double, _ db: Database, _ body: () throws -> T
   ) rethrows -> T {
@@ -57,7 +55,7 @@ final class WorkLimit: Sendable {
     return try body()
   }
 
-  /// Ends the counting.
+  /// Stops counting.
   func end() {
     isOver.withLock { $0 = true }
     ended.signal()

@@ -5,14 +5,14 @@ extension AttributeValue {
   public var literal: String {
     switch self {
     case .integer(let integer): "\(integer)"
-    // Swift prints the shortest text that reads back as the same number; SQLite has no literal for those that are none.
+    // Swift prints the shortest text that reads back as the same number. SQLite has no literals for infinities.
     case .real(let real): real.isFinite ? "\(real)" : (real < 0 ? "-9e999" : "9e999")
     case .text(let text): Self.textLiteral(text)
     case .blob(let bytes): "X'\(Digest.hexadecimal(bytes))'"
     }
   }
 
-  /// A NUL would end the statement's text, so such a text is written by its bytes.
+  /// A NUL would end the statement, so such a text is written as bytes.
   private static func textLiteral(_ text: String) -> String {
     if text.utf8.contains(0) {
       return "CAST(\(AttributeValue.blob(Array(text.utf8)).literal) AS TEXT)"
@@ -22,8 +22,8 @@ extension AttributeValue {
 }
 
 extension String {
-  /// The text between two quotes, those in it doubled. By bytes, as SQLite reads it: to Swift a quote and the accent behind
-  /// it are one character, which is no quote.
+  /// Returns the text in quotes, with the quotes inside it doubled. Works on bytes, as SQLite does: Swift sees a quote
+  /// and a following accent as one character.
   package func quoted(by quote: UInt8) -> String {
     var bytes = [quote]
     for byte in utf8 {

@@ -1,8 +1,8 @@
-/// The text of a `CREATE INDEX` statement, taken apart: what the index covers, and of which rows.
+/// A `CREATE INDEX` statement, split into what the index covers and which rows it covers.
 struct CreateIndexText: Sendable {
-  /// Columns or expressions, each as written but for comments and line breaks.
+  /// Columns or expressions, as written but without comments and line breaks.
   let terms: [String]
-  /// What stands behind `WHERE`; `nil` for an index of all rows.
+  /// The condition after `WHERE`; `nil` for an index of all rows.
   let condition: String?
 
   /// `nil` for a text without terms in parentheses.
@@ -14,7 +14,7 @@ struct CreateIndexText: Sendable {
       .map { Self.text(of: rest[($0 + 1)...]) }
   }
 
-  /// Without comments, one of which could swallow what is written behind it.
+  /// Without comments: a line comment would swallow the text after it.
   private static func text(of tokens: some Sequence<SQLToken>) -> String {
     trimmed(tokens.map { $0.kind == .space ? " " : $0.text }.joined())
   }

@@ -1,23 +1,23 @@
-/// The text of a `CREATE TABLE` statement, taken apart at its commas.
+/// A `CREATE TABLE` statement, split at its commas.
 ///
-/// A table is rebuilt from its own text: what no model speaks of stays as it was written, comments included.
+/// A table is rebuilt from its own text, so that whatever no model describes stays as written, including comments.
 package struct CreateTableText: Sendable {
-  /// What stands between the parentheses: definitions of columns, then constraints, each as written.
+  /// The definitions of columns, then constraints, each as written.
   package var items: [Item]
-  /// What stands behind the parentheses: `WITHOUT ROWID`, `STRICT`.
+  /// The table options after the parentheses: `WITHOUT ROWID`, `STRICT`.
   package var suffix: String
 
   package struct Item: Sendable, Hashable {
     package var text: String
-    /// The words outside of parentheses and comments, in upper case, or as written where they are quoted, so that no name is
-    /// taken for a keyword; what is in parentheses is "(".
+    /// The words outside parentheses and comments, in upper case. Quoted words stay as written, so that no name equals
+    /// a keyword. Parentheses with their content are "(".
     package let words: [String]
-    /// Every name in it, in lower case, also inside of parentheses.
+    /// Every name in the item, in lower case, also inside parentheses.
     package let names: Set<String>
     /// The column it defines; `nil` for a constraint.
     package let column: String?
 
-    /// What a constraint of a table begins with.
+    /// The first words of table constraints.
     private static let constraints: Set<String> = ["PRIMARY", "UNIQUE", "CHECK", "FOREIGN"]
 
     package init(_ text: String) {
@@ -51,8 +51,8 @@ package struct CreateTableText: Sendable {
       self.names = names
     }
 
-    /// Whether SQLite computes the column. `GENERATED ALWAYS` may be left out before `AS`, and is no sign of it: a column may
-    /// be called so without quotes.
+    /// Whether SQLite computes the column. `GENERATED ALWAYS` alone does not show it: the words may be missing before
+    /// `AS`, and a column may have them as its unquoted name.
     package var isGenerated: Bool {
       zip(words, words.dropFirst()).contains { $0 == "AS" && $1 == "(" }
     }
@@ -77,8 +77,8 @@ package struct CreateTableText: Sendable {
       return names
     }
 
-    /// Whether the column is the rowid of its table, should it be the whole primary key: only one that is declared so, and
-    /// not `INTEGER PRIMARY KEY DESC` (https://www.sqlite.org/lang_createtable.html, section 5).
+    /// Whether the column is the rowid of its table if it is the whole primary key: only a column declared exactly
+    /// `INTEGER PRIMARY KEY` is, and not with `DESC` (https://www.sqlite.org/lang_createtable.html, section 5).
     package var isRowIDAsKey: Bool {
       let tokens = SQLToken.tokens(of: text).filter { $0.kind != .space }.dropFirst()
       guard let type = tokens.first, type.name.uppercased() == "INTEGER" else { return false }
@@ -90,20 +90,21 @@ package struct CreateTableText: Sendable {
       return isWholeType ?? true && !isDescending
     }
 
-    /// What a type of a column ends before.
+    /// The words that end a column's type.
     private static let clauseWords: Set<String> = [
       "CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE",
       "REFERENCES", "GENERATED", "AS",
     ]
 
-    /// The text without white space and case, to compare constraints by.
+    /// The text without white space and case, for comparing constraints.
     package var normalized: String {
       SQLToken.tokens(of: text).filter { $0.kind != .space }
         .map { $0.kind == .word || $0.kind == .quoted ? $0.name.lowercased() : $0.text }
         .joined(separator: " ")
     }
 
-    /// The definition without a clause, given by its first words; with it go its name and what is to be done on conflict.
+    /// Returns the definition without a clause, given by its first words. The clause's name and conflict resolution are
+    /// removed too.
     package func removing(_ clause: String...) -> Item {
       var tokens = SQLToken.tokens(of: text)
       let words = Item.outerWords(tokens)
@@ -112,7 +113,7 @@ package struct CreateTableText: Sendable {
         let start = names.indices.first(where: { start in
           start + clause.count <= names.count
             && Array(names[start..<(start + clause.count)]) == clause
-            // `DEFAULT NULL` and `ON DELETE SET NULL` say nothing of what a column may hold.
+            // `DEFAULT NULL` and `ON DELETE SET NULL` do not restrict the column.
             && !(clause == ["NULL"] && start > 0
               && ["NOT", "DEFAULT", "SET"].contains(names[start - 1]))
         })
@@ -131,7 +132,7 @@ package struct CreateTableText: Sendable {
       return Item(tokens.map(\.text).joined())
     }
 
-    /// The definition of a column that may, or may not, be NULL.
+    /// Returns the definition with or without `NOT NULL`.
     package func required(_ isRequired: Bool) -> Item {
       guard isRequired else { return removing("NOT", "NULL") }
       if zip(words, words.dropFirst()).contains(where: { $0 == "NOT" && $1 == "NULL" }) {
@@ -140,7 +141,7 @@ package struct CreateTableText: Sendable {
       return Item(removing("NULL").text + " NOT NULL")
     }
 
-    /// The definition with another declared type.
+    /// Returns the definition with another declared type.
     package func declared(as type: String) -> Item {
       let tokens = SQLToken.tokens(of: text)
       let words = Item.outerWords(tokens)
@@ -155,7 +156,7 @@ package struct CreateTableText: Sendable {
           + (behind.isEmpty ? "" : " \(behind)"))
     }
 
-    /// The clauses of a kind, each with what is in its parentheses or its one name behind it.
+    /// Returns the clauses that begin with a keyword, each with its parentheses or the one name after it.
     package func clauses(_ keyword: String) -> [String] {
       let tokens = SQLToken.tokens(of: text)
       var found: [String] = []
@@ -177,7 +178,7 @@ package struct CreateTableText: Sendable {
       return found
     }
 
-    /// The constraints in one item: SQLite takes them without commas between them, too.
+    /// The constraints of one item: SQLite also accepts them without commas between them.
     fileprivate var constraints: [Item] {
       let tokens = SQLToken.tokens(of: text)
       var starts: [Int] = []
@@ -192,14 +193,14 @@ package struct CreateTableText: Sendable {
         }
         if isKeyword { hasKeyword = true }
       }
-      // With the space before it, which may hold what is said of it.
+      // Includes the space before it, which may hold a comment about it.
       starts = starts.map { tokens[$0 - 1].kind == .space ? $0 - 1 : $0 }
       return zip([0] + starts, starts + [tokens.count]).map { start, end in
         Item(tokens[start..<end].map(\.text).joined())
       }
     }
 
-    /// The words outside of parentheses, with their places.
+    /// The words outside parentheses, with their positions.
     private static func outerWords(_ tokens: [SQLToken]) -> [(name: String, index: Int)] {
       var depth = 0
       var words: [(String, Int)] = []
@@ -208,7 +209,7 @@ package struct CreateTableText: Sendable {
         case .open: depth += 1
         case .close: depth -= 1
         case .word: if depth == 0 { words.append((token.name, index)) }
-        // In quotes, so that no name is taken for a keyword.
+        // Quoted, so that no name equals a keyword.
         case .quoted: if depth == 0 { words.append((token.text, index)) }
         case .space, .comma, .text, .other: break
         }
@@ -217,7 +218,7 @@ package struct CreateTableText: Sendable {
     }
   }
 
-  /// `nil` for a text that is no `CREATE TABLE` with columns in parentheses.
+  /// `nil` for a text that is not a `CREATE TABLE` with columns in parentheses.
   package init?(_ sql: String) {
     guard let (elements, rest) = SQLToken.list(in: sql) else { return nil }
     items = elements.flatMap { tokens -> [Item] in
@@ -227,7 +228,7 @@ package struct CreateTableText: Sendable {
     suffix = rest.map(\.text).joined()
   }
 
-  /// The statement that makes the table under a name.
+  /// Returns the statement that creates the table under a name.
   package func statement(named name: String) -> String {
     "CREATE TABLE \(SQLIdentifier.sql(name)) (\(items.map(\.text).joined(separator: ",")))\(suffix)"
   }
@@ -236,7 +237,7 @@ package struct CreateTableText: Sendable {
     items.firstIndex { $0.column?.lowercased() == name.lowercased() }
   }
 
-  /// Adds a column behind the others.
+  /// Adds a column after the others.
   package mutating func append(column definition: String) {
     let end = items.lastIndex { $0.column != nil }.map { $0 + 1 } ?? items.count
     items.insert(Item("\n  \(definition)"), at: end)

@@ -1,9 +1,9 @@
 internal import GRDBSQLite
 internal import InstarSchema
 
-/// Names in SQL.
+/// Names in SQL, and the Swift names derived from them.
 package enum SQLIdentifier {
-  /// The name as it stands in SQL: bare where SQLite takes it for nothing else, else in quotes.
+  /// Returns the name as SQL: bare where SQLite cannot read it as anything else, else quoted.
   package static func sql(_ name: String) -> String {
     func isLetter(_ byte: UInt8) -> Bool {
       byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
@@ -20,12 +20,12 @@ package enum SQLIdentifier {
 // MARK: - Names in Swift
 
 extension SQLIdentifier {
-  /// A name for a class: `library_book` becomes `LibraryBook`.
+  /// Returns a class name: `LibraryBook` for `library_book`.
   static func typeName(_ text: String) -> String {
     words(of: text).map(uppercasedFirst).joined()
   }
 
-  /// A name for a property: `created_at` becomes `createdAt`.
+  /// Returns a property name: `createdAt` for `created_at`.
   static func propertyName(_ text: String) -> String {
     let words = words(of: text)
     let name =
@@ -34,7 +34,7 @@ extension SQLIdentifier {
     return name == "self" ? "itself" : name
   }
 
-  /// Whether a table or column has the very name that it would have where the class or property says none.
+  /// Whether a table or column has the name that it gets when the class or property names none.
   static func isUsual(_ name: String, of swiftName: String) -> Bool {
     let isSpelled =
       swiftName.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
@@ -42,7 +42,7 @@ extension SQLIdentifier {
     return isSpelled && Schema.snakeCase(swiftName) == name
   }
 
-  /// A name for several of what one is called so. One that ends like a plural stays.
+  /// Returns the plural of a name. A name that ends like a plural stays.
   static func plural(_ name: String) -> String {
     if name.hasSuffix("ss") || name.hasSuffix("x") || name.hasSuffix("ch") || name.hasSuffix("sh") {
       return name + "es"
@@ -63,7 +63,7 @@ extension SQLIdentifier {
     word.prefix(1).uppercased() + word.dropFirst()
   }
 
-  /// Words in upper case throughout are taken in lower case. A name that Swift cannot spell stays, for whoever writes source.
+  /// Words in upper case become lower case. A name that Swift cannot spell stays; the writer of the source handles it.
   private static func words(of text: String) -> [String] {
     let words = text.split { $0 == "_" || $0 == " " || $0 == "-" || $0 == "." }.map(String.init)
     guard !words.isEmpty else { return [text] }
@@ -74,15 +74,15 @@ extension SQLIdentifier {
   }
 }
 
-/// Gives names of which no two are the same.
+/// Hands out names, each once.
 struct FreeNames {
   private var taken: Set<String> = []
-  /// The number that the next one of a name gets: a store may have any number of them.
+  /// The next number of a name, because a store may have any number of them.
   private var numbers: [String: Int] = [:]
 
   func isTaken(_ name: String) -> Bool { taken.contains(name) }
 
-  /// The first of `name`, `name2`, `name3`… that is not taken, and is so from now on.
+  /// Returns and reserves the first of `name`, `name2`, `name3`… that is free.
   mutating func take(_ name: String) -> String {
     if taken.insert(name).inserted { return name }
     var number = numbers[name] ?? 2

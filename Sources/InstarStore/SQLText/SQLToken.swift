@@ -1,4 +1,4 @@
-/// A piece of SQL text, as far as it matters where names, parentheses and commas are.
+/// A token of SQL, as far as names, parentheses and commas matter.
 package struct SQLToken: Sendable {
   package enum Kind: Sendable {
     case word, quoted, text, open, close, comma, space, other
@@ -7,7 +7,7 @@ package struct SQLToken: Sendable {
   package let kind: Kind
   /// As written.
   package let text: String
-  /// A name without its quotes; a word as it is. SQLite takes a string literal, too, where only a name can stand.
+  /// A name without its quotes; a word as it is. SQLite also accepts a string literal where only a name is possible.
   package var name: String {
     let bytes = Array(text.utf8)
     guard kind == .quoted || kind == .text, let quote = bytes.first, bytes.count >= 2 else {
@@ -22,7 +22,7 @@ package struct SQLToken: Sendable {
     return String(decoding: name, as: UTF8.self)
   }
 
-  /// All names in a text, in lower case, string literals left out.
+  /// Returns all names in a text in lower case, without string literals.
   package static func names(in text: String) -> Set<String> {
     Set(
       tokens(of: text).filter { $0.kind == .word || $0.kind == .quoted }.map {
@@ -30,8 +30,8 @@ package struct SQLToken: Sendable {
       })
   }
 
-  /// What stands in the first parentheses of a text, taken apart at its commas, and what stands behind them; `nil` where
-  /// there are none.
+  /// Returns the content of the first parentheses, split at its commas, and the tokens after them; `nil` where there
+  /// are no parentheses.
   static func list(in text: String) -> (elements: [[SQLToken]], rest: ArraySlice<SQLToken>)? {
     let tokens = tokens(of: text)
     var elements: [[SQLToken]] = [[]]
@@ -63,7 +63,7 @@ package struct SQLToken: Sendable {
         || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
     }
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    /// The index behind a quoted text that begins at `start`.
+    /// The index after the quoted text that begins at `start`.
     func endOfQuoted(_ close: UInt8) -> Int {
       var index = start + 1
       while index < bytes.count {

@@ -1,21 +1,22 @@
 internal import InstarSchema
 
-/// Adds up the names that are read from a store, which may be made to have any number of any length.
+/// Limits the total size of the names read from a store, which may hold any number of names of any length.
 struct NameSize {
-  /// No store of an app comes near it: 10,000 tables with 20 columns each are at 4 MiB.
+  /// Far above real stores: 10,000 tables with 20 columns each have 4 MiB of names.
   static let limitBytes = 16 << 20
-  /// Each name costs more than its bytes.
+  /// What a name costs besides its bytes.
   private static let overheadBytes = 16
 
   private var bytes = 0
 
-  /// - Throws: `unsupported` when there is more than is read.
+  /// - Throws: `unsupported` above the limit.
   mutating func add(_ name: String) throws(InstarError) {
     bytes += name.utf8.count + Self.overheadBytes
     guard bytes <= Self.limitBytes else {
       throw InstarError(
         .unsupported, "cannot read the structure of the store",
-        cause: "its tables and columns are more, or have longer names, than Instar reads")
+        cause:
+          "the names of its tables and columns have more than \(Self.limitBytes) bytes together")
     }
   }
 }

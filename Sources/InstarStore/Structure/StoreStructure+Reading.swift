@@ -53,8 +53,8 @@ extension StoreStructure {
     return columns.map { Table(name: $0.key, columns: $0.value) }
   }
 
-  /// Indexes made by `CREATE INDEX`, and those of `UNIQUE` constraints, which have names of SQLite's
-  /// making: older stores of Core Data have uniqueness only there.
+  /// Indexes of `CREATE INDEX` and of `UNIQUE` constraints, whose names SQLite makes: older Core Data stores have
+  /// uniqueness only there.
   private static func readIndexes(
     _ db: Database, leavingOut isSystemTable: (String) -> Bool
   ) throws -> [Index] {
@@ -82,8 +82,7 @@ extension StoreStructure {
         try size.add(table)
         indexes.append(Index(name: name, table: table, isUnique: row.get(2) == 1, columns: []))
       }
-      // What an index of the layout never has is written behind the column, so that it does not
-      // compare equal.
+      // Whatever no index of a layout has is appended to the column, so that the two do not compare equal.
       var column = row.get(4) ?? "(expression)"
       if row.get(5) == 1 { column += " DESC" }
       if let collation: String = row.get(6), collation != "BINARY" {

@@ -2,27 +2,27 @@ import Foundation
 import GRDB
 import InstarSchema
 
-/// The schema of a Core Data store that carries no model, from its tables.
+/// Reads the schema of a Core Data store without a model from its tables.
 ///
-/// The tables tell every entity, every column with its type, every relationship that is kept in a join table or in a
-/// column that names its entity, and every constraint. They do not tell the case of most names, what is optional, and
-/// where a foreign key leads: names are taken in lower case, and a key is taken for a relationship where its column has
-/// the index that a key has and is named after an entity ("Core Data layout", sections 3 to 6).
+/// The tables show every entity, every column with its type, every relationship with a join table or a column that
+/// names its entity, and every constraint. They do not show the case of most names, what is optional, and the
+/// destination of a foreign key. So names are in lower case, and a column is a relationship if it has the index of a
+/// foreign key and is named after an entity ("Core Data layout", sections 3 to 6).
 struct CoreDataIntrospection {
   private let db: Database
   private let listed: [CoreDataProbe.ListedEntity]
   private let structure: StoreStructure
   private let indexes: [Index]
-  /// Whether large values lie in files beside the store.
+  /// Whether the store has files with large values.
   private let hasFiles: Bool
 
-  /// The keys beside which the place of the row in an order is kept.
+  /// The foreign keys that have a column with a position beside them.
   private var places: [Place] = []
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
-  /// The names of the indexes that relationships have.
+  /// The names of the indexes of relationships.
   private var keys: Set<String> = []
-  /// Which property a column of a table became.
+  /// The property of each column.
   private var properties: [Place: (entity: String, name: String)] = [:]
 
   private struct Place: Hashable {
@@ -66,7 +66,7 @@ struct CoreDataIntrospection {
     addOrderedRelationships()
     pairKeys()
     notes.append(
-      "read off the tables, as \(reason): names are in lower case where no index spells them, everything is optional, and relationships without a column of their own are missing"
+      "read from the tables, because \(reason): names are in lower case unless an index spells them, everything is optional, and relationships without a column of their own are missing"
     )
     return StoreIntrospection(
       origin: .tables, schema: Schema(entities: Array(entities.values), version: version),
@@ -79,15 +79,15 @@ struct CoreDataIntrospection {
     listed.first { $0.number == number }
   }
 
-  /// The entities whose rows are in the table of a root, the root first.
+  /// The entities in the table of a root, the root first.
   private func members(of root: CoreDataProbe.ListedEntity) -> [CoreDataProbe.ListedEntity] {
     listed.filter { path(to: $0).first?.number == root.number }
   }
 
-  /// An entity's ancestors from the root on, and itself.
+  /// The ancestors of an entity from the root on, and itself.
   private func path(to entity: CoreDataProbe.ListedEntity) -> [CoreDataProbe.ListedEntity] {
     var path = [entity]
-    // At most as many steps as there are entities: the list may hold a circle.
+    // Bounded, because a damaged list may contain a cycle.
     for _ in listed {
       guard let above = self.entity(numbered: path[0].superNumber) else { break }
       path.insert(above, at: 0)
@@ -127,7 +127,7 @@ struct CoreDataIntrospection {
     }
   }
 
-  /// The entity that a column of a table with several belongs to: the lowest one above all rows that have a value.
+  /// The entity of each column in a table with several: the lowest common ancestor of all rows with a value.
   private func owners(
     of columns: [String], in table: String, members: [CoreDataProbe.ListedEntity]
   ) throws -> [String: String] {
@@ -164,7 +164,7 @@ struct CoreDataIntrospection {
     _ column: Column, followedBy next: String?, of owner: String, in table: String
   ) {
     guard column.name.hasPrefix("Z") else {
-      notes.append("column \(table).\(column.name) is none of Core Data's")
+      notes.append("column \(table).\(column.name) is not one of Core Data's")
       return
     }
     let bare = String(column.name.dropFirst())
@@ -195,7 +195,7 @@ struct CoreDataIntrospection {
       Schema.Attribute(name: name, type: Self.type(declared: column.type), isOptional: true))
   }
 
-  /// Whether a value of the column is the name of a file.
+  /// Whether the column holds names of files.
   private func holdsFileNames(_ column: String, _ table: String) throws -> Bool {
     let name = column.quotedDatabaseIdentifier
     let values = try Data.fetchAll(
@@ -229,12 +229,12 @@ struct CoreDataIntrospection {
     }
   }
 
-  /// Where a to-one relationship in a column leads; `nil` for an attribute.
+  /// The destination of a to-one relationship in a column; `nil` for an attribute.
   private func destination(
     of column: String, in table: String, followedBy next: String?
   ) -> String? {
     let bare = column.dropFirst()
-    // The number of the row's entity stands beside the key, in a column that names the destination by its number.
+    // Beside the key is the number of the row's entity, in a column that names the destination's number.
     if let next, next.hasSuffix("_\(bare)"),
       let number = Int(next.dropFirst().dropLast(bare.count + 1)),
       let destination = entity(numbered: number)
@@ -245,7 +245,7 @@ struct CoreDataIntrospection {
       $0.table == table && $0.columns == [column] && $0.name == "\(table)_\(column)_INDEX"
     }
     guard isIndexed else { return nil }
-    // Without that column, the destination is an entity that has none below it.
+    // Without that column, the destination has no subentities.
     let leaves: [String] = listed.filter { !hasSubentities($0) }.map { $0.name }
     func named(_ test: (String) -> Bool) -> String? {
       leaves.filter { test($0.uppercased()) }.max { $0.count < $1.count }
@@ -255,8 +255,8 @@ struct CoreDataIntrospection {
     return named { $0.hasSuffix(bare) }
   }
 
-  /// A key beside which there is a place is the other side of an ordered relationship (section 4.4), whose name no table
-  /// tells.
+  /// A foreign key with a position beside it is the inverse of an ordered relationship (section 4.4), whose name no
+  /// table shows.
   private mutating func addOrderedRelationships() {
     for place in places {
       guard let key = properties[place],
@@ -277,7 +277,7 @@ struct CoreDataIntrospection {
     }
   }
 
-  /// Two entities of which each has one key of the other are taken for the two sides of a one-to-one relationship.
+  /// Pairs the foreign keys of two entities that have one to each other: they are treated as a one-to-one relationship.
   private mutating func pairKeys() {
     func keys(of entity: String, to destination: String) -> [String] {
       var names: [String] = []
@@ -327,17 +327,17 @@ struct CoreDataIntrospection {
       guard keys.count == 2, let own = numbered(table.name),
         let first = entity(numbered: own.number)
       else {
-        notes.append("table \(table.name) is none of an entity or a relationship")
+        notes.append("table \(table.name) belongs to no entity and no relationship")
         continue
       }
-      // The column of the other entity is named after the relationship that leads there, which names the table too.
+      // The column of the other entity is named after the relationship to it, which also names the table.
       let isSecond =
         keys[1].name == own.name && (keys[0].name != own.name || keys[0].number == own.number)
       let (there, back) = isSecond ? (keys[1], keys[0]) : (keys[0], keys[1])
       guard there.name == own.name, back.number == own.number,
         let second = entity(numbered: there.number)
       else {
-        notes.append("table \(table.name) is none of an entity or a relationship")
+        notes.append("table \(table.name) belongs to no entity and no relationship")
         continue
       }
       let name = own.name
@@ -366,15 +366,15 @@ struct CoreDataIntrospection {
 
   // MARK: Indexes (section 6.1)
 
-  /// An index by its name, which a structure leaves out.
+  /// An index with its name, which a structure leaves out.
   private struct Index {
     var name: String
     var table: String
     var columns: [String] = []
     var isUnique: Bool
-    /// Which of the columns have greater values first.
+    /// The descending columns.
     var descending: Set<String> = []
-    /// Which rows it covers, as SQL; `nil` for all.
+    /// The condition on its rows, as SQL; `nil` for all rows.
     var condition: String?
   }
 
@@ -416,7 +416,7 @@ struct CoreDataIntrospection {
       guard let place = properties[Place(table: index.table, column: column)] else { return }
       places.append(place)
     }
-    // The index of a key belongs to the relationship.
+    // The index of a foreign key belongs to the relationship.
     guard let first = places.first, index.isUnique || !keys.contains(index.name)
     else { return }
     let isPlain = index.condition == nil && index.descending.isEmpty
@@ -427,7 +427,7 @@ struct CoreDataIntrospection {
     if isPlain, !index.isUnique, places.count == 1, isToOne == true { return }
     guard isPlain || !index.isUnique else {
       notes.append(
-        "index \(index.name) is left out: it is unique among some rows only, or greater values first"
+        "index \(index.name) is left out: no model can declare a unique index that is partial or descending"
       )
       return
     }
@@ -439,7 +439,7 @@ struct CoreDataIntrospection {
       guard let range = index.name.range(of: infix) else { continue }
       let named = String(index.name[..<range.lowerBound].dropFirst(2))
       if entities[named] != nil { entity = named }
-      // The name of the index spells the properties as the model does.
+      // The name of the index has the model's spelling of the properties.
       names = spelled(names, String(index.name[range.upperBound...]), separator: separator)
     }
     for (place, name) in zip(places, names) { rename(place, to: name) }
@@ -459,7 +459,7 @@ struct CoreDataIntrospection {
     }
   }
 
-  /// What a model of Core Data calls the index; `nil` where it is not named as those are, or by SwiftData.
+  /// Returns the model's name of the index; `nil` where it has none, or SwiftData named it.
   private func fetchIndexName(_ index: Index, of entity: String) -> String? {
     let prefix = CoreDataLayout.fetchIndexName("", of: entity)
     guard index.name.hasPrefix(prefix) else { return nil }

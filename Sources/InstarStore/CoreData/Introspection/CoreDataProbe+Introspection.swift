@@ -60,7 +60,8 @@ extension CoreDataProbe {
     return schema
   }
 
-  /// The types of the values that columns of type `Data` hold as archives, by "Entity.property", read off one value each.
+  /// The types of the values that columns of type `Data` hold as archives, by "Entity.property", read off one value
+  /// each.
   private func archivedTypes(_ db: Database, _ schema: Schema) throws -> [String: String] {
     let layout: CoreDataLayout
     do {

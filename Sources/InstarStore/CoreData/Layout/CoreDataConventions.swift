@@ -1,35 +1,36 @@
 public import GRDB
 import InstarSchema
 
-/// What of a layout no schema decides: habits of the framework that wrote a store, and a name that only the store tells.
+/// What a layout has that its schema does not decide: conventions of the framework that wrote the store, and names that
+/// only the store shows.
 ///
-/// Stores keep them through every migration, as Core Data's own keep theirs.
+/// Stores keep them through every migration, as with Core Data itself.
 public struct CoreDataConventions: Sendable, Hashable {
   public var generation: Generation
   /// The names of the store's join tables.
   public var joinTables: Set<String>
-  /// The relationships that join tables are named after although they are those of the entity with the greater number, or
-  /// one of an entity with itself. Most tables are named after the lesser number (Core Data layout, section 4.5); those of
-  /// Apple's own Notes and Photos are not.
+  /// The relationships that name their join table although they belong to the entity with the greater number, or relate
+  /// an entity to itself. Most tables are named after the lower number (Core Data layout, section 4.5); those of
+  /// Apple's Notes and Photos are not.
   public var namingRelationships: Set<RelationshipName> = []
-  /// By the name of a join table of a relationship that is its own inverse: the column beside `REFLEXIVE`, where it is
-  /// not named as the table is.
+  /// By the name of the join table of a relationship that is its own inverse: the column beside `REFLEXIVE`, where its
+  /// name differs from the table's.
   public var reflexiveColumns: [String: String] = [:]
-  /// Whether the store was made by Instar. Apple's frameworks may want to open any other again, so that it keeps their
-  /// order of columns.
+  /// Whether Instar created the store. Any other store keeps its order of columns, because Apple's frameworks may open
+  /// it again.
   public var isMadeByInstar = true
 
-  /// How the frameworks of some years write indexes and uniqueness (Core Data layout, sections 4.5 and 6.1).
+  /// How frameworks of different years write indexes and uniqueness (Core Data layout, sections 4.5 and 6.1).
   @frozen
   public enum Generation: Sendable, Hashable {
-    /// No indexes on join tables; else as those before 2017.
+    /// No indexes on join tables; else as `before2017`.
     case before2015
     /// Uniqueness by constraints of the table; indexes are named by columns.
     case before2017
     /// Uniqueness by indexes; indexes are named by entities.
     case current
 
-    /// - Parameter frameworkVersion: `NSPersistenceFrameworkVersion`. Seen were 519 and less, 637, 847 and more.
+    /// - Parameter frameworkVersion: `NSPersistenceFrameworkVersion`. Observed: up to 519; 637; 847 and more.
     public init(frameworkVersion: Int) {
       if frameworkVersion < 600 {
         self = .before2015
@@ -50,20 +51,20 @@ public struct CoreDataConventions: Sendable, Hashable {
     }
   }
 
-  /// The conventions of a store that is being made.
+  /// Creates the conventions of a new store.
   public init(generation: Generation = .current, joinTables: Set<String> = []) {
     self.generation = generation
     self.joinTables = joinTables
   }
 
-  /// The conventions of a store. One whose metadata cannot be read has those of the present.
+  /// Reads the conventions of a store. Unusable metadata counts as current.
   ///
-  /// - Throws: the database's error.
+  /// - Throws: `corruptStore` where the metadata is damaged; the database's error.
   public init(of db: Database) throws {
     try self.init(of: db, metadata: CoreDataMetadata.readIfSound(db))
   }
 
-  /// The same, of a store whose metadata were read already.
+  /// Reads the conventions of a store whose metadata were read already.
   public init(of db: Database, metadata: CoreDataMetadata?) throws {
     let names = try String.fetchAll(
       db,

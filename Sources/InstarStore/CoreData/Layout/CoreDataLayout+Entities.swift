@@ -1,7 +1,7 @@
 import InstarSchema
 
 extension CoreDataLayout {
-  /// What models have to know of the tables.
+  /// The tables as models use them.
   public var entityLayouts: [EntityLayout] {
     entities.map(entityWithInheritedProperties).map { entity in
       EntityLayout(
@@ -53,8 +53,8 @@ extension CoreDataLayout {
     }
   }
 
-  /// New keys follow the highest one ever handed out, which is kept in the root entity's row of Z_PRIMARYKEY. Some stores
-  /// have a mark below their highest key, so that one counts too (section 2.1).
+  /// New keys follow the highest one that was ever used, which is in the root entity's row of Z_PRIMARYKEY. Some stores
+  /// record less than their highest key, so that one counts too (section 2.1).
   private func highestKeyStatement(of entity: Entity) -> String {
     "SELECT max(ifnull((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(rootNumber(of: entity))), 0), "
       + "ifnull((SELECT max(Z_PK) FROM \(entity.table)), 0))"

@@ -1,10 +1,10 @@
 public import InstarSchema
 
-/// How a schema is laid out in the tables of a Core Data store: which table, column, join table and index each entity,
-/// attribute and relationship has.
+/// How a schema maps to a Core Data store: the table, column, join table and index of each entity, attribute and
+/// relationship.
 ///
-/// Computed from the schema alone, by the rules read off real stores ("Core Data layout", sections 2 to 6). Pure: nothing
-/// is opened. Names in a layout are safe to stand unquoted in SQL: the initializer refuses every other name.
+/// Computed from the schema alone, by the rules observed in real stores ("Core Data layout", sections 2 to 6). Names in
+/// a layout can be used unquoted in SQL: the initializer refuses all others.
 public struct CoreDataLayout: Sendable {
   /// In the order of their numbers.
   public let entities: [Entity]
@@ -17,19 +17,19 @@ public struct CoreDataLayout: Sendable {
 
   private let entityIndexesByName: [String: Int]
 
-  /// A table that holds the rows of a root entity and of all entities below it.
+  /// The table of a root entity and its subentities.
   public struct Table: Sendable, Hashable {
     public var name: String
     public var rootEntity: String
     /// In the order of a new store, the system columns included.
     public var columns: [Column]
-    /// Groups of columns that are unique together by the table itself: frameworks before 2017 have no index for them.
+    /// Groups of columns with a `UNIQUE` constraint: frameworks before 2017 have no unique indexes.
     public var uniqueColumns: [[String]] = []
 
     public var createStatement: String {
       let list = columns.map { "\($0.name) \($0.declaration)" }.joined(separator: ", ")
       guard !uniqueColumns.isEmpty else { return "CREATE TABLE \(name) ( \(list) )" }
-      // Without a blank at the end, as those frameworks write it.
+      // Without a space at the end, as those frameworks write it.
       let constraints = uniqueColumns.map {
         "CONSTRAINT \($0.joined(separator: "_")) UNIQUE (\($0.joined(separator: ", ")))"
       }
@@ -42,7 +42,7 @@ public struct CoreDataLayout: Sendable {
     public var type: String
     public var role: Role
 
-    /// What stands behind the name in `CREATE TABLE` and in `ADD COLUMN`.
+    /// The declaration after the name in `CREATE TABLE` and `ADD COLUMN`.
     public var declaration: String { role == .primaryKey ? "\(type) PRIMARY KEY" : type }
 
     @frozen
@@ -53,15 +53,15 @@ public struct CoreDataLayout: Sendable {
       case toOne(entity: String, name: String)
       /// The entity number of that row, where the destination has sub-entities.
       case toOneEntityNumber(entity: String, name: String)
-      /// The place of the row among those that the row at the other end of a to-one relationship refers to in order.
+      /// The position of the row in an ordered relationship of the row at the other end of a to-one relationship.
       case toOneOrder(entity: String, name: String)
-      /// The key of the owner of a to-many relationship that has no inverse; stands in the destination's table.
+      /// The key of the owner of a to-many relationship without inverse, in the destination's table.
       case ownerKey(entity: String, name: String)
     }
   }
 
-  /// The table of a many-to-many relationship. The first column points to rows of `entity`, the second to rows of the
-  /// entity that `relationship` leads to.
+  /// The table of a many-to-many relationship. The first column refers to rows of `entity`, the second to rows of the
+  /// destination of `relationship`.
   public struct JoinTable: Sendable, Hashable {
     public var name: String
     public var entity: String
@@ -70,9 +70,9 @@ public struct CoreDataLayout: Sendable {
     public var otherRelationship: String
     public var column: String
     public var otherColumn: String
-    /// The place of the link among those of the row in `otherColumn`, where that row's relationship is ordered.
+    /// The position of the link among those of the row in `otherColumn`, where that row's relationship is ordered.
     public var orderColumn: String?
-    /// The place of the link among those of the row in `column`, where that row's relationship is ordered.
+    /// The position of the link among those of the row in `column`, where that row's relationship is ordered.
     public var otherOrderColumn: String?
 
     /// The same table, described from its other side.
@@ -98,15 +98,16 @@ public struct CoreDataLayout: Sendable {
     public var name: String
     public var table: String
     public var columns: [String]
-    /// Which of the columns have greater values first.
+    /// The descending columns.
     public var descendingColumns: Set<String> = []
     public var isUnique: Bool
-    /// Fetch and uniqueness indexes spell out `COLLATE BINARY ASC`, those of foreign keys do not (section 6.1).
+    /// Whether the statement spells out `COLLATE BINARY ASC`, as fetch and uniqueness indexes do and those of foreign
+    /// keys do not (section 6.1).
     public var spellsCollation: Bool
     /// Whether it covers some rows only.
     public var isPartial = false
-    /// Which rows, as SQL. Of a partial index of a model that does not tell, `nil`: how Apple's frameworks say its predicate
-    /// is their own knowledge, and the index can be kept as a store has it, not made.
+    /// The condition on its rows, as SQL. `nil` for a partial index whose condition is unknown, because only Apple's
+    /// frameworks can translate its predicate: such an index can be kept, not created.
     public var condition: String?
 
     public var createStatement: String {
@@ -152,11 +153,11 @@ public struct CoreDataLayout: Sendable {
     /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
     /// telling, because no entity is below the destination (section 4.2).
     public var entityNumberColumn: String?
-    /// Where the place of a link in an order is kept, in the table that holds the link: of an ordered relationship, and of a
-    /// to-one relationship that is the inverse of one.
+    /// Where the place of a link in an order is kept, in the table that holds the link: of an ordered relationship, and
+    /// of a to-one relationship that is the inverse of one.
     public var orderColumn: String?
-    /// Of a relationship with a table of links: where the place of a link among those of the model at the other end is kept,
-    /// where the inverse is ordered.
+    /// Of a relationship with a table of links: where the place of a link among those of the model at the other end is
+    /// kept, where the inverse is ordered.
     public var inverseOrderColumn: String?
 
     @frozen
@@ -187,11 +188,11 @@ public struct CoreDataLayout: Sendable {
     return entity
   }
 
-  /// Lays a schema out.
+  /// Lays out a schema.
   ///
-  /// - Parameter conventions: those of the store, where it is about one; else those of the present.
-  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the schema cannot be laid
-  ///   out: an entity that a relationship leads to is missing, an inverse does not exist, a name cannot be a column.
+  /// - Parameter conventions: The store's conventions; the current ones for a new store.
+  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the destination of a
+  ///   relationship or an inverse is missing, or a name cannot be a column's.
   public init(
     schema: Schema, conventions: CoreDataConventions = CoreDataConventions()
   ) throws(InstarError) {
@@ -206,7 +207,7 @@ public struct CoreDataLayout: Sendable {
       builder.entities.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// What a store of this layout is made of, as a probe of it reads.
+  /// The structure of a store of this layout, as a probe reads it.
   public var structure: StoreStructure {
     var all: [StoreStructure.Table] = []
     var covered: [StoreStructure.Index] = []
@@ -240,7 +241,7 @@ public struct CoreDataLayout: Sendable {
     return StoreStructure(tables: all, indexes: covered).withoutCoreDataConventions
   }
 
-  /// The statements that make the tables and indexes of an empty store, in the order of section 1.
+  /// The statements that create the tables and indexes of an empty store, in the order of section 1.
   public var createStatements: [String] {
     var statements: [String] = []
     for table in tables {
@@ -255,13 +256,13 @@ public struct CoreDataLayout: Sendable {
       }
   }
 
-  /// What a fetch index of an entity is called in a store (section 6.1).
+  /// The name of a fetch index in a store (section 6.1).
   static func fetchIndexName(_ name: String, of entity: String) -> String { "Z_\(entity)_\(name)" }
 
-  /// How SwiftData calls an index of `#Index`, before the names of its properties.
+  /// SwiftData's prefix of the names of `#Index`, before the names of its properties.
   static let swiftDataIndexPrefix = "SwiftDataIndexOnBinary"
 
-  /// The tables the format keeps for itself (section 2).
+  /// The tables that the format reserves (section 2).
   static let systemTableStatements = [
     "CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
     "CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB)",
@@ -270,7 +271,7 @@ public struct CoreDataLayout: Sendable {
 }
 
 extension Schema.Attribute {
-  /// Columns stand in groups by type, in this order (section 3.2).
+  /// Columns are grouped by type, in this order (section 3.2).
   var columnGroup: Int { isTransformable ? 6 : type.columnGroup }
 }
 

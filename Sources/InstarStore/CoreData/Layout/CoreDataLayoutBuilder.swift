@@ -1,6 +1,6 @@
 import InstarSchema
 
-/// Computes a `CoreDataLayout`, step by step: numbers, columns, relationships, join tables, indexes.
+/// Computes a `CoreDataLayout` in steps: numbers, columns, relationships, join tables, indexes.
 struct CoreDataLayoutBuilder {
   private let schema: Schema
   private let conventions: CoreDataConventions
@@ -60,12 +60,12 @@ struct CoreDataLayoutBuilder {
 
   // MARK: Numbers (section 2.2)
 
-  /// 1, 2, 3… over the roots sorted by name without regard to case, each followed by its sub-entities likewise.
+  /// Numbers the roots 1, 2, 3… by name without regard to case, each followed by its subentities in the same way.
   private mutating func numberEntities() throws(InstarError) {
     func sorted(_ names: [String]) -> [String] {
       names.sorted { ($0.lowercased(), $0) < ($1.lowercased(), $1) }
     }
-    // A schema may come from another process: no tree of it may be deeper than the stack.
+    // A schema may come from another process, so its depth is limited to what the stack can hold.
     let depthLimit = 100
     func visit(_ name: String, root: String, superNumber: Int, depth: Int) {
       guard depth <= depthLimit else { return }
@@ -86,7 +86,7 @@ struct CoreDataLayoutBuilder {
     }
     if let lost = schema.entities.first(where: { positions[$0.name] == nil }) {
       throw Self.invalid(
-        schema, "\(lost.name) inherits from itself, or through more than \(depthLimit) others")
+        schema, "\(lost.name) inherits from itself, or from more than \(depthLimit) models")
     }
   }
 
@@ -102,7 +102,7 @@ struct CoreDataLayoutBuilder {
       ]
       var taken = Set(columns.map(\.name))
       func add(_ bareName: String, _ type: String, _ role: CoreDataLayout.Column.Role) {
-        // The first user of a name keeps it bare, later ones get 1, 2, 3… (section 3.3).
+        // The first column of a name keeps it, later ones get 1, 2, 3… (section 3.3).
         var name = bareName
         var suffix = 0
         while !taken.insert(name).inserted {
@@ -154,7 +154,7 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  /// To-many relationships without inverse that lead to an entity: their foreign key is in its table (section 4.3).
+  /// The to-many relationships without inverse to an entity: their foreign key is in its table (section 4.3).
   private func ownersWithoutInverse(
     of destination: String
   ) -> [(CoreDataLayout.Entity, Schema.Relationship)] {
@@ -242,8 +242,8 @@ struct CoreDataLayoutBuilder {
     let isOwnInverse = position == destination && relationship.name == inverseName
     guard !isOwnInverse || !relationship.isOrdered else {
       throw Self.invalid(
-        schema, "\(entity.name).\(relationship.name) is its own inverse, and ordered",
-        next: "leave out one of the two: each side would have an order of the same links")
+        schema, "\(entity.name).\(relationship.name) is ordered and its own inverse",
+        next: "remove .ordered or .ownInverse: both ends would order the same links")
     }
     // An inherited relationship is the one of the entity that declares it.
     let declaring = entities.firstIndex { $0.name == inverse.entity } ?? destination
@@ -258,8 +258,8 @@ struct CoreDataLayoutBuilder {
       other: isFirst ? join.otherColumn : join.column)
   }
 
-  /// The table is named after the entity with the lower number and that entity's relationship; each column after the
-  /// entity it points to and the relationship that leads there (section 4.5).
+  /// The table is named after the entity with the lower number and its relationship; each column after the entity that
+  /// it refers to and the relationship to it (section 4.5).
   private func joinTable(
     _ position: Int, _ name: String, _ otherPosition: Int, _ otherName: String
   ) -> CoreDataLayout.JoinTable {
@@ -269,7 +269,7 @@ struct CoreDataLayoutBuilder {
     }
     let bare = "Z_\(one.number)\(name.uppercased())"
     let turned = "Z_\(two.number)\(otherName.uppercased())"
-    // The rule has exceptions that cannot be computed: the store is asked.
+    // Some stores break the rule, and nothing but the store shows it.
     let isTurned =
       conventions.namingRelationships.contains(.init(entity: two.name, name: otherName))
       || (conventions.joinTables.contains(turned) && !conventions.joinTables.contains(bare))
@@ -277,10 +277,10 @@ struct CoreDataLayoutBuilder {
     return joinTable(one, name, two, otherName)
   }
 
-  /// The table of a relationship that is its own inverse. It has a row for each direction of a link.
+  /// The table of a relationship that is its own inverse has a row for each direction of a link.
   ///
-  /// "Core Data layout", section 4.5, has the name of its second column from memory only, and no public store or text was
-  /// found that shows one: where a store calls its columns otherwise, they keep their names (`reflexiveColumns`).
+  /// The name of its second column is known from memory only ("Core Data layout", section 4.5); no public store or text
+  /// shows one. Where a store has other names, they are kept (`reflexiveColumns`).
   private func reflexiveTable(
     _ entity: CoreDataLayout.Entity, _ name: String
   ) -> CoreDataLayout.JoinTable {
@@ -353,7 +353,7 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  /// What frameworks before 2017 have for `#Index` over one property.
+  /// How frameworks before 2017 write `#Index` over one property.
   private mutating func addIndexedAttributes(
     of member: CoreDataLayout.Entity, in table: String
   ) {
@@ -382,7 +382,7 @@ struct CoreDataLayoutBuilder {
     for index in entity.fetchIndexes {
       let names = index.elements.map(\.property)
       let descending = index.elements.filter { !$0.isAscending }.map(\.property)
-      // One over an expression cannot be laid out.
+      // An index over an expression cannot be laid out.
       guard !names.isEmpty, columns(of: entity.name, names).count == names.count else { continue }
       indexes.append(
         CoreDataLayout.Index(
@@ -413,7 +413,7 @@ struct CoreDataLayoutBuilder {
         name: name, table: table, columns: columns, isUnique: false, spellsCollation: false))
   }
 
-  /// The columns of properties, also of inherited ones.
+  /// The columns of properties, including inherited ones.
   private func columns(of entity: String, _ properties: [String]) -> [String] {
     properties.compactMap { property in
       var next: String? = entity
@@ -439,12 +439,12 @@ struct CoreDataLayoutBuilder {
     return position
   }
 
-  /// The fields of a composite are named without the property they belong to (section 3.4).
+  /// The columns of a composite's fields have no prefix (section 3.4).
   private static func column(_ property: String) -> String {
     "Z" + (property.split(separator: ".").last ?? "").uppercased()
   }
 
-  /// By name; the fields of a composite stand at its place, in the order of their declaration (section 3.2).
+  /// By name; the fields of a composite take its place, in the order of declaration (section 3.2).
   private static func inColumnOrder(_ attributes: [Schema.Attribute]) -> [Schema.Attribute] {
     func property(_ attribute: Schema.Attribute) -> Substring.UTF8View {
       attribute.name.prefix { $0 != "." }.utf8
@@ -460,7 +460,7 @@ struct CoreDataLayoutBuilder {
     one.name.utf8.lexicographicallyPrecedes(two.name.utf8)
   }
 
-  /// Names stand unquoted in SQL, as Core Data writes them; nothing but a plain identifier may get there.
+  /// Names are used unquoted in SQL, as Core Data does, so only plain identifiers are allowed.
   private static func requireIdentifier(
     _ name: String, in schema: Schema, as role: String
   ) throws(InstarError) {

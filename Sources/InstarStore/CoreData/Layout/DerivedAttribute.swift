@@ -1,9 +1,9 @@
 import InstarSchema
 
-/// An attribute that triggers keep up: how many rows a to-many relationship leads to, `count:(pages)`.
+/// An attribute that triggers update: the number of rows in a to-many relationship, `count:(pages)`.
 ///
-/// The triggers are those that Core Data writes (section 6.3), to the letter as one real store has them. Other
-/// derivations were never seen in a store; their triggers can be kept, not made.
+/// The triggers equal Core Data's (section 6.3), letter by letter as in one real store. No store with another
+/// derivation is known; its triggers can be kept, not created.
 public struct DerivedAttribute: Sendable, Hashable {
   public let entity: String
   public let name: String
@@ -12,7 +12,7 @@ public struct DerivedAttribute: Sendable, Hashable {
   private let countedTable: String
   private let key: String
 
-  /// Those of a layout whose triggers are known.
+  /// Returns the derived attributes of a layout whose triggers are known.
   public static func all(in layout: CoreDataLayout) -> [DerivedAttribute] {
     layout.entities.flatMap { entity in
       entity.attributes.compactMap { DerivedAttribute($0, of: entity, in: layout) }
@@ -39,7 +39,7 @@ public struct DerivedAttribute: Sendable, Hashable {
     self.key = key
   }
 
-  /// The statements that make its triggers, in the order of a new store.
+  /// The statements that create its triggers, in the order of a new store.
   public var triggerStatements: [String] {
     let parameter = "Z_DA_\(countedTable)_\(entity)_\(name)_PARAMETER"
     return [
@@ -66,7 +66,7 @@ public struct DerivedAttribute: Sendable, Hashable {
       + "'\(self.name)', \(column)) FROM \(table) WHERE Z_PK = \(row).\(key); END"
   }
 
-  /// Counts anew, for an attribute that a store did not have before.
+  /// Counts all rows, for an attribute that a store did not have before.
   public var countStatement: String {
     "UPDATE \(table) SET \(column) = "
       + "(SELECT COUNT(*) FROM \(countedTable) AS c WHERE c.\(key) = \(table).Z_PK)"

@@ -4,8 +4,8 @@ internal import InstarSchema
 extension StoreStructure {
   /// Reads the tables and indexes of a store of the format `coredata`, without the differences that mean nothing.
   ///
-  /// Left out are the three tables that describe the store, persistent history (`ACHANGE`, `ATRANSACTION…`) and CloudKit
-  /// mirroring (`ANSCK…`). No entity's table can have such a name: those begin with `Z` and a letter.
+  /// Left out are the three tables that describe the store, persistent history (`ACHANGE`, `ATRANSACTION…`) and
+  /// CloudKit mirroring (`ANSCK…`). No entity's table can have such a name: those begin with `Z` and a letter.
   static func readCoreData(_ db: Database) throws -> StoreStructure {
     try read(db) { name in
       ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
@@ -15,8 +15,9 @@ extension StoreStructure {
 
   /// The structure without the differences between frameworks of different years that mean nothing.
   ///
-  /// An index is named by what it covers, and counts once. Indexes on join tables, which older stores lack, are left out. A
-  /// join table has the one of its two possible names that the entity with the lower number gives it (section 4.5).
+  /// An index is named by what it covers, and counts once. Indexes on join tables, which older stores lack, are left
+  /// out. A join table has the one of its two possible names that the entity with the lower number gives it (section
+  /// 4.5).
   var withoutCoreDataConventions: StoreStructure {
     var joins: Set<String> = []
     for table in tables where Self.isJoinTable(table.name) { joins.insert(table.name) }

@@ -2,28 +2,26 @@ public import Foundation
 public import GRDB
 public import InstarSchema
 
-/// What a store of the format `coredata` says of itself: the one row of `Z_METADATA`.
+/// What a store of the format `coredata` declares about itself: the one row of `Z_METADATA`.
 ///
-/// The row holds the store's identifier and a binary property list. The list is open: an app may
-/// keep keys of its own in it (`setMetadata(_:for:)`), and they are kept. The keys that Instar
-/// reads and writes, and how their values come about, were read off stores written by Apple's
-/// frameworks.
+/// The row holds the store's identifier and a binary property list. Apps may have keys of their own in the list
+/// (`setMetadata(_:for:)`), which are kept. The keys that Instar reads and writes, and the rules for their values, were
+/// observed in stores of Apple's frameworks.
 public struct CoreDataMetadata {
-  /// `Z_UUID`: made with the store, kept through every migration.
+  /// `Z_UUID`: created with the store and kept through every migration.
   public var uuid: String
 
-  /// Everything the property list holds.
+  /// The property list.
   public private(set) var plist: [String: Any]
 
-  /// Whether the archived model of `Z_MODELCACHE` belongs to another schema than these values, so
-  /// that `write` has to delete it.
+  /// Whether the archived model in `Z_MODELCACHE` belongs to another schema, so that `write` deletes it.
   private var modelCacheIsStale = false
-  /// What `write` puts in its place, where the archived model of the version is known.
+  /// The archived model that `write` inserts instead, where it is known.
   private var newModelCache: Data?
 
-  /// Metadata of a store that is being made.
+  /// Creates the metadata of a new store.
   ///
-  /// Entities get hashes of Instar's own (see `stamp`), because Apple's are not documented.
+  /// Entities get Instar's own hashes (see `stamp`), because Apple's are not documented.
   public init(newStoreFor schema: Schema) {
     self.uuid = UUID().uuidString
     self.plist = [
@@ -39,11 +37,10 @@ public struct CoreDataMetadata {
     stamp(schema: schema, unchangedEntities: [], fingerprint: nil)
   }
 
-  /// The version the store declares; `nil` where it declares none, several, or one that is not of
-  /// the form 1.2.3.
+  /// The declared version; `nil` where the store declares none, several, or one that is not of the form 1.2.3.
   ///
-  /// What a plan calls a version may be another thing than what the app calls it: a store that got
-  /// its hashes from a reference store says both. The plan's holds as long as the hashes do.
+  /// A plan may name a version differently from the app. A store stamped like a reference store holds both names; the
+  /// plan's counts while the hashes are unchanged.
   public var version: Schema.Version? {
     if let own = plist[Key.version] as? [String: Any], let text = own["version"] as? String,
       own["checksum"] as? String == Self.checksum(of: entityHashes).base64EncodedString()
@@ -56,37 +53,35 @@ public struct CoreDataMetadata {
     return Schema.Version(identifiers[0])
   }
 
-  /// The hash of each entity by the entity's name; empty where the store declares none.
+  /// The declared hashes by entity name; empty where the store declares none.
   public var entityHashes: [String: Data] {
     guard let hashes = plist[Key.hashes] as? [String: Any] else { return [:] }
     return hashes.compactMapValues { $0 as? Data }
   }
 
-  /// The version of the framework that made the store; `nil` where it does not say.
+  /// The version of the framework that created the store; `nil` where it is not recorded.
   public var frameworkVersion: Int? {
     plist[Key.frameworkVersion] as? Int
   }
 
-  /// Whether the store was made by Instar, not by Apple's frameworks.
+  /// Whether Instar created the store.
   public var isMadeByInstar: Bool {
     plist[Key.maker] as? Bool ?? false
   }
 
-  /// The structural fingerprint that the store was stamped with, if it was stamped by Instar.
+  /// The fingerprint that Instar stamped the store with; `nil` where it never did.
   public var fingerprint: String? {
     plist[Key.fingerprint] as? String
   }
 
-  /// Makes the metadata those of a version: its identifier, its entities' hashes, and what is
-  /// derived from the hashes.
+  /// Sets the version: its identifier, its entities' hashes, and what is derived from the hashes.
   ///
-  /// The other keys, and the store's identifier, stay as they are. Digest and checksum are computed
-  /// only where the store had them: older frameworks did not write them.
+  /// All other keys and the store's identifier stay. Digest and checksum are set only where the store had them, because
+  /// older frameworks do not write them.
   ///
   /// - Parameters:
-  ///   - unchangedEntities: Names of entities that are the same as in the version before. They keep
-  ///     their hash, so that Apple's frameworks still know them. The others get a hash of Instar's
-  ///     own: SHA-256 over `canonicalText`.
+  ///   - unchangedEntities: The entities that are equal in the previous version. They keep their hashes, so that
+  ///     Apple's frameworks still recognize them. The others get Instar's own hash: SHA-256 over `canonicalText`.
   ///   - fingerprint: The fingerprint of the version's structure.
   public mutating func stamp(
     schema: Schema, unchangedEntities: Set<String>, fingerprint: String?
@@ -111,14 +106,13 @@ public struct CoreDataMetadata {
     modelCacheIsStale = true
   }
 
-  /// Makes the metadata those of a version, as Apple's frameworks know it: hashes, what is derived
-  /// from them, and identifiers are those of a store that they made. The other keys, and the
-  /// store's identifier, stay as they are.
+  /// Sets the version as Apple's frameworks know it: hashes, what is derived from them, and identifiers are copied from
+  /// a store that they created. All other keys and the store's identifier stay.
   ///
   /// - Parameters:
   ///   - reference: The metadata of a store of that version.
-  ///   - modelCache: Its archived model.
-  ///   - version: What the plan calls the version.
+  ///   - modelCache: The archived model of that store.
+  ///   - version: The plan's name of the version.
   ///   - fingerprint: The fingerprint of the version's structure.
   public mutating func stamp(
     like reference: CoreDataMetadata, modelCache: Data?, version: Schema.Version,
@@ -132,7 +126,7 @@ public struct CoreDataMetadata {
       "checksum": Self.checksum(of: entityHashes).base64EncodedString(),
     ]
     plist[Key.fingerprint] = fingerprint
-    // The archived model says the same, and Apple's frameworks keep it up.
+    // The archived model has the same content, and Apple's frameworks maintain it.
     if modelCache != nil { plist[Key.schema] = nil }
     modelCacheIsStale = true
     newModelCache = modelCache
@@ -142,7 +136,7 @@ public struct CoreDataMetadata {
 // MARK: - The schema
 
 extension CoreDataMetadata {
-  /// What a schema may take of the property list.
+  /// The most bytes of a schema in the property list.
   private static let schemaLimitBytes = 2 << 20
 
   /// Returns the schema that the store was stamped with, or `nil` where it was not stamped with one.
@@ -172,8 +166,8 @@ extension CoreDataMetadata {
     return schema
   }
 
-  /// Whether, once stamped, the values say nothing of the schema: it was too large, and no archived model is at hand. The
-  /// store then tells what its tables tell.
+  /// Whether the stamped metadata has no schema, because it was too large, and no archived model is at hand. Only the
+  /// store's tables then show its schema.
   public var lacksSchema: Bool { plist[Key.schema] == nil && newModelCache == nil }
 
   private static func text(of schema: Schema) -> String? {
@@ -187,15 +181,15 @@ extension CoreDataMetadata {
 // MARK: - Reading and writing
 
 extension CoreDataMetadata {
-  /// A property list larger than this is refused: an app's own keys are small.
+  /// A larger property list is refused: an app's own keys are small.
   static let plistLimitBytes = 4 << 20
 
   private static let what = "cannot read the metadata of the store"
 
   /// Reads the metadata of a store.
   ///
-  /// - Throws: `corruptStore` where there is no row or no property list, or where it cannot be read; else the database's
-  ///   error. Nothing is written.
+  /// - Throws: `corruptStore` where there is no row or no property list, or where it cannot be read; else the
+  ///   database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
     let (metadata, problem) = try readReportingProblem(db)
     guard let metadata else { throw InstarError(.corruptStore, what, cause: problem ?? "") }
@@ -255,9 +249,8 @@ extension CoreDataMetadata {
 
   /// Writes the metadata, in the caller's transaction if there is one.
   ///
-  /// After `stamp` this also empties `Z_MODELCACHE`, which holds the archived model of the version
-  /// before: an absent cache is something Apple's frameworks know from their older stores, a false
-  /// one is not.
+  /// After `stamp` this also empties `Z_MODELCACHE`, which holds the archived model of the previous version. Apple's
+  /// frameworks accept an empty cache, as in their older stores, but not a wrong one.
   public func write(_ db: Database) throws {
     let blob = try PropertyListSerialization.data(
       fromPropertyList: plist, format: .binary, options: 0)
@@ -280,10 +273,10 @@ extension CoreDataMetadata {
   }
 }
 
-// MARK: - What conventions are read off
+// MARK: - Conventions
 
 extension CoreDataMetadata {
-  /// A property list that says just so much of who made a store.
+  /// Returns a property list with only what the conventions of a store depend on.
   package static func propertyList(frameworkVersion: Int?, isMadeByInstar: Bool) throws -> Data {
     var plist: [String: Any] = [Key.maker: isMadeByInstar]
     if let frameworkVersion { plist[Key.frameworkVersion] = frameworkVersion }
@@ -294,10 +287,10 @@ extension CoreDataMetadata {
 // MARK: - Hashes
 
 extension CoreDataMetadata {
-  /// The text that Instar's own hash of an entity is made from.
+  /// Returns the text that Instar's own hash of an entity is computed from.
   ///
-  /// It holds what Core Data's own hash is sensitive to, and leaves out what that leaves out:
-  /// default values, delete rules, indexes and earlier names.
+  /// It contains what Core Data's own hash depends on, and leaves out what that ignores: default values, delete rules,
+  /// indexes and earlier names.
   public static func canonicalText(of entity: Schema.Entity) -> String {
     var lines = ["entity \(entity.name)"]
     if let superentity = entity.superentityName { lines.append("super \(superentity)") }
@@ -342,7 +335,7 @@ extension CoreDataMetadata {
   }
 
   private static let hashesVersion = 3
-  /// The newest version that was seen in a store; a store without one was never seen.
+  /// The newest version seen in a store. Every known store has one.
   private static let frameworkVersion = 1523
 
   private enum Key {

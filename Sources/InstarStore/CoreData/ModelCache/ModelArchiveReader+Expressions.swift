@@ -1,10 +1,10 @@
 extension ModelArchiveReader {
-  /// Nothing that a model computes is nested as deep.
+  /// The deepest nesting that is read. Real expressions are far flatter.
   private static let depthLimit = 16
 
   /// An archived `NSExpression` as text: `pages`, `count:(pages)`, `now()`.
   ///
-  /// - Returns: `nil` for none, and for what is not known.
+  /// - Returns: `nil` where there is none, or it is of an unknown kind.
   func expressionText(_ value: KeyedArchive.Value, depth: Int) throws(Problem) -> String? {
     guard depth < Self.depthLimit, let record = try archive.record(value) else { return nil }
     switch record.className {
@@ -45,7 +45,7 @@ extension ModelArchiveReader {
 
   /// An archived `NSPredicate` as text: `rating > 3`, `(a == 1) AND (b == 2)`.
   ///
-  /// - Returns: `nil` for none; "?" for one that is not known.
+  /// - Returns: `nil` where there is none; "?" for an unknown kind.
   func predicateText(_ value: KeyedArchive.Value, depth: Int) throws(Problem) -> String? {
     guard let record = try archive.record(value) else { return nil }
     guard depth < Self.depthLimit else { return "?" }

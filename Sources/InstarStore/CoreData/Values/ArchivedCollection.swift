@@ -1,20 +1,20 @@
 public import Foundation
 public import InstarSchema
 
-/// An array, set or dictionary of plain values as `NSKeyedArchiver` writes it: the stored form of `[Data]`, `[String]` and
-/// the like in stores of SwiftData (Core Data layout, section 3.4: transformer `NSSecureUnarchiveFromData`).
+/// An array, set or dictionary of plain values as `NSKeyedArchiver` writes it: how SwiftData stores `[Data]`,
+/// `[String]` and the like (Core Data layout, section 3.4: transformer `NSSecureUnarchiveFromData`).
 public enum ArchivedCollection {
-  /// What an archive begins with. No JSON does.
+  /// The first bytes of an archive. No JSON begins so.
   static let mark = Data("bplist00".utf8)
 
   /// Whether stored bytes are an archive, not JSON.
   public static func isArchive(_ data: Data) -> Bool { data.starts(with: mark) }
 
-  /// The same value as Swift's JSON coders write it, which is how Instar keeps it.
+  /// Returns the same value as Swift's JSON coders write it, which is how Instar keeps it.
   ///
-  /// - Returns: `nil` for bytes that are no archive of a collection, hold anything that is no plain value (objects of the
-  ///   app's own, decimal numbers, keys that are no texts), or are made to exhaust their reader. What would be left out is
-  ///   lost with the next write.
+  /// - Returns: `nil` for bytes that are not an archive of a collection, contain anything but plain values (objects of
+  ///   the app's own classes, decimal numbers, keys that are not strings), or take too much work. The next write would
+  ///   lose what is left out.
   public static func json(of data: Data) -> Data? {
     guard isArchive(data) else { return nil }
     do {
@@ -28,7 +28,8 @@ public enum ArchivedCollection {
     }
   }
 
-  /// Returns the Swift type that an archive holds, such as "[String]"; of an object of an app's own class, the class's name.
+  /// Returns the Swift type that an archive holds, such as "[String]"; of an object of an app's own class, the class's
+  /// name.
   ///
   /// - Returns: `nil` for bytes that are not an archive, or are damaged.
   public static func typeName(of data: Data) -> String? {
@@ -77,7 +78,7 @@ public enum ArchivedCollection {
   }
 
   private static let depthLimit = 32
-  /// Equal elements stand in an archive once.
+  /// Equal elements are in an archive once.
   private static let contentAllowance = 16 << 20
 
   private static func value(
@@ -121,7 +122,7 @@ public enum ArchivedCollection {
         }
         values[key] = element
       }
-      // Entries whose keys are no texts are not given.
+      // Entries whose keys are not strings are left out.
       return values.count == keys.count ? values : nil
     case "NSString", "NSMutableString": return try archive.text(value)
     case "NSNull": return NSNull()
@@ -161,10 +162,10 @@ public enum ArchivedCollection {
     }
   }
 
-  /// A collection of plain values as an archive.
+  /// Archives a collection of plain values.
   ///
-  /// - Returns: `nil` for what holds values of other types, which Foundation cannot archive without their classes.
-  /// - Throws: what Foundation's archiver throws.
+  /// - Returns: `nil` for values of other types, which Foundation cannot archive without their classes.
+  /// - Throws: The error of Foundation's archiver.
   public static func archive(of value: Any) throws -> Data? {
     guard let object = object(of: value),
       object is NSArray || object is NSSet || object is NSDictionary
@@ -172,8 +173,8 @@ public enum ArchivedCollection {
     return try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
   }
 
-  /// The archive of an array or dictionary without elements, of its JSON; `nil` for any other value, as JSON does not tell
-  /// what the elements are.
+  /// Returns the archive of an empty array or dictionary; `nil` for any other value, because JSON does not show the
+  /// types of its elements.
   public static func archive(ofEmpty json: AttributeValue) -> AttributeValue? {
     let archive: Data? =
       switch json {
@@ -230,7 +231,7 @@ extension Dictionary: ArchivableCollection where Key == String {
   fileprivate static var elementTypes: [Any.Type] { [plainType(Value.self)] }
 }
 
-/// The type itself, of an optional one its wrapped type.
+/// The type, or the wrapped type of an optional.
 private func plainType(_ type: Any.Type) -> Any.Type {
   (type as? any ArchivableOptional.Type)?.wrappedType ?? type
 }

@@ -4,47 +4,46 @@ internal import Glibc
 package import InstarSchema
 internal import Synchronization
 
-/// Large values of a store that lie in files beside it (Core Data layout, section 7).
+/// The large values of a store in files beside it (Core Data layout, section 7).
 ///
-/// In a column that allows it, a stored value is a byte that tells what follows: 1, then the value itself; or 2, then the
-/// name of a file in `.NAME_SUPPORT/_EXTERNAL_DATA/`, 36 characters of a UUID. A value of any other form is taken for the
-/// value itself, as Instar's first stores have it.
+/// In a column that allows it, a stored value begins with a byte: 1, then the value itself; or 2, then the name of a
+/// file in `.NAME_SUPPORT/_EXTERNAL_DATA/`, the 36 characters of a UUID. Any other form is treated as the value itself,
+/// as in Instar's first stores.
 ///
-/// Files are never written over: a changed value is a new file. One that a statement has made is removed when the
-/// transaction is undone; one that no row refers to any more stays until whoever has the store to himself removes it.
+/// Files are never overwritten: a changed value is a new file. A file of a statement is removed when its transaction is
+/// rolled back. A file without a reference stays until somebody with exclusive access to the store removes it.
 package final class ExternalValues: Sendable {
-  /// Values with more bytes than this are kept in files. Core Data's own limit is not documented; it was seen at 100 kB
-  /// and at 1 MB.
+  /// Larger values are in files. Core Data's own limit is not documented; observed were 100 kB and 1 MB.
   package static let inlineLimitBytes = 100 * 1024
 
-  /// Gives a value of its stored form.
+  /// Reads a value from its stored form.
   package static let readFunction = "instar_external_read"
-  /// Gives the stored form of a value; makes a file for a large one.
+  /// Converts a value to its stored form; creates a file for a large one.
   package static let writeFunction = "instar_external_write"
 
-  /// Where files are made; `nil` for a store in memory, which keeps all values inside.
+  /// The folder for new files; `nil` for an in-memory store, which keeps all values inside.
   private let folder: String?
-  /// Where else files of the store are.
+  /// Further folders with files of the store.
   private let otherFolders: [String]
   private let isDurable: Bool
   private let made = Mutex<[String]>([])
 
   /// - Parameters:
   ///   - folder: The folder of the store's own files, `ExternalValues.folder(ofStore:)`.
-  ///   - otherFolders: Folders with more files, which are only read.
-  ///   - isDurable: Whether a file is brought to disk when it is made.
+  ///   - otherFolders: Further folders, which are only read.
+  ///   - isDurable: Whether new files are synchronized to disk.
   package init(folder: String?, otherFolders: [String] = [], isDurable: Bool = false) {
     self.folder = folder
     self.otherFolders = otherFolders
     self.isDurable = isDurable
   }
 
-  /// The folder with the files of a store.
+  /// Returns the folder with the files of a store.
   package static func folder(ofStore path: String) -> String {
     supportFolder(ofStore: path) + "/_EXTERNAL_DATA"
   }
 
-  /// The folder in which Core Data keeps what belongs to a store.
+  /// Returns the folder of Core Data's files for a store.
   package static func supportFolder(ofStore path: String) -> String {
     let slash = path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex
     let name = path[slash...]
@@ -52,7 +51,7 @@ package final class ExternalValues: Sendable {
     return "\(path[..<slash]).\(base)_SUPPORT"
   }
 
-  /// What a stored value is.
+  /// The stored form of a value.
   package enum Form: Sendable, Hashable {
     case inline([UInt8])
     /// The name of the file.
@@ -70,7 +69,7 @@ package final class ExternalValues: Sendable {
       }
     }
 
-    /// A UUID, whatever the case of its letters; zeros may follow.
+    /// A UUID in upper or lower case, optionally followed by zeros.
     private static func fileName(_ bytes: some Collection<UInt8>) -> String? {
       let name = bytes.prefix(36)
       guard bytes.count <= 40, bytes.dropFirst(36).allSatisfy({ $0 == 0 }),
@@ -82,14 +81,14 @@ package final class ExternalValues: Sendable {
     package var stored: [UInt8] {
       switch self {
       case .inline(let bytes): [1] + bytes
-      // With the zero that ends a string in C, as Apple's frameworks write it.
+      // With the NUL of a C string, as Apple's frameworks write it.
       case .file(let name): [2] + Array(name.utf8) + [0]
       case .bare(let bytes): bytes
       }
     }
   }
 
-  /// The path of a file of the store; `nil` where there is none of that name.
+  /// Returns the path of a file of the store; `nil` where there is none of that name.
   package func path(ofFile name: String) -> String? {
     ([folder].compactMap(\.self) + otherFolders).map { "\($0)/\(name)" }.first { path in
       var status = stat()
@@ -105,7 +104,7 @@ package final class ExternalValues: Sendable {
       guard let path = path(ofFile: name) else {
         throw InstarError(
           .brokenReferences, "cannot read a value",
-          cause: "the file '\(name)' that holds it is missing from '\(folder ?? "")'")
+          cause: "its file '\(name)' is missing from '\(folder ?? "")'")
       }
       do {
         return try Data(contentsOf: URL(fileURLWithPath: path))
@@ -116,9 +115,9 @@ package final class ExternalValues: Sendable {
     }
   }
 
-  /// The stored form of a value; that of a large one is a new file.
+  /// Returns the stored form of a value. A large one gets a new file.
   ///
-  /// - Throws: `noSpace` or `unreadableStore` where the file cannot be made.
+  /// - Throws: `noSpace` or `unreadableStore` where the file cannot be created.
   package func write(_ value: Data) throws(InstarError) -> Form {
     guard let folder, value.count > Self.inlineLimitBytes else { return .inline(Array(value)) }
     let name = UUID().uuidString
@@ -159,7 +158,7 @@ package final class ExternalValues: Sendable {
     if isDurable, fsync(descriptor) != 0 { throw Self.failure(value, path, errno) }
   }
 
-  /// A row that is committed names the file: after a power failure the folder has to know it, too.
+  /// After a power failure, committed rows must find their files, so the folder is synchronized too.
   private func synchronizeFolder(of path: String, _ value: Data) throws(InstarError) {
     guard isDurable else { return }
     let folder = (path as NSString).deletingLastPathComponent
@@ -172,22 +171,22 @@ package final class ExternalValues: Sendable {
   private static func failure(_ value: Data, _ path: String, _ code: Int32) -> InstarError {
     InstarError(
       code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore,
-      "cannot keep a value of \(value.count) bytes",
+      "cannot write a value of \(value.count) bytes to a file",
       cause: "\(path): \(String(cString: strerror(code)))")
   }
 
-  /// Removes files that no row refers to any more from the store's own folder.
+  /// Removes files without references from the store's own folder.
   package func remove(_ names: Set<String>) {
     guard let folder else { return }
     for name in names { unlink("\(folder)/\(name)") }
   }
 
-  /// The files that were made since this was last called stay.
+  /// Keeps the files that were created since the last call.
   package func keepMade() {
     made.withLock { $0.removeAll() }
   }
 
-  /// Removes the files that were made since they were last kept.
+  /// Removes the files that were created since they were last kept.
   package func removeMade() {
     let paths = made.withLock { paths in
       defer { paths.removeAll() }
@@ -196,7 +195,7 @@ package final class ExternalValues: Sendable {
     for path in paths { unlink(path) }
   }
 
-  /// Makes the functions that statements of the SDK call.
+  /// Registers the functions that statements of the SDK call.
   func register(_ db: Database) {
     db.add(
       function: DatabaseFunction(Self.readFunction, argumentCount: 1) { [self] arguments in
@@ -210,7 +209,7 @@ package final class ExternalValues: Sendable {
       })
   }
 
-  /// SQLite passes on the text of an error only.
+  /// SQLite reports only the text of an error.
   private static func describing(
     _ body: () throws(InstarError) -> Data
   ) throws -> Data {
@@ -225,7 +224,7 @@ package final class ExternalValues: Sendable {
 }
 
 extension Schema.Attribute {
-  /// Whether large values of it may lie in files beside the store.
+  /// Whether large values of the attribute may be in files beside the store.
   package var mayBeExternal: Bool {
     options.contains(.externalStorage) && !isEphemeral && !name.contains(".")
       && [.data, .codable].contains(type)

@@ -1,7 +1,7 @@
 import GRDB
 import InstarSchema
 
-/// What the values of a column are, as far as its declared type tells.
+/// The values of a column, as far as its declared type shows.
 enum ColumnContents {
   /// Values of one type, whatever is stored.
   case values(Schema.AttributeType)
@@ -16,7 +16,7 @@ enum ColumnContents {
     case "DATETIME", "TIMESTAMP", "TIMESTAMPTZ": self = .dates
     case "BOOL", "BOOLEAN": self = .values(.bool)
     case "UUID", "GUID", "UNIQUEIDENTIFIER", "CHAR", "NCHAR": self = .uuids
-    // A day, or a time of day, is no `Date`.
+    // A day or a time of day is not a `Date`.
     case "DATE", "TIME", "JSON": self = .values(.string)
     case "DECIMAL", "NUMERIC", "MONEY", "NUMBER": self = .values(.decimal)
     default:
@@ -30,12 +30,12 @@ enum ColumnContents {
     }
   }
 
-  /// Whether a stored value tells more.
+  /// Whether a stored value shows more than the declared type.
   var needsSample: Bool {
     if case .values = self { false } else { true }
   }
 
-  /// The type of the column's values, and how they are written, by one of them; `nil` where there is none.
+  /// Returns the type of the column's values and their encoding, by one of them; `nil` for a column without values.
   func type(seen sample: DatabaseValue?) -> (Schema.AttributeType, Schema.Column.Encoding?) {
     switch self {
     case .values(let type): return (type, nil)

@@ -32,7 +32,9 @@ extension PlainIntrospection {
     var mapping = Schema.Column()
     if !SQLIdentifier.isUsual(column.name, of: name) { mapping.names = [column.name] }
     guard !column.type.contains(where: { ";'-/".contains($0) }) else {
-      notes.append("\(table.name).\(column.name) is of type '\(column.type)': no model has it")
+      notes.append(
+        "\(table.name).\(column.name) has no property, because no model can declare its type '\(column.type)'"
+      )
       return nil
     }
     if encoding != .standard(for: type) { mapping.encoding = encoding }
@@ -50,14 +52,16 @@ extension PlainIntrospection {
     mapping.collation = collation(of: column)
     if column.isGenerated {
       guard let expression = expression(of: column) else {
-        notes.append("\(table.name).\(column.name) is computed by SQLite, and has no property")
+        notes.append(
+          "\(table.name).\(column.name) has no property, because its generating expression cannot be read"
+        )
         return nil
       }
       mapping.generated = expression
       mapping.isStored = column.isStored
     }
     var attribute = Schema.Attribute(
-      // An initializer has nothing to give a property that is only read.
+      // A property that is only read has no value in an initializer.
       name: name, type: type, isOptional: column.isGenerated || !column.isRequired && !isKey)
     if let text = column.defaultValue, !column.isGenerated, text.uppercased() != "NULL" {
       if encoding == nil, let value = Self.literal(text, as: type) {
@@ -78,7 +82,7 @@ extension PlainIntrospection {
     return name?.uppercased() == "BINARY" ? nil : name
   }
 
-  /// What a generated column is made of.
+  /// The expression of a generated column.
   private func expression(of column: Column) -> String? {
     guard let clause = column.definition?.clauses("AS").first,
       let open = clause.firstIndex(of: "("), let close = clause.lastIndex(of: ")"), open < close
@@ -86,7 +90,7 @@ extension PlainIntrospection {
     return String(clause[clause.index(after: open)..<close])
   }
 
-  /// A default that is a value of the type; `nil` for an expression, and for a value of another one.
+  /// Returns a default that is a value of the type; `nil` for an expression and for a value of another type.
   private static func literal(_ text: String, as type: Schema.AttributeType) -> AttributeValue? {
     switch type {
     case .bool:

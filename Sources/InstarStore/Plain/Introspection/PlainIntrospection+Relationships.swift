@@ -3,13 +3,14 @@ import InstarSchema
 // The foreign keys of tables, and tables of links, as relationships.
 
 extension PlainIntrospection {
-  /// A foreign key that a relationship can stand for.
+  /// A foreign key that becomes a relationship.
   struct Reference {
     var key: ForeignKey
     var destination: Table
   }
 
-  /// The foreign keys that become relationships: to the whole primary key of a table with a model. A column can be of one.
+  /// Returns the foreign keys that become relationships: those to the whole primary key of a table with a model. A
+  /// column can belong to one of them.
   func references(of table: Table) -> [Reference] {
     guard table.entity != nil else { return [] }
     var used: Set<String> = []
@@ -20,7 +21,7 @@ extension PlainIntrospection {
       var ordered: [(own: String, other: String)] = []
       // A model has the columns of a key in the order of its properties.
       for column in destination.columns where column.keyPosition > 0 {
-        // Where none is named, they are those of the key, in its own order.
+        // Foreign keys without named columns refer to the primary key in its own order.
         let pair =
           key.columns.first { $0.other.lowercased() == column.name.lowercased() }
           ?? (key.columns[0].other.isEmpty ? key.columns[column.keyPosition - 1] : nil)
@@ -36,7 +37,7 @@ extension PlainIntrospection {
         !table.isWithoutRowID && names.count == 1 && table.keyColumns.count == 1
         && table.keyColumns[0].name.lowercased() == names[0]
       guard !isWholeKey, used.isDisjoint(with: names) else { return nil }
-      // A key that is itself made of references has another order of columns in a model.
+      // A key that contains references has another order of columns in a model.
       guard destination.keyColumns.count == 1 || destination.foreignKeys.isEmpty else { return nil }
       used.formUnion(names)
       return Reference(
@@ -82,7 +83,8 @@ extension PlainIntrospection {
     }
     let update = Schema.Column.Action(rawValue: reference.key.onUpdate) ?? .noAction
     if update != .noAction { mapping.onUpdate = update }
-    // The side that has many: named after the class at the other end, and after the relationship where there are several.
+    // The to-many side is named after the class at the other end, and also after the relationship where there are
+    // several.
     let plural = SQLIdentifier.plural(SQLIdentifier.lowercasedFirst(entity))
     let isTaken = names[destination]?.isTaken(plural) == true
     let inverse =
@@ -100,7 +102,7 @@ extension PlainIntrospection {
       to: destination)
   }
 
-  /// "folder_id" and "folderId" lead to "folder".
+  /// "folder_id" and "folderId" become "folder".
   private static func relationshipName(_ column: String, referringTo other: String) -> String {
     for suffix in ["_\(other)", "_id", SQLIdentifier.uppercasedFirst(other), "Id", "ID"]
     where column.hasSuffix(suffix) && column.count > suffix.count {
@@ -116,7 +118,9 @@ extension PlainIntrospection {
     guard keys.count == 2, let first = tables[keys[0].table]?.entity,
       let second = tables[keys[1].table]?.entity
     else {
-      notes.append("table \(table.name) links tables without a model: it stays as it is")
+      notes.append(
+        "table \(table.name) has no model, because it links tables without one; a migration keeps it unchanged"
+      )
       return
     }
     let name = take(SQLIdentifier.plural(SQLIdentifier.lowercasedFirst(second)), of: first)
@@ -137,7 +141,7 @@ extension PlainIntrospection {
       to: second)
   }
 
-  /// A name that no property of the entity has.
+  /// Returns a name that no property of the entity has.
   private mutating func take(_ name: String, of entity: String) -> String {
     names[entity, default: FreeNames()].take(name)
   }

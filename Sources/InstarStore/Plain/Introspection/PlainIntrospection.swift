@@ -1,10 +1,10 @@
 import InstarSchema
 
-/// The schema of a store of ordinary tables, as models would map it.
+/// Makes the schema of a plain store from its tables, as models would describe it.
 ///
-/// Tables tell names, declared types, keys, foreign keys, uniqueness and defaults; what a value means where SQLite has no
-/// type for it, a date or a UUID, the first stored one tells. Whatever no model can speak of stays out: it survives a
-/// change of schema as it is.
+/// Tables show names, declared types, keys, foreign keys, uniqueness and defaults. Where SQLite has no type for a
+/// value, a date or a UUID, the first stored value shows it. Whatever no model can describe is left out and survives a
+/// change of schema.
 struct PlainIntrospection {
   typealias Table = PlainTables.Table
   typealias Column = PlainTables.Column
@@ -12,9 +12,9 @@ struct PlainIntrospection {
 
   private let toolVersions: [ToolVersion]
   var tables: PlainTables
-  /// By name: those of a large store are many.
+  /// By name, because a large store has many.
   var entities: [String: Schema.Entity] = [:]
-  /// The names of the properties that an entity has, by its name.
+  /// The names of an entity's properties, by its name.
   var names: [String: FreeNames] = [:]
   var notes: [String] = []
 
@@ -45,19 +45,22 @@ struct PlainIntrospection {
     for index in tables.all.indices where !links.contains(index) {
       let table = tables.all[index]
       guard !table.keyColumns.isEmpty else {
-        notes.append("table \(table.name) has no primary key, and no model: it stays as it is")
+        notes.append(
+          "table \(table.name) has no model, because it has no primary key; a migration keeps it unchanged"
+        )
         continue
       }
       if let column = table.keyColumns.first(where: \.isGenerated) {
         notes.append(
-          "table \(table.name) has no model: \(column.name) of its primary key is generated")
+          "table \(table.name) has no model, because \(column.name) of its primary key is a generated column"
+        )
         continue
       }
       tables.name(names.take(SQLIdentifier.typeName(table.name)), forTableAt: index)
     }
   }
 
-  /// Two foreign keys that are the primary key together, and nothing else.
+  /// Whether the table consists of two foreign keys that are its primary key, and nothing else.
   func isTableOfLinks(_ table: Table) -> Bool {
     guard table.linkColumns.count == 2, table.foreignKeys.count == 2,
       table.foreignKeys.allSatisfy({ $0.columns.count == 1 })
@@ -90,7 +93,7 @@ struct PlainIntrospection {
         continue
       }
       let group = columns.compactMap { names[$0.lowercased()] }
-      // Those over a foreign key no property stands for alone.
+      // An index over a foreign key has no property.
       guard group.count == columns.count else { continue }
       if index.isUnique {
         if !entity.uniquenessConstraints.contains(group) {
@@ -103,8 +106,9 @@ struct PlainIntrospection {
     entities[name] = entity
   }
 
-  /// An index of some rows only, or over more than columns in their order, as `@Table` says it; `nil` for one that an empty
-  /// store could not have: functions and collations may be the app's own, columns may have no property.
+  /// Returns a partial index, or one over more than ascending columns, as `@Table` declares it. Returns `nil` for one
+  /// that an empty store cannot have: its functions and collations may be the app's own, and its columns may have no
+  /// property.
   private func description(
     of index: PlainTables.Index, in table: Table, _ described: Set<String>
   ) -> Schema.TableIndex? {
@@ -129,23 +133,23 @@ struct PlainIntrospection {
 
   // MARK: The rest
 
-  /// What stays as it is, by its kind.
+  /// Notes what models do not describe, by its kind.
   private mutating func noteTheRest() {
     for (kind, names) in tables.others {
       let list = names.prefix(10).joined(separator: ", ") + (names.count > 10 ? ", …" : "")
-      notes.append("no model speaks of these \(kind), which survive a migration: \(list)")
+      notes.append("no model describes these \(kind); a migration keeps them: \(list)")
     }
     if !toolVersions.isEmpty {
       let list = toolVersions.map(\.source).joined(separator: ", ")
       notes.append(
-        "a migration tool's own table says where the store is: a plan says which of its versions that is by importedVersions, as in [\(list): Schema.Version(1, 0, 0)]"
+        "another migration tool keeps its own version in this store; map it to a version of the plan with importedVersions, for example [\(list): Schema.Version(1, 0, 0)]"
       )
     }
   }
 }
 
 extension ToolVersion {
-  /// As a plan writes it.
+  /// As Swift source in a plan.
   fileprivate var source: String {
     func quoted(_ text: some StringProtocol) -> String { "\"\(text)\"" }
     switch tool {

@@ -1,30 +1,30 @@
 import GRDB
 import InstarSchema
 
-/// The ordinary tables of a plain store, with what SQLite tells of each, and their first values where types do not tell.
+/// The tables of a plain store as SQLite reports them, with sample values where types do not show enough.
 ///
-/// Everything that has to be asked of the store is asked here, by few statements: reading has a time limit, making models
-/// of what was read needs the store no more.
+/// Everything that is needed from the store is read here, in few statements, because reading has a time limit. Making
+/// models of it needs no store.
 struct PlainTables {
-  /// In the order in which they were made.
+  /// In the order in which they were created.
   private(set) var all: [Table] = []
-  /// By the name in lower case.
+  /// By lower-case name.
   private var positions: [String: Int] = [:]
-  /// The names of what else there is, by its kind: eleven at most of each.
+  /// The names of other objects by kind, at most eleven of each.
   private(set) var others: [(kind: String, names: [String])] = []
 
   struct Table {
     var name: String
     var isWithoutRowID: Bool
     var isStrict: Bool
-    /// Its statement.
+    /// The table's `CREATE TABLE` statement.
     var sql: String?
-    /// Whether the statement may say more of ordinary columns than pragmas do: their collation, and `AUTOINCREMENT`.
+    /// Whether the statement may show more than pragmas do: collations and `AUTOINCREMENT`.
     var saysMore: Bool
     var columns: [Column] = []
     var foreignKeys: [ForeignKey] = []
     var indexes: [Index] = []
-    /// The class that its rows become; `nil` for a table of links.
+    /// The class of its rows; `nil` for a join table.
     var entity: String?
 
     /// In the order of the key.
@@ -32,8 +32,8 @@ struct PlainTables {
       columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
     }
 
-    /// The two columns of a table of links: its primary key, or, as Prisma and Tortoise write such tables, two required
-    /// columns that are unique together. Empty for every other table.
+    /// The two columns of a join table: its primary key, or two required columns that are unique together, as Prisma
+    /// and Tortoise write it. Empty for every other table.
     var linkColumns: [Column] {
       if columns.count != 2 { return [] }
       let key = keyColumns
@@ -44,7 +44,7 @@ struct PlainTables {
       return key.isEmpty && isLinked && columns.allSatisfy(\.isRequired) ? columns : []
     }
 
-    /// The definitions of its columns, by their names in lower case.
+    /// The definitions of its columns, by lower-case name.
     fileprivate var definitions: [String: CreateTableText.Item] {
       Dictionary(
         (sql.flatMap { CreateTableText($0) }?.items ?? []).compactMap { item in
@@ -62,20 +62,20 @@ struct PlainTables {
     var type: String
     var isRequired: Bool
     var defaultValue: String?
-    /// From 1; 0 for a column that is not of the primary key.
+    /// From 1; 0 for a column outside the primary key.
     var keyPosition: Int
     var isGenerated: Bool
     var isStored: Bool
     var holds: ColumnContents
-    /// The first value that is found near the beginning of the table, where `holds` needs one.
+    /// The first value found near the beginning of the table, where `holds` needs one.
     var sample: DatabaseValue?
-    /// As it stands in `CREATE TABLE`, where that says more than pragmas do.
+    /// The definition in `CREATE TABLE`, where it shows more than pragmas do.
     var definition: CreateTableText.Item?
   }
 
   struct ForeignKey {
     var table: String
-    /// Those of this table, each with the one it refers to; an empty name stands for the other's primary key.
+    /// The columns of this table, each with the referenced one. An empty name stands for the other table's primary key.
     var columns: [(own: String, other: String)]
     var onUpdate: String
     var onDelete: String
@@ -83,16 +83,16 @@ struct PlainTables {
 
   struct Index {
     var name: String
-    /// What it covers; `nil` for an expression.
+    /// The covered columns; `nil` for an expression.
     var columns: [String?] = []
     var isUnique: Bool
-    /// Whether it covers all rows, smaller values first.
+    /// Whether it covers all rows, in ascending order.
     var isPlain = true
-    /// Its statement; `nil` for that of a constraint.
+    /// Its `CREATE INDEX` statement; `nil` for a constraint's index.
     var text: CreateIndexText?
   }
 
-  /// Where migration tools and platforms keep what is theirs.
+  /// The tables of migration tools and platforms.
   private static let toolTables: Set<String> = [
     "__diesel_schema_migrations", "__efmigrationshistory", "__efmigrationslock",
     "_prisma_migrations", "_sqlx_migrations", "aerich", "alembic_version", "android_metadata",
@@ -110,10 +110,10 @@ struct PlainTables {
     try readOthers(db)
   }
 
-  /// So many columns are read; models of more nobody compiles.
+  /// The most columns that are read. Models with more do not compile in reasonable time.
   private static let columnLimit = 200_000
 
-  /// The table of that name, in any case; `nil` where there is none.
+  /// Returns the table of that name, in any case; `nil` where there is none.
   subscript(_ name: String) -> Table? {
     positions[name.lowercased()].map { all[$0] }
   }
@@ -126,7 +126,7 @@ struct PlainTables {
 
   private mutating func readTables(_ db: Database) throws {
     var options: [String: (isWithoutRowID: Bool, isStrict: Bool)] = [:]
-    // Of all at once: asked for one, SQLite goes through all of them.
+    // All at once: SQLite lists all tables even when asked for one.
     for row in try Row.fetchAll(
       db,
       sql: """
@@ -154,11 +154,11 @@ struct PlainTables {
     }
   }
 
-  /// The tables that are asked for more.
+  /// The tables whose details are read.
   private static let ordinaryTables =
     "sqlite_schema AS m WHERE m.type = 'table' AND m.rootpage > 0 AND m.name NOT GLOB 'sqlite_*'"
 
-  /// The rows of a pragma for each table, the table's name first.
+  /// Returns the rows of a pragma for each table, the table's name first.
   private func rows(
     _ db: Database, _ pragma: String, _ columns: String, order: String
   ) throws -> RowCursor {
@@ -186,7 +186,7 @@ struct PlainTables {
         definitions = [:]
       }
       let hidden = row.get(6) ?? 0
-      // Taking all texts apart would take longer than all else.
+      // Parsing all statements would take longer than everything else.
       if !isTakenApart, hidden >= 2 || all[position].saysMore {
         isTakenApart = true
         definitions = all[position].definitions
@@ -198,7 +198,7 @@ struct PlainTables {
           cause: "its tables have more than \(Self.columnLimit) columns")
       }
       let type = row.get(2) ?? ""
-      // Few types, many columns.
+      // There are few types and many columns.
       let holds = contents[type] ?? ColumnContents(declared: type)
       contents[type] = holds
       all[position].columns.append(
@@ -262,7 +262,7 @@ struct PlainTables {
     }
   }
 
-  /// One statement for many columns: for each a value of its own would take longer than all values.
+  /// One statement for many columns, because a statement per column takes longer than the values.
   private mutating func readSamples(_ db: Database, ofTableAt position: Int) throws {
     let table = SQLIdentifier.sql(all[position].name)
     let unclear = all[position].columns.indices.filter {

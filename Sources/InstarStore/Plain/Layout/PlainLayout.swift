@@ -1,31 +1,31 @@
 public import InstarSchema
 
-/// How a schema is laid out in ordinary tables: which table, columns and keys each entity, attribute and relationship has.
+/// How a schema maps to ordinary tables: the table, columns and keys of each entity, attribute and relationship.
 ///
-/// Computed from the schema alone, by what `@Table` and `@Column` say and by convention where they say nothing. Describes
-/// what models speak of; a table may have more, which no statement of this layout touches.
+/// Computed from the schema alone, by `@Table` and `@Column` and otherwise by convention. A table may have more than
+/// models describe; no statement of this layout touches that.
 public struct PlainLayout: Sendable {
   public let schema: Schema
-  /// One for each entity, in the order of the schema, then those of links.
+  /// One for each entity, in the order of the schema, then the join tables.
   public let tables: [Table]
   public let indexes: [Index]
   public let entityLayouts: [EntityLayout]
 
   public struct Table: Sendable, Hashable {
     public var name: String
-    /// The entity whose rows it holds; `nil` for a table of links.
+    /// The entity of its rows; `nil` for a join table.
     public var entity: String?
-    /// The relationships that a table of links belongs to, as "Entity.relationship"; two where both sides have one.
+    /// The relationships of a join table, as "Entity.relationship"; two where both ends have one.
     public var relationships: [String] = []
     public var columns: [Column]
     /// The names of the columns of the primary key.
     public var primaryKey: [String]
     public var isStrict = false
     public var isWithoutRowID = false
-    /// Behind the columns in `CREATE TABLE`.
+    /// After the columns in `CREATE TABLE`.
     public var constraints: [String] = []
 
-    /// What stands between the parentheses of `CREATE TABLE`, one each.
+    /// The items between the parentheses of `CREATE TABLE`.
     public var definitions: [String] { columns.map(\.definition) + constraints }
 
     public var createStatement: String { createStatement(named: name) }
@@ -43,24 +43,24 @@ public struct PlainLayout: Sendable {
     public var type: String
     public var role: Role
     public var encoding: Schema.Column.Encoding?
-    /// The column as it stands in `CREATE TABLE`, its name included.
+    /// The definition in `CREATE TABLE`, with the name.
     public var definition: String
-    /// What is declared behind the name, but for a default that is only the property's initial value: where two versions
-    /// differ in it, the column is another one.
+    /// The declaration after the name, without a default that is only the property's initial value. A column whose
+    /// declaration differs between two versions is a changed column.
     public var declaration: String
     public var isRequired: Bool
     public var isGenerated = false
-    /// What follows `DEFAULT`.
+    /// The text after `DEFAULT`.
     public var defaultValue: String?
 
     @frozen
     public enum Role: Sendable, Hashable {
-      /// The key that no property shows.
+      /// The key without a property.
       case hiddenKey
       case attribute(String)
       /// One of the columns of a to-one relationship.
       case reference(relationship: String, index: Int)
-      /// One of the columns of a table of links.
+      /// One of the columns of a join table.
       case link(isOwn: Bool, index: Int)
     }
   }
@@ -71,7 +71,7 @@ public struct PlainLayout: Sendable {
     /// Columns or expressions, as SQL.
     public var terms: [String]
     public var isUnique: Bool
-    /// Which rows are in it, as SQL.
+    /// The condition on its rows, as SQL.
     public var condition: String?
 
     public var createStatement: String {
@@ -83,7 +83,8 @@ public struct PlainLayout: Sendable {
 
   /// Lays a schema out.
   ///
-  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the schema cannot be laid out.
+  /// - Throws: `invalidModel` or `incompleteSchema`, naming the entity and property, where the schema cannot be laid
+  ///   out.
   public init(schema: Schema) throws(InstarError) {
     var builder = try PlainLayoutBuilder(schema: schema)
     try builder.build()
@@ -96,7 +97,7 @@ public struct PlainLayout: Sendable {
   /// The table of an entity.
   public func table(of entity: String) -> Table? { tables.first { $0.entity == entity } }
 
-  /// What a store of this layout is made of, as far as models speak of it.
+  /// The structure of a store of this layout, as far as models describe it.
   public var structure: StoreStructure {
     StoreStructure(
       tables: tables.map { table in
@@ -111,14 +112,14 @@ public struct PlainLayout: Sendable {
       })
   }
 
-  /// A term that is nothing but a column, by the column's name; any other as it is.
+  /// Returns the name of a term that is a single column, and any other term unchanged.
   private static func columnName(_ term: String) -> String {
     guard term.first == "\"", term.last == "\"", term.count > 2 else { return term }
     return term.dropFirst().dropLast().split(separator: "\"\"", omittingEmptySubsequences: false)
       .joined(separator: "\"")
   }
 
-  /// The statements that make the tables and indexes of an empty store.
+  /// The statements that create the tables and indexes of an empty store.
   public var createStatements: [String] {
     tables.map(\.createStatement) + indexes.map(\.createStatement)
   }

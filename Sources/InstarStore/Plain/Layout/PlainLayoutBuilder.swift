@@ -1,6 +1,6 @@
 import InstarSchema
 
-/// Computes a `PlainLayout`, step by step: names and primary keys, columns, tables of links, indexes, what models see.
+/// Computes a `PlainLayout` in steps: names and primary keys, columns, join tables, indexes, entity layouts.
 struct PlainLayoutBuilder {
   private let schema: Schema
   private(set) var tables: [PlainLayout.Table] = []
@@ -23,12 +23,12 @@ struct PlainLayoutBuilder {
     for entity in schema.entities {
       guard let table = entity.table else {
         throw Self.invalid(
-          schema, "\(entity.name) has no table, and other models of the schema have one",
+          schema, "\(entity.name) has no @Table, but other models of the schema have one",
           next: "write @Table before \(entity.name)")
       }
       guard entity.superentityName == nil else {
         throw Self.invalid(
-          schema, "\(entity.name) has a table and inherits from another model",
+          schema, "\(entity.name) has @Table and inherits from another model",
           next:
             "declare the properties of both in one class; only the Core Data format has inheritance"
         )
@@ -55,12 +55,12 @@ struct PlainLayoutBuilder {
 
   /// The columns of an entity's primary key: those of attributes, then those of relationships.
   ///
-  /// - Parameter depth: how many tables refer on to this one by their keys; a circle has no end.
+  /// - Parameter depth: How many keys of other tables refer to this one so far; bounds a cycle.
   private func primaryKey(
     of entity: Schema.Entity, depth: Int = 0
   ) throws(InstarError) -> [KeyColumn] {
     guard depth <= schema.entities.count else {
-      throw Self.invalid(schema, "the primary key of \(entity.name) is made of itself")
+      throw Self.invalid(schema, "the primary key of \(entity.name) contains a reference to itself")
     }
     var key: [KeyColumn] = []
     for attribute in entity.keyAttributes {
@@ -73,7 +73,7 @@ struct PlainLayoutBuilder {
     return key.isEmpty ? [KeyColumn(name: "id", type: "INTEGER")] : key
   }
 
-  /// Whether the key is the rowid by another name: SQLite makes it so for this very type.
+  /// Whether the key is the rowid under another name, which SQLite makes it for exactly this type.
   private func isRowID(_ key: [KeyColumn], of entity: Schema.Entity) -> Bool {
     key.count == 1 && key[0].type.uppercased() == "INTEGER" && entity.table?.isWithoutRowID != true
       && !entity.relationships.contains { $0.column?.isPrimaryKey == true }
@@ -87,8 +87,10 @@ struct PlainLayoutBuilder {
       entity.table?.isWithoutRowID != true
     {
       throw Self.invalid(
-        schema, "the primary key of \(entity.name) is a relationship alone, and would be its rowid",
-        next: "keep \(entity.name) without rowid, or give it a key of its own")
+        schema,
+        "the primary key of \(entity.name) is a single relationship, which would be its rowid",
+        next:
+          "write @Table(.withoutRowID) before \(entity.name), or give it a primary key attribute")
     }
     if entity.table?.isWithoutRowID == true {
       return RowKey(primaryKey: names, ofTable: tableNames[entity.name] ?? "")
@@ -96,14 +98,15 @@ struct PlainLayoutBuilder {
     let taken = Set(
       tables.first { $0.entity == entity.name }?.columns.map { $0.name.lowercased() } ?? [])
     guard let name = ["rowid", "_rowid_", "oid"].first(where: { !taken.contains($0) }) else {
-      throw Self.invalid(schema, "columns of \(entity.name) take all names of the rowid")
+      throw Self.invalid(
+        schema, "columns of \(entity.name) use all names of the rowid: rowid, _rowid_ and oid")
     }
     return RowKey(rowID: name)
   }
 
   // MARK: Relationships
 
-  /// The columns by which a to-one relationship refers, each with the one that it holds the value of.
+  /// The columns of a to-one relationship, each with the column of the key that it refers to.
   private func reference(
     _ relationship: Schema.Relationship, of entity: Schema.Entity, depth: Int = 0
   ) throws(InstarError) -> [(column: String, target: KeyColumn)] {
@@ -141,7 +144,7 @@ struct PlainLayoutBuilder {
     }
   }
 
-  /// What happens to a row that refers to a deleted one: what is declared, else what the other side's delete rule means.
+  /// What happens to a row whose referenced row is deleted: the declared action, else the other end's delete rule.
   private func actions(_ relationship: Schema.Relationship) -> String {
     let meant: Schema.Column.Action? = inverse(of: relationship).flatMap { inverse in
       switch inverse.deleteRule {
@@ -179,7 +182,7 @@ struct PlainLayoutBuilder {
     if let type = attribute.column?.type,
       type.utf8.contains(where: { $0 == 0x3B || $0 == 0x27 || $0 == 0x2D || $0 == 0x2F })
     {
-      throw Self.invalid(schema, "'\(type)' is no type of a column")
+      throw Self.invalid(schema, "'\(type)' is not a valid column type")
     }
     return attribute.columnType(isStrict: entity.table?.isStrict ?? false)
   }
@@ -190,10 +193,11 @@ struct PlainLayoutBuilder {
     let path = "\(entity.name).\(attribute.name)"
     let mapping = attribute.column ?? Schema.Column()
     if let names = mapping.names, names.count != 1 {
-      throw Self.invalid(schema, "\(path) is one value and has \(names.count) columns")
+      throw Self.invalid(schema, "\(path) is a single value, but has \(names.count) columns")
     }
     if mapping.junction != nil {
-      throw Self.invalid(schema, "\(path) is a value, and no table of links can hold it")
+      throw Self.invalid(
+        schema, "\(path) is an attribute; only a relationship can have a join table")
     }
     let name = attribute.columnName
     try Self.requireName(name, of: "the column of \(path)", schema)
@@ -205,7 +209,8 @@ struct PlainLayoutBuilder {
     if mapping.isAutoincrement {
       guard isRowID else {
         throw Self.invalid(
-          schema, "\(path) cannot be autoincremented: it is no INTEGER PRIMARY KEY of its own")
+          schema,
+          "\(path) cannot be autoincremented, because it is not an INTEGER PRIMARY KEY by itself")
       }
       declaration.append("AUTOINCREMENT")
     }
@@ -223,7 +228,7 @@ struct PlainLayoutBuilder {
     if let check = mapping.check { declaration.append("CHECK (\(check))") }
     if let generated = mapping.generated {
       guard !isKey else {
-        throw Self.invalid(schema, "\(path) is generated, and cannot be a primary key")
+        throw Self.invalid(schema, "\(path) is a generated column, which cannot be a primary key")
       }
       declaration.append(
         "GENERATED ALWAYS AS (\(generated)) \(mapping.isStored ? "STORED" : "VIRTUAL")")
@@ -248,8 +253,8 @@ struct PlainLayoutBuilder {
       && !entity.relationships.contains { $0.column?.isPrimaryKey == true }
     if isHidden, entity.table?.isWithoutRowID == true {
       throw Self.invalid(
-        schema, "\(entity.name) is kept without rowid, and has no primary key",
-        next: "write @Column(.primaryKey) before the properties that are one")
+        schema, "\(entity.name) is WITHOUT ROWID, but has no primary key",
+        next: "write @Column(.primaryKey) before the properties of the primary key")
     }
     var columns: [PlainLayout.Column] = []
     var constraints: [String] = []
@@ -276,7 +281,8 @@ struct PlainLayoutBuilder {
       if relationship.column?.junction != nil {
         throw Self.invalid(
           schema,
-          "\(entity.name).\(relationship.name) leads to one model, and needs no table of links")
+          "\(entity.name).\(relationship.name) is a to-one relationship, which cannot have a join table"
+        )
       }
       let reference = try reference(relationship, of: entity)
       let target = SQLIdentifier.sql(tableNames[relationship.destination] ?? "")
@@ -294,8 +300,8 @@ struct PlainLayoutBuilder {
             role: .reference(relationship: relationship.name, index: index),
             definition: "\(SQLIdentifier.sql(part.column)) \(type)"
               + (reference.count == 1 ? " \(clause)" : ""),
-            // Not by the name of the table: SQLite itself follows where that is renamed. And not by what a delete rule
-            // means: the foreign key that an app wrote stays as it is.
+            // Without the table's name, because SQLite itself updates it in a rename, and without the action of a
+            // delete rule, because the app's own foreign key stays.
             declaration: "\(type) to \(relationship.destination)"
               + actions(relationship.column?.onDelete, relationship.column?.onUpdate),
             isRequired: isRequired))
@@ -318,14 +324,14 @@ struct PlainLayoutBuilder {
     var names: Set<String> = []
     for column in columns where !names.insert(column.name.lowercased()).inserted {
       throw Self.invalid(
-        schema, "two properties of \(entity.name) are kept in the column \(column.name)",
-        next: "name the column of one of them with @Column(\"…\")")
+        schema, "two properties of \(entity.name) use the column \(column.name)",
+        next: "give one of them another column with @Column(\"…\")")
     }
   }
 
-  // MARK: Tables of links
+  // MARK: Join tables
 
-  /// How a many-to-many relationship is kept; the other side describes the same table from its end.
+  /// The join table of a many-to-many relationship. Both ends describe the same table.
   private func junction(
     of relationship: Schema.Relationship, _ entity: Schema.Entity
   ) throws(InstarError) -> Schema.Column.Junction? {
@@ -359,9 +365,9 @@ struct PlainLayoutBuilder {
         guard let junction = try junction(of: relationship, entity) else {
           if !relationship.isToOneRelationship, inverse(of: relationship) == nil {
             throw Self.invalid(
-              schema, "\(entity.name).\(relationship.name) leads to many models and has no inverse",
+              schema, "the to-many relationship \(entity.name).\(relationship.name) has no inverse",
               next:
-                "name its inverse with @Relationship(inverse:), or its table of links with @Column(.junction(…))"
+                "name its inverse with @Relationship(inverse:), or its join table with @Column(.junction(…))"
             )
           }
           continue
@@ -374,7 +380,9 @@ struct PlainLayoutBuilder {
               == [relationship.inverseName.map { "\(relationship.destination).\($0)" }]
           else {
             throw Self.invalid(
-              schema, "the table of links \(junction.table) of \(name) is another one's, too")
+              schema,
+              "the join table \(junction.table) of \(name) belongs to another relationship or model too"
+            )
           }
           tables[known].relationships.append(name)
           continue
@@ -388,7 +396,7 @@ struct PlainLayoutBuilder {
     _ junction: Schema.Column.Junction, of relationship: Schema.Relationship,
     _ entity: Schema.Entity, name: String
   ) throws(InstarError) -> PlainLayout.Table {
-    try Self.requireName(junction.table, of: "the table of links of \(name)", schema)
+    try Self.requireName(junction.table, of: "the join table of \(name)", schema)
     var table = PlainLayout.Table(
       name: junction.table, entity: nil, relationships: [name], columns: [],
       primaryKey: junction.own + junction.other)
@@ -400,7 +408,7 @@ struct PlainLayoutBuilder {
       guard names.count == key.count else {
         throw Self.invalid(
           schema,
-          "\(junction.table) refers to \(target.name) by \(names.count) columns, whose key has \(key.count)"
+          "\(junction.table) refers to \(target.name) by \(names.count) columns, but the key of \(target.name) has \(key.count)"
         )
       }
       let clause =
@@ -475,7 +483,7 @@ struct PlainLayoutBuilder {
     }
   }
 
-  // MARK: What models see
+  // MARK: Entity layouts
 
   private func layout(
     of entity: Schema.Entity, number: Int

@@ -2,18 +2,18 @@ internal import Foundation
 internal import GRDB
 public import InstarSchema
 
-/// How values that SQLite has no type for are written in a plain store, and read back.
+/// Converts values that SQLite has no type for, in plain stores.
 ///
-/// Models keep a date as seconds since 2001, a UUID as 16 bytes and JSON as bytes (see `Schema.AttributeType`). Statements
-/// of the SDK call the two functions of an encoding, so that neither models nor predicates know of it. A stored value that
-/// is none of the kind is passed on as it is; the one who reads it says so.
+/// Models hold a date as seconds since 2001, a UUID as 16 bytes and JSON as bytes (see `Schema.AttributeType`).
+/// Statements of the SDK call the two functions of an encoding, so neither models nor predicates know it. A stored
+/// value of another kind is passed on unchanged; its reader reports it.
 extension Schema.Column.Encoding {
   package var readFunction: String { "instar_read_\(rawValue)" }
   package var writeFunction: String { "instar_write_\(rawValue)" }
 
   // MARK: Values
 
-  /// The value as it is written.
+  /// Returns the value as it is stored.
   public func written(_ value: AttributeValue) -> AttributeValue {
     switch (self, value) {
     case (.iso8601, .real(let seconds)):
@@ -40,7 +40,7 @@ extension Schema.Column.Encoding {
     }
   }
 
-  /// The value as models keep it, of any form of the kind.
+  /// Returns a stored value of any form of the kind as models hold it.
   public func read(_ value: AttributeValue) -> AttributeValue {
     switch self {
     case .iso8601, .dateTime, .unixSeconds, .unixMilliseconds, .julianDay: return readDate(value)
@@ -65,7 +65,7 @@ extension Schema.Column.Encoding {
     case .unixMilliseconds: return .real(number / 1000 - Self.secondsTo2001)
     case .julianDay:
       return .real((number - Self.julianDayOf1970) * 86_400 - Self.secondsTo2001)
-    // SQLite's own date functions take a number for a Julian day; apps that write text and numbers mean seconds.
+    // SQLite's date functions read a number as a Julian day; apps that store both text and numbers mean seconds.
     default: return .real(number - Self.secondsTo2001)
     }
   }
@@ -131,7 +131,7 @@ extension AttributeValue {
   }
 }
 
-/// A point in time as text of the proleptic Gregorian calendar in UTC, to the microsecond.
+/// A point in time as text in the proleptic Gregorian calendar, UTC, to the microsecond.
 private struct DateText {
   private let microsecondsSince1970: Int64
 
@@ -139,7 +139,7 @@ private struct DateText {
     Double(microsecondsSince1970) / 1_000_000 - Schema.Column.Encoding.secondsTo2001
   }
 
-  /// `nil` outside of the years 0 to 9999, which four digits cannot say.
+  /// `nil` outside the years 0 to 9999, which have four digits.
   init?(secondsSince2001 seconds: Double) {
     let microseconds = ((seconds + Schema.Column.Encoding.secondsTo2001) * 1_000_000).rounded()
     guard microseconds >= -62_167_219_200_000_000, microseconds < 253_402_300_800_000_000 else {
@@ -148,7 +148,8 @@ private struct DateText {
     microsecondsSince1970 = Int64(microseconds)
   }
 
-  /// Reads "2026-01-31", with a time behind "T" or a space, with an offset behind that. Without one the time is UTC.
+  /// Reads "2026-01-31", optionally with a time after "T" or a space, and an offset after that. Without an offset the
+  /// time is UTC.
   init?(_ text: String) {
     var rest = Substring(text).utf8
     func number(_ digits: Int) -> Int64? {
@@ -203,8 +204,8 @@ private struct DateText {
   }
 
   /// - Parameters:
-  ///   - separator: what stands between day and time.
-  ///   - zone: what stands at the end.
+  ///   - separator: The text between day and time.
+  ///   - zone: The text at the end.
   func text(_ separator: String, _ zone: String) -> String {
     func padded(_ number: Int64, _ digits: Int) -> String {
       let text = String(number)
@@ -224,8 +225,8 @@ private struct DateText {
     number / divisor - (number % divisor < 0 ? 1 : 0)
   }
 
-  // Days from 1970-01-01 and back (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"): years begin in March,
-  // so that the day a leap year has more is the last one.
+  // Days from 1970-01-01 and back (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"): years begin in
+  // March, so that the leap day is the last of the year.
 
   private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
     let shifted = month <= 2 ? year - 1 : year

@@ -1,9 +1,9 @@
 public import GRDB
 public import InstarSchema
 
-/// Reads and writes what a plain store says of its version.
+/// Reads and writes the version that a plain store declares.
 public enum PlainVersion {
-  /// What the store declares, at each of these sources; a source that says nothing is left out.
+  /// Returns the declared version at each of these sources. A source without one is left out.
   public static func read(
     _ db: Database, at sources: Set<VersionSource>, in structure: StoreStructure
   ) throws -> [VersionSource: Schema.Version] {
@@ -34,9 +34,9 @@ public enum PlainVersion {
     }
   }
 
-  /// Writes the version where the plan's source says. The table is made where there is none; a number stays a number.
+  /// Writes the version to the plan's source. The table is created where it does not exist; a number stays a number.
   ///
-  /// - Throws: `unsupported` where the version has no number; the database's error.
+  /// - Throws: `unsupported` where the version cannot be written as a number; the database's error.
   public static func stamp(
     _ version: Schema.Version, at source: VersionSource, _ db: Database
   ) throws {
@@ -44,7 +44,7 @@ public enum PlainVersion {
       guard let number = version.userVersion else {
         throw InstarError(
           .unsupported, "cannot stamp the store as \(version)",
-          cause: "PRAGMA user_version is a number, and \(version) has none",
+          cause: "PRAGMA user_version is a number, and \(version) cannot be written as one",
           next:
             "number versions from 1.0.0, minor and patch below 100, or name a table as versionSource"
         )
@@ -69,12 +69,12 @@ public enum PlainVersion {
     }
   }
 
-  /// What the history tables of known tools say. Nothing of them is ever written.
+  /// Returns the versions in the history tables of known tools. Instar never writes them.
   ///
-  /// - Alembic: `alembic_version(version_num)`, one row for each head.
-  /// - Django: `django_migrations(id, app, name, …)`: the last of each app.
+  /// - Alembic: `alembic_version(version_num)`, one row per head.
+  /// - Django: `django_migrations(id, app, name, …)`, the last row of each app.
   /// - golang-migrate: `schema_migrations(version, dirty)`, one row.
-  /// - GRDB: `grdb_migrations(identifier)`, one row for each that was applied: the last.
+  /// - GRDB: `grdb_migrations(identifier)`, one row per applied migration: the last.
   /// - Room: `room_master_table(id, identity_hash)`, the row 42; the version is in `PRAGMA user_version`.
   public static func toolVersions(
     _ db: Database, in structure: StoreStructure
