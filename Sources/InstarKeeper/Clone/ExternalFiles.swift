@@ -86,20 +86,17 @@ struct ExternalFiles {
 
   /// The names of the files that the rows of a store refer to.
   static func references(_ db: Database, _ layout: StoreLayout) throws -> Set<String> {
-    guard case .coreData(let layout) = layout else { return [] }
     var names: Set<String> = []
-    for entity in layout.entities {
-      for column in entity.attributes where column.attribute.mayBeExternal {
-        let values = try Data.fetchCursor(
-          db,
-          sql: """
-            SELECT CAST(\(column.column) AS BLOB) FROM \(entity.table)
-            WHERE substr(CAST(\(column.column) AS BLOB), 1, 1) = x'02'
-              AND length(CAST(\(column.column) AS BLOB)) BETWEEN 37 AND 41
-            """)
-        while let value = try values.next() {
-          if case .file(let name) = ExternalValues.Form(stored: value) { names.insert(name) }
-        }
+    for column in layout.externalColumns {
+      let values = try Data.fetchCursor(
+        db,
+        sql: """
+          SELECT CAST(\(column.column) AS BLOB) FROM \(column.table)
+          WHERE substr(CAST(\(column.column) AS BLOB), 1, 1) = x'02'
+            AND length(CAST(\(column.column) AS BLOB)) BETWEEN 37 AND 41
+          """)
+      while let value = try values.next() {
+        if case .file(let name) = ExternalValues.Form(stored: value) { names.insert(name) }
       }
     }
     return names

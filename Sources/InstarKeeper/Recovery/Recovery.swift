@@ -131,16 +131,14 @@ package struct Recovery {
 
   /// The version that the store declares, and whether it is built as it was stamped.
   private func declaration(_ db: Database) throws -> (Schema.Version?, isStamped: Bool) {
-    if let source = record.versionSource {
-      let structure = try StoreStructure.read(db, format: .plain)
-      return (
-        try PlainVersion.read(db, at: [source], in: structure)[source],
-        record.fingerprint == structure.fingerprint
-      )
-    }
-    let metadata = try CoreDataMetadata.readIfSound(db)
-    let structure = try StoreStructure.read(db, format: .coredata)
-    return (metadata?.version, metadata?.fingerprint == structure.fingerprint)
+    // Only the record of a plain store has a source.
+    let format: StoreFormat = record.versionSource == nil ? .coredata : .plain
+    let structure = try StoreStructure.read(db, format: format)
+    let declared = try format.declaration(
+      db, at: record.versionSource ?? .userVersion, in: structure)
+    return (
+      declared.version, (declared.fingerprint ?? record.fingerprint) == structure.fingerprint
+    )
   }
 
   /// - Returns: The lock of the run's folder; `nil` where there is none any more.

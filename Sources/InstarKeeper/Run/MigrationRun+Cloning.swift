@@ -19,15 +19,9 @@ extension MigrationRun {
   ) throws -> Bool {
     let identity = inspection.probe.identity
     return try lock.read { db in
-      let structure = try StoreStructure.read(db, format: identity.format)
-      guard structure == identity.structure else { return false }
-      switch identity.format {
-      case .coredata: return try CoreDataMetadata.readIfSound(db)?.version == identity.version
-      case .plain:
-        return try PlainVersion.read(
-          db, at: Set(identity.declaredVersions.keys), in: structure) == identity.declaredVersions
-          && PlainVersion.toolVersions(db, in: structure) == identity.toolVersions
-      }
+      try StoreProbe.read(
+        db, file: inspection.probe.file, versionSources: Set(identity.declaredVersions.keys)
+      ).identity == identity
     }
   }
 

@@ -115,12 +115,8 @@ extension MigrationRun {
     let isWritten = try attempt.lock.read { db in
       let structure = try StoreStructure.read(db, format: path.last.format)
       guard structure == result.structure else { return false }
-      switch path.last.format {
-      case .coredata: return try CoreDataMetadata.read(db).version == path.to
-      case .plain:
-        return try PlainVersion.read(db, at: [path.versionSource], in: structure)[
-          path.versionSource] == path.to
-      }
+      return try path.last.format.declaration(db, at: path.versionSource, in: structure).version
+        == path.to
     }
     guard isWritten else {
       throw InstarError(

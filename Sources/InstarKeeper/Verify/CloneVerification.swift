@@ -78,7 +78,7 @@ package struct CloneVerification {
     }
     let code = try SchemaCode(db)
     if let name = code.addition(
-      to: before.code, allowing: Set(derivedAttributes.flatMap(\.triggerStatements)),
+      to: before.code, allowing: Set(layout.triggerStatements),
       renames: try renames())
     {
       throw Self.failed(
@@ -149,12 +149,6 @@ package struct CloneVerification {
 // MARK: - The parts
 
 extension CloneVerification {
-  /// What Core Data itself keeps up by triggers.
-  private var derivedAttributes: [DerivedAttribute] {
-    guard case .coreData(let layout) = layout else { return [] }
-    return DerivedAttribute.all(in: layout)
-  }
-
   /// `Z_PRIMARYKEY` lists the entities by the numbers that rows and table names are made with.
   private func requireEntityList(_ db: Database, _ layout: CoreDataLayout) throws {
     let rows = try Row.fetchAll(
@@ -163,15 +157,13 @@ extension CloneVerification {
         SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY
         WHERE Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
         """)
-    let listed = rows.map { row in
-      let columns = Array(row.databaseValues)
-      return [
-        Int.fromDatabaseValue(columns[0]).map(String.init) ?? "",
-        String.fromDatabaseValue(columns[1]) ?? "",
-        String(Int.fromDatabaseValue(columns[2]) ?? 0),
-      ]
+    let listed = rows.map {
+      CoreDataProbe.ListedEntity(
+        number: $0.get(0) ?? 0, name: $0.get(1) ?? "", superNumber: $0.get(2) ?? 0)
     }
-    let expected = layout.entities.map { [String($0.number), $0.name, String($0.superNumber)] }
+    let expected = layout.entities.map {
+      CoreDataProbe.ListedEntity(number: $0.number, name: $0.name, superNumber: $0.superNumber)
+    }
     guard listed == expected else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
@@ -185,9 +177,8 @@ extension CloneVerification {
       let numbers = entity.numbers.map(String.init).joined(separator: ", ")
       let row = try Row.fetchOne(
         db, sql: "SELECT \(sums) FROM \(entity.table) WHERE Z_ENT IN (\(numbers))")
-      let counts = row.map { Array($0.databaseValues) } ?? []
-      for (attribute, value) in zip(required, counts) {
-        guard let count = Int.fromDatabaseValue(value), count > 0 else { continue }
+      for (index, attribute) in required.enumerated() {
+        guard let count: Int = row?.get(index), count > 0 else { continue }
         throw InstarError(
           .missingRequiredValues, Self.what,
           cause:

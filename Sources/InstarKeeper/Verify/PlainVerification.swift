@@ -100,9 +100,8 @@ extension CloneVerification {
       let row = try Row.fetchOne(
         db,
         sql: "SELECT \(sums.joined(separator: ", ")) FROM \(SQLIdentifier.sql(table.name))")
-      let counts = row.map { Array($0.databaseValues) } ?? []
-      for (column, value) in zip(required, counts) {
-        guard let count = Int.fromDatabaseValue(value), count > 0 else { continue }
+      for (index, column) in required.enumerated() {
+        guard let count: Int = row?.get(index), count > 0 else { continue }
         throw InstarError(
           .missingRequiredValues, Self.what,
           cause:
@@ -193,9 +192,6 @@ extension StoreCensus {
         """
     }
     let row = try Row.fetchOne(db, sql: sql)
-    let columns = row.map { Array($0.databaseValues) } ?? []
-    return Links(
-      count: columns.first.flatMap(Int.fromDatabaseValue) ?? 0,
-      broken: columns.last.flatMap(Int.fromDatabaseValue) ?? 0, place: name)
+    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, place: name)
   }
 }

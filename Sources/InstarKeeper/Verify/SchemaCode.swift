@@ -26,21 +26,11 @@ package struct SchemaCode {
           AND sql NOT GLOB 'CREATE UNIQUE INDEX *'
         """)
     objects = Set(
-      rows.map { row in
-        let columns = Array(row.databaseValues)
-        return Object(
-          name: String.fromDatabaseValue(columns[0]) ?? "",
-          sql: String.fromDatabaseValue(columns[1]) ?? "")
-      })
+      rows.map { Object(name: $0.get(0) ?? "", sql: $0.get(1) ?? "") })
     let triggers = try Row.fetchAll(
       db, sql: "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'")
     tablesOfTriggers = Dictionary(
-      triggers.map { row in
-        let columns = Array(row.databaseValues)
-        return (
-          String.fromDatabaseValue(columns[0]) ?? "", String.fromDatabaseValue(columns[1]) ?? ""
-        )
-      }, uniquingKeysWith: { first, _ in first })
+      triggers.map { ($0.get(0) ?? "", $0.get(1) ?? "") }, uniquingKeysWith: { first, _ in first })
   }
 
   /// The name of a trigger, view or virtual table of the app's that is gone although what it speaks of is still there;

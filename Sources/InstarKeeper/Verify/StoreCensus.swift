@@ -40,9 +40,7 @@ package struct StoreCensus {
       let counts = try Row.fetchAll(
         db, sql: "SELECT Z_ENT, count(*) FROM \(table.name) GROUP BY Z_ENT")
       for row in counts {
-        let columns = Array(row.databaseValues)
-        byNumber[Int.fromDatabaseValue(columns[0]) ?? 0, default: 0] +=
-          Int.fromDatabaseValue(columns[1]) ?? 0
+        byNumber[row.get(0) ?? 0, default: 0] += row.get(1) ?? 0
       }
       for entity in layout.entities where entity.table == table.name {
         rows[entity.name] = byNumber.removeValue(forKey: entity.number) ?? 0
@@ -94,10 +92,7 @@ package struct StoreCensus {
         """
     }
     let row = try Row.fetchOne(db, sql: sql)
-    let columns = row.map { Array($0.databaseValues) } ?? []
-    return Links(
-      count: columns.first.flatMap(Int.fromDatabaseValue) ?? 0,
-      broken: columns.last.flatMap(Int.fromDatabaseValue) ?? 0, place: name)
+    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, place: name)
   }
 
   /// Whether a row belongs to an entity or one below it.

@@ -54,7 +54,7 @@ struct ModelSave {
   ) {
     self.stores = stores
     self.store = store
-    self.inserted = store.layout.format == .plain ? Self.referredFirst(inserted) : inserted
+    self.inserted = store.layout.enforcesForeignKeys ? Self.referredFirst(inserted) : inserted
     self.changed = changed
     self.deleted = deleted
   }
@@ -132,7 +132,7 @@ struct ModelSave {
         try session.transaction {
           try store.requireSameStructure(session)
           // Rows may refer to each other in a circle: what they refer to has to be there in the end.
-          if store.layout.format == .plain { try session.run("PRAGMA defer_foreign_keys = ON") }
+          if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
           files = try filesGivenUp(by: deleted, changed, session)
           for change in deleted { try delete(change, session) }
           replaced = try assignKeys(session)

@@ -29,15 +29,7 @@ extension ModelStore {
 
   /// Whether the store has what the models speak of, and no other form of it.
   private func isBuiltAsExpected(_ session: SQLSession) throws -> Bool {
-    let structure = try StoreStructure.read(session.database, format: layout.format)
-    switch layout {
-    // One that was adopted may have more.
-    case .coreData(let layout):
-      return StructureFit(of: structure, to: layout.structure).lacksNothing
-    case .plain(let layout):
-      return structure.described(asIn: layout.structure, among: [layout.structure])
-        == layout.structure
-    }
+    layout.fits(try StoreStructure.read(session.database, format: layout.format))
   }
 
   /// The tables of the entities and of their links, each once.
@@ -62,12 +54,11 @@ extension ModelStore {
       try session.transaction {
         try requireSameStructure(session)
         // Which table refers to which does not matter where all are empty in the end.
-        if layout.format == .plain { try session.run("PRAGMA defer_foreign_keys = ON") }
+        if layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
         for table in tables {
           try session.run("DELETE FROM \(table)")
         }
-        for table in ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"]
-        where layout.format == .coredata {
+        for table in layout.historyTables {
           let found = try session.integer(
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
           if found != nil { try session.run("DELETE FROM \(table)") }

@@ -45,13 +45,9 @@ final class ModelStore: Sendable {
   private static func layout(
     of schema: Schema, _ connection: StoreConnection
   ) throws -> StoreLayout {
-    guard schema.format == .coredata else { return try StoreLayout(schema: schema) }
-    return try connection.perform { session in
-      guard try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") != nil else {
-        return try StoreLayout(schema: schema)
-      }
-      return try StoreLayout(
-        schema: schema, conventions: CoreDataConventions(of: session.database))
+    try connection.perform { session in
+      try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil
+        ? StoreLayout(schema: schema) : StoreLayout(schema: schema, in: session.database)
     }
   }
 

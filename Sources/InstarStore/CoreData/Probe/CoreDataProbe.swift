@@ -25,6 +25,12 @@ public struct CoreDataProbe: FormatProbe {
     public var name: String
     /// The number of the superentity; 0 for a root entity.
     public var superNumber: Int
+
+    public init(number: Int, name: String, superNumber: Int) {
+      self.number = number
+      self.name = name
+      self.superNumber = superNumber
+    }
   }
 
   /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata; the database's error.
