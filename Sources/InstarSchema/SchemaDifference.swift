@@ -178,6 +178,11 @@ public struct SchemaDifference: Sendable {
 
   /// One change, as plans and reports show it.
   public struct Change: Sendable, Hashable {
+    public var kind: ChangeKind
+    /// The name of the entity in the new version, or in the old version if it is removed.
+    public var entity: String
+    /// The name of the attribute or relationship, in the same version as the entity's.
+    public var property: String?
     /// For example "adds Note.contentNew (data, optional)".
     public var sentence: String
     /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
@@ -187,36 +192,49 @@ public struct SchemaDifference: Sendable {
   /// Every change, entity by entity; empty if both versions are stored in the same way.
   public var changes: [Change] {
     var changes: [Change] = []
-    func add(_ sentence: String, needs reason: String? = nil) {
-      changes.append(Change(sentence: sentence, needsCustomStage: reason))
+    func add(
+      _ kind: ChangeKind, _ entity: String, property: String? = nil, _ sentence: String,
+      needs reason: String? = nil
+    ) {
+      changes.append(
+        Change(
+          kind: kind, entity: entity, property: property, sentence: sentence,
+          needsCustomStage: reason))
     }
     for entity in removedEntities {
-      add("removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+      add(
+        .destructive, entity.name,
+        "removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
     }
     for mapping in entities {
       let name = mapping.new.name
       if let properties = joinedProperties[name] {
         let list = properties.joined(separator: " and ")
         add(
-          "moves \(list) to \(name)",
+          .conversion, name, "moves \(list) to \(name)",
           needs: "\(list) have separate columns, and \(name) has one for both")
       }
       guard let old = mapping.old else {
-        add("adds entity \(name)")
+        add(.additive, name, "adds entity \(name)")
         continue
       }
-      if old.name != name { add("renames entity \(old.name) to \(name)") }
+      if old.name != name { add(.rename, name, "renames entity \(old.name) to \(name)") }
       let above = mapping.new.superentityName
       if above.flatMap({ sourceNames[$0] }) != old.superentityName {
         add(
+          .bookkeeping, name,
           "makes \(name) inherit from \(above ?? "no entity")",
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) })
       }
       for attribute in mapping.removedAttributes {
-        add("removes \(name).\(attribute.name) with its values")
+        add(
+          .destructive, name, property: attribute.name,
+          "removes \(name).\(attribute.name) with its values")
       }
       for relationship in mapping.removedRelationships {
-        add("removes relationship \(name).\(relationship.name) with its links")
+        add(
+          .destructive, name, property: relationship.name,
+          "removes relationship \(name).\(relationship.name) with its links")
       }
       for attribute in mapping.attributes {
         Self.describe(attribute, of: name).forEach { changes.append($0) }
@@ -226,16 +244,19 @@ public struct SchemaDifference: Sendable {
       }
       for group in mapping.new.uniquenessConstraints
       where !old.uniquenessConstraints.contains(Self.originalNames(of: group, in: mapping)) {
-        add("makes \(name).\(group.joined(separator: ", ")) unique")
+        add(
+          .rule, name, property: group.count == 1 ? group[0] : nil,
+          "makes \(name).\(group.joined(separator: ", ")) unique")
       }
       for group in old.uniquenessConstraints
       where !mapping.new.uniquenessConstraints.contains(where: {
         Self.originalNames(of: $0, in: mapping) == group
       }) {
-        add("makes \(name).\(group.joined(separator: ", ")) no longer unique")
+        add(
+          .rule, name, "makes \(name).\(group.joined(separator: ", ")) no longer unique")
       }
       if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
-        add("changes the indexes of \(name)")
+        add(.index, name, "changes the indexes of \(name)")
       }
     }
     return changes
@@ -258,6 +279,7 @@ public struct SchemaDifference: Sendable {
       let isFilled = new.isOptional || new.storedDefault != nil
       return [
         Change(
+          kind: .additive, entity: entity, property: new.name,
           sentence: "adds \(path) (\(kind))",
           needsCustomStage: isFilled
             ? nil : "\(path) is required, and existing rows have no value for it")
@@ -265,11 +287,15 @@ public struct SchemaDifference: Sendable {
     }
     var changes: [Change] = []
     if old.name != new.name {
-      changes.append(Change(sentence: "renames \(entity).\(old.name) to \(new.name)"))
+      changes.append(
+        Change(
+          kind: .rename, entity: entity, property: new.name,
+          sentence: "renames \(entity).\(old.name) to \(new.name)"))
     }
     if !old.type.isStoredLike(new.type) {
       changes.append(
         Change(
+          kind: .conversion, entity: entity, property: new.name,
           sentence: "changes the type of \(path) from \(old.type.rawValue) to \(new.type.rawValue)",
           needsCustomStage:
             "values of \(path) must be converted from \(old.type.rawValue) to \(new.type.rawValue)"
@@ -278,11 +304,13 @@ public struct SchemaDifference: Sendable {
     if old.isOptional, !new.isOptional {
       changes.append(
         Change(
-          sentence: "makes \(path) required",
+          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
           needsCustomStage: new.storedDefault == nil
             ? "\(path) becomes required, and rows without a value need one" : nil))
     } else if !old.isOptional, new.isOptional {
-      changes.append(Change(sentence: "makes \(path) optional"))
+      changes.append(
+        Change(
+          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) optional"))
     }
     return changes
   }
@@ -296,6 +324,7 @@ public struct SchemaDifference: Sendable {
       let isFilled = !new.isToOneRelationship || new.isOptional
       return [
         Change(
+          kind: .additive, entity: entity, property: new.name,
           sentence:
             "adds relationship \(path) to \(new.isToOneRelationship ? "one" : "many") \(new.destination)",
           needsCustomStage: isFilled
@@ -304,11 +333,15 @@ public struct SchemaDifference: Sendable {
     }
     var changes: [Change] = []
     if old.name != new.name {
-      changes.append(Change(sentence: "renames relationship \(entity).\(old.name) to \(new.name)"))
+      changes.append(
+        Change(
+          kind: .rename, entity: entity, property: new.name,
+          sentence: "renames relationship \(entity).\(old.name) to \(new.name)"))
     }
     if !leadToSameEntity(old, new) {
       changes.append(
         Change(
+          kind: .conversion, entity: entity, property: new.name,
           sentence:
             "changes the destination of \(path) from \(old.destination) to \(new.destination)",
           needsCustomStage: "links of \(path) must be set again"))
@@ -316,6 +349,7 @@ public struct SchemaDifference: Sendable {
     if old.isToOneRelationship != new.isToOneRelationship {
       changes.append(
         Change(
+          kind: .conversion, entity: entity, property: new.name,
           sentence: "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
           needsCustomStage: leadsToManyNow(mapping) ? nil : "links of \(path) must be set again"))
     } else if !old.isToOneRelationship, leadToSameEntity(old, new),
@@ -325,6 +359,7 @@ public struct SchemaDifference: Sendable {
     {
       changes.append(
         Change(
+          kind: .conversion, entity: entity, property: new.name,
           sentence: inversePath(new).map { "makes \($0) the inverse of \(path)" }
             ?? "removes the inverse of \(path)",
           needsCustomStage: "links of \(path) must be set again"))
@@ -332,12 +367,13 @@ public struct SchemaDifference: Sendable {
     if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
       changes.append(
         Change(
-          sentence: "makes \(path) required",
+          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
           needsCustomStage: "\(path) becomes required, and rows without a value need one"))
     }
     if old.deleteRule != new.deleteRule {
       changes.append(
         Change(
+          kind: .rule, entity: entity, property: new.name,
           sentence:
             "changes the delete rule of \(path) from \(old.deleteRule.rawValue) to \(new.deleteRule.rawValue)"
         ))

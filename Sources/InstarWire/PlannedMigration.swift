@@ -1,12 +1,13 @@
 public import InstarSchema
 
-/// The way of one store from its version to its plan's last one: the answer to the worker's verb `plan`.
+/// The stages that bring one store from its version to the last version of its plan, and what each changes: the worker's
+/// reply to `plan`.
 public struct PlannedMigration: Sendable, Codable, Hashable {
   public var plan: String
   public var from: Schema.Version
   public var to: Schema.Version
   public var stages: [Stage]
-  /// Where a run may execute other statements than are shown, and why.
+  /// Why a run may execute other statements than these; empty where it executes exactly these.
   public var notes: [String]
 
   public init(
@@ -19,34 +20,62 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
     self.notes = notes
   }
 
+  /// One stage of the migration.
   public struct Stage: Sendable, Codable, Hashable {
     public var from: Schema.Version
     public var to: Schema.Version
     public var kind: StageManifest.Kind
-    /// What changes between the two schemas, one sentence each.
-    public var changes: [String]
-    /// Every SQL statement of the change of schema, in order.
-    public var statements: [String]
+    /// The changes between the two schemas, then those that follow from the store's format.
+    public var planned: [PlannedChange]
+
+    /// The reasons of all changes, one sentence each.
+    public var changes: [String] { planned.map(\.reason) }
+
+    /// The SQL of all changes, in the order in which a run executes it.
+    public var statements: [String] {
+      planned.flatMap(\.statements).sorted { $0.position < $1.position }.map(\.sql)
+    }
 
     public init(
-      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, changes: [String],
-      statements: [String]
+      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, planned: [PlannedChange]
     ) {
       self.from = from
       self.to = to
       self.kind = kind
-      self.changes = changes
-      self.statements = statements
+      self.planned = planned
+    }
+
+    private enum CodingKeys: String, CodingKey {
+      case from, to, kind, planned, changes, statements
+    }
+
+    public init(from decoder: any Decoder) throws {
+      let values = try decoder.container(keyedBy: CodingKeys.self)
+      from = try values.decode(Schema.Version.self, forKey: .from)
+      to = try values.decode(Schema.Version.self, forKey: .to)
+      kind = try values.decode(StageManifest.Kind.self, forKey: .kind)
+      planned = try values.decode([PlannedChange].self, forKey: .planned)
+    }
+
+    /// Writes `changes` and `statements` too: scripts read them from `instarctl plan --json`.
+    public func encode(to encoder: any Encoder) throws {
+      var values = encoder.container(keyedBy: CodingKeys.self)
+      try values.encode(from, forKey: .from)
+      try values.encode(to, forKey: .to)
+      try values.encode(kind, forKey: .kind)
+      try values.encode(planned, forKey: .planned)
+      try values.encode(changes, forKey: .changes)
+      try values.encode(statements, forKey: .statements)
     }
   }
 }
 
-/// Something found before anything was touched.
+/// A problem that a check found before the store was changed.
 public struct Finding: Sendable, Codable, Hashable {
   public enum Severity: String, Sendable, Codable, Hashable {
-    /// The run is refused.
+    /// Instar refuses the run.
     case error
-    /// The run goes on; a person should know.
+    /// The run continues; a person should know.
     case warning
     case note
   }
@@ -54,7 +83,7 @@ public struct Finding: Sendable, Codable, Hashable {
   public var severity: Severity
   public var code: InstarError.Code?
   public var message: String
-  /// What to do about it.
+  /// What to do about it, as an imperative.
   public var fix: String?
 
   public init(
@@ -67,11 +96,11 @@ public struct Finding: Sendable, Codable, Hashable {
   }
 }
 
-/// What `instarctl plan` shows for one store: where it stands, what a run would do, and what speaks against it.
+/// The reply of `instarctl plan` for one store: its state, what a run would change, and why a run would be refused.
 public struct PlanReport: Sendable, Codable, Hashable {
   public var store: String
   public var probe: ProbeReport
-  /// `nil` where there is nothing to do, or nothing that can be done.
+  /// `nil` where the store is current, or cannot be migrated.
   public var migration: PlannedMigration?
   public var findings: [Finding]
   public var error: InstarError?

@@ -53,6 +53,6 @@ struct PlannedStatementsTests {
     #expect(migration.notes.first?.contains("app_accepts") == true)
     #expect(migration.stages.allSatisfy { !$0.statements.isEmpty })
     let text = try await CommandLineTool.run(arguments)
-    #expect(text.output.contains("note: the statements are those for a store that Instar made"))
+    #expect(text.output.contains("note: the statements are those for a store that Instar created"))
   }
 }

@@ -43,8 +43,8 @@ struct LayoutChangeTests {
       let change = CoreDataChange(
         from: try CoreDataLayout(schema: old, conventions: conventions),
         to: try CoreDataLayout(schema: new, conventions: conventions), difference, style: style)
-      for statement in change.statements { try db.execute(sql: statement) }
-      return change.statements
+      for step in change.steps { try db.execute(sql: step.sql) }
+      return change.steps.map(\.sql)
     }
   }
 
@@ -108,8 +108,8 @@ struct LayoutChangeTests {
       let triggers = try DerivedTriggers(
         of: session, from: layouts.0, to: layouts.1, difference)
       let change = CoreDataChange(from: layouts.0, to: layouts.1, difference, style: .fresh)
-      for statement in triggers.dropStatements + change.statements + triggers.createStatements {
-        try session.run(statement)
+      for step in triggers.dropSteps + change.steps + triggers.createSteps {
+        try session.run(step.sql)
       }
       #expect(try session.integer(counts) == before)
       // A plan's code may go on writing: what Core Data would be told is told to nobody.

@@ -75,7 +75,7 @@ struct NamedIndexTests {
       for statement in layouts.0.createStatements { try db.execute(sql: statement) }
       let change = CoreDataChange(
         from: layouts.0, to: layouts.1, SchemaDifference(from: old, to: new), style: style)
-      for statement in change.statements { try db.execute(sql: statement) }
+      for step in change.steps { try db.execute(sql: step.sql) }
       #expect(try indexes(db) == fresh)
       #expect(try StoreStructure.read(db, format: .coredata) == layouts.1.structure)
     }

@@ -32,7 +32,7 @@ struct OwnInverseChangeTests {
       try db.execute(sql: "INSERT INTO Z_1FRIENDS VALUES (1, 2), (2, 1), (1, 3), (3, 1)")
       let change = CoreDataChange(
         from: layouts.0, to: layouts.1, SchemaDifference(from: old, to: new), style: style)
-      for statement in change.statements { try db.execute(sql: statement) }
+      for step in change.steps { try db.execute(sql: step.sql) }
       #expect(try StoreStructure.read(db, format: .coredata) == layouts.1.structure)
       let links = try String.fetchAll(
         db, sql: "SELECT Z_2FRIENDS || '-' || REFLEXIVE FROM Z_2FRIENDS ORDER BY 1")

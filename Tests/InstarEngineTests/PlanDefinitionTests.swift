@@ -1,3 +1,4 @@
+import Foundation
 import Instar
 import InstarEngine
 import InstarWire
@@ -41,7 +42,35 @@ struct PlanDefinitionTests {
         "CREATE INDEX ZAUTHOR_ZAGENCY_INDEX ON ZAUTHOR (ZAGENCY)",
         "CREATE INDEX Z_2BOOKS_Z_3BOOKS_INDEX ON Z_2BOOKS (Z_3BOOKS, Z_2AUTHORS)",
       ])
-    #expect(migration.stages[0].changes.contains("renames Book.name to title"))
+    let rename = try #require(
+      migration.stages[0].planned.first { $0.reason == "renames Book.name to title" })
+    #expect(
+      rename
+        == PlannedChange(
+          kind: .rename, reason: "renames Book.name to title", entity: "Book", property: "title",
+          table: "ZBOOK", column: "ZTITLE",
+          statements: [
+            PlannedStatement(
+              position: 6, sql: "ALTER TABLE ZBOOK RENAME COLUMN ZNAME TO ZTITLE",
+              comment: "renames column ZNAME to ZTITLE")
+          ]))
+    let removed = migration.stages[0].planned.first {
+      $0.entity == "Book" && $0.property == "shelf"
+    }
+    #expect(removed?.kind == .destructive)
+    #expect(removed?.statements.map(\.sql) == ["ALTER TABLE ZBOOK DROP COLUMN ZSHELF"])
+  }
+
+  @Test("the JSON of a stage has its changes, and their sentences and statements as lists")
+  func stageJSON() throws {
+    let stage = try #require(
+      try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0)).stages.first)
+    let json = try JSONEncoder().encode(stage)
+    #expect(try JSONDecoder().decode(PlannedMigration.Stage.self, from: json) == stage)
+    let object = try #require(try JSONSerialization.jsonObject(with: json) as? [String: Any])
+    #expect(object["statements"] as? [String] == stage.statements)
+    #expect(object["changes"] as? [String] == stage.changes)
+    #expect((object["planned"] as? [[String: Any]])?.count == stage.planned.count)
   }
 
   @Test(

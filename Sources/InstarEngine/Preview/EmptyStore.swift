@@ -3,27 +3,26 @@ import InstarSchema
 import InstarStore
 import InstarWire
 
-/// A store in memory that is made of what another one is made of, without its rows: the changes of schema that a plan shows
-/// are made on it, by the code that makes them on a clone.
+/// An in-memory store with another store's schema and no rows: a preview makes the changes of a plan on it.
 struct EmptyStore {
   private let connection: StoreConnection
 
-  /// - Throws: `unexpectedStructure` where SQLite does not take what the store is made of: conditions of a table may call
-  ///   functions that only the app has. Altering the table does not need them.
-  init(_ sketch: StoreDDL) throws(InstarError) {
-    guard !sketch.statements.isEmpty else {
-      throw Self.failure("there are too many tables and indexes")
+  /// - Throws: `unexpectedStructure` where SQLite cannot create the tables: their conditions may call functions that only
+  ///   the app has. Altering such a table does not need them.
+  init(_ ddl: StoreDDL) throws(InstarError) {
+    guard !ddl.statements.isEmpty else {
+      throw Self.failure("the store has too many tables and indexes")
     }
     connection = try StoreConnection(inMemory: nil)
     do {
       try connection.perform { session in
-        if sketch.format == .plain {
+        if ddl.format == .plain {
           try session.useOrdinaryTables()
           try session.run("PRAGMA foreign_keys = OFF")
         }
-        for statement in sketch.statements { try session.run(statement) }
-        guard sketch.format == .coredata else { return }
-        for entity in sketch.entities {
+        for statement in ddl.statements { try session.run(statement) }
+        guard ddl.format == .coredata else { return }
+        for entity in ddl.entities {
           let insertion = try session.statement(
             "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)")
           insertion.bind(Int64(entity.number), at: 1)
@@ -35,45 +34,35 @@ struct EmptyStore {
           "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, '', ?)")
         metadata.bind(
           try CoreDataMetadata.propertyList(
-            frameworkVersion: sketch.frameworkVersion, isMadeByInstar: sketch.isMadeByInstar),
+            frameworkVersion: ddl.frameworkVersion, isMadeByInstar: ddl.isMadeByInstar),
           at: 1)
         try metadata.run()
       }
     } catch {
       let known = error as? InstarError
-      throw Self.failure("SQLite does not take them without the app: \(known?.cause ?? "\(error)")")
+      throw Self.failure("SQLite cannot create them without the app: \(known?.cause ?? "\(error)")")
     }
+  }
+
+  /// The store as Instar itself creates it for a version.
+  init(of layout: StoreLayout) throws(InstarError) {
+    // The statements of a Core Data layout list the entities too.
+    try self.init(
+      StoreDDL(
+        format: layout.format, statements: layout.createStatements, isMadeByInstar: true))
   }
 
   private static func failure(_ cause: String) -> InstarError {
     InstarError(
-      .unexpectedStructure, "cannot make the store's tables for a plan", cause: cause)
+      .unexpectedStructure, "cannot create the store's tables for a preview", cause: cause)
   }
 
   /// Makes the change of schema of a stage.
   ///
-  /// - Returns: the statements that were run.
-  /// - Throws: what ends a run for what the store is made of.
-  func change(
-    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference
-  ) throws(InstarError) -> [String] {
+  /// - Throws: as a run, where the store's structure is the cause.
+  func make(_ change: SchemaChange) throws(InstarError) -> [PlannedChange] {
     do {
-      return try connection.perform { session in
-        switch (stage.from.layout, stage.to.layout) {
-        case (.coreData, .coreData):
-          let conventions = try CoreDataConventions(of: session.database)
-          let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-          let new = try CoreDataLayout(
-            schema: stage.to.schema, conventions: old.conventions(after: difference))
-          return try CoreDataChangeExecutor(stage: stage, difference: difference).run(
-            session, from: old, to: new)
-        case (.plain(let old), .plain(let new)):
-          return try PlainChangeExecutor(
-            change: PlainChange(old: old, new: new, difference: difference), session: session
-          ).run()
-        case (.coreData, .plain), (.plain, .coreData): return []
-        }
-      }
+      return try connection.perform { session in try change.make(session) }
     } catch {
       throw error as? InstarError
         ?? InstarError(.sqlFailed, "cannot plan the change of schema", cause: "\(error)")

@@ -4,13 +4,13 @@ import InstarStore
 package import InstarWire
 
 extension PlanDefinition {
-  /// The way from a version to the last one: every stage, what changes in it, and the statements of each change of
-  /// schema. No store is opened.
+  /// The migration from a version to the last one: every stage, what changes in it, and the statements of each change of
+  /// schema. No store is opened: the changes are made on an empty one.
   ///
-  /// - Parameter store: The statements are those of the change of such a store, found by changing an empty one. Where it is
-  ///   left out, or cannot be made here, they are those of the change of a store that Instar made; the latter is noted.
-  /// - Throws: `noMigrationPath`; `needsCustomStage` with the change a lightweight stage cannot make; with a store also what
-  ///   a run would be ended by for what the store is made of.
+  /// - Parameter store: The tables of the store to plan for. Where it is `nil`, or SQLite cannot create them here, the
+  ///   statements are those for a store that Instar created; the latter is noted.
+  /// - Throws: `noMigrationPath`; `needsCustomStage` with the change that a lightweight stage cannot make; the error that
+  ///   would end the run where the store's structure is the cause.
   package func migration(
     from start: Schema.Version, of store: StoreDDL? = nil
   ) throws(InstarError) -> PlannedMigration {
@@ -18,54 +18,44 @@ extension PlanDefinition {
     let last = path.last?.to.schema.version ?? start
     var migration = PlannedMigration(plan: name, from: start, to: last, stages: [])
     var empty: EmptyStore?
+    var isGeneral = store == nil
     if let store {
       do {
         empty = try EmptyStore(store)
       } catch {
         migration.notes.append(Self.note("the statements are", error))
+        isGeneral = true
       }
     }
     for stage in path {
-      let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
-      try StageCheck.check(stage, difference, plan: name)
-      var statements: [String]?
+      let change = SchemaChange(stage)
+      try StageCheck.check(stage, change.difference, plan: name)
+      var planned: [PlannedChange]?
       do throws(InstarError) {
-        statements = try empty?.change(stage, difference)
+        planned = try empty?.make(change)
       } catch {
-        // The stage's code may change the store beforehand, so that this is no obstacle.
-        guard case .custom(_, _, let willMigrate, _) = stage.stage, willMigrate != nil else {
-          throw error
-        }
-        let place = "\(stage.from.schema.version) → \(stage.to.schema.version)"
-        migration.notes.append(Self.note("from \(place) on, the statements are", error))
-        empty = nil
+        // `willMigrate` may change the store first, so that this error does not occur in a run.
+        guard !isGeneral, case .custom(_, _, let willMigrate, _) = stage.stage, willMigrate != nil
+        else { throw error }
+        let step = "\(stage.from.schema.version) → \(stage.to.schema.version)"
+        migration.notes.append(Self.note("from \(step) on, the statements are", error))
+        isGeneral = true
       }
-      if statements == nil { statements = try Self.generalStatements(stage, difference) }
+      if planned == nil {
+        let general = try EmptyStore(of: stage.from.layout)
+        planned = try general.make(change)
+        empty = general
+      }
       migration.stages.append(
         PlannedMigration.Stage(
           from: stage.from.schema.version, to: stage.to.schema.version, kind: stage.manifest.kind,
-          changes: difference.changes.map(\.sentence),
-          statements: statements ?? []))
+          planned: planned ?? []))
     }
     return migration
   }
 
   private static func note(_ what: String, _ error: InstarError) -> String {
-    "\(what) those for a store that Instar made; the run's may differ, as this store's own tables "
-      + "cannot be made and changed here: \(error.cause)"
-  }
-
-  /// Those for a store that Instar made.
-  private static func generalStatements(
-    _ stage: Stage, _ difference: SchemaDifference
-  ) throws(InstarError) -> [String] {
-    switch (stage.from.layout, stage.to.layout) {
-    case (.coreData(let old), .coreData(let new)):
-      CoreDataChange(from: old, to: new, difference).statements
-        + ExternalChange.statements(difference, new)
-    case (.plain(let old), .plain(let new)):
-      try PlainChange(old: old, new: new, difference: difference).plannedStatements()
-    case (.coreData, .plain), (.plain, .coreData): []
-    }
+    "\(what) those for a store that Instar created; a run may execute others, because this store's own tables "
+      + "cannot be created and changed here: \(error.cause)"
   }
 }

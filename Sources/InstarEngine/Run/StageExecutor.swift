@@ -89,8 +89,12 @@ private struct StageRun {
     let connection: StoreConnection
     let store: String?
 
-    var difference: SchemaDifference {
-      SchemaDifference(from: stage.from.schema, to: stage.to.schema)
+    let change: SchemaChange
+
+    init(stage: PlanDefinition.Stage, connection: StoreConnection) {
+      self.stage = stage
+      self.connection = connection
+      change = SchemaChange(stage)
     }
   }
 
@@ -103,21 +107,21 @@ private struct StageRun {
   let place: String
 
   func run() throws(InstarError) {
-    for part in parts { try StageCheck.check(part.stage, part.difference, plan: plan) }
+    for part in parts { try StageCheck.check(part.stage, part.change.difference, plan: plan) }
     if case .custom(_, _, let willMigrate?, _) = stage {
       try runClosure(
         willMigrate, "willMigrate",
         parts.map { ($0.stage.from.schema, $0.connection, $0.store) })
     }
     try step("the change of schema") {
-      let changes = parts.flatMap { $0.stage.entityChanges($0.difference) }
+      let changes = parts.flatMap { $0.stage.entityChanges($0.change.difference) }
       try keptValues.follow(
         changes.map { change in
           ScratchpadStore.Change(
             old: change.old.name, new: change.new?.name, keepsKeys: change.keepsKeys)
         })
       for part in parts {
-        try part.connection.perform { session in try changeSchema(of: part, session) }
+        _ = try part.connection.perform { session in try part.change.make(session) }
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage {
@@ -131,33 +135,6 @@ private struct StageRun {
           }
         }
       }
-    }
-  }
-
-  private func changeSchema(of part: Part, _ session: SQLSession) throws {
-    let (stage, difference) = (part.stage, part.difference)
-    session.carryRowKeys(
-      stage.entityChanges(difference).compactMap { change in
-        change.new.map { (change.old.key, $0.key) }
-      })
-    switch (stage.from.layout, stage.to.layout) {
-    case (.coreData, .coreData):
-      let conventions = try CoreDataConventions(of: session.database)
-      let old = try CoreDataLayout(schema: stage.from.schema, conventions: conventions)
-      let new = try CoreDataLayout(
-        schema: stage.to.schema, conventions: old.conventions(after: difference))
-      try StageCheck.checkRows(stage, difference, old, session)
-      _ = try CoreDataChangeExecutor(stage: stage, difference: difference).run(
-        session, from: old, to: new)
-    case (.plain(let old), .plain(let new)):
-      try PlainChangeExecutor(
-        change: PlainChange(old: old, new: new, difference: difference), session: session
-      )
-      .run()
-    case (.coreData, .plain), (.plain, .coreData):
-      throw InstarError(
-        .internalError, "cannot migrate from \(from) to \(to)",
-        cause: "the two versions are of different formats")
     }
   }
 

@@ -12,9 +12,12 @@ extension PlanReport: Answer {
       )
       for (index, stage) in migration.stages.enumerated() {
         lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)")
-        lines += stage.changes.map { "       \($0)" }
-        for statement in stage.statements {
-          lines += ConsoleLine.lines(of: statement).map { "         " + Style.faint($0) }
+        for change in stage.planned {
+          lines.append("       \(change.reason)")
+          for statement in change.statements {
+            let text = "\(statement.position). \(statement.sql)  -- \(statement.comment)"
+            lines += ConsoleLine.lines(of: text).map { "         " + Style.faint($0) }
+          }
         }
       }
       lines += migration.notes.map { "  \(Finding.Severity.note.styled): \($0)" }

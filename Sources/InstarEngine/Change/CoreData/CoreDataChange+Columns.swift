@@ -10,41 +10,65 @@ extension CoreDataChangePlanner {
     let sources = after.columns.map { source(of: $0, in: before) }
     let used = Set(sources.compactMap { $0?.name })
     for column in before.columns where !used.contains(column.name) {
-      statements.append("ALTER TABLE \(after.name) DROP COLUMN \(column.name)")
+      let property = column.role.property
+      let entity = property.map { newName(of: $0.entity) }
+      add(
+        "ALTER TABLE \(after.name) DROP COLUMN \(column.name)", "drops column \(column.name)",
+        .destructive, table: after.name, column: column.name, entity: entity,
+        property: property.map { newName(ofProperty: $0.name, in: entity) })
     }
     rename(
       zip(sources, after.columns).compactMap { source, column in
         source.map { ($0.name, column.name) }
-      }, in: after.name)
+      }, in: after.name, after.columns)
     for (source, column) in zip(sources, after.columns) where source == nil {
-      statements.append(
-        "ALTER TABLE \(after.name) ADD COLUMN \(column.name) \(column.declaration)")
+      add(
+        "ALTER TABLE \(after.name) ADD COLUMN \(column.name) \(column.declaration)",
+        "adds column \(column.name)", .additive, table: after.name, column: column)
     }
     for column in after.columns {
       guard let fill = fill(column, pair, table: after.name) else { continue }
       var condition = "\(column.name) IS NULL"
       if let rows = fill.rows { condition += " AND \(rows)" }
       if let guardCondition = fill.condition { condition += " AND \(guardCondition)" }
-      statements.append(
-        "UPDATE \(after.name) SET \(column.name) = \(fill.literal) WHERE \(condition)")
+      add(
+        "UPDATE \(after.name) SET \(column.name) = \(fill.literal) WHERE \(condition)",
+        "fills empty values of column \(column.name)", .additive, table: after.name, column: column)
     }
   }
 
-  /// Rows of entities that the new version does not have, in a table that it has.
+  /// Deletes the rows of entities that the new version does not have from a table that it has.
   private mutating func removeRows(_ pair: TablePair) {
     guard let condition = rowCondition(pair) else { return }
-    statements.append("DELETE FROM \(pair.after.name) WHERE NOT (\(condition))")
+    let removed = difference.removedEntities.map(\.name).filter {
+      old.entity(named: $0)?.table == pair.before.name
+    }
+    add(
+      "DELETE FROM \(pair.after.name) WHERE NOT (\(condition))", "deletes rows of removed entities",
+      .destructive, table: pair.after.name, entity: removed.count == 1 ? removed[0] : nil)
   }
 
-  mutating func rename(_ moves: [(String, String)], in table: String) {
+  mutating func rename(
+    _ moves: [(String, String)], in table: String, _ columns: [CoreDataLayout.Column] = []
+  ) {
     for (from, to) in inOrder(moves) {
-      statements.append("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)")
+      let property = columns.first { $0.name == to }?.role.property
+      add(
+        "ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)", "renames column \(from) to \(to)",
+        .rename, table: table, column: to, entity: property?.entity, property: property?.name)
     }
+  }
+
+  /// What the new version calls a property of an entity; the old name where it does not have the property.
+  private func newName(ofProperty name: String, in entity: String?) -> String {
+    let mapping = difference.entities.first { $0.new.name == entity }
+    return mapping?.attributes.first { $0.old?.name == name }?.new.name
+      ?? mapping?.relationships.first { $0.old?.name == name }?.new.name ?? name
   }
 
   // MARK: Rows
 
-  /// Which rows of the old table come along; `nil` where all do. They carry the old numbers.
+  /// The condition for the rows of the old table that are kept, by their old numbers; `nil` where all are.
   func rowCondition(_ pair: TablePair) -> String? {
     let all = old.entities.filter { $0.table == pair.before.name }
     guard all.count != pair.numbers.count else { return nil }
@@ -54,9 +78,9 @@ extension CoreDataChangePlanner {
   /// The default that rows without a value get.
   struct Fill {
     var literal: String
-    /// Which rows, by the numbers they had before; `nil` for all.
+    /// The condition for the rows, by their old numbers; `nil` for all.
     var rows: String?
-    /// What must hold besides.
+    /// A further condition.
     var condition: String?
   }
 
@@ -73,7 +97,7 @@ extension CoreDataChangePlanner {
     {
       return nil
     }
-    // An app of Apple's reads no collection but an archive.
+    // Apps on Apple's platforms read collections from archives only.
     let archived =
       attribute.new.type == .codable && !new.conventions.isMadeByInstar
       ? ArchivedCollection.archive(ofEmpty: value) : nil
@@ -84,15 +108,15 @@ extension CoreDataChangePlanner {
       fill.rows = "Z_ENT IN (\(affected.map { "\($0.before)" }.joined(separator: ", ")))"
     }
     if attribute.old == nil, mapping.new.uniquenessConstraints.contains([name]) {
-      // One default for many rows would not be unique: they wait for the plan's code.
+      // One default for many rows would not be unique. The plan's code has to write the values.
       fill.condition = "(SELECT COUNT(*) FROM \(table)) = 1"
     }
     return fill
   }
 
-  // MARK: Making a table anew
+  // MARK: Rebuilding a table
 
-  /// All rows that come along, in the order of their keys, with final values and numbers.
+  /// Copies the rows that are kept, in the order of their keys, with final values and numbers.
   mutating func fillTable(_ pair: TablePair, from aside: String) {
     var columns: [String] = []
     var values: [String] = []
@@ -102,9 +126,10 @@ extension CoreDataChangePlanner {
       values.append(value)
     }
     let condition = rowCondition(pair).map { " WHERE \($0)" } ?? ""
-    statements.append(
+    add(
       "INSERT INTO \(pair.after.name) (\(columns.joined(separator: ", "))) "
-        + "SELECT \(values.joined(separator: ", ")) FROM \(aside)\(condition) ORDER BY Z_PK")
+        + "SELECT \(values.joined(separator: ", ")) FROM \(aside)\(condition) ORDER BY Z_PK",
+      "copies the rows", .rebuild, table: pair.after.name, reason: rebuildReason(pair.before.name))
   }
 
   /// `nil` where the column stays empty.
@@ -155,9 +180,11 @@ extension CoreDataChangePlanner {
         pair.before.otherOrderColumn
           ?? Self.place(among: pair.before.column, orderedBy: pair.before.otherColumn))
     }
-    statements.append(
+    add(
       "INSERT INTO \(pair.after.name) (\(columns.joined(separator: ", "))) "
-        + "SELECT \(values.joined(separator: ", ")) FROM \(aside)")
+        + "SELECT \(values.joined(separator: ", ")) FROM \(aside)",
+      "copies the links", .rebuild, table: pair.after.name,
+      reason: rebuildReason(pair.before.name))
   }
 
   /// The first in an order has 2048, as Core Data counts (section 4.4).

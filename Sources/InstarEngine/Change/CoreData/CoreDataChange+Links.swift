@@ -1,20 +1,21 @@
 import InstarSchema
 import InstarStore
 
-// Links of a to-one relationship that leads to many now. Their column goes before the place that they get exists, so they
-// are set aside first.
+// Links of to-one relationships that became to-many. Their old column is dropped before the new column or table exists, so
+// they are copied first.
 
 extension CoreDataChangePlanner {
-  /// The links of a relationship, in a table of our own with the columns `owner` and `member`.
-  struct LinksAside {
+  /// The links of a relationship, copied to a temporary table with the columns `owner` and `member`.
+  struct CopiedLinks {
     var table: String
+    var entity: String
     var owner: String
     var relationship: CoreDataLayout.RelationshipStorage
   }
 
-  /// Before anything is changed.
-  mutating func setLinksAside() -> [LinksAside] {
-    var all: [LinksAside] = []
+  /// Runs before anything else changes.
+  mutating func copyLinks() -> [CopiedLinks] {
+    var all: [CopiedLinks] = []
     for mapping in difference.entities {
       guard let entity = new.entity(named: mapping.new.name) else { continue }
       for relationship in mapping.relationships where difference.leadsToManyNow(relationship) {
@@ -25,35 +26,47 @@ extension CoreDataChangePlanner {
           let before = difference.storedLinks(of: relationship, mapping, in: old)
         else { continue }
         let name = temporaryName()
-        statements.append(
+        add(
           "CREATE TABLE \(name) AS SELECT Z_PK AS owner, \(before.column) AS member "
-            + "FROM \(before.table) WHERE \(before.column) IS NOT NULL")
-        all.append(LinksAside(table: name, owner: entity.table, relationship: moved))
+            + "FROM \(before.table) WHERE \(before.column) IS NOT NULL",
+          "copies the links", .conversion, table: before.table, column: before.column,
+          entity: entity.name, property: relationship.new.name)
+        all.append(
+          CopiedLinks(
+            table: name, entity: entity.name, owner: entity.table, relationship: moved))
       }
     }
     return all
   }
 
-  /// Whether the other side has had the links before, and has them still.
+  /// Whether the inverse relationship stored the links in the old version and still does.
   private func isKeptByInverse(_ moved: CoreDataLayout.RelationshipStorage) -> Bool {
     guard case .foreignKey(let column) = moved.place else { return false }
     return new.tables.first { $0.name == moved.destinationTable }?.columns
       .first { $0.name == column }.map { sourceRoles[$0.role] != nil } ?? false
   }
 
-  /// Once all rows have their final keys and numbers.
-  mutating func putBack(_ links: [LinksAside]) {
-    for aside in links {
-      switch aside.relationship.place {
+  /// Runs when all rows have their final keys and numbers.
+  mutating func storeLinks(_ links: [CopiedLinks]) {
+    for copy in links {
+      switch copy.relationship.place {
       case .column: break
-      case .foreignKey(let column): fillKeys(column, aside)
-      case .joinTable(let name, let own, _): fillJoinTable(name, own, aside)
+      case .foreignKey(let column): fillKeys(column, copy)
+      case .joinTable(let name, let own, _): fillJoinTable(name, own, copy)
       }
-      statements.append("DROP TABLE \(aside.table)")
+      add("DROP TABLE \(copy.table)", "drops the copied links", of: copy, table: copy.owner)
     }
   }
 
-  private mutating func fillJoinTable(_ name: String, _ own: String, _ aside: LinksAside) {
+  private mutating func add(
+    _ sql: String, _ comment: String, of copy: CopiedLinks, table: String, column: String? = nil
+  ) {
+    add(
+      sql, comment, .conversion, table: table, column: column, entity: copy.entity,
+      property: copy.relationship.relationship.name)
+  }
+
+  private mutating func fillJoinTable(_ name: String, _ own: String, _ copy: CopiedLinks) {
     let sides = new.joinTables.filter { $0.name == name }.flatMap { [$0, $0.turned] }
     guard let join = sides.first(where: { $0.column == own }) else { return }
     var columns = [join.column, join.otherColumn]
@@ -70,34 +83,38 @@ extension CoreDataChangePlanner {
     let isOwnInverse =
       join.entity == join.otherEntity && join.relationship == join.otherRelationship
     for values in isOwnInverse ? [values, values.reversed()] : [values] {
-      // Both sides of a relationship between two rows may lead to many now: they have the same links.
-      statements.append(
+      // Where both sides became to-many, they have the same links.
+      add(
         "INSERT OR IGNORE INTO \(name) (\(columns.joined(separator: ", "))) "
-          + "SELECT \(values.joined(separator: ", ")) FROM \(aside.table) "
-          + "WHERE owner IN (SELECT Z_PK FROM \(aside.owner))")
+          + "SELECT \(values.joined(separator: ", ")) FROM \(copy.table) "
+          + "WHERE owner IN (SELECT Z_PK FROM \(copy.owner))",
+        "stores the links", of: copy, table: name)
     }
   }
 
-  /// No row is a member twice: `StageCheck` has looked.
-  private mutating func fillKeys(_ column: String, _ aside: LinksAside) {
-    let table = aside.relationship.destinationTable
-    statements.append(
-      "UPDATE \(table) SET \(column) = (SELECT owner FROM \(aside.table) "
-        + "WHERE member = \(table).Z_PK AND owner IN (SELECT Z_PK FROM \(aside.owner))) "
-        + "WHERE Z_PK IN (SELECT member FROM \(aside.table))")
+  /// No row has two owners: `CoreDataRowCheck` refuses such stores.
+  private mutating func fillKeys(_ column: String, _ copy: CopiedLinks) {
+    let table = copy.relationship.destinationTable
+    add(
+      "UPDATE \(table) SET \(column) = (SELECT owner FROM \(copy.table) "
+        + "WHERE member = \(table).Z_PK AND owner IN (SELECT Z_PK FROM \(copy.owner))) "
+        + "WHERE Z_PK IN (SELECT member FROM \(copy.table))",
+      "stores the links", of: copy, table: table, column: column)
     guard let columns = new.tables.first(where: { $0.name == table })?.columns,
       case .toOne(let entity, let name) = columns.first(where: { $0.name == column })?.role
     else { return }
     for other in columns {
       switch other.role {
       case .toOneEntityNumber(entity: entity, name: name):
-        statements.append(
-          "UPDATE \(table) SET \(other.name) = (SELECT d.Z_ENT FROM \(aside.owner) AS d "
-            + "WHERE d.Z_PK = \(table).\(column)) WHERE \(column) IS NOT NULL")
+        add(
+          "UPDATE \(table) SET \(other.name) = (SELECT d.Z_ENT FROM \(copy.owner) AS d "
+            + "WHERE d.Z_PK = \(table).\(column)) WHERE \(column) IS NOT NULL",
+          "writes the entity numbers of the owners", of: copy, table: table, column: other.name)
       case .toOneOrder(entity: entity, name: name):
         // Each owner has one member.
-        statements.append(
-          "UPDATE \(table) SET \(other.name) = 2048 WHERE \(column) IS NOT NULL")
+        add(
+          "UPDATE \(table) SET \(other.name) = 2048 WHERE \(column) IS NOT NULL",
+          "writes the order of the links", of: copy, table: table, column: other.name)
       default: break
       }
     }
@@ -105,7 +122,7 @@ extension CoreDataChangePlanner {
 }
 
 extension SchemaDifference {
-  /// Where the links of a to-one relationship of the old version are.
+  /// The table and column with the links of a to-one relationship of the old version.
   func storedLinks(
     of relationship: PropertyMapping<Schema.Relationship>, _ mapping: EntityMapping,
     in layout: CoreDataLayout

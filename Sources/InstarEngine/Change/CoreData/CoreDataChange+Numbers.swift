@@ -1,10 +1,11 @@
 import InstarSchema
 import InstarStore
 
-// Everything that carries the number of an entity (Core Data layout, section 5) but the names of columns and tables.
+// The numbers of entities in rows and in the list of entities (Core Data layout, section 5). Names of columns and tables,
+// which contain them too, are renames.
 
 extension CoreDataChangePlanner {
-  /// The numbers of entities that get another one: what they were, what they become.
+  /// The old and new numbers of entities whose number changes.
   var movedNumbers: [(before: Int, after: Int)] {
     mappedNumbers.filter { $0.before != $0.after }
   }
@@ -16,7 +17,15 @@ extension CoreDataChangePlanner {
     }
   }
 
-  /// Rows of tables that were not made anew, then the list of entities.
+  private mutating func addNumbering(
+    _ sql: String, _ comment: String, table: String = "Z_PRIMARYKEY", column: String? = nil
+  ) {
+    add(
+      sql, comment, .bookkeeping, table: table, column: column,
+      reason: "renumbers the entities, which are numbered by name")
+  }
+
+  /// Renumbers the rows of tables that were not rebuilt, then the list of entities.
   mutating func renumber(_ tables: [TablePair]) {
     let moved = movedNumbers
     for pair in tables where !moved.isEmpty && !pair.isRebuilt {
@@ -28,14 +37,16 @@ extension CoreDataChangePlanner {
         default: continue
         }
         guard !relevant.isEmpty else { continue }
-        statements.append(
-          CoreDataChange.renumberStatement(table: pair.after.name, column: column.name, relevant))
+        addNumbering(
+          CoreDataChange.renumberStatement(table: pair.after.name, column: column.name, relevant),
+          "renumbers rows of \(pair.after.name)", table: pair.after.name, column: column.name)
       }
     }
     renumberPrimaryKeys(tables)
   }
 
-  /// A relationship whose destination got its first sub-entity has a new column, for the number of the row it refers to.
+  /// Fills the new column of a relationship whose destination got its first sub-entity: the entity number of the row it
+  /// references.
   mutating func fillEntityNumbers(_ pair: TablePair) {
     let (before, after) = (pair.before, pair.after)
     for column in after.columns where source(of: column, in: before) == nil {
@@ -45,64 +56,75 @@ extension CoreDataChangePlanner {
         let destination = new.entity(named: entity)?.relationships
           .first(where: { $0.relationship.name == name })?.destinationTable
       else { continue }
-      statements.append(
+      add(
         "UPDATE \(after.name) SET \(column.name) = (SELECT d.Z_ENT FROM \(destination) AS d "
-          + "WHERE d.Z_PK = \(after.name).\(key.name)) WHERE \(key.name) IS NOT NULL")
+          + "WHERE d.Z_PK = \(after.name).\(key.name)) WHERE \(key.name) IS NOT NULL",
+        "writes the entity numbers of \(entity).\(name)", .bookkeeping, table: after.name,
+        column: column.name)
     }
   }
 
-  /// Z_ENT is the key of Z_PRIMARYKEY, so a number that another entity still has cannot be taken at once: all move to
-  /// negative numbers first.
+  /// Z_ENT is the key of Z_PRIMARYKEY: a number that another entity still has is not free. So all numbers become negative
+  /// first.
   private mutating func renumberPrimaryKeys(_ tables: [TablePair]) {
     let numbers = mappedNumbers
     keepHighestKeys(tables)
     for entity in difference.removedEntities {
       guard let number = old.entity(named: entity.name)?.number else { continue }
-      statements.append("DELETE FROM Z_PRIMARYKEY WHERE Z_ENT = \(number)")
+      add(
+        "DELETE FROM Z_PRIMARYKEY WHERE Z_ENT = \(number)", "removes \(entity.name) from the list",
+        .destructive, table: "Z_PRIMARYKEY", entity: entity.name)
     }
     let moved = movedNumbers
     for (before, after) in moved {
-      statements.append("UPDATE Z_PRIMARYKEY SET Z_ENT = -\(after) WHERE Z_ENT = \(before)")
+      addNumbering(
+        "UPDATE Z_PRIMARYKEY SET Z_ENT = -\(after) WHERE Z_ENT = \(before)",
+        "reserves number \(after)")
     }
     if !moved.isEmpty {
-      statements.append("UPDATE Z_PRIMARYKEY SET Z_ENT = -Z_ENT WHERE Z_ENT < 0")
+      addNumbering(
+        "UPDATE Z_PRIMARYKEY SET Z_ENT = -Z_ENT WHERE Z_ENT < 0", "assigns the reserved numbers")
     }
     for entity in new.entities {
       if let source = numbers.first(where: { $0.after == entity.number }) {
         let before = old.entities.first { $0.number == source.before }
         if before?.superNumber != entity.superNumber {
-          statements.append(
-            "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)"
-          )
+          addNumbering(
+            "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)",
+            "writes the superentity of \(entity.name)")
         }
         if before?.name != entity.name {
-          statements.append(
-            "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")
+          add(
+            "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)",
+            "renames the entity in the list", .rename, table: "Z_PRIMARYKEY", entity: entity.name)
         }
       } else {
-        // A new root above entities that have rows goes on with their keys.
+        // A new root above entities with rows continues their keys.
         let key = entity.superNumber == 0 ? highestKeys[entity.name] ?? "0" : "0"
-        statements.append(
+        add(
           "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
-            + "VALUES (\(entity.number), '\(entity.name)', \(entity.superNumber), \(key))")
+            + "VALUES (\(entity.number), '\(entity.name)', \(entity.superNumber), \(key))",
+          "adds \(entity.name) to the list of entities", .additive, table: "Z_PRIMARYKEY",
+          entity: entity.name)
       }
     }
   }
 
-  /// A root entity that was none goes on with the keys of the root that it was below: a key is not handed out twice.
+  /// An entity that becomes a root continues the keys of its old root, so that no key is used twice.
   private mutating func keepHighestKeys(_ tables: [TablePair]) {
     for pair in tables {
       guard let root = new.entity(named: pair.after.rootEntity),
         let source = pair.numbers.first(where: { $0.after == root.number }),
         let oldRoot = old.entity(named: pair.before.rootEntity), oldRoot.number != source.before
       else { continue }
-      statements.append(
+      addNumbering(
         "UPDATE Z_PRIMARYKEY SET Z_MAX = max(ifnull(Z_MAX, 0), ifnull((SELECT Z_MAX FROM "
-          + "Z_PRIMARYKEY WHERE Z_ENT = \(oldRoot.number)), 0)) WHERE Z_ENT = \(source.before)")
+          + "Z_PRIMARYKEY WHERE Z_ENT = \(oldRoot.number)), 0)) WHERE Z_ENT = \(source.before)",
+        "keeps the highest key of \(pair.after.rootEntity)")
     }
   }
 
-  /// For new root entities, an expression for the highest key of the tree that is below them now.
+  /// For new root entities, an expression for the highest key of the entities below them.
   private var highestKeys: [String: String] {
     var keys: [String: String] = [:]
     for table in new.tables {
@@ -114,7 +136,7 @@ extension CoreDataChangePlanner {
     return keys
   }
 
-  /// A column with numbers, as an expression that gives the new ones.
+  /// An expression for the new number where a column has an old one.
   static func renumbered(_ column: String, _ numbers: [(before: Int, after: Int)]) -> String {
     guard !numbers.isEmpty else { return column }
     let cases = numbers.map { "WHEN \($0.before) THEN \($0.after)" }.joined(separator: " ")

@@ -1,38 +1,37 @@
-package import InstarSchema
-package import InstarStore
+import InstarSchema
+import InstarStore
 
-/// The SQL that turns a store of one layout into one of another, and nothing else: no row that both versions have is
-/// lost, and no statement depends on what is in the rows.
+/// The SQL that changes a store from one layout to another. It keeps every row that both versions have, and no statement
+/// depends on the content of rows.
 ///
-/// The cheapest statement wins: `ADD COLUMN` and `RENAME COLUMN` do not depend on the number of rows. A table whose
-/// columns would so end in another order than in a new store is made anew where that matters (see `TableStyle`): Core Data
-/// does the same to its own (Core Data layout, section 10). Each table is rebuilt once, by one `INSERT … SELECT`.
+/// `ADD COLUMN` and `RENAME COLUMN` are preferred, because their cost does not depend on the number of rows. Where the
+/// columns would end in another order than in a new store and that matters (see `TableStyle`), the table is rebuilt, as
+/// Core Data rebuilds its own (Core Data layout, section 10). Each table is rebuilt once, by one `INSERT … SELECT`.
 ///
 /// Order, and why:
-/// 1. indexes that will not stay are dropped: SQLite refuses to drop a column that an index uses;
-/// 2. tables that are made anew are moved aside, those without a successor are dropped, which frees their names;
-/// 3. tables, then columns, take their new names: dropped columns first, which frees theirs; a name that is still taken
-///    by another one on its way is reached through a name of our own;
-/// 4. columns and tables that are new are added, and required values filled in; tables made anew get their rows, with
-///    the numbers of step 5 already;
-/// 5. entity numbers are rewritten everywhere a row carries one (Core Data layout, section 5), and written where a
-///    destination got its first sub-entity;
-/// 6. links of to-one relationships that lead to many now get their new place: they were set aside before step 2;
-/// 7. indexes that are new are made, last, over the final values.
-package struct CoreDataChange {
-  package let statements: [String]
+/// 1. Drop indexes that do not stay: SQLite refuses to drop a column that an index uses.
+/// 2. Move tables that are rebuilt aside and drop tables without a successor, which frees their names.
+/// 3. Rename tables, then columns, after dropping columns, which frees their names. A name that another rename still holds
+///    is reached through a temporary name.
+/// 4. Add columns and tables, and fill required values. Rebuilt tables get their rows, with the numbers of step 5.
+/// 5. Rewrite entity numbers wherever a row has one (Core Data layout, section 5), and write them where a destination got
+///    its first sub-entity.
+/// 6. Store the links of to-one relationships that became to-many. They were copied before step 2.
+/// 7. Create new indexes last, over the final values.
+struct CoreDataChange {
+  let steps: [ChangeStep]
 
-  /// How a table with other columns comes about.
-  package enum TableStyle: Sendable {
-    /// By the cheapest statements; columns that are added stand last.
+  /// How a table gets other columns.
+  enum TableStyle: Sendable {
+    /// By the cheapest statements. Added columns come last.
     case altered
-    /// In the order and under the text of a new store.
+    /// In the column order and with the SQL text of a new store.
     case fresh
   }
 
-  /// - Parameter statementsOfStore: those that made the objects of the store, by their names; an index that only the store
-  ///   knows how to make is made as it was.
-  package init(
+  /// - Parameter statementsOfStore: The statements that created the store's objects, by name. A partial index whose
+  ///   condition the model does not know is created by its own.
+  init(
     from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference,
     style: TableStyle = .altered, statementsOfStore: [String: String] = [:]
   ) {
@@ -40,7 +39,7 @@ package struct CoreDataChange {
       old: old, new: new, difference: difference, style: style,
       statementsOfStore: statementsOfStore)
     planner.plan()
-    statements = planner.statements
+    steps = planner.steps
   }
 }
 
@@ -50,7 +49,7 @@ struct CoreDataChangePlanner {
   let difference: SchemaDifference
   let style: CoreDataChange.TableStyle
   let statementsOfStore: [String: String]
-  var statements: [String] = []
+  var steps: [ChangeStep] = []
 
   /// The column of the old layout that becomes a column of the new one, by the new one's role.
   private(set) var sourceRoles: [CoreDataLayout.Column.Role: CoreDataLayout.Column.Role] = [:]
@@ -84,7 +83,7 @@ struct CoreDataChangePlanner {
     for mapping in difference.entities {
       let sources = difference.originNames(of: mapping.new)
       for attribute in mapping.attributes {
-        // A value that has to be converted does not come along: its column is made anew, empty.
+        // A value that would have to be converted is not copied: its column is created again, empty.
         guard let before = attribute.old, before.type.isStoredLike(attribute.new.type) else {
           continue
         }
@@ -160,11 +159,14 @@ struct CoreDataChangePlanner {
     where !kept.contains(index.name) && !changedTables.contains(index.table)
       && !dropped.contains(index.table)
     {
-      statements.append("DROP INDEX \(index.name)")
+      add(
+        "DROP INDEX \(index.name)", "drops index \(index.name)", .index, table: index.table,
+        entity: old.tables.first { $0.name == index.table }.map { newName(of: $0.rootEntity) },
+        reason: Self.indexReason(index.table))
     }
-    let links = setLinksAside()
+    let links = copyLinks()
     let aside = moveAside(changedTables)
-    for name in dropped { statements.append("DROP TABLE \(name)") }
+    for name in dropped { dropTable(name) }
     renameTables(tables, joins)
     for pair in tables where !pair.isRebuilt { changeColumns(pair) }
     for pair in joins where !pair.isRebuilt {
@@ -181,15 +183,58 @@ struct CoreDataChangePlanner {
     for pair in joins where pair.isRebuilt {
       fillJoinTable(pair, from: aside[pair.before.name] ?? pair.before.name)
     }
-    for name in aside.values.sorted() { statements.append("DROP TABLE \(name)") }
+    for (name, copy) in aside.sorted(by: { $0.value < $1.value }) {
+      add(
+        "DROP TABLE \(copy)", "drops the old \(name)", .rebuild, table: name,
+        reason: rebuildReason(name))
+    }
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
-    putBack(links)
+    storeLinks(links)
     for index in new.indexes where !kept.contains(index.name) {
-      statements.append(
+      add(
         index.isPartial && old.indexes.contains(index)
-          ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement)
+          ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement,
+        "creates index \(index.name)", .index, table: index.table,
+        entity: new.tables.first { $0.name == index.table }?.rootEntity,
+        reason: Self.indexReason(index.table))
     }
+  }
+
+  // MARK: Steps
+
+  mutating func add(
+    _ sql: String, _ comment: String, _ kind: ChangeKind, table: String, column: String? = nil,
+    entity: String? = nil, property: String? = nil, reason: String? = nil
+  ) {
+    steps.append(
+      ChangeStep(
+        sql, comment, kind, table: table, column: column, entity: entity, property: property,
+        reason: reason))
+  }
+
+  /// Adds a statement for a column of the new version.
+  mutating func add(
+    _ sql: String, _ comment: String, _ kind: ChangeKind, table: String,
+    column: CoreDataLayout.Column
+  ) {
+    let property = column.role.property
+    add(
+      sql, comment, kind, table: table, column: column.name, entity: property?.entity,
+      property: property?.name)
+  }
+
+  /// What the new version calls an entity; the old name where it does not have the entity.
+  func newName(of entity: String) -> String {
+    difference.entities.first { $0.old?.name == entity }?.new.name ?? entity
+  }
+
+  private static func indexReason(_ table: String) -> String { "changes the indexes of \(table)" }
+
+  func rebuildReason(_ table: String) -> String {
+    style == .fresh
+      ? "rebuilds table \(table) with the column order of a new store"
+      : "rebuilds table \(table), which ALTER TABLE cannot change"
   }
 
   // MARK: Which table becomes which
@@ -309,13 +354,23 @@ struct CoreDataChangePlanner {
     return (old.tables.map(\.name) + old.joinTables.map(\.name)).filter { !kept.contains($0) }
   }
 
-  /// - Returns: The names aside, by the names they had.
+  private mutating func dropTable(_ name: String) {
+    let joins = old.joinTables.first { $0.name == name }
+    let entity = old.tables.first { $0.name == name }?.rootEntity ?? joins?.entity
+    add(
+      "DROP TABLE \(name)", "drops table \(name)", .destructive, table: name,
+      entity: entity.map(newName), property: joins?.relationship)
+  }
+
+  /// - Returns: The temporary names, by the names that the tables had.
   private mutating func moveAside(_ names: Set<String>) -> [String: String] {
     var aside: [String: String] = [:]
     for name in names.sorted() {
       let free = temporaryName()
       aside[name] = free
-      statements.append("ALTER TABLE \(name) RENAME TO \(free)")
+      add(
+        "ALTER TABLE \(name) RENAME TO \(free)", "moves the old \(name) aside", .rebuild,
+        table: name, reason: rebuildReason(name))
     }
     return aside
   }
@@ -324,7 +379,11 @@ struct CoreDataChangePlanner {
     let moves =
       tables.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
       + joins.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
-    for (from, to) in inOrder(moves) { statements.append("ALTER TABLE \(from) RENAME TO \(to)") }
+    for (from, to) in inOrder(moves) {
+      add(
+        "ALTER TABLE \(from) RENAME TO \(to)", "renames table \(from) to \(to)", .rename, table: to,
+        entity: tables.first { $0.after.name == to }?.after.rootEntity)
+    }
   }
 
   /// In the order of a new store.
@@ -333,10 +392,31 @@ struct CoreDataChangePlanner {
       tables.filter { !$0.isRebuilt }.map(\.after.name)
         + joins.filter { !$0.isRebuilt }.map(\.after.name))
     for table in new.tables {
-      if !existing.contains(table.name) { statements.append(table.createStatement) }
-      for join in new.joinTables where new.entity(named: join.entity)?.table == table.name {
-        if !existing.contains(join.name) { statements.append(join.createStatement) }
+      if !existing.contains(table.name) {
+        create(
+          table.createStatement, table.name, entity: table.rootEntity,
+          rebuilt: tables.first { $0.isRebuilt && $0.after.name == table.name }?.before.name)
       }
+      for join in new.joinTables where new.entity(named: join.entity)?.table == table.name {
+        if !existing.contains(join.name) {
+          create(
+            join.createStatement, join.name, entity: join.entity, property: join.relationship,
+            rebuilt: joins.first { $0.isRebuilt && $0.after.name == join.name }?.before.name)
+        }
+      }
+    }
+  }
+
+  /// - Parameter rebuilt: The old table, where the new one replaces it.
+  private mutating func create(
+    _ sql: String, _ table: String, entity: String, property: String? = nil, rebuilt: String?
+  ) {
+    if let rebuilt {
+      add(
+        sql, "creates the new \(table)", .rebuild, table: table, reason: rebuildReason(rebuilt))
+    } else {
+      add(
+        sql, "creates table \(table)", .additive, table: table, entity: entity, property: property)
     }
   }
 
@@ -345,7 +425,7 @@ struct CoreDataChangePlanner {
     return "Z_INSTAR_\(temporaryNames)"
   }
 
-  /// Orders renames so that none takes a name that is still in use; a name in a circle is first moved aside.
+  /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
   mutating func inOrder(_ moves: [(String, String)]) -> [(String, String)] {
     var waiting = moves.filter { $0.0 != $0.1 }
     var ordered: [(String, String)] = []
@@ -360,5 +440,18 @@ struct CoreDataChangePlanner {
       }
     }
     return ordered
+  }
+}
+
+extension CoreDataLayout.Column.Role {
+  /// The property that the column is of; `nil` for the columns of every table.
+  var property: (entity: String, name: String)? {
+    switch self {
+    case .primaryKey, .entityNumber, .optimisticLock: nil
+    case .attribute(let entity, let name), .toOne(let entity, let name),
+      .toOneEntityNumber(let entity, let name), .toOneOrder(let entity, let name),
+      .ownerKey(let entity, let name):
+      (entity, name)
+    }
   }
 }

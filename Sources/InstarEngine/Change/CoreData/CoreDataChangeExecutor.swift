@@ -2,12 +2,11 @@ import InstarModel
 import InstarSchema
 import InstarStore
 
-/// The change of schema of one stage on a store of the Core Data format: on a clone, or on an empty store to show what would
-/// be run.
+/// Changes the schema of an open store of the Core Data format by one stage, in one transaction, and checks the result.
 struct CoreDataChangeExecutor {
   let stage: PlanDefinition.Stage
   let difference: SchemaDifference
-  private var statements: [String] = []
+  private var steps: [ChangeStep] = []
 
   init(stage: PlanDefinition.Stage, difference: SchemaDifference) {
     self.stage = stage
@@ -17,20 +16,23 @@ struct CoreDataChangeExecutor {
   private var from: Schema.Version { stage.from.schema.version }
   private var to: Schema.Version { stage.to.schema.version }
 
-  /// Makes the change in a transaction.
-  ///
-  /// - Returns: every statement that changed something, in order.
-  func run(
-    _ session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout
-  ) throws -> [String] {
+  /// - Returns: every statement that was executed, in order.
+  /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a check of
+  ///   rows; the first error of a statement. The store is then unchanged.
+  func run(_ session: SQLSession) throws -> [ChangeStep] {
+    let old = try CoreDataLayout(
+      schema: stage.from.schema, conventions: try CoreDataConventions(of: session.database))
+    let new = try CoreDataLayout(
+      schema: stage.to.schema, conventions: old.conventions(after: difference))
+    try CoreDataRowCheck.check(stage, difference, old, session)
     var work = self
     try work.change(session, old, new)
-    return work.statements
+    return work.steps
   }
 
-  private mutating func execute(_ session: SQLSession, _ statement: String) throws {
-    try session.run(statement)
-    statements.append(statement)
+  private mutating func execute(_ session: SQLSession, _ step: ChangeStep) throws {
+    try session.run(step.sql)
+    steps.append(step)
   }
 
   private mutating func change(
@@ -47,36 +49,33 @@ struct CoreDataChangeExecutor {
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
     try session.transaction {
-      // They would count the rows of a table that is made anew, and names in them are those of before.
-      for statement in triggers.dropStatements { try execute(session, statement) }
-      for statement in change.statements { try execute(session, statement) }
-      for statement in ExternalChange.statements(difference, new) {
-        try execute(session, statement)
-      }
+      // They would count the rows of a rebuilt table, and their names are those of the old version.
+      for step in triggers.dropSteps { try execute(session, step) }
+      for step in change.steps { try execute(session, step) }
+      for step in ExternalChange.steps(difference, new) { try execute(session, step) }
       try renumberHistory(session, old, new)
       try renameEntities(session, new)
-      for statement in triggers.createStatements { try execute(session, statement) }
+      for step in triggers.createSteps { try execute(session, step) }
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: new.structure.adding(additions))
       guard differences.isEmpty else {
         throw InstarError(
           .unexpectedStructure, "cannot migrate from \(from) to \(to)",
-          cause: "the store is not built like \(to) after the change of schema:\n"
+          cause: "after the change of schema, the store does not have the structure of \(to):\n"
             + differences.joined(separator: "\n"))
       }
     }
   }
 
-  /// Whether tables of the version have more columns or indexes in the store, which would not come along to a table made
-  /// anew.
+  /// Whether tables of the version have more columns or indexes in the store. A rebuild would lose them.
   private func addsToTables(_ fit: StructureFit, of version: StoreStructure) -> Bool {
     let tables = Set(version.tables.map(\.name))
     return fit.additions.tables.contains { tables.contains($0.name) }
       || fit.additions.indexes.contains { tables.contains($0.table) }
   }
 
-  /// Whether there is a trigger or a view that is not Core Data's own. It would go with a table that is made anew; where a
-  /// table is altered, SQLite carries it along.
+  /// Whether the store has a trigger or a view that is not Core Data's own. A rebuild would lose it; `ALTER TABLE` carries
+  /// it over.
   private func hasCodeOfApp(_ session: SQLSession) throws -> Bool {
     try session.integer(
       "SELECT 1 FROM sqlite_schema WHERE type = 'view' OR type = 'trigger' AND name NOT GLOB 'Z_DA_*' "
@@ -92,8 +91,8 @@ struct CoreDataChangeExecutor {
     return statements
   }
 
-  /// The history of a store names entities by number too, and changed properties by their place among all (section 9). Not
-  /// every store has one.
+  /// Updates the persistent history, which not every store has: it names entities by number, and changed properties by
+  /// their position (section 9).
   private mutating func renumberHistory(
     _ session: SQLSession, _ old: CoreDataLayout, _ new: CoreDataLayout
   ) throws {
@@ -101,11 +100,19 @@ struct CoreDataChangeExecutor {
       try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
     else { return }
+    func history(_ sql: String, _ comment: String) -> ChangeStep {
+      ChangeStep(
+        sql, comment, .bookkeeping, table: "ACHANGE", reason: "updates the persistent history")
+    }
     let removed = difference.removedEntities.compactMap { old.entity(named: $0.name)?.number }
     if !removed.isEmpty {
       // Their numbers belong to other entities now, or will.
       let numbers = removed.map { "\($0)" }.joined(separator: ", ")
-      try execute(session, "DELETE FROM ACHANGE WHERE ZENTITY IN (\(numbers))")
+      try execute(
+        session,
+        history(
+          "DELETE FROM ACHANGE WHERE ZENTITY IN (\(numbers))",
+          "deletes the history of removed entities"))
     }
     var moved: [(before: Int, after: Int)] = []
     var changed: [Int] = []
@@ -120,14 +127,19 @@ struct CoreDataChangeExecutor {
     }
     if !moved.isEmpty {
       try execute(
-        session, CoreDataChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved))
+        session,
+        history(
+          CoreDataChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved),
+          "renumbers the entities in the history"))
     }
     if !changed.isEmpty {
-      // That an object was updated stays true; which of its properties is not known any more.
+      // The object was updated all the same; which of its properties changed can no longer be told.
       let numbers = Set(changed).sorted().map { "\($0)" }.joined(separator: ", ")
       try execute(
         session,
-        "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))")
+        history(
+          "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))",
+          "clears the positions of changed properties"))
     }
   }
 
@@ -140,7 +152,10 @@ struct CoreDataChangeExecutor {
       guard other != nil else { continue }
       try execute(
         session,
-        "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)")
+        ChangeStep(
+          "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)",
+          "writes the entity's name", .bookkeeping, table: "Z_PRIMARYKEY",
+          reason: "corrects the names in the list of entities"))
     }
   }
 }

@@ -1,26 +1,37 @@
 import InstarSchema
 import InstarStore
 
-/// The triggers by which Core Data keeps derived attributes up, over a change of schema: they are dropped before it and
-/// made again after it, for the attributes that the new version has.
+/// The triggers by which Core Data updates derived attributes. A change of schema drops them first, and creates those of
+/// the new version's attributes at its end.
 struct DerivedTriggers {
-  let dropStatements: [String]
-  private(set) var createStatements: [String] = []
+  let dropSteps: [ChangeStep]
+  private(set) var createSteps: [ChangeStep] = []
 
-  /// - Throws: `unsupported` for a derived attribute whose triggers only Apple's frameworks can make. Nothing was changed.
+  private static func step(_ sql: String, _ comment: String, table: String = "") -> ChangeStep {
+    ChangeStep(
+      sql, comment, .bookkeeping, table: table, reason: "keeps the triggers of derived attributes")
+  }
+
+  /// - Throws: `unsupported` for a derived attribute whose triggers only Apple's frameworks can create. Nothing was changed.
   init(
     of session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout,
     _ difference: SchemaDifference
   ) throws {
     let statement = try session.statement(
-      "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'Z_DA_*' "
+      "SELECT name, sql, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'Z_DA_*' "
         + "ORDER BY rowid")
-    var triggers: [(name: String, sql: String)] = []
-    while try statement.step() { triggers.append((statement.text(at: 0), statement.text(at: 1))) }
+    var triggers: [(name: String, sql: String, table: String)] = []
+    while try statement.step() {
+      triggers.append((statement.text(at: 0), statement.text(at: 1), statement.text(at: 2)))
+    }
     statement.reset()
-    dropStatements = triggers.map { "DROP TRIGGER \($0.name.quoted(by: UInt8(ascii: "\"")))" }
+    dropSteps = triggers.map {
+      Self.step(
+        "DROP TRIGGER \($0.name.quoted(by: UInt8(ascii: "\"")))", "drops trigger \($0.name)",
+        table: $0.table)
+    }
     let sqls = Set(triggers.map(\.sql))
-    // Where the store's own triggers are not those that are known here, those known are not right for it.
+    // Where the store's triggers differ from those that Instar would create, Instar's are wrong for this store.
     let known = DerivedAttribute.all(in: old)
     let areKnown = known.allSatisfy { sqls.isSuperset(of: $0.triggerStatements) }
     let made = areKnown ? DerivedAttribute.all(in: new) : []
@@ -30,9 +41,13 @@ struct DerivedTriggers {
         let before = difference.entities.first { $0.new.name == entity.name }
         let source = before?.attributes.first { $0.new.name == name }?.old
         if let attribute = made.first(where: { $0.entity == entity.name && $0.name == name }) {
-          createStatements += attribute.triggerStatements
+          createSteps += attribute.triggerStatements.map {
+            Self.step($0, "creates a trigger of \(entity.name).\(name)", table: entity.table)
+          }
           if source?.derivation != column.attribute.derivation {
-            createStatements.append(attribute.countStatement)
+            createSteps.append(
+              Self.step(
+                attribute.countStatement, "computes \(entity.name).\(name)", table: entity.table))
           }
           continue
         }
@@ -43,10 +58,12 @@ struct DerivedTriggers {
           throw InstarError(
             .unsupported, "cannot change the schema",
             cause:
-              "\(entity.name).\(name) is derived by triggers that only Apple's frameworks can make",
+              "\(entity.name).\(name) is derived by triggers that only Apple's frameworks can create",
             next: "let the app itself migrate this store, or leave '\(name)' out")
         }
-        createStatements += kept.map(\.sql)
+        createSteps += kept.map {
+          Self.step($0.sql, "restores trigger \($0.name)", table: $0.table)
+        }
       }
     }
   }

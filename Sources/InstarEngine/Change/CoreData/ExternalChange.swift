@@ -1,14 +1,12 @@
 import InstarSchema
 import InstarStore
 
-/// What happens to the values of attributes that large values of may lie in files in only one of two versions: their stored
-/// form is another one (Core Data layout, section 7).
+/// Rewrites the values of attributes for which only one of two versions allows files beside the store: the other version
+/// stores them in another form (Core Data layout, section 7).
 enum ExternalChange {
-  /// One for each such attribute, for after the change of schema.
-  static func statements(
-    _ difference: SchemaDifference, _ new: CoreDataLayout
-  ) -> [String] {
-    difference.entities.flatMap { mapping -> [String] in
+  /// One statement for each such attribute. They run after the change of the tables.
+  static func steps(_ difference: SchemaDifference, _ new: CoreDataLayout) -> [ChangeStep] {
+    difference.entities.flatMap { mapping -> [ChangeStep] in
       guard let entity = new.entity(named: mapping.new.name) else { return [] }
       return mapping.attributes.compactMap { attribute in
         guard let before = attribute.old, before.type.isStoredLike(attribute.new.type),
@@ -16,10 +14,17 @@ enum ExternalChange {
           let column = entity.attributes.first(where: { $0.attribute.name == attribute.new.name })?
             .column
         else { return nil }
-        let function =
-          attribute.new.mayBeExternal ? ExternalValues.writeFunction : ExternalValues.readFunction
-        return "UPDATE \(entity.table) SET \(column) = \(function)(\(column)) "
-          + "WHERE \(column) IS NOT NULL"
+        let isExternal = attribute.new.mayBeExternal
+        let function = isExternal ? ExternalValues.writeFunction : ExternalValues.readFunction
+        return ChangeStep(
+          "UPDATE \(entity.table) SET \(column) = \(function)(\(column)) "
+            + "WHERE \(column) IS NOT NULL",
+          isExternal ? "moves large values to files" : "reads values from their files",
+          .conversion, table: entity.table, column: column, entity: mapping.new.name,
+          property: attribute.new.name,
+          reason:
+            "changes whether large values of \(mapping.new.name).\(attribute.new.name) may be in files"
+        )
       }
     }
   }

@@ -1,76 +1,62 @@
-import InstarModel
 import InstarSchema
 import InstarStore
 
-/// Turns a store of one plain layout into one of another, on an open connection.
+/// Changes a store from one plain layout to another, on an open connection.
 ///
-/// Statements depend on how the app wrote its tables: a table is altered from its own text, and what no model speaks of
-/// stays. To show them beforehand they are run on an empty store that is made like the app's (`EmptyStore`).
+/// Statements depend on how the app wrote its tables: a table is altered from its own text, and everything that no model
+/// describes stays.
 ///
-/// The cheapest statement wins. `ADD`, `RENAME` and `DROP COLUMN` do not depend on the number of rows; a table is rebuilt
-/// only where SQLite cannot alter it (see `TableRebuild`). Order, and why:
-/// 1. tables without a successor are dropped, which frees their names;
-/// 2. tables, then columns, take their new names by `ALTER TABLE`: SQLite then rewrites the triggers, views, indexes and
-///    foreign keys that speak of them. Columns that will go are first moved aside where another one takes their name;
-/// 3. indexes that are given up, and those over columns that go, are dropped;
-/// 4. columns go, come and change, in place or by a rebuild;
-/// 5. tables that are new are made, then indexes, over the final values: those that are described, and those that no model
-///    speaks of and that were dropped with a column, where another column has its name now.
+/// `ADD`, `RENAME` and `DROP COLUMN` are preferred, because their cost does not depend on the number of rows. A table is
+/// rebuilt only where SQLite cannot alter it (see `TableRebuild`). Order, and why:
+/// 1. Drop tables without a successor, which frees their names.
+/// 2. Rename tables, then columns, by `ALTER TABLE`: SQLite then rewrites the triggers, views, indexes and foreign keys that
+///    name them. Columns that will be dropped get a temporary name first where another column takes theirs.
+/// 3. Drop indexes that the new version does not have, and those over columns that will be dropped.
+/// 4. Drop, add and change columns, in place or by a rebuild.
+/// 5. Create new tables, then indexes, over the final values: those that the version describes, and those that no model
+///    describes and that were dropped with a column whose name another column has now.
 struct PlainChange {
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
 
-  /// The statements of the change of a store that is made as the old version's models describe it.
-  func plannedStatements() throws(InstarError) -> [String] {
-    do {
-      return try StoreConnection(inMemory: nil).perform { session in
-        try session.useOrdinaryTables()
-        try session.run("PRAGMA foreign_keys = OFF")
-        for statement in old.createStatements { try session.run(statement) }
-        return try run(session)
-      }
-    } catch {
-      throw error as? InstarError
-        ?? InstarError(.sqlFailed, "cannot plan the change of schema", cause: "\(error)")
-    }
-  }
-
   /// Runs the change in the open transaction. Foreign keys must be off.
   ///
-  /// - Returns: the statements that were run.
-  func run(_ session: SQLSession) throws -> [String] {
+  /// - Returns: the statements that were executed.
+  func run(_ session: SQLSession) throws -> [ChangeStep] {
     var work = PlainChangeWork(change: self, session: session)
     try work.run()
-    return work.statements
+    return work.steps
   }
 }
 
-/// A table of the old version and what it becomes, with where each of its columns comes from.
-struct TablePair {
-  let old: PlainLayout.Table
-  let new: PlainLayout.Table
-  /// For each column of the new table the one of the old table whose values it takes over.
-  let sources: [PlainLayout.Column?]
+extension PlainChange {
+  /// A table of the old version, the table it becomes, and the source of each column.
+  struct TablePair {
+    let old: PlainLayout.Table
+    let new: PlainLayout.Table
+    /// For each column of the new table, the column of the old table that it gets its values from; `nil` for none.
+    let sources: [PlainLayout.Column?]
 
-  var removed: [PlainLayout.Column] {
-    let used = Set(sources.compactMap { $0?.name })
-    return old.columns.filter { !used.contains($0.name) }
-  }
+    var removed: [PlainLayout.Column] {
+      let used = Set(sources.compactMap { $0?.name })
+      return old.columns.filter { !used.contains($0.name) }
+    }
 
-  var kept: [(old: PlainLayout.Column, new: PlainLayout.Column)] {
-    zip(sources, new.columns).compactMap { source, column in source.map { ($0, column) } }
-  }
+    var kept: [(old: PlainLayout.Column, new: PlainLayout.Column)] {
+      zip(sources, new.columns).compactMap { source, column in source.map { ($0, column) } }
+    }
 
-  var added: [PlainLayout.Column] {
-    zip(sources, new.columns).filter { $0.0 == nil }.map(\.1)
+    var added: [PlainLayout.Column] {
+      zip(sources, new.columns).filter { $0.0 == nil }.map(\.1)
+    }
   }
 }
 
 private struct PlainChangeWork {
   let change: PlainChange
   let session: SQLSession
-  var statements: [String] = []
+  var steps: [ChangeStep] = []
   private var asideCount = 0
 
   init(change: PlainChange, session: SQLSession) {
@@ -78,16 +64,31 @@ private struct PlainChangeWork {
     self.session = session
   }
 
-  private mutating func execute(_ sql: String) throws {
-    statements.append(sql)
-    try session.run(sql)
+  private mutating func execute(_ step: ChangeStep) throws {
+    try session.run(step.sql)
+    steps.append(step)
+  }
+
+  /// Executes a statement for a column of a table.
+  private mutating func execute(
+    _ sql: String, _ comment: String, _ kind: ChangeKind, _ table: PlainLayout.Table,
+    _ column: PlainLayout.Column, property: String? = nil
+  ) throws {
+    try execute(
+      ChangeStep(
+        sql, comment, kind, table: table.name, column: column.name, entity: table.entity,
+        property: property ?? column.role.property))
   }
 
   mutating func run() throws {
     let pairs = tablePairs()
     let kept = Set(pairs.map(\.old.name))
     for table in change.old.tables where !kept.contains(table.name) {
-      try execute("DROP TABLE \(SQLIdentifier.sql(table.name))")
+      try execute(
+        ChangeStep(
+          "DROP TABLE \(SQLIdentifier.sql(table.name))", "drops table \(table.name)", .destructive,
+          table: table.name, entity: table.subject.entity.map(newName),
+          property: table.subject.property))
     }
     try renameTables(pairs)
     for pair in pairs { try renameColumns(pair) }
@@ -95,26 +96,34 @@ private struct PlainChangeWork {
     for pair in pairs { try changeTable(pair) }
     let existing = Set(pairs.map(\.new.name))
     for table in change.new.tables where !existing.contains(table.name) {
-      try execute(table.createStatement)
+      try execute(
+        ChangeStep(
+          table.createStatement, "creates table \(table.name)", .additive, table: table.name,
+          entity: table.subject.entity, property: table.subject.property))
     }
     try createIndexes()
     try restoreIndexes()
   }
 
+  /// What the new version calls an entity; the old name where it does not have the entity.
+  private func newName(of entity: String) -> String {
+    change.difference.entities.first { $0.old?.name == entity }?.new.name ?? entity
+  }
+
   // MARK: Which table becomes which
 
-  private func tablePairs() -> [TablePair] {
+  private func tablePairs() -> [PlainChange.TablePair] {
     change.new.tables.compactMap { table in
       if let entity = table.entity {
         guard let before = change.old.table(of: entity),
           let mapping = change.difference.entities.first(where: { $0.new.name == entity })
         else { return nil }
-        return TablePair(
+        return PlainChange.TablePair(
           old: before, new: table,
           sources: table.columns.map { source(of: $0, in: before, mapping) })
       }
       return linkTable(before: table).map { before, isTurned in
-        TablePair(
+        PlainChange.TablePair(
           old: before, new: table,
           sources: table.columns.map { column in
             guard case .link(let isOwn, let index) = column.role else { return nil }
@@ -130,7 +139,7 @@ private struct PlainChangeWork {
   ) -> PlainLayout.Column? {
     switch column.role {
     case .hiddenKey:
-      // A property that showed the key is gone; the key stays.
+      // The key stays where only the property for it was removed.
       return table.columns.first { $0.role == .hiddenKey }
         ?? table.columns.first { table.primaryKey == [$0.name] && $0.name == column.name }
     case .attribute(let name):
@@ -138,7 +147,7 @@ private struct PlainChangeWork {
       ) {
         return hidden
       }
-      // A value that has to be converted does not come along: its column is made anew, empty.
+      // A value that would have to be converted is not copied: its column is created again, empty.
       guard let attribute = mapping.attributes.first(where: { $0.new.name == name }),
         let before = attribute.old, before.type.isStoredLike(attribute.new.type)
       else { return nil }
@@ -155,7 +164,8 @@ private struct PlainChangeWork {
     }
   }
 
-  /// The table that held the links of one of a table's relationships, and whether it was described from the other side.
+  /// The old table with the links of one of a table's relationships, and whether the old version described it from the other
+  /// side.
   private func linkTable(before table: PlainLayout.Table) -> (PlainLayout.Table, Bool)? {
     for (position, name) in table.relationships.enumerated() {
       guard let earlier = earlierName(of: name) else { continue }
@@ -183,13 +193,17 @@ private struct PlainChangeWork {
 
   // MARK: Names
 
-  private mutating func renameTables(_ pairs: [TablePair]) throws {
+  private mutating func renameTables(_ pairs: [PlainChange.TablePair]) throws {
     for (from, to) in try inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
-      try execute("ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))")
+      try execute(
+        ChangeStep(
+          "ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))",
+          "renames table \(from) to \(to)", .rename, table: to,
+          entity: pairs.first { $0.new.name == to }?.new.entity))
     }
   }
 
-  private mutating func renameColumns(_ pair: TablePair) throws {
+  private mutating func renameColumns(_ pair: PlainChange.TablePair) throws {
     let moves = pair.kept.map { ($0.old.name, $0.new.name) }
     let wanted = Set(pair.new.columns.map { $0.name.lowercased() })
     var aside: [(String, String)] = []
@@ -198,16 +212,21 @@ private struct PlainChangeWork {
     }
     movedAside[pair.new.name] = Dictionary(aside, uniquingKeysWith: { first, _ in first })
     for (from, to) in try aside + inOrder(moves) {
+      let column =
+        pair.new.columns.first { $0.name == to } ?? pair.old.columns.first { $0.name == from }
       try execute(
-        "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
-          + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))")
+        ChangeStep(
+          "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
+            + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))",
+          "renames column \(from) to \(to)", .rename, table: pair.new.name, column: to,
+          entity: pair.new.entity, property: column?.role.property))
     }
   }
 
-  /// What columns that will go are called meanwhile, by table.
+  /// The temporary names of columns that will be dropped, by table.
   private var movedAside: [String: [String: String]] = [:]
 
-  private func removedNames(_ pair: TablePair) -> [String] {
+  private func removedNames(_ pair: PlainChange.TablePair) -> [String] {
     pair.removed.map { movedAside[pair.new.name]?[$0.name] ?? $0.name }
   }
 
@@ -216,14 +235,14 @@ private struct PlainChangeWork {
     while true {
       asideCount += 1
       let name = "instar_aside_\(asideCount)"
-      // Whatever of that name there is stands in the text of a table.
+      // Every object of that name has it in its own SQL or in that of its table.
       let uses = try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE instr(lower(sql), '\(name)') LIMIT 1")
       if uses == nil { return name }
     }
   }
 
-  /// Orders renames so that none takes a name that is still in use; a name in a circle is first moved aside.
+  /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
   private mutating func inOrder(
     _ moves: [(String, String)]
   ) throws -> [(String, String)] {
@@ -247,7 +266,7 @@ private struct PlainChangeWork {
 
   // MARK: Indexes
 
-  /// The indexes of a table: what they are, and their statements, which those of constraints do not have.
+  /// The indexes of a table, with their statements; `nil` for the index of a constraint.
   private func storedIndexes(
     of table: String
   ) throws -> [(index: StoreStructure.Index, sql: String?)] {
@@ -259,8 +278,8 @@ private struct PlainChangeWork {
       .map { ($0, sql[$0.name] ?? nil) }
   }
 
-  /// An index that the old version describes and the new one does not, in the names of the new tables.
-  private func givenUpIndexes(_ pair: TablePair) -> [StoreStructure.Index] {
+  /// The indexes that the old version describes and the new one does not, with the names of the new tables.
+  private func removedIndexes(_ pair: PlainChange.TablePair) -> [StoreStructure.Index] {
     let names = Dictionary(
       pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
     let wanted = change.new.structure.indexes.filter { $0.table == pair.new.name }
@@ -272,30 +291,35 @@ private struct PlainChangeWork {
     }
   }
 
-  /// Indexes that were dropped with a column whose name another one has in the end, with what makes them over that one.
+  /// Indexes that were dropped with a column whose name another column gets, with the statements that create them over that
+  /// column.
   private var indexesToRestore: [(index: StoreStructure.Index, sql: String)] = []
 
-  private mutating func dropIndexes(_ pairs: [TablePair]) throws {
+  private mutating func dropIndexes(_ pairs: [PlainChange.TablePair]) throws {
     for pair in pairs {
-      let givenUp = givenUpIndexes(pair)
+      let removedIndexes = removedIndexes(pair)
       let removed = Set(removedNames(pair).map { $0.lowercased() })
       let earlierNames = Dictionary(
         (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) },
         uniquingKeysWith: { first, _ in first })
       for (index, sql) in try storedIndexes(of: pair.new.name) {
         guard let sql else { continue }
-        let isGivenUp = givenUp.contains { index.serves(as: $0) }
+        let isRemoved = removedIndexes.contains { index.serves(as: $0) }
         // Behind the names of index and table, which may be those of a column, too.
         let terms = SQLToken.tokens(of: sql).drop { $0.kind != .open }.map(\.text).joined()
         let names = SQLToken.names(in: terms).subtracting(["asc", "collate", "desc", "where"])
-        guard isGivenUp || !removed.isDisjoint(with: names) else { continue }
-        try execute("DROP INDEX \(SQLIdentifier.sql(index.name))")
-        guard !isGivenUp, removed.intersection(names).isSubset(of: earlierNames.keys) else {
+        guard isRemoved || !removed.isDisjoint(with: names) else { continue }
+        try execute(
+          ChangeStep(
+            "DROP INDEX \(SQLIdentifier.sql(index.name))", "drops index \(index.name)", .index,
+            table: pair.new.name, entity: pair.new.entity,
+            reason: "changes the indexes of \(pair.new.name)"))
+        guard !isRemoved, removed.intersection(names).isSubset(of: earlierNames.keys) else {
           continue
         }
         var restored = index
         restored.columns = index.columns.map { Self.replacing(earlierNames, in: $0) }
-        if givenUp.contains(where: { restored.serves(as: $0) }) { continue }
+        if removedIndexes.contains(where: { restored.serves(as: $0) }) { continue }
         let sqlNames = earlierNames.mapValues { SQLIdentifier.sql($0) }
         indexesToRestore.append((restored, Self.replacing(sqlNames, in: sql)))
       }
@@ -307,11 +331,11 @@ private struct PlainChangeWork {
     SQLToken.tokens(of: text).map { names[$0.name.lowercased()] ?? $0.text }.joined()
   }
 
-  /// Where the new version describes such an index, that one was made.
+  /// Leaves out an index where the new version describes an equal one.
   private mutating func restoreIndexes() throws {
     let described = orderedIndexes()
     for (index, sql) in indexesToRestore {
-      // Which expressions an index is over is not known, and so not whether it is the same.
+      // SQLite does not report the expressions of an index, so two such indexes cannot be compared.
       let isOverColumns = !index.columns.contains { $0.contains("(expression)") }
       let isMade = described.contains { other in
         other.serves(as: index)
@@ -319,11 +343,14 @@ private struct PlainChangeWork {
       }
       if isMade { continue }
       do {
-        try execute(sql)
+        try execute(
+          ChangeStep(
+            sql, "restores index \(index.name)", .index, table: index.table,
+            reason: "changes the indexes of \(index.table)"))
       } catch let error as InstarError {
         throw InstarError(
-          error.code, "cannot make index \(index.name) again, which no model speaks of",
-          cause: error.cause, next: "drop it in willMigrate, and make it again in didMigrate")
+          error.code, "cannot restore index \(index.name), which no model describes",
+          cause: error.cause, next: "drop it in willMigrate and create it again in didMigrate")
       }
     }
   }
@@ -333,11 +360,15 @@ private struct PlainChangeWork {
       let stored = try storedIndexes(of: index.table)
       if stored.contains(where: { $0.index.serves(as: described) }) { continue }
       if index.isUnique { try requireDistinct(index) }
-      try execute(index.createStatement)
+      try execute(
+        ChangeStep(
+          index.createStatement, "creates index \(index.name)", .index, table: index.table,
+          entity: change.new.tables.first { $0.name == index.table }?.entity,
+          reason: "changes the indexes of \(index.table)"))
     }
   }
 
-  /// The new indexes as a structure names them, in the layout's order.
+  /// The new indexes as a structure describes them, in the layout's order.
   private func orderedIndexes() -> [StoreStructure.Index] {
     let byName = Dictionary(
       change.new.structure.indexes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -349,21 +380,21 @@ private struct PlainChangeWork {
     let present = index.terms.map { "(\($0)) IS NOT NULL" }
     let conditions = (present + (index.condition.map { ["(\($0))"] } ?? []))
       .joined(separator: " AND ")
-    // A term may say how it is sorted or collated; then SQLite itself has the last word.
+    // A term with a sort order cannot stand in GROUP BY. SQLite then refuses duplicates itself.
     guard !terms.uppercased().contains(" DESC"), !terms.uppercased().contains(" ASC"),
       let repeated = try session.integer(
         "SELECT COUNT(*) FROM (SELECT 1 FROM \(SQLIdentifier.sql(index.table)) WHERE \(conditions) "
           + "GROUP BY \(terms) HAVING COUNT(*) > 1)"), repeated > 0
     else { return }
     throw InstarError(
-      .duplicateUniqueValues, "cannot make \(index.table) (\(terms)) unique",
-      cause: "\(repeated) of its values occur more than once",
+      .duplicateUniqueValues, "cannot create a unique index on \(index.table) (\(terms))",
+      cause: "\(repeated) values occur more than once",
       next: "remove the duplicates in willMigrate")
   }
 
   // MARK: Tables
 
-  private mutating func changeTable(_ pair: TablePair) throws {
+  private mutating func changeTable(_ pair: PlainChange.TablePair) throws {
     let name = pair.new.name
     guard
       let sql = try session.objects(of: name).first(where: { $0.type == "table" })?.sql,
@@ -371,11 +402,11 @@ private struct PlainChangeWork {
     else {
       throw InstarError(
         .unexpectedStructure, "cannot change table \(name)",
-        cause: "it is no ordinary table, or its CREATE TABLE cannot be read")
+        cause: "not an ordinary table, or its CREATE TABLE statement cannot be parsed")
     }
     let stored = try storedIndexes(of: name)
-    let constraints = givenUpIndexes(pair).filter { givenUp in
-      stored.contains { $0.sql == nil && $0.index.serves(as: givenUp) }
+    let constraints = removedIndexes(pair).filter { removed in
+      stored.contains { $0.sql == nil && $0.index.serves(as: removed) }
     }
     let rebuild = TableRebuild(
       pair: pair, old: change.old, new: change.new, difference: change.difference, text: text,
@@ -383,19 +414,34 @@ private struct PlainChangeWork {
     try rebuild.requireFreeColumns()
     try requireValues(pair, rebuild)
     if rebuild.isNeeded {
-      for statement in try rebuild.statements(session) { try execute(statement) }
+      for step in try rebuild.steps(session) { try execute(step) }
       return
     }
-    for column in removedNames(pair) {
-      try execute("ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(column))")
+    for (column, removed) in zip(pair.removed, removedNames(pair)) {
+      try execute(
+        "ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(removed))",
+        "drops column \(column.name)", .destructive, pair.new, column,
+        property: newName(of: column, in: pair))
     }
     for column in pair.added {
-      try execute("ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)")
+      try execute(
+        "ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)",
+        "adds column \(column.name)", .additive, pair.new, column)
     }
   }
 
-  /// Rows without a value where the new version demands one, and has none to give.
-  private func requireValues(_ pair: TablePair, _ rebuild: TableRebuild) throws {
+  /// What the new version calls the property of an old column; the old name where it does not have the property.
+  private func newName(
+    of column: PlainLayout.Column, in pair: PlainChange.TablePair
+  ) -> String? {
+    let mapping = change.difference.entities.first { $0.new.name == pair.new.entity }
+    guard let name = column.role.property else { return nil }
+    return mapping?.attributes.first { $0.old?.name == name }?.new.name
+      ?? mapping?.relationships.first { $0.old?.name == name }?.new.name ?? name
+  }
+
+  /// Refuses rows without a value for a column that is required in the new version and has no default.
+  private func requireValues(_ pair: PlainChange.TablePair, _ rebuild: TableRebuild) throws {
     let table = SQLIdentifier.sql(pair.new.name)
     for (source, column) in zip(pair.sources, pair.new.columns)
     where column.isRequired && rebuild.fill(column) == nil {
@@ -411,13 +457,32 @@ private struct PlainChangeWork {
       throw InstarError(
         .missingRequiredValues, "cannot change table \(pair.new.name)",
         cause:
-          "\(count) rows of \(pair.new.name) have no value for required column '\(column.name)'",
-        next: "give the property an initial value, or fill it in willMigrate while it is optional")
+          "\(count) rows of \(pair.new.name) have no value for the required column '\(column.name)'",
+        next: "give the property an initial value, or set it in willMigrate while it is optional")
     }
   }
 }
 
-/// An object of the store's own list of what it is made of.
+extension PlainLayout.Column.Role {
+  /// The property that the column is of; `nil` for hidden keys and links.
+  fileprivate var property: String? {
+    switch self {
+    case .attribute(let name), .reference(relationship: let name, index: _): name
+    case .hiddenKey, .link: nil
+    }
+  }
+}
+
+extension PlainLayout.Table {
+  /// The entity, or for a table of links the entity and relationship that it belongs to.
+  fileprivate var subject: (entity: String?, property: String?) {
+    if let entity { return (entity, nil) }
+    let path = relationships.first?.split(separator: ".", maxSplits: 1).map(String.init) ?? []
+    return (path.first, path.dropFirst().first)
+  }
+}
+
+/// A row of `sqlite_schema`.
 struct SchemaObject {
   var type: String
   var name: String
@@ -425,7 +490,7 @@ struct SchemaObject {
 }
 
 extension SQLSession {
-  /// A table, its indexes and its triggers, in the order in which they were made.
+  /// A table, its indexes and its triggers, in the order of their creation.
   func objects(of table: String) throws(InstarError) -> [SchemaObject] {
     let statement = try statement(
       "SELECT type, name, sql FROM sqlite_schema WHERE lower(tbl_name) = lower(?) ORDER BY rowid")
@@ -441,7 +506,7 @@ extension SQLSession {
     return objects
   }
 
-  /// The name, or one with a number behind it that nothing in the store has.
+  /// The name, with a number appended where an object of the store has it already.
   func freeName(_ name: String) throws(InstarError) -> String {
     var candidate = name
     var number = 1

@@ -1,34 +1,33 @@
 import InstarSchema
 import InstarStore
 
-/// Runs the change of schema of a plain store in one transaction, and looks afterwards whether everything that no model
-/// speaks of still works.
+/// Changes the schema of an open plain store by one stage, in one transaction, and checks that everything that no model
+/// describes still works.
 struct PlainChangeExecutor {
   let change: PlainChange
-  let session: SQLSession
 
-  /// - Returns: the statements of the change.
-  /// - Throws: `unexpectedStructure` where a trigger, view or virtual table speaks of what is gone, `brokenReferences` where
-  ///   rows refer to others that are; the first error of a statement. Nothing is then changed.
-  @discardableResult
-  func run() throws -> [String] {
+  /// - Returns: every statement that was executed, in order.
+  /// - Throws: `unexpectedStructure` where a trigger, view or virtual table names a table or column that was removed;
+  ///   `brokenReferences` where rows reference rows that were removed; the error of a check of rows; the first error of a
+  ///   statement. The store is then unchanged.
+  func run(_ session: SQLSession) throws -> [ChangeStep] {
     try session.useOrdinaryTables()
-    // Not possible in a transaction. Rows are moved, and tables dropped, that others refer to.
+    // The change moves rows and drops tables that others reference. The pragma has no effect in a transaction.
     try session.run("PRAGMA foreign_keys = OFF")
     try session.run("PRAGMA legacy_alter_table = OFF")
-    var statements: [String] = []
-    try session.transaction {
-      let violations = try foreignKeyViolations()
-      let working = try workingObjects()
-      let isSound = isSchemaSound()
-      statements = try change.run(session)
-      try requireStructure()
-      try requireWorking(working)
-      if isSound { try requireSoundSchema() }
-      try requireReferences(violations)
+    let steps = try session.transaction {
+      let violations = try foreignKeyViolations(session)
+      let working = try workingObjects(session)
+      let isSound = isSchemaSound(session)
+      let steps = try change.run(session)
+      try requireStructure(session)
+      try requireWorking(working, session)
+      if isSound { try requireSoundSchema(session) }
+      try requireReferences(violations, session)
+      return steps
     }
     try session.run("PRAGMA foreign_keys = ON")
-    return statements
+    return steps
   }
 
   private func failure(_ code: InstarError.Code, _ cause: String, next: String? = nil)
@@ -37,7 +36,7 @@ struct PlainChangeExecutor {
     InstarError(code, "cannot change the schema", cause: cause, next: next)
   }
 
-  private func requireStructure() throws {
+  private func requireStructure(_ session: SQLSession) throws {
     let expected = change.new.structure
     let differences = try StoreStructure.read(session.database, format: .plain)
       .described(asIn: expected, among: [change.old.structure, expected])
@@ -45,15 +44,15 @@ struct PlainChangeExecutor {
     guard differences.isEmpty else {
       throw failure(
         .unexpectedStructure,
-        "the store is not built like \(change.new.schema.version) after the change of schema:\n"
+        "after the change of schema, the store does not have the structure of \(change.new.schema.version):\n"
           + differences.joined(separator: "\n"))
     }
   }
 
-  // MARK: What the app made
+  // MARK: Objects that no model describes
 
-  /// The views and virtual tables that can be read. A view is only prepared: its rows may take long.
-  private func workingObjects() throws -> [String] {
+  /// The views and virtual tables that can be read. A view is only prepared, because reading its rows may take long.
+  private func workingObjects(_ session: SQLSession) throws -> [String] {
     let statement = try session.statement(
       """
       SELECT name, type FROM sqlite_schema
@@ -64,11 +63,13 @@ struct PlainChangeExecutor {
       objects.append((statement.text(at: 0), statement.text(at: 1) == "view"))
     }
     statement.reset()
-    return objects.filter { isReadable($0.name, isView: $0.isView) == nil }.map(\.name)
+    return objects.filter { isReadable($0.name, isView: $0.isView, session) == nil }.map(\.name)
   }
 
   /// Why an object cannot be read; `nil` where it can.
-  private func isReadable(_ name: String, isView: Bool) -> InstarError? {
+  private func isReadable(
+    _ name: String, isView: Bool, _ session: SQLSession
+  ) -> InstarError? {
     do {
       _ = try session.integer(
         "SELECT 1 FROM (SELECT * FROM \(SQLIdentifier.sql(name)) LIMIT \(isView ? 0 : 1))")
@@ -78,22 +79,24 @@ struct PlainChangeExecutor {
     }
   }
 
-  private func requireWorking(_ names: [String]) throws {
+  private func requireWorking(_ names: [String], _ session: SQLSession) throws {
     for name in names {
       let type = try session.text(
         "SELECT type FROM sqlite_schema WHERE name = \(AttributeValue.text(name).literal)")
-      guard let type, let error = isReadable(name, isView: type == "view") else { continue }
+      guard let type, let error = isReadable(name, isView: type == "view", session) else {
+        continue
+      }
       throw failure(
         .unexpectedStructure,
-        "\(type == "view" ? "view" : "virtual table") '\(name)' speaks of what the change takes away: "
+        "\(type == "view" ? "view" : "virtual table") '\(name)' uses a table or column that the change removes: "
           + error.cause,
-        next: "drop or change it in willMigrate, and make it again in didMigrate")
+        next: "drop it in willMigrate and create it again in didMigrate")
     }
   }
 
-  /// Has SQLite compile all triggers and views: `ALTER TABLE` looks at each of them. Leaves nothing, and takes nothing of
-  /// the app's, which may have a table of that name.
-  private func compileSchema() throws {
+  /// Has SQLite compile all triggers and views, as each `ALTER TABLE` does. Changes nothing, even where the app has a table
+  /// of the same name.
+  private func compileSchema(_ session: SQLSession) throws {
     try session.run("SAVEPOINT instar_probe")
     let result = Result {
       try session.run("CREATE TABLE instar_probe (a)")
@@ -104,31 +107,31 @@ struct PlainChangeExecutor {
     try result.get()
   }
 
-  private func isSchemaSound() -> Bool {
+  private func isSchemaSound(_ session: SQLSession) -> Bool {
     do {
-      try compileSchema()
+      try compileSchema(session)
       return true
     } catch {
       return false
     }
   }
 
-  private func requireSoundSchema() throws {
+  private func requireSoundSchema(_ session: SQLSession) throws {
     do {
-      try compileSchema()
+      try compileSchema(session)
     } catch {
       throw failure(
         .unexpectedStructure,
-        "a trigger or view speaks of what the change takes away: "
+        "a trigger or view uses a table or column that the change removes: "
           + InstarError(error, what: "cannot compile the schema").cause,
-        next: "drop or change it in willMigrate, and make it again in didMigrate")
+        next: "drop it in willMigrate and create it again in didMigrate")
     }
   }
 
   // MARK: References
 
-  /// Rows that refer to none, by table and the table they refer to; `nil` where the foreign keys cannot be checked.
-  private func foreignKeyViolations() throws -> [String: Int]? {
+  /// The number of rows that reference a missing row, by the two tables; `nil` where SQLite cannot check the foreign keys.
+  private func foreignKeyViolations(_ session: SQLSession) throws -> [String: Int]? {
     guard let statement = try? session.statement("PRAGMA foreign_key_check") else { return nil }
     defer { statement.reset() }
     var violations: [String: Int] = [:]
@@ -142,13 +145,15 @@ struct PlainChangeExecutor {
     return violations
   }
 
-  private func requireReferences(_ before: [String: Int]?) throws {
-    guard let before, let after = try foreignKeyViolations() else { return }
+  private func requireReferences(
+    _ before: [String: Int]?, _ session: SQLSession
+  ) throws {
+    guard let before, let after = try foreignKeyViolations(session) else { return }
     let total = before.values.reduce(0, +)
     for (reference, count) in after.sorted(by: { $0.key < $1.key })
     where count > before[reference] ?? 0 && after.values.reduce(0, +) > total {
       throw failure(
-        .brokenReferences, "\(count) rows refer from \(reference), and find no row there")
+        .brokenReferences, "\(count) rows reference missing rows, from \(reference)")
     }
   }
 }

@@ -19,7 +19,7 @@ import InstarStore
 /// 10. "run PRAGMA foreign_key_check": the executor,
 /// 11. "Commit", 12. and foreign keys are enabled again, by the next context.
 struct TableRebuild {
-  let pair: TablePair
+  let pair: PlainChange.TablePair
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
@@ -236,16 +236,22 @@ struct TableRebuild {
 
   // MARK: How
 
-  func statements(_ session: SQLSession) throws -> [String] {
+  func steps(_ session: SQLSession) throws -> [ChangeStep] {
     // 3. Remember the format of all indexes and triggers.
     let objects = try session.objects(of: name)
     let table = SQLIdentifier.sql(name)
     let newName = try session.freeName("instar_new_\(name)")
     let newTable = SQLIdentifier.sql(newName)
     let newText = newText()
-    var statements: [String] = []
+    var steps: [ChangeStep] = []
+    func add(_ sql: String, _ comment: String) {
+      steps.append(
+        ChangeStep(
+          sql, comment, .rebuild, table: name,
+          reason: "rebuilds table \(name), which ALTER TABLE cannot change"))
+    }
     // 4. The new table.
-    statements.append(newText.statement(named: newName))
+    add(newText.statement(named: newName), "creates the new \(name)")
     // 5. Its rows, with their rowids.
     let transfers = transfers(newText)
     let keepsRowIDs = !isWithoutRowID(text) && !isWithoutRowID(newText)
@@ -255,29 +261,32 @@ struct TableRebuild {
       columns.insert("rowid", at: 0)
       values.insert("rowid", at: 0)
     }
-    statements.append(
+    add(
       "INSERT INTO \(newTable) (\(columns.joined(separator: ", "))) "
-        + "SELECT \(values.joined(separator: ", ")) FROM \(table)")
+        + "SELECT \(values.joined(separator: ", ")) FROM \(table)", "copies the rows")
     if newText.items.contains(where: { $0.words.contains("AUTOINCREMENT") }),
       try session.integer("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'") != nil
     {
-      // Keys that were given once are not given again, also where their rows are gone.
+      // AUTOINCREMENT never uses a key twice, even if its row was deleted.
       let (old, new) = (AttributeValue.text(name).literal, AttributeValue.text(newName).literal)
-      statements.append("DELETE FROM sqlite_sequence WHERE name = \(new)")
-      statements.append(
+      add("DELETE FROM sqlite_sequence WHERE name = \(new)", "clears the counter of the new table")
+      add(
         "INSERT INTO sqlite_sequence (name, seq) "
-          + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old) COLLATE NOCASE")
+          + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old) COLLATE NOCASE",
+        "keeps the highest key")
     }
-    // 6. The old table goes.
-    statements.append("DROP TABLE \(table)")
-    // 7. The new one takes its name. As SQLite did before 3.26: views, triggers and foreign keys of other tables speak of X
-    // all the time, and must stay as they are.
-    statements.append("PRAGMA legacy_alter_table = ON")
-    statements.append("ALTER TABLE \(newTable) RENAME TO \(table)")
-    statements.append("PRAGMA legacy_alter_table = OFF")
-    // 8. Indexes and triggers, by their own texts.
-    statements += objects.filter { $0.type != "table" }.compactMap(\.sql)
-    return statements
+    // 6. The old table.
+    add("DROP TABLE \(table)", "drops the old \(name)")
+    // 7. Rename the new table, by the rules before SQLite 3.26: views, triggers and foreign keys of other tables name X all
+    // the time and must stay unchanged.
+    add("PRAGMA legacy_alter_table = ON", "keeps references to \(name) unchanged")
+    add("ALTER TABLE \(newTable) RENAME TO \(table)", "renames the new table to \(name)")
+    add("PRAGMA legacy_alter_table = OFF", "ends the special rule")
+    // 8. Indexes and triggers, by their own SQL.
+    for object in objects where object.type != "table" {
+      if let sql = object.sql { add(sql, "restores \(object.type) \(object.name)") }
+    }
+    return steps
   }
 
   private func isWithoutRowID(_ text: CreateTableText) -> Bool {

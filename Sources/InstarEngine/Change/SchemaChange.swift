@@ -1,0 +1,44 @@
+import InstarModel
+import InstarSchema
+import InstarStore
+import InstarWire
+
+/// The change of schema of one stage.
+///
+/// A run makes it on the clone, a preview on an empty store, both by the same code: a preview shows what a run executes.
+struct SchemaChange {
+  let stage: PlanDefinition.Stage
+  let difference: SchemaDifference
+
+  init(_ stage: PlanDefinition.Stage) {
+    self.stage = stage
+    difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
+  }
+
+  /// Makes the change in one transaction.
+  ///
+  /// - Returns: the planned changes, with the statements that were executed.
+  /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
+  ///   structure, or the first error of a statement. The store is then unchanged.
+  func make(_ session: SQLSession) throws -> [PlannedChange] {
+    session.carryRowKeys(
+      stage.entityChanges(difference).compactMap { change in
+        change.new.map { (change.old.key, $0.key) }
+      })
+    let steps: [ChangeStep]
+    switch (stage.from.layout, stage.to.layout) {
+    case (.coreData, .coreData):
+      steps = try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
+    case (.plain(let old), .plain(let new)):
+      steps = try PlainChangeExecutor(
+        change: PlainChange(old: old, new: new, difference: difference)
+      ).run(session)
+    case (.coreData, .plain), (.plain, .coreData):
+      throw InstarError(
+        .internalError,
+        "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+        cause: "the two versions have different formats")
+    }
+    return ChangeStep.plannedChanges(difference, steps)
+  }
+}
