@@ -95,10 +95,18 @@ let package = Package(
       dependencies: ["InstarModel", "InstarSchema", "InstarStore", "InstarWire"],
       swiftSettings: strict),
     .target(
+      name: "InstarWorker",
+      dependencies: [
+        "InstarEngine", "InstarLinux", "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
+      ],
+      swiftSettings: strict),
+    .target(
       name: "Instar",
       dependencies: [
         "InstarEngine", "InstarKeeper", "InstarLinux", "InstarModel", "InstarSchema",
         "InstarStore", "InstarSupervisor", "InstarText", "InstarWire",
+        // Not imported: exports instar_worker_main from libInstar.so.
+        "InstarWorker",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: publicModule,

@@ -1,0 +1,103 @@
+import InstarEngine
+import InstarLinux
+import InstarModel
+import InstarSchema
+import InstarStore
+import InstarWire
+
+/// The worker's side of its conversation with the keeper: answers one request after the other until the keeper closes the
+/// channel.
+///
+/// Runs on the main thread of a process that is already confined.
+struct WorkerConversation {
+  private let channel: LineChannel
+  private let plans: [any SchemaMigrationPlan.Type]
+  private let plugin: String
+
+  init(channel: LineChannel, plugin: String, plans: PluginPlans) {
+    self.channel = channel
+    self.plugin = plugin
+    self.plans = plans.plans
+  }
+
+  /// - Throws: when the keeper is gone or sends something other than requests.
+  func run() throws {
+    UnansweredRead.reporting { [channel] error in
+      // The process ends next. If this message is lost, the keeper still sees that.
+      if let line = try? WireCoder.line(WorkerEvent.failed(error)) { try? channel.send(line) }
+    }
+    try send(.ready)
+    while case .line(let line) = try channel.receive() {
+      let request = try WireCoder.message(WorkerRequest.self, from: line)
+      do throws(InstarError) {
+        try answer(request)
+      } catch {
+        try send(.failed(error))
+      }
+    }
+  }
+
+  private func answer(_ request: WorkerRequest) throws(InstarError) {
+    switch request {
+    case .describe:
+      var manifests: [PlanManifest] = []
+      for plan in plans { manifests.append(try PlanDefinition(plan).manifest) }
+      try send(.described(PluginManifest(plans: manifests)))
+    case .plan(let name, let from, let store):
+      try send(.planned(try definition(of: name).migration(from: from, of: store)))
+    case .migrate(let name, let from, let clone, let store, let externalFolder, let sqlDebugLevel):
+      let definition = try definition(of: name)
+      let path = try definition.path(from: from)
+      let connection = try StoreConnection(
+        path: clone, durability: .clone, externalFolder: externalFolder,
+        log: log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess)))
+      try StageExecutor(connection: connection, store: store) { event in
+        // The keeper kills a worker that cannot reach it; nobody else could be told.
+        try? send(event)
+      }
+      .run(path, plan: name)
+      try connection.close()
+      try send(.migrated)
+    }
+  }
+
+  private func log(level: Int) -> SQLLog? {
+    guard level > 0 else { return nil }
+    return SQLLog(SQLDebug(level: level)) { [channel] text in
+      if let line = try? WireCoder.line(WorkerEvent.sql(text)) { try? channel.send(line) }
+    }
+  }
+
+  private func definition(of name: String) throws(InstarError) -> PlanDefinition {
+    guard let plan = plans.first(where: { "\($0)" == name }) else {
+      throw InstarError(
+        .noPlan, "cannot use plan \(name)", cause: "plugin '\(plugin)' does not have this plan",
+        next: "list the plugin's plans: instarctl plugin inspect \(plugin)")
+    }
+    return try PlanDefinition(plan)
+  }
+
+  private func send(_ event: WorkerEvent) throws(InstarError) {
+    try channel.send(try WireCoder.line(event))
+  }
+}
+
+/// Called by the launcher `instar-worker` when library and plugin are loaded.
+///
+/// - Parameter plans: The plugin's entry point, as `#InstarPlugin` generates it.
+/// - Returns: the process's exit status: 0 when the keeper closed the conversation.
+@_cdecl("instar_worker_main")
+public func instar_worker_main(
+  _ descriptor: Int32, _ plugin: UnsafePointer<CChar>,
+  _ plans: @convention(c) () -> UnsafeMutableRawPointer
+) -> Int32 {
+  let conversation = WorkerConversation(
+    channel: LineChannel(descriptor: descriptor, lineLimitBytes: WireCoder.lineLimitBytes),
+    plugin: String(cString: plugin), plans: PluginPlans.taking(plans()))
+  do {
+    try conversation.run()
+    return 0
+  } catch {
+    return 1
+  }
+}
