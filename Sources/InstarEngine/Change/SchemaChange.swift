@@ -15,7 +15,7 @@ struct SchemaChange {
     difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
   }
 
-  /// Makes the change in one transaction.
+  /// Makes the change in one transaction. No trigger of the app fires.
   ///
   /// - Returns: the planned changes, with the statements that were executed.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
@@ -25,19 +25,20 @@ struct SchemaChange {
       stage.entityChanges(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
-    let steps: [ChangeStep]
-    switch (stage.from.layout, stage.to.layout) {
-    case (.coreData, .coreData):
-      steps = try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
-    case (.plain(let old), .plain(let new)):
-      steps = try PlainChangeExecutor(
-        change: PlainChange(old: old, new: new, difference: difference)
-      ).run(session)
-    case (.coreData, .plain), (.plain, .coreData):
-      throw InstarError(
-        .internalError,
-        "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
-        cause: "the two versions have different formats")
+    let steps = try session.withoutTriggers {
+      switch (stage.from.layout, stage.to.layout) {
+      case (.coreData, .coreData):
+        return try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
+      case (.plain(let old), .plain(let new)):
+        return try PlainChangeExecutor(
+          change: PlainChange(old: old, new: new, difference: difference)
+        ).run(session)
+      case (.coreData, .plain), (.plain, .coreData):
+        throw InstarError(
+          .internalError,
+          "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+          cause: "the two versions have different formats")
+      }
     }
     return ChangeStep.plannedChanges(difference, steps)
   }

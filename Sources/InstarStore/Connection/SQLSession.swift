@@ -1,3 +1,4 @@
+internal import CDatabase
 public import GRDB
 internal import GRDBSQLite
 public import InstarSchema
@@ -115,6 +116,22 @@ public final class SQLSession: @unchecked Sendable {
       throw InstarError(
         .sqlFailed, "cannot commit", cause: "FOREIGN KEY constraint failed", state: "unchanged")
     }
+  }
+
+  /// Runs `body` with the app's triggers disabled: Instar's own statements must not run them.
+  package func withoutTriggers<Value>(_ body: () throws -> Value) throws -> Value {
+    func enable(_ isOn: Int32) throws(InstarError) {
+      guard instar_database_setting(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, isOn) == SQLITE_OK
+      else {
+        throw InstarError(
+          .sqlFailed, "cannot change the schema",
+          cause: "SQLite cannot \(isOn == 0 ? "disable" : "enable") triggers")
+      }
+    }
+    try enable(0)
+    let result = Result { try body() }
+    try enable(1)
+    return try result.get()
   }
 
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.

@@ -1,0 +1,244 @@
+import GRDB
+import Instar
+import InstarEngine
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// The first version in both formats. In the second one `name` is `title`, and `Album`, which sorts first, renumbers the
+/// entities.
+private enum Songs1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Song.self] }
+
+  @Model final class Song {
+    var name: String
+    var plays: Int
+    init(name: String) {
+      self.name = name
+      plays = 0
+    }
+  }
+}
+
+private enum Songs2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Album.self, Song.self] }
+
+  @Model final class Album {
+    var label: String?
+    init() {}
+  }
+
+  @Model final class Song {
+    @Attribute(originalName: "name") var title: String
+    var plays: Int
+    init(title: String) {
+      self.title = title
+      plays = 0
+    }
+  }
+}
+
+private enum SongPlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Songs1.self, Songs2.self]
+  static let stages = [MigrationStage.lightweight(fromVersion: Songs1.self, toVersion: Songs2.self)]
+}
+
+/// The same, with code that writes rows.
+private enum CountingSongPlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Songs1.self, Songs2.self]
+  static let stages = [
+    MigrationStage.custom(
+      fromVersion: Songs1.self, toVersion: Songs2.self, willMigrate: nil,
+      didMigrate: { context in
+        for song in try context.fetch(FetchDescriptor<Songs2.Song>()) { song.plays += 1 }
+      })
+  ]
+}
+
+private enum Wines1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Wine.self] }
+
+  @Table("wine")
+  @Model final class Wine {
+    var id: Int
+    var name: String
+    var year: String?
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+/// `name` is `label`; `year` is required, which needs a rebuild that writes rows.
+private enum Wines2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Wine.self] }
+
+  @Table("wine")
+  @Model final class Wine {
+    var id: Int
+    @Attribute(originalName: "name") var label: String
+    var year: String = "unknown"
+    init(id: Int, label: String) {
+      self.id = id
+      self.label = label
+    }
+  }
+}
+
+private enum WinePlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Wines1.self, Wines2.self]
+  static let stages = [MigrationStage.lightweight(fromVersion: Wines1.self, toVersion: Wines2.self)]
+}
+
+private enum CountingWinePlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Wines1.self, Wines2.self]
+  static let stages = [
+    MigrationStage.custom(
+      fromVersion: Wines1.self, toVersion: Wines2.self, willMigrate: nil,
+      didMigrate: { context in
+        for wine in try context.fetch(FetchDescriptor<Wines2.Wine>()) { wine.year = "2001" }
+      })
+  ]
+}
+
+@Suite("Triggers and views of the app in a change of schema")
+struct AppCodeTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.store")
+  }
+
+  private func makeSongs(_ code: String) throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Songs1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    let context = ModelContext(container)
+    for name in ["a", "b", "c"] { context.insert(Songs1.Song(name: name)) }
+    try context.save()
+    try container.close()
+    try execute(code)
+  }
+
+  private func makeWines(_ code: String) throws {
+    try execute(
+      """
+      CREATE TABLE wine (id INTEGER PRIMARY KEY, name TEXT NOT NULL, year TEXT);
+      INSERT INTO wine VALUES (1, 'a', NULL), (2, 'b', '1999'), (3, 'c', NULL);
+      """ + code)
+  }
+
+  private func execute(_ sql: String) throws {
+    let queue = try DatabaseQueue(path: path)
+    try queue.write { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
+  private func read<Value: DatabaseValueConvertible>(_ sql: String) throws -> [Value] {
+    let queue = try DatabaseQueue(path: path)
+    defer { try? queue.close() }
+    return try queue.read { try Value.fetchAll($0, sql: sql) }
+  }
+
+  /// Migrates the store as an app does: with a clone that is verified before it becomes the store.
+  private func migrate(
+    _ schema: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type
+  ) throws {
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: schema), migrationPlan: plan,
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    try container.close()
+  }
+
+  // MARK: Triggers do not fire
+
+  @Test("no trigger fires on renumbered and filled rows, in the Core Data format")
+  func silentCoreDataTrigger() throws {
+    try makeSongs(
+      """
+      CREATE TRIGGER t AFTER UPDATE ON ZSONG
+      BEGIN UPDATE ZSONG SET ZPLAYS = 99 WHERE Z_PK = new.Z_PK; END;
+      CREATE TRIGGER listed AFTER UPDATE ON Z_PRIMARYKEY BEGIN DELETE FROM ZSONG; END;
+      """)
+    try migrate(Songs2.self, SongPlan.self)
+    #expect(
+      try read("SELECT ZTITLE || ZPLAYS || Z_ENT FROM ZSONG ORDER BY 1") == ["a02", "b02", "c02"])
+    try execute("UPDATE ZSONG SET ZTITLE = 'd' WHERE ZTITLE = 'a'")
+    #expect(try read("SELECT ZPLAYS FROM ZSONG WHERE ZTITLE = 'd'") == [99])
+  }
+
+  @Test("no trigger fires on the copied rows of a rebuild, in a plain store")
+  func silentPlainTrigger() throws {
+    try makeWines(
+      """
+      CREATE TRIGGER updated AFTER UPDATE ON wine BEGIN UPDATE wine SET name = 'fired'; END;
+      CREATE TRIGGER deleted AFTER DELETE ON wine BEGIN UPDATE wine SET name = 'fired'; END;
+      CREATE TRIGGER added AFTER INSERT ON wine BEGIN UPDATE wine SET name = 'fired'; END;
+      """)
+    try migrate(Wines2.self, WinePlan.self)
+    #expect(
+      try read("SELECT label || year FROM wine ORDER BY id") == ["aunknown", "b1999", "cunknown"])
+    try execute("DELETE FROM wine WHERE id = 3")
+    #expect(try read("SELECT DISTINCT label FROM wine") == ["fired"])
+  }
+
+  @Test("a trigger fires on what the plan's code writes, in the Core Data format")
+  func loudCoreDataTrigger() throws {
+    try makeSongs(
+      """
+      CREATE TABLE sung (plays);
+      CREATE TRIGGER t AFTER UPDATE ON ZSONG BEGIN INSERT INTO sung VALUES (new.ZPLAYS); END;
+      """)
+    try migrate(Songs2.self, CountingSongPlan.self)
+    #expect(try read("SELECT plays FROM sung") == [1, 1, 1])
+  }
+
+  @Test("a trigger fires on what the plan's code writes, in a plain store")
+  func loudPlainTrigger() throws {
+    try makeWines(
+      """
+      CREATE TABLE dated (year);
+      CREATE TRIGGER t AFTER UPDATE ON wine BEGIN INSERT INTO dated VALUES (new.year); END;
+      """)
+    try migrate(Wines2.self, CountingWinePlan.self)
+    #expect(try read("SELECT year FROM dated") == ["2001", "2001", "2001"])
+  }
+
+  // MARK: They name what is renamed
+
+  @Test("views and triggers that name a renamed attribute name its new column")
+  func renamedAttribute() throws {
+    try makeSongs(
+      """
+      CREATE VIEW names AS SELECT Z_PK, ZNAME FROM ZSONG WHERE ZNAME IS NOT NULL;
+      CREATE TRIGGER t AFTER UPDATE OF ZNAME ON ZSONG WHEN new.ZNAME <> old.ZNAME
+      BEGIN UPDATE ZSONG SET ZPLAYS = 7 WHERE ZNAME = new.ZNAME; END;
+      """)
+    try migrate(Songs2.self, SongPlan.self)
+    #expect(try read("SELECT ZTITLE FROM names ORDER BY 1") == ["a", "b", "c"])
+    try execute("UPDATE ZSONG SET ZTITLE = 'd' WHERE ZTITLE = 'a'")
+    #expect(try read("SELECT ZPLAYS FROM ZSONG WHERE ZTITLE = 'd'") == [7])
+  }
+
+  @Test("views and triggers that name a renamed column of a rebuilt table name its new one")
+  func renamedColumn() throws {
+    try makeWines(
+      """
+      CREATE VIEW names AS SELECT id, name FROM wine WHERE name IS NOT NULL;
+      CREATE TRIGGER t AFTER UPDATE OF name ON wine WHEN new.name <> old.name
+      BEGIN UPDATE wine SET year = '7' WHERE name = new.name; END;
+      """)
+    try migrate(Wines2.self, WinePlan.self)
+    #expect(try read("SELECT label FROM names ORDER BY 1") == ["a", "b", "c"])
+    try execute("UPDATE wine SET label = 'd' WHERE label = 'a'")
+    #expect(try read("SELECT year FROM wine WHERE label = 'd'") == ["7"])
+  }
+}
