@@ -6,8 +6,8 @@ public import InstarSchema
 public struct StoreDDL: Sendable, Codable, Hashable {
   /// How the schema maps to tables.
   public var format: StoreFormat
-  /// The `CREATE` statements of tables, indexes and triggers, in the order in which the store lists them; for a plain
-  /// store also of views and virtual tables. Empty if they are too long for a message.
+  /// The `CREATE` statements of tables, indexes, views and triggers, in this order; for a plain store also of virtual
+  /// tables. Empty if they are too long for a message.
   public var statements: [String]
   /// The rows of `Z_PRIMARYKEY`; empty for a plain store.
   public var entities: [Entity]

@@ -228,6 +228,33 @@ struct AppCodeTests {
     #expect(try read("SELECT ZPLAYS FROM ZSONG WHERE ZTITLE = 'd'") == [7])
   }
 
+  @Test(
+    "a view or trigger that names a removed attribute is refused by plan and run, with its name",
+    arguments: [
+      "CREATE VIEW shelves AS SELECT ZSHELF FROM ZBOOK",
+      "CREATE TRIGGER shelves AFTER UPDATE ON ZBOOK BEGIN SELECT new.ZSHELF; END",
+    ])
+  func removedAttribute(_ code: String) throws {
+    let layout = try CoreDataLayout(schema: Schema(versionedSchema: ShelfV1.self))
+    let ddl = StoreDDL(
+      format: .coredata, statements: layout.createStatements + [code],
+      entities: layout.entities.map {
+        StoreDDL.Entity(number: $0.number, name: $0.name, superNumber: $0.superNumber)
+      }, isMadeByInstar: true)
+    let refusal = #expect(throws: InstarError.self) {
+      _ = try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
+    }
+    #expect(refusal?.cause.contains("shelves") == true)
+    try ModelContainer(
+      for: Schema(versionedSchema: ShelfV1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path))
+    ).close()
+    try execute(code)
+    let failure = #expect(throws: (any Error).self) { try migrate(ShelfV3.self, ShelfPlan.self) }
+    #expect(failure.map { "\($0)" }?.contains("shelves") == true)
+    #expect(try read("SELECT count(ZSHELF) FROM ZBOOK") == [0])
+  }
+
   @Test("views and triggers that name a renamed column of a rebuilt table name its new one")
   func renamedColumn() throws {
     try makeWines(

@@ -34,10 +34,10 @@ extension StoreDDL {
 
   private static let coreDataStatements = """
     SELECT sql FROM sqlite_master
-    WHERE (type IN ('table', 'index') AND rootpage > 0 OR type = 'trigger'
-        AND tbl_name IN (SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0))
+    WHERE (type IN ('table', 'index') AND rootpage > 0 OR type = 'view' OR type = 'trigger'
+        AND tbl_name IN (SELECT name FROM sqlite_master WHERE rootpage > 0 OR type = 'view'))
       AND sql IS NOT NULL AND name NOT GLOB 'sqlite_*' AND length(sql) < \(limitBytes)
-    ORDER BY type = 'trigger', type = 'index', rowid LIMIT 50000
+    ORDER BY type = 'trigger', type = 'view', type = 'index', rowid LIMIT 50000
     """
 
   /// A virtual table makes the tables that shadow it by itself.

@@ -20,6 +20,8 @@ import InstarStore
 /// 7. Create new indexes last, over the final values.
 struct CoreDataChange {
   let steps: [ChangeStep]
+  /// The old names of the tables that are rebuilt.
+  let rebuiltTables: Set<String>
 
   /// How a table gets other columns.
   enum TableStyle: Sendable {
@@ -40,6 +42,7 @@ struct CoreDataChange {
       statementsOfStore: statementsOfStore)
     planner.plan()
     steps = planner.steps
+    rebuiltTables = planner.rebuiltTables
   }
 }
 
@@ -50,6 +53,7 @@ struct CoreDataChangePlanner {
   let style: CoreDataChange.TableStyle
   let statementsOfStore: [String: String]
   var steps: [ChangeStep] = []
+  private(set) var rebuiltTables: Set<String> = []
 
   /// The column of the old layout that becomes a column of the new one, by the new one's role.
   private(set) var sourceRoles: [CoreDataLayout.Column.Role: CoreDataLayout.Column.Role] = [:]
@@ -152,11 +156,11 @@ struct CoreDataChangePlanner {
     let tables = tablePairs()
     let joins = joinPairs()
     let kept = keptIndexes(tables, joins)
-    let changedTables = Set(
+    rebuiltTables = Set(
       tables.filter(\.isRebuilt).map(\.before.name) + joins.filter(\.isRebuilt).map(\.before.name))
     let dropped = droppedTables(tables, joins)
     for index in old.indexes
-    where !kept.contains(index.name) && !changedTables.contains(index.table)
+    where !kept.contains(index.name) && !rebuiltTables.contains(index.table)
       && !dropped.contains(index.table)
     {
       add(
@@ -165,7 +169,7 @@ struct CoreDataChangePlanner {
         reason: Self.indexReason(index.table))
     }
     let links = copyLinks()
-    let aside = moveAside(changedTables)
+    let aside = moveAside(rebuiltTables)
     for name in dropped { dropTable(name) }
     renameTables(tables, joins)
     for pair in tables where !pair.isRebuilt { changeColumns(pair) }

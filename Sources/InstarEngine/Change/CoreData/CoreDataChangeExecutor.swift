@@ -48,7 +48,9 @@ struct CoreDataChangeExecutor {
     let change = CoreDataChange(
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
+    try AppCode.requireNone(using: change.rebuiltTables, session)
     try session.transaction {
+      let appCode = try AppCode(session)
       // They would count the rows of a rebuilt table, and their names are those of the old version.
       for step in triggers.dropSteps { try execute(session, step) }
       for step in change.steps { try execute(session, step) }
@@ -56,6 +58,7 @@ struct CoreDataChangeExecutor {
       try renumberHistory(session, old, new)
       try renameEntities(session, new)
       for step in triggers.createSteps { try execute(session, step) }
+      try appCode.requireWorking(session)
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: new.structure.adding(additions))
       guard differences.isEmpty else {
