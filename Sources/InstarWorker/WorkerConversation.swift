@@ -1,3 +1,4 @@
+import Glibc
 import InstarEngine
 import InstarLinux
 import InstarModel
@@ -23,6 +24,7 @@ struct WorkerConversation {
   /// - Throws: when the keeper is gone or sends something other than requests.
   func run() throws {
     UnansweredRead.reporting { [channel] error in
+      fflush(nil)
       // The process ends next. If this message is lost, the keeper still sees that.
       if let line = try? WireCoder.line(WorkerEvent.failed(error)) { try? channel.send(line) }
     }
@@ -78,6 +80,8 @@ struct WorkerConversation {
   }
 
   private func send(_ event: WorkerEvent) throws(InstarError) {
+    // First what the plugin printed without a newline: the keeper kills the worker after the last message.
+    fflush(nil)
     try channel.send(try WireCoder.line(event))
   }
 }

@@ -252,6 +252,9 @@ int main(int argc, char *argv[])
       "report this with the version of the kernel (uname -r)");
   }
 
+  /* What a plugin prints goes to a pipe, which libc buffers whole: lines would be lost with a worker that
+   * traps. */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   void *engine = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
   if (!engine) {
     return failed("I604", "cannot load the engine", library, dlerror(), "install Instar again");

@@ -83,6 +83,16 @@ enum BoxPlan: SchemaMigrationPlan {
   static func misbehave(_ name: String) throws {
     switch name {
     case "throw": throw BoxIsLocked()
+    case "print":
+      print("opened the box")
+      print("closed it", terminator: "")
+    case "print-throw":
+      print("opened the box")
+      print("closed it", terminator: "")
+      throw BoxIsLocked()
+    case "print-trap":
+      print("opened the box")
+      abort()
     case "unreadable": _ = SealedBox().seal
     case "trap":
       let none: [Int] = []
