@@ -14,6 +14,8 @@ struct WorkerConversation {
   private let channel: LineChannel
   private let plans: [any SchemaMigrationPlan.Type]
   private let plugin: String
+  /// How often a statement is shown in a run. A run of 300,000 rows would otherwise flood the journal.
+  private static let shownRepetitions = 5
 
   init(channel: LineChannel, plugin: String, plans: PluginPlans) {
     self.channel = channel
@@ -50,22 +52,26 @@ struct WorkerConversation {
     case .migrate(let name, let from, let clone, let store, let externalFolder, let sqlDebugLevel):
       let definition = try definition(of: name)
       let path = try definition.path(from: from)
+      let log = log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess))
       let connection = try StoreConnection(
-        path: clone, durability: .clone, externalFolder: externalFolder,
-        log: log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess)))
+        path: clone, durability: .clone, externalFolder: externalFolder, log: log)
+      defer { log?.writeCounts() }
       try StageExecutor(connection: connection, store: store) { event in
+        if case .stageFinished = event { log?.writeCounts() }
         // The keeper kills a worker that cannot reach it; nobody else could be told.
         try? send(event)
       }
       .run(path, plan: name)
       try connection.close()
+      log?.writeCounts()
       try send(.migrated)
     }
   }
 
   private func log(level: Int) -> SQLLog? {
     guard level > 0 else { return nil }
-    return SQLLog(SQLDebug(level: level)) { [channel] text in
+    return SQLLog(SQLDebug(level: level), repetitionLimit: Self.shownRepetitions) {
+      [channel] text in
       if let line = try? WireCoder.line(WorkerEvent.sql(text)) { try? channel.send(line) }
     }
   }

@@ -107,7 +107,7 @@ struct WorkerProcessTests {
     ("started(); time.sleep(60)", .timeLimit),
     ("started()\nwhile True: send({'sql': {'_0': 'SELECT 1'}})", .timeLimit),
     ("started()\nwhile True: os.write(1, b'x' * 65536)", .outputLimit),
-    ("started()\nwhile True: send({'sql': {'_0': 'x' * 1000000}})", .outputLimit),
+    ("started()\nwhile True: send({'sql': {'_0': 'x' * 1000000}})", .timeLimit),
     (
       "send({'failed': {'_0': {'code': 'I301', 'what': 'stage', 'cause': 'it threw'}}})",
       .stageFailed
@@ -129,6 +129,22 @@ struct WorkerProcessTests {
       sqlDebugLevel: level)
     #expect(report.result == .migrated)
     #expect(conversation.steps.filter { $0 == .sql }.count == level)
+  }
+
+  @Test("logged statements never end a run: those past a limit are dropped")
+  func manyStatements() throws {
+    let (report, conversation) = try run(
+      """
+      started(); change()
+      for _ in range(70): send({'sql': {'_0': 'x' * 1000000}})
+      finished(); send({'migrated': {}})
+      """, sqlDebugLevel: 3)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    let texts = conversation.events.compactMap {
+      if case .run(let event) = $0, event.step == .sql { event.text } else { nil }
+    }
+    #expect(texts.count == 9)
+    #expect(texts.last?.contains("further statements are not shown") == true)
   }
 
   @Test("a worker that cannot be started is reported")

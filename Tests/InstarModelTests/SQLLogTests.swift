@@ -8,16 +8,21 @@ import Testing
 @Suite("The log of statements")
 struct SQLLogTests {
   /// The lines that `body` makes a connection write.
-  private func lines(level: Int, _ body: (SQLSession) throws -> Void) throws -> [String] {
+  private func lines(
+    level: Int, repetitionLimit: Int? = nil, _ body: (SQLSession) throws -> Void
+  ) throws -> [String] {
     let folder = try TemporaryFolder()
     let lines = Mutex<[String]>([])
-    let log = SQLLog(SQLDebug(level: level)) { line in lines.withLock { $0.append(line) } }
+    let log = SQLLog(SQLDebug(level: level), repetitionLimit: repetitionLimit) { line in
+      lines.withLock { $0.append(line) }
+    }
     let connection = try StoreConnection(
       path: folder.path("a.store"), durability: .durable, log: log)
     try connection.perform { try $0.run("CREATE TABLE note (id INTEGER PRIMARY KEY, title, size)") }
     lines.withLock { $0.removeAll() }
     try connection.perform(body)
     try connection.close()
+    log.writeCounts()
     return lines.withLock { $0 }
   }
 
@@ -68,6 +73,24 @@ struct SQLLogTests {
     #expect(lines.contains("CoreData: details: SQLite bind[2] = <2 bytes>"))
     #expect(lines.contains { $0.hasPrefix("CoreData: details: SQLite: EXPLAIN QUERY PLAN SELECT") })
     #expect(lines.contains { $0.contains("SEARCH note USING INTEGER PRIMARY KEY") })
+  }
+
+  @Test(
+    "with a limit, a statement that runs many times is shown that often and then counted",
+    arguments: [1, 3])
+  func repetitionLimit(level: Int) throws {
+    let lines = try lines(level: level, repetitionLimit: 2) { session in
+      for number in 1...100 {
+        try insert(session, "\(number)", nil)
+        _ = try session.integer("SELECT count(*) FROM note")
+      }
+    }
+    #expect(lines.filter { $0.hasPrefix("CoreData: sql: INSERT") }.count == 2)
+    #expect(
+      withoutTimes(lines.suffix(2)) == [
+        "CoreData: annotation: executed 98 more times, Xs: INSERT INTO note (title, size) VALUES (?, ?2)",
+        "CoreData: annotation: executed 98 more times, Xs for 98 rows: SELECT count(*) FROM note",
+      ])
   }
 
   @Test("values are not shown below level 3", arguments: 1...2)

@@ -14,8 +14,10 @@ public struct WorkerProcess: PluginHost {
 
   /// More output than this is a flood, and ends the worker.
   static let outputLimitBytes = 1 << 20
-  /// The same for its messages, of which statements are the most.
+  /// The same for its messages, except logged statements.
   static let messageLimitBytes = 64 << 20
+  /// Logged statements past this are dropped. They never end a run.
+  static let statementLimitBytes = 8 << 20
   /// `describe` and `plan` only load the plugin and read its types.
   static let inspectionTimeLimit: Duration = .seconds(30)
   /// How often a worker that says nothing is looked after.
@@ -72,6 +74,7 @@ public struct WorkerProcess: PluginHost {
   public func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
+    var statementBytes = 0
     let request = WorkerRequest.migrate(
       plan: work.plan, from: work.from, clone: work.clone, store: work.store,
       externalFolder: work.externalFolder, sqlDebugLevel: work.sqlDebugLevel)
@@ -89,7 +92,16 @@ public struct WorkerProcess: PluginHost {
         return .goOnWithFreshLimit
       case .sql(let text):
         // Statements that nobody asked for are a plugin's own idea.
-        if work.sqlDebugLevel > 0 { try onEvent(.sql(text)) }
+        guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
+          return .goOn
+        }
+        statementBytes += text.utf8.count
+        let isCut = statementBytes > Self.statementLimitBytes
+        try onEvent(
+          .sql(
+            isCut
+              ? "CoreData: annotation: further statements are not shown, after \(Self.statementLimitBytes >> 20) MiB"
+              : text))
         return .goOn
       case .migrated:
         return .finished
@@ -174,14 +186,14 @@ extension WorkerProcess {
       }
       switch received {
       case .line(let line):
-        messageBytes += line.count
-        guard messageBytes <= Self.messageLimitBytes else { throw Self.messageFlood(plugin) }
         let event: WorkerEvent
         do {
           event = try WireCoder.message(WorkerEvent.self, from: line)
         } catch {
           throw InstarError(.protocolViolation, what, cause: error.cause)
         }
+        if case .sql = event {} else { messageBytes += line.count }
+        guard messageBytes <= Self.messageLimitBytes else { throw Self.messageFlood(plugin) }
         if case .failed(let error) = event { throw Self.believable(error) }
         if case .ready = event {
           guard !isReady else {

@@ -12,8 +12,8 @@ package import InstarSchema
 /// ```
 ///
 /// A statement is logged when it begins, its time when it ends. Unless values are logged, a statement that runs many
-/// times in a row is logged once, with the count and total time. Without a log nothing is paid, because SQLite calls
-/// this code.
+/// times in a row is logged once, with the count and total time. A log with a repetition limit logs every statement a
+/// few times and counts its further runs. Without a log nothing is paid, because SQLite calls this code.
 ///
 /// Sendable because only the connection's queue uses it.
 public final class SQLLog: @unchecked Sendable {
@@ -21,12 +21,19 @@ public final class SQLLog: @unchecked Sendable {
   private let write: @Sendable (String) -> Void
   private var running: [OpaquePointer: Run] = [:]
   private var last: Repetition?
+  /// How often each statement was logged, if `repetitionLimit` limits it.
+  private var shownCounts: [String: Int] = [:]
+  /// The runs that were not logged, in the order of the first of each statement.
+  private var counted: [Repetition] = []
+  private var countedPositions: [String: Int] = [:]
+  private let repetitionLimit: Int?
   /// Statements whose query plan is not logged yet.
   private var unexplained: [String] = []
   private var isExplaining = false
 
   private struct Run {
     var start: ContinuousClock.Instant
+    var isShown: Bool
     var rows = 0
   }
 
@@ -40,9 +47,18 @@ public final class SQLLog: @unchecked Sendable {
     var seconds = 0.0
   }
 
-  /// - Parameter write: Called with each line, on the connection's queue.
-  package init(_ debug: SQLDebug, write: @escaping @Sendable (String) -> Void) {
+  /// The number of statements that a log with a repetition limit counts separately. Further ones, such as statements with
+  /// literals, are counted as one.
+  private static let statementLimit = 1000
+
+  /// - Parameters:
+  ///   - repetitionLimit: How often a statement is logged before its runs are only counted; `nil` for always.
+  ///   - write: Called with each line, on the connection's queue.
+  package init(
+    _ debug: SQLDebug, repetitionLimit: Int? = nil, write: @escaping @Sendable (String) -> Void
+  ) {
     self.debug = debug
+    self.repetitionLimit = repetitionLimit
     self.write = write
   }
 
@@ -91,7 +107,9 @@ public final class SQLLog: @unchecked Sendable {
   }
 
   private func begin(_ statement: OpaquePointer, _ sql: String) {
-    running[statement] = Run(start: .now)
+    let isShown = isShown(sql)
+    running[statement] = Run(start: .now, isShown: isShown)
+    guard isShown else { return flush() }
     if debug.showsValues || last?.sql != sql {
       flush()
       write("CoreData: sql: \(sql)")
@@ -105,35 +123,75 @@ public final class SQLLog: @unchecked Sendable {
     }
   }
 
+  /// Whether a run of a statement is shown, or only counted.
+  private func isShown(_ sql: String) -> Bool {
+    guard let repetitionLimit else { return true }
+    // It costs no line.
+    if last?.sql == sql, !debug.showsValues { return true }
+    let count = shownCounts[sql] ?? 0
+    guard count < repetitionLimit, count > 0 || shownCounts.count < Self.statementLimit else {
+      return false
+    }
+    shownCounts[sql] = count + 1
+    return true
+  }
+
   private func end(_ statement: OpaquePointer, fetchSeconds: Double) {
     guard let run = running.removeValue(forKey: statement), let text = sqlite3_sql(statement) else {
       return
     }
     let sql = String(cString: text)
+    func add(to repetition: inout Repetition) {
+      repetition.count += 1
+      repetition.rows += run.rows
+      repetition.fetchSeconds += fetchSeconds
+      repetition.seconds += run.start.duration(to: .now).inSeconds
+    }
+    let isFetch = sqlite3_column_count(statement) > 0
+    guard run.isShown else {
+      let key = shownCounts[sql] == nil ? "other statements" : sql
+      let position = countedPositions[key] ?? counted.count
+      if position == counted.count {
+        countedPositions[key] = position
+        counted.append(Repetition(sql: key, isFetch: isFetch))
+      }
+      add(to: &counted[position])
+      return
+    }
     if last?.sql != sql { flush() }
-    var repetition =
-      last ?? Repetition(sql: sql, isFetch: sqlite3_column_count(statement) > 0)
-    repetition.count += 1
-    repetition.rows += run.rows
-    repetition.fetchSeconds += fetchSeconds
-    repetition.seconds += run.start.duration(to: .now).inSeconds
+    var repetition = last ?? Repetition(sql: sql, isFetch: isFetch)
+    add(to: &repetition)
     last = repetition
     if debug.showsValues { flush() }
   }
+
+  /// Writes one line for each statement with runs that were not logged. To be called while no statement runs.
+  package func writeCounts() {
+    flush()
+    for done in counted {
+      let rows = done.isFetch ? " for \(done.rows) rows" : ""
+      write(
+        "CoreData: annotation: executed \(done.count) more times, \(Self.text(done.seconds))\(rows): \(done.sql)"
+      )
+    }
+    counted.removeAll()
+    countedPositions.removeAll()
+  }
+
+  private static func text(_ seconds: Double) -> String { String(format: "%.4fs", seconds) }
 
   /// Logs the time of the last statement.
   private func flush() {
     guard let done = last else { return }
     last = nil
-    func text(_ seconds: Double) -> String { String(format: "%.4fs", seconds) }
     let times = done.count == 1 ? "" : ", executed \(done.count) times"
     if done.isFetch {
-      write("CoreData: annotation: sql connection fetch time: \(text(done.fetchSeconds))")
+      write("CoreData: annotation: sql connection fetch time: \(Self.text(done.fetchSeconds))")
       write(
-        "CoreData: annotation: total fetch execution time: \(text(done.seconds)) for \(done.rows) rows\(times)."
+        "CoreData: annotation: total fetch execution time: \(Self.text(done.seconds)) for \(done.rows) rows\(times)."
       )
     } else {
-      write("CoreData: annotation: sql execution time: \(text(done.seconds))\(times)")
+      write("CoreData: annotation: sql execution time: \(Self.text(done.seconds))\(times)")
     }
   }
 
