@@ -30,7 +30,7 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   /// A stage started or finished on the clone.
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
-  /// A statement that ran, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.
+  /// A line about executed statements, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.
   case sql(String)
   /// All stages ran.
   case migrated

@@ -1,15 +1,13 @@
-/* instar-worker: loads the engine and one plugin, after giving up everything they do not need.
+/* instar-worker: confines itself, then loads the engine and one plugin.
  *
- * The order is the point: arguments, confinement, library, plugin. A plugin's constructors run
- * while it is loaded, so nothing of it may be loaded before the confinement is in force; and the
- * confinement must be in force before there is a second thread, so libInstar.so, with Foundation
- * and Dispatch, may not be loaded before it either. libswiftCore.so is: SwiftPM links every
- * program with it, also one without a line of Swift. Being loaded, it registers this program's
- * (empty) metadata and starts no thread; `instar_confine` refuses to go on where there is one.
+ * The order matters: arguments, confinement, library, plugin. A plugin's constructors run while it
+ * is loaded, so the confinement comes before the plugin. It must also come before a second thread
+ * exists, so before libInstar.so, which loads Foundation and Dispatch. libswiftCore.so is loaded
+ * earlier, because SwiftPM links every program with it: it registers this program's (empty)
+ * metadata and starts no thread. `instar_confine` refuses to continue if a second thread exists.
  *
- * The conversation with the keeper is on descriptor 3. Until the engine takes over, this program
- * says one thing on it at most: why it cannot go on, as the JSON line that the engine would send
- * for it. */
+ * The conversation with the keeper is on descriptor 3. Until the engine runs, this program sends
+ * at most one message: why it cannot continue, as the JSON line that the engine would send. */
 #define _GNU_SOURCE
 #include "CInstar.h"
 
@@ -28,23 +26,24 @@ static const char usage[] =
   "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]...\n"
   "                     [--allow-unconfined]\n"
   "\n"
-  "Runs the migration code of one plugin on a clone of a store. Started by instar-keeper, which\n"
-  "talks to it on descriptor 3, a connected stream socket; not meant to be started by hand.\n"
+  "Run the migration code of one plugin on a clone of a store. instar-keeper starts this program\n"
+  "and talks to it on descriptor 3, a connected stream socket. Do not start it by hand.\n"
   "\n"
   "  --library FILE         libInstar.so, the engine\n"
   "  --plugin FILE          the plugin, built by 'instarctl plugin build'\n"
-  "  --clone-folder FOLDER  the only folder that can be written; without it, none can\n"
-  "  --read PATH            a file or folder that can be read besides the system's libraries and\n"
-  "                         time zones, such as the folder of the Swift runtime; repeatable\n"
-  "  --allow-unconfined     go on where the kernel has no Landlock. The plugin can then open\n"
-  "                         whatever the user of the worker can open.\n"
-  "  --help                 this text\n"
+  "  --clone-folder FOLDER  the only folder that the plugin can write; without it, it can write none\n"
+  "  --read PATH            a further file or folder that the plugin can read, such as the folder of\n"
+  "                         the Swift runtime; repeatable. It can always read the system's libraries\n"
+  "                         and time zones.\n"
+  "  --allow-unconfined     continue where the kernel has no Landlock. The plugin can then open\n"
+  "                         every file that the worker's user can open.\n"
+  "  --help                 print this text\n"
   "\n"
-  "The worker can start no process, open no socket, signal no other process, and open no other\n"
-  "file but those of /proc that everybody can read.\n"
-  "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 says why), 2 usage.\n";
+  "The worker cannot start a process, open a socket, signal another process, or open any other\n"
+  "file except the world-readable files of /proc.\n"
+  "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 has the reason), 2 usage.\n";
 
-/* The length of the UTF-8 sequence at `text`, or 0 where it is none. */
+/* Returns the length of the UTF-8 sequence at `text`, or 0 where it is not one. */
 static size_t sequence_length(const unsigned char *text)
 {
   size_t length;
@@ -64,8 +63,7 @@ static size_t sequence_length(const unsigned char *text)
   return length;
 }
 
-/* Writes a JSON string. Paths and messages of the loader are bytes: what is not UTF-8 becomes
- * U+FFFD. */
+/* Writes a JSON string. Bytes that are not UTF-8, in a path or a loader message, become U+FFFD. */
 static void write_json_string(FILE *out, const char *value)
 {
   fputc('"', out);
@@ -89,14 +87,14 @@ static void send_line(const char *line, size_t length)
   while (length > 0) {
     ssize_t sent = send(CHANNEL, line, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return; /* The keeper is gone; nobody is left to tell. */
+    if (sent <= 0) return; /* The keeper is gone. */
     line += sent;
     length -= (size_t)sent;
   }
 }
 
-/* Says `WorkerEvent.failed(InstarError(code, what, cause:, next:))` in the form in which Swift's
- * Codable reads it, and returns the exit status. */
+/* Sends `WorkerEvent.failed(InstarError(code, what, cause:, next:))` as Swift's Codable encodes it.
+ * Returns the exit status. */
 static int failed(
   const char *code, const char *what, const char *subject, const char *cause, const char *next)
 {
@@ -122,9 +120,9 @@ static int failed(
   return 1;
 }
 
-/* Whether a plugin needs something of the SDK that this engine does not have: the names of Swift's
- * symbols hold those of their modules. Its ABI number fits, but it was built for another version
- * all the same. */
+/* Returns whether a plugin needs a symbol of the SDK that this engine lacks: names of Swift symbols
+ * contain their module. The plugin was then built for another version, although its ABI number
+ * fits. */
 static int lacks_interface(const char *reason)
 {
   const char *symbol = strstr(reason, "undefined symbol: ");
@@ -137,8 +135,8 @@ static int wrong_usage(const char *problem)
   return 2;
 }
 
-/* The keeper: the process that made the socket pair of which descriptor 3 is one end. Were it
- * asked for by getppid(), a keeper that has died already would not be noticed. */
+/* Returns the process that created the socket pair of descriptor 3, which is the keeper. getppid()
+ * would return another process if the keeper has already died. */
 static pid_t keeper_of_channel(void)
 {
   struct ucred peer;
@@ -147,9 +145,9 @@ static pid_t keeper_of_channel(void)
   return peer.pid;
 }
 
-/* What Apple's frameworks read out of any program's command line, taken out of ours and passed on to
- * the library by the environment: a confined process cannot read its command line again.
- * Returns the number of arguments that are left. */
+/* Removes the launch arguments that Apple's frameworks read from any command line, and passes them to
+ * the library in the environment: a confined process cannot read its command line.
+ * Returns the number of arguments left. */
 static int take_launch_arguments(int argc, char *argv[])
 {
   int left = 0, level = 0;
@@ -176,7 +174,7 @@ int main(int argc, char *argv[])
   const char *library = NULL, *plugin = NULL;
   struct instar_confinement confinement = {0};
   const char *readable[READABLE_LIMIT] = {
-    /* The system's libraries and how the loader finds them. */
+    /* The system's libraries, and the loader's list of them. */
     "/etc/ld.so.cache", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
     /* Foundation's time zones and random numbers. */
     "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom",
@@ -208,14 +206,14 @@ int main(int argc, char *argv[])
     case HELP:
       fputs(usage, stdout);
       return 0;
-    default: return wrong_usage("an option is unknown, or misses its value");
+    default: return wrong_usage("unknown option, or an option without its value");
     }
   }
-  if (optind < argc) return wrong_usage("there are arguments that are no options");
-  if (!library || !plugin) return wrong_usage("--library and --plugin are needed");
-  /* dlopen looks for a name without a slash in the system's folders. */
+  if (optind < argc) return wrong_usage("unexpected argument");
+  if (!library || !plugin) return wrong_usage("--library and --plugin are required");
+  /* dlopen searches the system's folders for a name without a slash. */
   if (library[0] != '/' || plugin[0] != '/') {
-    return wrong_usage("--library and --plugin take absolute paths");
+    return wrong_usage("--library and --plugin must be absolute paths");
   }
   readable[count++] = library;
   readable[count++] = plugin;
@@ -223,10 +221,9 @@ int main(int argc, char *argv[])
   confinement.readable_count = count;
 
   confinement.parent = keeper_of_channel();
-  if (confinement.parent <= 0) return wrong_usage("descriptor 3 is no connected socket");
+  if (confinement.parent <= 0) return wrong_usage("descriptor 3 is not a connected socket");
 
-  /* SQLite and Foundation look for a folder for temporary files; there is only one that can be
-   * written. */
+  /* For temporary files of SQLite and Foundation: only this folder is writable. */
   if (confinement.clone_folder) {
     setenv("SQLITE_TMPDIR", confinement.clone_folder, 1);
     setenv("TMPDIR", confinement.clone_folder, 1);
@@ -239,8 +236,8 @@ int main(int argc, char *argv[])
     if (!confinement.allow_unconfined) {
       return failed(
         "I403", "cannot confine the plugin", plugin, problem,
-        "use a kernel with Landlock (5.13 or later, 'landlock' in its lsm= list), "
-        "or allow plugins to run unconfined");
+        "boot a kernel with Landlock (5.13 or later, 'landlock' in its lsm= list), "
+        "or start instar-keeper with --allow-unconfined");
     }
     fprintf(
       stderr, "instar-worker: warning: %s: the plugin '%s' can open whatever this user can open\n",
@@ -249,7 +246,7 @@ int main(int argc, char *argv[])
   case INSTAR_CONFINEMENT_FAILED:
     return failed(
       "I403", "cannot confine the plugin", plugin, problem,
-      "report this with the version of the kernel (uname -r)");
+      "report this problem with the output of: uname -r");
   }
 
   /* What a plugin prints goes to a pipe, which libc buffers whole: lines would be lost with a worker that
@@ -257,19 +254,19 @@ int main(int argc, char *argv[])
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   void *engine = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
   if (!engine) {
-    return failed("I604", "cannot load the engine", library, dlerror(), "install Instar again");
+    return failed("I604", "cannot load the engine", library, dlerror(), "reinstall the package that has this file");
   }
   int (*engine_main)(int, const char *, void *(*)(void)) =
     (int (*)(int, const char *, void *(*)(void)))dlsym(engine, "instar_worker_main");
   if (!engine_main) {
-    return failed("I604", "cannot use the engine", library, dlerror(), "install Instar again");
+    return failed("I604", "cannot use the engine", library, dlerror(), "reinstall the package that has this file");
   }
   void *code = dlopen(plugin, RTLD_NOW);
   if (!code) {
     const char *reason = dlerror();
     return failed(
       lacks_interface(reason) ? "I402" : "I403", "cannot load plugin", plugin, reason,
-      "build the plugin again with 'instarctl plugin build'");
+      "build the plugin again: instarctl plugin build SOURCE -o PLUGIN.so");
   }
   void *(*plans)(void) = (void *(*)(void))dlsym(code, "instar_plugin_plans");
   if (!plans) {

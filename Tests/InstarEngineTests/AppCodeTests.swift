@@ -238,9 +238,7 @@ struct AppCodeTests {
     let layout = try CoreDataLayout(schema: Schema(versionedSchema: ShelfV1.self))
     let ddl = StoreDDL(
       format: .coredata, statements: layout.createStatements + [code],
-      entities: layout.entities.map {
-        StoreDDL.Entity(number: $0.number, name: $0.name, superNumber: $0.superNumber)
-      }, isMadeByInstar: true)
+      isMadeByInstar: true)
     let refusal = #expect(throws: InstarError.self) {
       _ = try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
     }

@@ -83,13 +83,13 @@ struct PlanDefinitionTests {
       }
     }
     #expect(error(Gap.self)?.code == .noMigrationPath)
-    #expect(error(Gap.self)?.cause == "no stage leads on from 1.0.0; the last version is 2.0.0")
-    #expect(error(Fork.self)?.cause == "two of its stages start at 1.0.0")
+    #expect(error(Gap.self)?.cause == "no stage starts at 1.0.0; the plan ends at 2.0.0")
+    #expect(error(Fork.self)?.cause == "two stages start at 1.0.0")
     #expect(error(Stranger.self)?.cause.contains("names version 3.0.0") == true)
-    #expect(error(Back.self)?.cause.contains("does not lead to a later version") == true)
+    #expect(error(Back.self)?.cause.contains("does not end at a later version") == true)
     #expect(
       error(Twins.self)?.cause
-        == "two of its schemas, ShelfV1 and ShelfV1, have the version 1.0.0")
+        == "the schemas ShelfV1 and ShelfV1 have the same version, 1.0.0")
   }
 
   @Test("a lightweight stage that needs code is refused with the stage to write")

@@ -203,7 +203,7 @@ struct StageExecutorTests {
     try makeStore()
     let error = #expect(throws: InstarError.self) { try migrate(UniquePlan.self) }
     #expect(error?.code == .duplicateUniqueValues)
-    #expect(error?.cause == "Author.name becomes unique, but 1 of its values occur more than once")
+    #expect(error?.cause == "Author.name becomes unique, but values occur more than once: 1")
   }
 
   enum FirstStageOnly: SchemaMigrationPlan {

@@ -1,18 +1,17 @@
 import InstarSchema
 import InstarStore
 
-/// What a stage's change of schema makes of an entity's rows, as far as it concerns who refers to them by their keys.
+/// What a stage does to an entity, as far as references to its rows by key are concerned.
 struct EntityChange {
   let old: EntityLayout
-  /// `nil` where the entity goes.
+  /// `nil` where the entity is removed.
   let new: EntityLayout?
-  /// Whether each row is known by the same key afterwards: by its rowid, under whatever name, or, in a table without rowid,
-  /// by the values of its primary key.
+  /// Whether each row keeps its key: its rowid, whatever its name, or the values of its primary key in a table without rowid.
   let keepsKeys: Bool
 }
 
 extension PlanDefinition.Stage {
-  /// What becomes of each entity of the old version.
+  /// The change of each entity of the old version.
   func entityChanges(_ difference: SchemaDifference) -> [EntityChange] {
     func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
       Dictionary(
@@ -22,7 +21,7 @@ extension PlanDefinition.Stage {
     let kept = difference.entities.compactMap { mapping -> EntityChange? in
       guard let old = mapping.old.flatMap({ olds[$0.name] }), let new = news[mapping.new.name]
       else { return nil }
-      // Core Data's rows have a key that is no property, and keep it.
+      // Rows of the Core Data format always keep their key, which is not a property.
       let keepsKeys =
         from.layout.format == .coredata || mapping.keepsKeys(from: old.key, to: new.key)
       return EntityChange(old: old, new: new, keepsKeys: keepsKeys)
@@ -35,7 +34,7 @@ extension PlanDefinition.Stage {
 extension SchemaDifference.EntityMapping {
   fileprivate func keepsKeys(from oldKey: RowKey, to newKey: RowKey) -> Bool {
     guard oldKey.isRowID == newKey.isRowID else { return false }
-    // A rebuild copies rowids; a column that becomes the rowid brings values of its own.
+    // A rebuild copies rowids; a column that becomes the rowid has values of its own.
     if oldKey.isHidden || newKey.isHidden { return newKey.isHidden }
     guard let old else { return false }
     let sources = new.keyAttributes.map { key in

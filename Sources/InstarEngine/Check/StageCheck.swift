@@ -16,7 +16,7 @@ package enum StageCheck {
     throw InstarError(
       .needsCustomStage, "cannot use plan \(plan)",
       cause:
-        "its stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
+        "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
       next: """
         write it as a custom stage:
         .custom(fromVersion: \(stage.stage.fromVersion).self, toVersion: \(stage.stage.toVersion).self,

@@ -3,20 +3,20 @@ import InstarModel
 import InstarStore
 
 extension PlanDefinition {
-  /// The plan of each store of a container, with the part of every version that is in that store.
+  /// The plan of each store of a container, with the models of every version that are in that store.
   ///
-  /// A model of an earlier version belongs to the store of the model that it became, followed from stage to stage by names
-  /// and original names; so do the models that it is related to in its version. What is left are models that did not last:
-  /// they belong to the first store that has their table, else to the first store of all. The versions of a store
-  /// begin with the first that has a model there; later ones may have none.
+  /// A model of an earlier version belongs to the store of the model that it became, which is found from stage to stage by
+  /// names and original names. So do the models that it is related to in its version. Models that the last version no longer
+  /// has belong to the first store that has their table, or else to the first store. The versions of a store begin with the
+  /// first that has a model there; later ones may have none.
   ///
   /// - Parameters:
-  ///   - places: How errors call the stores.
-  ///   - owners: The store of each model of the last version, by its place in `places`.
-  ///   - tables: The names of the tables that each store has, as they stand in SQL. Asked for only where there are models
-  ///     that did not last.
-  /// - Throws: `invalidPlan` where in some version a relationship or a superclass leads from one store to another, or where a
-  ///   store of ordinary tables would have none between two versions: nothing tells such a store from an empty database.
+  ///   - places: The names of the stores in errors.
+  ///   - owners: The store of each model of the last version, as an index into `places`.
+  ///   - tables: The names of each store's tables, as SQL writes them. Called only where some models are not in the last
+  ///     version.
+  /// - Throws: `invalidPlan` where a relationship or a superclass is in another store than its entity, or where a plain store
+  ///   would have no table in a version between others: such a store cannot be told from an empty database.
   package func parts(
     for places: [String], owners: [String: Int],
     tables: () throws(InstarError) -> [Set<String>]
@@ -54,8 +54,9 @@ extension PlanDefinition {
     InstarError(
       .invalidPlan, "cannot use plan \(name) with these configurations",
       cause:
-        "no table of \(version.schema.version) is in \(place), where earlier and later versions have some",
-      next: "keep a model of each version there, or open these models with one configuration")
+        "\(place) has no table in \(version.schema.version), although it has tables in earlier and later versions",
+      next:
+        "keep a model of each version in that store, or open these models with one configuration")
   }
 
   private func table(of node: ModelDivision.Node) -> String? {
@@ -63,19 +64,19 @@ extension PlanDefinition {
   }
 }
 
-/// Which model of which version is in which store.
+/// Assigns the models of all versions to the stores of a container.
 private struct ModelDivision {
   /// A model of a version.
   struct Node: Hashable {
-    /// The version's place among those of the plan.
+    /// The index of the version in the plan.
     let version: Int
     let name: String
   }
 
-  /// Two models that are in one store.
+  /// A connection between two models, which puts them in the same store.
   private struct Tie {
     let other: Node
-    /// "Note.folder leads", "Car inherits": why; `nil` where one became the other.
+    /// "Note.folder crosses", "Car inherits": the reason; `nil` where one became the other.
     let link: String?
   }
 
@@ -107,7 +108,7 @@ private struct ModelDivision {
         for relationship in entity.relationships {
           tie(
             node, Node(version: index, name: relationship.destination),
-            "\(entity.name).\(relationship.name) leads")
+            "\(entity.name).\(relationship.name) crosses")
         }
       }
     }
@@ -122,7 +123,7 @@ private struct ModelDivision {
     ties[right, default: []].append(Tie(other: left, link: link))
   }
 
-  /// Those that no store has yet, the earliest version's first.
+  /// The models that are not assigned yet, those of the earliest version first.
   var unassigned: [Node] {
     plan.versions.enumerated().flatMap { index, version in
       version.schema.entities.map { Node(version: index, name: $0.name) }
@@ -134,8 +135,7 @@ private struct ModelDivision {
   mutating func assign(_ owners: [String: Int]) throws(InstarError) {
     let nodes = owners.keys.sorted().map { Node(version: plan.versions.count - 1, name: $0) }
     for node in nodes { owner[node] = owners[node.name] }
-    // What became of models decides, and then what they are related to: a relationship between two stores is to be found,
-    // not to be given to one of them.
+    // Successors first, relationships second: a relationship between two stores must be reported, not decide the store.
     try follow(nodes) { $0.link == nil }
     try follow(Array(owner.keys)) { _ in true }
   }
@@ -146,7 +146,7 @@ private struct ModelDivision {
     try follow([node]) { _ in true }
   }
 
-  /// Gives the store of each of these to all that are tied to it.
+  /// Assigns the store of each of these to all models connected to it.
   private mutating func follow(
     _ nodes: [Node], along isFollowed: (Tie) -> Bool
   ) throws(InstarError) {
@@ -167,12 +167,12 @@ private struct ModelDivision {
   private func conflict(_ node: Node, _ tie: Tie, _ other: Int) -> InstarError {
     let version = plan.versions[node.version].schema.version
     let link =
-      tie.link.map { "\($0) in \(version)" } ?? "\(node.name) of \(version) leads by its stages"
+      tie.link.map { "\($0) in \(version)" } ?? "\(node.name) of \(version) moves by its stages"
     let here = owner[node].map { places[$0] } ?? ""
     return InstarError(
       .invalidPlan, "cannot use plan \(plan.name) with these configurations",
       cause:
-        "\(link) from one store to another: the configurations keep \(node.name) in \(here), and \(tie.other.name) in \(places[other])",
-      next: "keep both in one store, or take the link out in a version before they part")
+        "\(link) from one store to another: the configurations keep \(node.name) in \(here) and \(tie.other.name) in \(places[other])",
+      next: "keep both in one store, or remove the link in a version before they are separated")
   }
 }

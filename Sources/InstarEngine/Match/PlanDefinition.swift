@@ -3,7 +3,7 @@ package import InstarSchema
 package import InstarStore
 package import InstarWire
 
-/// A migration plan as its types declare it, checked: its versions in order, each laid out, and its stages.
+/// A checked migration plan: its versions in order, each with its layout, and its stages.
 package struct PlanDefinition: Sendable {
   package let name: String
   /// Oldest first.
@@ -16,7 +16,7 @@ package struct PlanDefinition: Sendable {
   package struct Version: Sendable {
     package let schema: Schema
     package let layout: StoreLayout
-    /// What the `VersionedSchema` is called.
+    /// The name of the `VersionedSchema` type.
     package let name: String
   }
 
@@ -37,8 +37,7 @@ package struct PlanDefinition: Sendable {
     }
   }
 
-  /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version at fault. No store is
-  ///   involved.
+  /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version. No store is opened.
   package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
     let name = "\(plan)"
     let what = "cannot use plan \(name)"
@@ -52,7 +51,7 @@ package struct PlanDefinition: Sendable {
         throw InstarError(
           .invalidPlan, what,
           cause:
-            "two of its schemas, \(twin.name) and \(versioned), have the version \(twin.schema.version)",
+            "the schemas \(twin.name) and \(versioned) have the same version, \(twin.schema.version)",
           next: "give each VersionedSchema its own versionIdentifier")
       }
       let layout = try StoreLayout(schema: schema)
@@ -60,14 +59,15 @@ package struct PlanDefinition: Sendable {
         throw InstarError(
           .invalidPlan, what,
           cause:
-            "its schema \(other.schema.version) is of the format \(other.layout.format.rawValue), "
-            + "and \(schema.version) of the format \(layout.format.rawValue)",
+            "schema \(other.schema.version) has the format \(other.layout.format.rawValue), "
+            + "and schema \(schema.version) the format \(layout.format.rawValue)",
           next: "write @Table before the models of all versions, or of none")
       }
       versions.append(Version(schema: schema, layout: layout, name: "\(versioned)"))
     }
     guard !versions.isEmpty else {
-      throw InstarError(.invalidPlan, what, cause: "it has no schemas")
+      throw InstarError(
+        .invalidPlan, what, cause: "the plan has no schemas", next: "add its versions to `schemas`")
     }
     versions.sort { $0.schema.version < $1.schema.version }
     let known = Set(versions.map(\.schema.version))
@@ -79,22 +79,22 @@ package struct PlanDefinition: Sendable {
         throw InstarError(
           .invalidPlan, what,
           cause:
-            "its stage from \(from) to \(to) names version \(version), which is not among its schemas",
+            "the stage from \(from) to \(to) names version \(version), which is not in `schemas`",
           next: "add the schema of \(version) to `schemas`")
       }
       guard from < to else {
-        let circle = Self.way(from: to, to: from, by: plan.stages).map {
-          "its stages go in a circle: " + ([from] + $0).map(\.description).joined(separator: " → ")
+        let cycle = Self.versions(from: to, to: from, by: plan.stages).map {
+          "the stages form a cycle: " + ([from] + $0).map(\.description).joined(separator: " → ")
         }
         throw InstarError(
           .invalidPlan, what,
-          cause: circle ?? "its stage from \(from) to \(to) does not lead to a later version",
-          next: "let each stage lead to a later version")
+          cause: cycle ?? "the stage from \(from) to \(to) does not end at a later version",
+          next: "let each stage end at a later version than it starts at")
       }
       guard starts.insert(from).inserted else {
         throw InstarError(
-          .invalidPlan, what, cause: "two of its stages start at \(from)",
-          next: "leave one way from each version to the next")
+          .invalidPlan, what, cause: "two stages start at \(from)",
+          next: "remove one of them: each version may have one stage that starts at it")
       }
     }
     versionSource = plan.versionSource
@@ -105,7 +105,7 @@ package struct PlanDefinition: Sendable {
     columnOrder = plan.columnOrder
   }
 
-  /// The same plan for a store that has some of the models: with these versions, and the stages between them.
+  /// The same plan for a store with some of its models: these versions, and the stages between them.
   init(_ plan: PlanDefinition, versions: [Version]) {
     name = plan.name
     self.versions = versions
@@ -119,27 +119,27 @@ package struct PlanDefinition: Sendable {
     importedVersions = plan.importedVersions
   }
 
-  /// The versions by which stages lead from one to another, both included; `nil` where they do not.
-  private static func way(
+  /// The versions that stages pass from one to another, both included; `nil` where no stages connect them.
+  private static func versions(
     from start: Schema.Version, to end: Schema.Version, by stages: [MigrationStage]
   ) -> [Schema.Version]? {
-    var way = [start]
-    while let current = way.last, current != end, way.count <= stages.count {
+    var versions = [start]
+    while let current = versions.last, current != end, versions.count <= stages.count {
       guard let stage = stages.first(where: { $0.fromVersion.versionIdentifier == current }) else {
         return nil
       }
-      way.append(stage.toVersion.versionIdentifier)
+      versions.append(stage.toVersion.versionIdentifier)
     }
-    return way.last == end ? way : nil
+    return versions.last == end ? versions : nil
   }
 
   package func version(_ version: Schema.Version) -> Version? {
     versions.first { $0.schema.version == version }
   }
 
-  /// The stages that lead from a version to the last one, in the order in which they run; none for the last.
+  /// The stages from a version to the last one, in the order in which they run; empty for the last.
   ///
-  /// - Throws: `noMigrationPath`, naming the version after which no stage leads on.
+  /// - Throws: `unknownVersion`; `noMigrationPath`, naming the version at which no stage starts.
   package func path(from start: Schema.Version) throws(InstarError) -> [Stage] {
     let what = "cannot migrate from \(start) by plan \(name)"
     guard var current = version(start), let last = versions.last else {
@@ -153,7 +153,7 @@ package struct PlanDefinition: Sendable {
       else {
         throw InstarError(
           .noMigrationPath, what,
-          cause: "no stage leads on from \(from); the last version is \(last.schema.version)",
+          cause: "no stage starts at \(from); the plan ends at \(last.schema.version)",
           next: "add a stage that starts at \(from)")
       }
       path.append(Stage(from: current, to: next, stage: stage, columnOrder: columnOrder))

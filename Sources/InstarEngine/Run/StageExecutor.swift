@@ -4,12 +4,12 @@ package import InstarSchema
 package import InstarStore
 package import InstarWire
 
-/// Runs the stages of a plan on a clone, one after the other; or on the clones of several stores of one container, whose
-/// closures then see the models of all.
+/// Runs the stages of a plan on a clone, one after the other; or on the clones of several stores of one container. Closures
+/// then see the models of all stores.
 ///
-/// The clones are ours alone: a stage that fails leaves them in any state, and whoever made them throws them away.
+/// The clones are private. A failed stage leaves them in any state, and the caller discards them.
 package struct StageExecutor {
-  /// A clone, and the stages that lead it to the last version of its store's part of the plan.
+  /// A clone, and the stages to the last version of its store.
   package struct Clone {
     let connection: StoreConnection
     let store: String?
@@ -43,14 +43,13 @@ package struct StageExecutor {
     self.onEvent = onEvent
   }
 
-  /// - Throws: the first error of a closure or statement, with the stage it happened in.
+  /// - Throws: the first error of a closure or statement, with its stage.
   package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
     try Self.run(
       [Clone(connection: connection, store: store, path: path, onEvent: onEvent)], plan: plan)
   }
 
-  /// Runs each stage once, on all clones that are on their way over it: those that are at its first version then. Each
-  /// clone ends at the last version.
+  /// Runs each stage once, on all clones that are at its first version. Each clone ends at its last version.
   ///
   /// - Throws: as `run(_:plan:)`.
   package static func run(_ clones: [Clone], plan: String) throws(InstarError) {
@@ -59,7 +58,7 @@ package struct StageExecutor {
     for stage in clones.flatMap(\.path).map(\.manifest) where !stages.contains(stage) {
       stages.append(stage)
     }
-    // Each leads to a later version: a clone meets those of its path in the order of their first versions.
+    // Every stage ends at a later version, so this is the order of each clone's own path.
     stages.sort { $0.from < $1.from }
     for (index, manifest) in stages.enumerated() {
       var parts: [StageRun.Part] = []
@@ -81,9 +80,9 @@ package struct StageExecutor {
   }
 }
 
-/// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new ones.
+/// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new models.
 private struct StageRun {
-  /// A clone that takes part, with its store's part of the stage's two versions.
+  /// A clone, with its store's models of the stage's two versions.
   struct Part {
     let stage: PlanDefinition.Stage
     let connection: StoreConnection
@@ -152,7 +151,7 @@ private struct StageRun {
     }
   }
 
-  /// Links of ordered relationships that the plan's code made have no place yet: they come last, as Core Data counts
+  /// Gives the links of ordered relationships that the plan's code created a position: after all others, as Core Data counts
   /// (section 4.4), in the order of their rows.
   private func placeLinks(_ schema: Schema, _ session: SQLSession) throws {
     let layout = try CoreDataLayout(
@@ -185,7 +184,7 @@ private struct StageRun {
     return error.filePath ?? error.url?.path
   }
 
-  /// Gives an error of any kind the stage and step it happened in.
+  /// Adds the stage and step to an error of any kind.
   private func step(_ name: String, _ body: () throws -> Void) throws(InstarError) {
     do {
       try body()
@@ -194,7 +193,7 @@ private struct StageRun {
       let stage = "\(from) → \(to) (\(place)), \(name)"
       let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
       if var known = known?.about(stage: stage) {
-        // Whoever runs the stages has its own words for the whole; what could not be done in it must not get lost there.
+        // Callers replace `what` by their own, so the cause has to keep it.
         if known.what != what { known.cause = "\(known.what): \(known.cause)" }
         known.what = what
         throw known
@@ -208,7 +207,7 @@ private struct StageRun {
       }
       throw InstarError(
         .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
-        next: "correct the plan, build the plugin again and install it")
+        next: "fix the plan, build the plugin again and install it")
     }
   }
 }

@@ -237,7 +237,7 @@ struct ChangeTableConformanceTests {
     let cause = try refusal(UniqueName.self, Lightweight<PeopleV1, UniqueName>.self)
     #expect(cause.code == .duplicateUniqueValues)
     #expect(
-      cause.cause == "Person.name becomes unique, but 1 of its values occur more than once")
+      cause.cause == "Person.name becomes unique, but values occur more than once: 1")
     #expect(cause.next == "remove the duplicates in willMigrate")
     let context = try open(UniqueName.self, Deduplicating.self)
     let people = try context.fetch(

@@ -348,8 +348,8 @@ struct ConfigurationsMigrationTests {
           configuration("visits", Schema([V2.Visit.self])))
       })
     #expect(
-      error.description.contains("Customer.visits leads in 1.0.0 from one store to another")
-        || error.description.contains("Visit.customer leads in 1.0.0 from one store to another"))
+      error.description.contains("Customer.visits crosses in 1.0.0 from one store to another")
+        || error.description.contains("Visit.customer crosses in 1.0.0 from one store to another"))
     #expect(folder.names() == [])
   }
 }

@@ -282,11 +282,11 @@ struct StageConformanceTests {
     return cause
   }
 
-  @Test("a gap is reported, with the version that no stage leads on from")
+  @Test("a gap is reported, with the version at which no stage starts")
   func gap() throws {
     let cause = try refusal(Gap.self)
     #expect(cause.code == .noMigrationPath)
-    #expect(cause.cause == "no stage leads on from 1.0.0; the last version is 2.0.0")
+    #expect(cause.cause == "no stage starts at 1.0.0; the plan ends at 2.0.0")
     #expect(cause.next == "add a stage that starts at 1.0.0")
   }
 
@@ -298,7 +298,7 @@ struct StageConformanceTests {
   @Test("a fork is reported, with the version that two stages start at")
   func fork() throws {
     let cause = try refusal(Fork.self, Places3.self)
-    #expect(cause.code == .invalidPlan && cause.cause == "two of its stages start at 1.0.0")
+    #expect(cause.code == .invalidPlan && cause.cause == "two stages start at 1.0.0")
     #expect(cause.next == "leave one way from each version to the next")
   }
 
@@ -318,8 +318,8 @@ struct StageConformanceTests {
   func cycle() throws {
     let cause = try refusal(Cycle.self)
     #expect(cause.code == .invalidPlan)
-    #expect(cause.cause == "its stages go in a circle: 2.0.0 → 1.0.0 → 2.0.0")
-    #expect(try refusal(Loop.self).cause == "its stages go in a circle: 2.0.0 → 2.0.0")
+    #expect(cause.cause == "the stages form a cycle: 2.0.0 → 1.0.0 → 2.0.0")
+    #expect(try refusal(Loop.self).cause == "the stages form a cycle: 2.0.0 → 2.0.0")
   }
 
   private enum Cycle: SchemaMigrationPlan {
@@ -346,7 +346,7 @@ struct StageConformanceTests {
   func duplicateVersions() throws {
     let cause = try refusal(Twins.self)
     #expect(cause.code == .invalidPlan)
-    #expect(cause.cause == "two of its schemas, PlacesV2 and SecondTwin, have the version 2.0.0")
+    #expect(cause.cause == "the schemas PlacesV2 and SecondTwin have the same version, 2.0.0")
     #expect(cause.next == "give each VersionedSchema its own versionIdentifier")
   }
 
@@ -368,7 +368,7 @@ struct StageConformanceTests {
   func unknownVersion() throws {
     let cause = try refusal(Stranger.self)
     #expect(cause.code == .invalidPlan)
-    #expect(cause.cause.contains("names version 3.0.0, which is not among its schemas"))
+    #expect(cause.cause.contains("names version 3.0.0, which is not in `schemas`"))
     #expect(cause.next == "add the schema of 3.0.0 to `schemas`")
   }
 
@@ -404,7 +404,7 @@ struct StageConformanceTests {
 
   @Test("a plan without schemas is reported")
   func noSchemas() throws {
-    #expect(try refusal(Empty.self).cause == "it has no schemas")
+    #expect(try refusal(Empty.self).cause == "the plan has no schemas")
   }
 
   private enum Empty: SchemaMigrationPlan {

@@ -40,14 +40,14 @@ enum CoreDataRowCheck {
         throw InstarError(
           .duplicateUniqueValues,
           "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
-          cause: "\(path) becomes unique, but \(repeated) of its values occur more than once",
+          cause: "\(path) becomes unique, but values occur more than once: \(repeated)",
           next: "remove the duplicates in willMigrate")
       }
     }
   }
 
-  /// A model that several others refer to can be a member of one of them only, where a to-one relationship becomes a
-  /// to-many one whose members have one owner.
+  /// Where a to-one relationship becomes to-many and each member may have one owner, refuses rows that several others
+  /// reference.
   private static func checkMembers(
     _ mapping: SchemaDifference.EntityMapping, _ difference: SchemaDifference,
     _ stage: PlanDefinition.Stage, _ store: CoreDataLayout, _ session: SQLSession
@@ -64,9 +64,9 @@ enum CoreDataRowCheck {
         .duplicateUniqueValues,
         "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
         cause:
-          "\(name).\(new.name) leads to many now, and each \(new.destination) belongs to one \(name), but \(shared) of them are referred to by several",
+          "\(name).\(new.name) becomes to-many and each \(new.destination) belongs to one \(name), but \(shared) of them are referenced by several",
         next:
-          "give \(new.destination) an array of \(name) as the inverse, or leave one reference to each in willMigrate"
+          "give \(new.destination) an array of \(name) as the inverse, or remove all but one reference to each in willMigrate"
       )
     }
   }
@@ -84,7 +84,7 @@ enum CoreDataRowCheck {
     return false
   }
 
-  /// A unique attribute that is new and gets a default would have the same value in every row.
+  /// Refuses a new unique attribute with a default where several rows would get the same value.
   private static func checkNewUnique(
     _ group: [String], _ mapping: SchemaDifference.EntityMapping, _ table: String,
     _ stage: PlanDefinition.Stage, _ session: SQLSession
@@ -98,7 +98,7 @@ enum CoreDataRowCheck {
     throw InstarError(
       .duplicateUniqueValues,
       "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
-      cause: "\(path) is new and unique, and \(rows) rows would get the same default",
+      cause: "\(path) is new and unique, but \(rows) rows would get the same default",
       next: "make it a custom stage that gives each row its own value in didMigrate")
   }
 }

@@ -388,7 +388,7 @@ private struct PlainChangeWork {
     else { return }
     throw InstarError(
       .duplicateUniqueValues, "cannot create a unique index on \(index.table) (\(terms))",
-      cause: "\(repeated) values occur more than once",
+      cause: "values occur more than once: \(repeated)",
       next: "remove the duplicates in willMigrate")
   }
 

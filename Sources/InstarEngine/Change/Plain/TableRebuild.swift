@@ -1,7 +1,7 @@
 import InstarSchema
 import InstarStore
 
-/// One table made anew where `ALTER TABLE` cannot change it, from its own text and with all of its rows and rowids.
+/// Rebuilds one table that `ALTER TABLE` cannot change, from its own SQL text and with all of its rows and rowids.
 ///
 /// SQLite's procedure (https://www.sqlite.org/lang_altertable.html, section 7), step by step beside the code:
 ///
@@ -14,26 +14,26 @@ import InstarStore
 /// 7. "Change the name of new_X to X using ALTER TABLE new_X RENAME TO X."
 /// 8. "Use CREATE INDEX, CREATE TRIGGER … to reconstruct indexes, triggers, and views associated with table X."
 /// 9. "If any views refer to table X in a way that is affected by the schema change, then drop those views … and
-///    recreate them": columns were renamed by `ALTER TABLE` before, which rewrote views; those that speak of a column that is
-///    gone are found by the executor, and end the run.
-/// 10. "run PRAGMA foreign_key_check": the executor,
-/// 11. "Commit", 12. and foreign keys are enabled again, by the next context.
+///    recreate them": columns were renamed by `ALTER TABLE` before, which rewrote the views. The executor refuses views that
+///    name a removed column.
+/// 10. "run PRAGMA foreign_key_check": the executor.
+/// 11. "Commit": the executor. 12. The next context enables foreign keys again.
 struct TableRebuild {
   let pair: PlainChange.TablePair
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
   let text: CreateTableText
-  /// The columns that go, as they are called now.
+  /// The columns to drop, by their present names.
   let removed: [String]
-  /// The groups of columns whose `UNIQUE` constraint goes.
+  /// The groups of columns whose `UNIQUE` constraint is removed.
   let uniqueColumns: [[String]]
 
   private var name: String { pair.new.name }
 
-  // MARK: Whether
+  // MARK: Whether a rebuild is needed
 
-  /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops none that something else refers to.
+  /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops no column that anything else uses.
   var isNeeded: Bool {
     !changed.isEmpty || !uniqueColumns.isEmpty || hasOtherKey || hasOtherOptions
       || removedChecks != addedChecks
@@ -41,10 +41,10 @@ struct TableRebuild {
       || hasNewCompositeReference
   }
 
-  /// Columns that both versions have and declare otherwise.
+  /// Columns that both versions have, with different declarations.
   private var changed: [(old: PlainLayout.Column, new: PlainLayout.Column)] {
     pair.kept.filter { old, new in
-      // A key that a property shows now, or no longer, is the same column.
+      // The key stays the same column when a property for it is added or removed.
       if old.role == .hiddenKey || new.role == .hiddenKey { return false }
       return old.declaration != new.declaration || old.encoding != new.encoding
     }
@@ -75,7 +75,7 @@ struct TableRebuild {
     }
   }
 
-  /// The columns of references that the new version declares otherwise, in lower case.
+  /// The columns of references that the new version declares differently, in lower case.
   private var redirected: Set<String> {
     Set(
       changed.filter { old, new in
@@ -85,7 +85,7 @@ struct TableRebuild {
       .map { $0.new.name.lowercased() })
   }
 
-  /// What a column declares behind its type, but for whether it may be NULL.
+  /// What a column declares after its type, without NOT NULL.
   private static func clauses(_ column: PlainLayout.Column) -> String {
     let rest = column.declaration.dropFirst(column.type.count)
     return rest.hasPrefix(" NOT NULL") ? String(rest.dropFirst(9)) : String(rest)
@@ -113,9 +113,9 @@ struct TableRebuild {
     }
   }
 
-  // MARK: What
+  // MARK: The new text
 
-  /// Refuses to drop a column that something no model speaks of is made of: it would have to go, too.
+  /// Refuses to drop a column that a column or constraint uses which no model describes.
   func requireFreeColumns() throws {
     try requireKnownReferences()
     let gone = Set(removed.map { $0.lowercased() })
@@ -137,13 +137,13 @@ struct TableRebuild {
       throw InstarError(
         .needsCustomStage, "cannot change table \(name)",
         cause:
-          "\(removed.joined(separator: ", ")) shall go, and \(subject) of \(name) is made of it: "
+          "the stage removes \(removed.joined(separator: ", ")), which \(subject) of \(name) uses: "
           + item.normalized,
-        next: "let the models of the new version describe what shall become of it")
+        next: "describe it in the models of the new version")
     }
   }
 
-  /// Refuses to write a column anew of whose foreign key no model speaks.
+  /// Refuses to change a column with a foreign key that no model describes.
   private func requireKnownReferences() throws {
     for (old, new) in changed where Self.clauses(old) != Self.clauses(new) {
       if case .reference = new.role { continue }
@@ -152,8 +152,8 @@ struct TableRebuild {
       else { continue }
       throw InstarError(
         .needsCustomStage, "cannot change table \(name)",
-        cause: "column '\(new.name)' is declared otherwise, and has a foreign key that no model "
-          + "speaks of: \(text.items[index].normalized)",
+        cause: "the stage changes column '\(new.name)', which has a foreign key that no model "
+          + "describes: \(text.items[index].normalized)",
         next: "describe the foreign key as a relationship in both versions")
     }
   }
@@ -184,7 +184,7 @@ struct TableRebuild {
       text.items[index] = redefined(text.items[index], old, new)
     }
     if hasOtherKey {
-      // What is declared as the key behind a column's name is so no longer.
+      // A column that was or becomes a key loses the PRIMARY KEY of its own declaration.
       for (old, new) in pair.kept
       where pair.old.primaryKey.contains(old.name) || pair.new.primaryKey.contains(new.name) {
         guard let index = text.index(ofColumn: new.name) else { continue }
@@ -209,8 +209,8 @@ struct TableRebuild {
     return text
   }
 
-  /// A column as the new version declares it. Where only its type changes, or whether it may be NULL, no other word of it
-  /// does; what no model speaks of stays in any case.
+  /// A column as the new version declares it. Where only its type or NOT NULL changes, the rest of its text stays; so do, in
+  /// any case, clauses that no model describes.
   private func redefined(
     _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
   ) -> CreateTableText.Item {
@@ -227,14 +227,14 @@ struct TableRebuild {
         definition += item.clauses(keyword).map { " \($0)" }.joined()
       }
     }
-    // One that the models gave up was taken out before.
+    // A UNIQUE that the models no longer declare was removed before.
     if item.words.contains("UNIQUE"), !CreateTableText.Item(definition).isUnique {
       definition += " UNIQUE"
     }
     return CreateTableText.Item(space + definition)
   }
 
-  // MARK: How
+  // MARK: The statements
 
   func steps(_ session: SQLSession) throws -> [ChangeStep] {
     // 3. Remember the format of all indexes and triggers.
@@ -293,7 +293,7 @@ struct TableRebuild {
     text.suffix.uppercased().contains("WITHOUT")
   }
 
-  /// Whether a column is the rowid, so that its values are, too; or is only called so.
+  /// Whether a column is the rowid, or only has its name.
   private func hasRowIDColumn(_ text: CreateTableText) -> Bool {
     let isKey = text.items.contains { item in
       item.column != nil && item.words.contains("PRIMARY") && item.isRowIDAsKey
@@ -307,7 +307,7 @@ struct TableRebuild {
     return isKey || isListed || text.index(ofColumn: "rowid") != nil
   }
 
-  /// What each column of the new table is filled with.
+  /// The expression that fills each column of the new table.
   private func transfers(_ text: CreateTableText) -> [(column: String, value: String)] {
     text.items.compactMap { item in
       guard let name = item.column, !item.isGenerated else { return nil }
@@ -333,7 +333,7 @@ struct TableRebuild {
     }
   }
 
-  /// What a required column has where a row has no value: its default, or the property's initial value.
+  /// The value of a required column in rows that have none: its default, or the property's initial value.
   func fill(_ column: PlainLayout.Column) -> String? {
     guard column.isRequired else { return column.defaultValue }
     if let value = column.defaultValue { return value }
