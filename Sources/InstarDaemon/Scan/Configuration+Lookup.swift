@@ -1,0 +1,30 @@
+import Foundation
+import InstarConfiguration
+
+extension Configuration {
+  /// The watch that a folder belongs to.
+  func watch(of folder: String) -> Watch? {
+    watches.first { $0.folder == folder }
+      ?? watches
+      .filter { $0.isRecursive && folder.hasPrefix($0.folder == "/" ? "/" : $0.folder + "/") }
+      .max { $0.folder.utf8.count < $1.folder.utf8.count }
+  }
+
+  /// The watch that a store of that path belongs to.
+  func watch(ofStore store: String) -> Watch? {
+    let path = store as NSString
+    guard let watch = watch(of: path.deletingLastPathComponent),
+      StoreName.matches(path.lastPathComponent, patterns: watch.patterns)
+    else { return nil }
+    return watch
+  }
+}
+
+extension Configuration.Watch {
+  /// Whether a scan that begins at `folder` would list a store of that path.
+  func covers(_ store: String, in folder: String) -> Bool {
+    let prefix = folder == "/" ? "/" : folder + "/"
+    guard store.hasPrefix(prefix) else { return false }
+    return isRecursive || !store.utf8.dropFirst(prefix.utf8.count).contains(UInt8(ascii: "/"))
+  }
+}

@@ -1,0 +1,290 @@
+import InstarConfiguration
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// The daemon's loop: watches folders, and has stores that are behind migrated.
+///
+/// It takes one input after the other and owns everything that changes. What may take long (scans,
+/// probes, runs) goes on elsewhere and comes back as an input. Each part has its own file:
+/// `WatchedFolders`, `WatchedPlugins`, `StoreQueue`, `ManagerNotices`, `Alarm`; `KeeperCalls` starts
+/// the work.
+///
+/// States:
+///
+/// ```text
+/// recovering ──▶ scanning ──▶ running ──▶ stopping ──▶ (end)
+///      └─────────────┴────────────────────────▲
+/// ```
+///
+/// - recovering: keepers recover what an earlier process left; nothing is watched.
+/// - scanning: folders are watched and read for the first time. When all were, the service manager
+///   gets READY.
+/// - running: idle, but for what folders, timers and people bring.
+/// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
+///
+/// Invariants:
+/// - No store and no plugin is opened here: only names and `lstat` are used. Keepers do the rest.
+/// - An error of one store, plugin or folder is reported, and never ends the loop.
+struct Daemon {
+  private enum State {
+    case recovering
+    case scanning
+    case running
+    case stopping
+  }
+
+  private let supervisor: Supervisor
+  private let log: EventLog
+  private let mailbox: DaemonInput.Mailbox
+  private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
+  private let calls: KeeperCalls
+
+  private var state = State.recovering
+  private var configuration: Configuration
+  private var folders: WatchedFolders
+  private var plugins: WatchedPlugins
+  private var queue: StoreQueue
+  private var manager = ManagerNotices()
+  private var alarm: Alarm
+  private var rescanDue: ContinuousClock.Instant?
+  /// A reload was asked for before there was anything to reload.
+  private var isReloadWanted = false
+
+  /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
+  init(
+    configuration: Configuration, supervisor: Supervisor, log: EventLog,
+    mailbox: DaemonInput.Mailbox,
+    readConfiguration: @escaping @Sendable () throws(InstarError) -> Configuration
+  ) throws(InstarError) {
+    self.configuration = configuration
+    self.supervisor = supervisor
+    self.log = log
+    self.mailbox = mailbox
+    self.readConfiguration = readConfiguration
+    calls = KeeperCalls(supervisor: supervisor, log: log, mailbox: mailbox)
+    folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
+    plugins = WatchedPlugins(configuration, calls: calls, log: log)
+    queue = StoreQueue(settings: StoreQueue.Settings(configuration))
+    alarm = Alarm(mailbox: mailbox)
+  }
+
+  mutating func start() {
+    log.post(.daemonStarted(version: Release.version, configuration))
+    calls.recover()
+    setAlarm()
+  }
+
+  /// The daemon was told to stop, and no run is left.
+  var isDone: Bool { state == .stopping && queue.runningCount == 0 }
+
+  func close() {
+    alarm.cancel()
+    folders.close()
+  }
+
+  mutating func handle(_ input: DaemonInput) {
+    switch input {
+    case .recoveryEnded(let error):
+      if let error { log.post(.recoveryFailed(error)) }
+      guard state == .recovering else { break }
+      state = .scanning
+      listPlugins()
+      scanAll()
+      if isReloadWanted { reload() }
+    case .folderEvent(let event):
+      if event == .overflow {
+        log.post(.changesLost)
+        rescanDue = .now
+      }
+      plugins.handle(event)
+      feed(folders.handle(event))
+    case .scanned(let scan):
+      feed(folders.finish(scan, known: queue.stores))
+      becomeReadyIfScanned()
+    case .described(let descriptions):
+      feed(plugins.handle(descriptions))
+    case .probed(let report, let before, let after):
+      feed([.probed(report, before: before, after: after)])
+    case .probesEnded(let error):
+      feed([.probesEnded(error)])
+    case .runEnded(let report, let before, let after):
+      feed([.runEnded(report, before: before, after: after)])
+    case .tick:
+      tick()
+    case .reload:
+      switch state {
+      case .recovering: isReloadWanted = true
+      case .scanning, .running: reload()
+      case .stopping: break
+      }
+    case .shutdown:
+      guard state != .stopping else { break }
+      state = .stopping
+      manager.sendStopping()
+      log.post(.daemonStopping(running: queue.runningCount))
+      feed([.stopping])
+      supervisor.cancel()
+    }
+    if state == .running { manager.update(status: status) }
+    setAlarm()
+  }
+
+  // MARK: Folders and plugins
+
+  private mutating func scanAll() {
+    rescanDue = .now + configuration.rescanInterval
+    folders.scanAll()
+    becomeReadyIfScanned()
+  }
+
+  private mutating func becomeReadyIfScanned() {
+    guard state == .scanning, folders.areRead else { return }
+    state = .running
+    manager.sendReady(status: status)
+  }
+
+  private mutating func listPlugins() {
+    feed(plugins.list(watchedBy: folders.kernelWatch))
+  }
+
+  // MARK: Stores
+
+  /// Tells the queue, and does what it asks for.
+  private mutating func feed(_ events: [StoreQueue.Event]) {
+    var actions = events.flatMap { queue.handle($0, at: .now) }
+    var next = 0
+    while next < actions.count {
+      let action = actions[next]
+      next += 1
+      for event in perform(action) { actions += queue.handle(event, at: .now) }
+    }
+  }
+
+  /// - Returns: what is known at once.
+  private mutating func perform(_ action: StoreQueue.Action) -> [StoreQueue.Event] {
+    switch action {
+    case .look(let store):
+      guard configuration.watch(ofStore: store) != nil, let version = FileVersion(path: store)
+      else {
+        return [.missing(store)]
+      }
+      return [.found(store, version)]
+    case .probe(let stores):
+      let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
+      calls.probe(found, plugins: plugins.usable)
+      return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
+    case .run(let store, let plugin):
+      calls.migrate(request(store, plugin))
+    case .reportProbe(let report):
+      log.post(.storeProbed(report))
+    case .reportProbeFailure(let store, let error, let followUp):
+      log.post(.probeFailed(store: store, error, followUp))
+    case .reportProbesFailure(let error, let followUp):
+      log.post(.probeFailed(store: nil, error, followUp))
+      if error.isAboutPlugin {
+        // It could be used a while ago. Described once more, it is either well or left out.
+        plugins.doubtAll()
+        return plugins.describeNext()
+      }
+    case .reportRun(let report, let followUp):
+      log.post(.runEnded(report, followUp))
+    }
+    return []
+  }
+
+  private func request(_ store: String, _ plugin: String?) -> MigrationRequest {
+    let usable = plugins.usable
+    return MigrationRequest(
+      run: RunIdentifier.make(), store: store,
+      plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
+      stageTimeLimitSeconds: configuration.stageTimeLimit.inSeconds,
+      busyTimeoutSeconds: configuration.busyTimeout.inSeconds,
+      sqlDebugLevel: configuration.watch(ofStore: store)?.sqlDebugLevel ?? 0)
+  }
+
+  // MARK: Time
+
+  private mutating func tick() {
+    alarm.clear()
+    let now = ContinuousClock.now
+    manager.tick(at: now)
+    guard state != .stopping else { return }
+    if let due = plugins.listDue, due <= now { listPlugins() }
+    if let due = rescanDue, due <= now {
+      scanAll()
+      listPlugins()
+    }
+    if let due = queue.nextDeadline, due <= now { feed([.tick]) }
+  }
+
+  private mutating func setAlarm() {
+    alarm.set(
+      for: [queue.nextDeadline, rescanDue, plugins.listDue, manager.nextDeadline]
+        .compactMap { $0 }.min())
+  }
+
+  private var status: String {
+    let folders = configuration.watches.count
+    var parts = [
+      folders == 0
+        ? "no folder is watched"
+        : "watching \(queue.storeCount) stores in \(folders) \(folders == 1 ? "folder" : "folders")"
+    ]
+    if queue.runningCount > 0 { parts.append("\(queue.runningCount) running") }
+    if queue.queuedCount > 0 { parts.append("\(queue.queuedCount) queued") }
+    if queue.givenUpCount > 0 { parts.append("\(queue.givenUpCount) given up") }
+    return parts.joined(separator: ", ")
+  }
+
+  // MARK: Configuration
+
+  private mutating func reload() {
+    isReloadWanted = false
+    do throws(InstarError) {
+      // Before the first READY the manager is not told: for it the start goes on.
+      guard state == .running else { return try loadConfiguration() }
+      manager.sendReloading()
+      defer { manager.sendReady(status: status) }
+      try loadConfiguration()
+    } catch {
+      log.post(.problem(error))
+    }
+  }
+
+  private mutating func loadConfiguration() throws(InstarError) {
+    let new: Configuration
+    do throws(InstarError) {
+      new = try readConfiguration()
+      guard new.stateFolder == configuration.stateFolder else {
+        throw InstarError(
+          .invalidConfiguration, "cannot load the configuration again",
+          cause: "the state folder cannot change from '\(configuration.stateFolder)' to "
+            + "'\(new.stateFolder)' in a running daemon",
+          next: "restart the daemon")
+      }
+    } catch {
+      log.post(.configurationRefused(error))
+      return
+    }
+    let newFolders = try WatchedFolders(
+      new, generation: folders.generation + 1, log: log, mailbox: mailbox)
+    folders.close()
+    folders = newFolders
+    configuration = new
+    plugins.configuration = new
+    log.post(.configurationLoaded(new))
+    let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
+    plugins.doubtAll()
+    feed(
+      [.settingsChanged(StoreQueue.Settings(new))] + forgotten.map { .forgotten($0) }
+        + [.verdictsInDoubt] + plugins.list(watchedBy: folders.kernelWatch))
+    scanAll()
+  }
+}
+
+extension InstarError {
+  /// One of the errors of the group "a plugin".
+  fileprivate var isAboutPlugin: Bool { code.rawValue.hasPrefix("I4") }
+}

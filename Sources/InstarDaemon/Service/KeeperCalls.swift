@@ -1,0 +1,78 @@
+import Foundation
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// Everything that the daemon has keepers do. Each call returns at once; its results reach the
+/// mailbox.
+struct KeeperCalls: Sendable {
+  let supervisor: Supervisor
+  let log: EventLog
+  let mailbox: DaemonInput.Mailbox
+
+  /// Recovers the runs that an earlier process left, then `recoveryEnded`.
+  func recover() {
+    Task {
+      do throws(InstarError) {
+        try await supervisor.recoverAll(
+          onReport: { log.post(.runRecovered($0)) }, onError: { log.post(.recoveryFailed($0)) })
+        mailbox.yield(.recoveryEnded(nil))
+      } catch {
+        mailbox.yield(.recoveryEnded(error))
+      }
+    }
+  }
+
+  /// One `described` for all of the plugins.
+  func describe(_ plugins: [String]) {
+    Task {
+      do throws(InstarError) {
+        mailbox.yield(.described(try await supervisor.describe(plugins: plugins)))
+      } catch {
+        mailbox.yield(
+          .described(plugins.map { PluginDescription(plugin: $0, result: .failure(error)) }))
+      }
+    }
+  }
+
+  /// One `probed` for each store, then `probesEnded`.
+  ///
+  /// - Parameter stores: the stores with the versions of their files just now.
+  func probe(_ stores: [(path: String, version: FileVersion)], plugins: [String]) {
+    guard !stores.isEmpty else {
+      mailbox.yield(.probesEnded(nil))
+      return
+    }
+    let before = Dictionary(stores) { first, _ in first }
+    Task {
+      do throws(InstarError) {
+        try await supervisor.probe(stores: stores.map(\.path), plugins: plugins, rows: .none) {
+          mailbox.yield(
+            .probed($0, before: before[$0.store], after: FileVersion(path: $0.store)))
+        }
+        mailbox.yield(.probesEnded(nil))
+      } catch {
+        mailbox.yield(.probesEnded(error))
+      }
+    }
+  }
+
+  /// One `runEnded`, whatever happens.
+  func migrate(_ request: MigrationRequest) {
+    let store = request.store
+    let before = FileVersion(path: store)
+    Task {
+      var report: RunReport
+      do throws(InstarError) {
+        // Steps are posted from here and not through the loop: a plugin that prints much slows down
+        // its own run only.
+        report = try await supervisor.migrate(request) { log.post(.run($0)) }
+      } catch {
+        report = RunReport(
+          run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)
+        report.error = error.about(store: store, state: "unchanged")
+      }
+      mailbox.yield(.runEnded(report, before: before, after: FileVersion(path: store)))
+    }
+  }
+}

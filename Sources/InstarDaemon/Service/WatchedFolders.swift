@@ -1,0 +1,173 @@
+import Dispatch
+import InstarConfiguration
+import InstarLinux
+import InstarSchema
+
+/// The folders of the watches: follows their changes, scans them, and says what that means for stores.
+///
+/// One value serves one configuration; a reload makes another one. A new set of kernel watches is
+/// simpler than finding out which are no longer needed; the scans find what happens in between.
+///
+/// Invariants:
+/// - A folder is watched before it is listed: a store that is made in between is found twice rather
+///   than never.
+/// - Nothing is opened but folders: names and `lstat` are enough.
+/// - Of each watch at most one whole scan is out.
+/// - A problem is reported again only when it changes.
+struct WatchedFolders {
+  /// A scan of a watch, or of one folder in it, that came to its end.
+  struct Scan: Sendable {
+    var watch: Configuration.Watch
+    var folder: String
+    var result: Result<Scanner.Findings, InstarError>
+    /// Counts configurations: a scan that began under an earlier one is ignored.
+    var generation: Int
+
+    var isWhole: Bool { folder == watch.folder }
+  }
+
+  /// Folders are listed here, one after the other, because that blocks.
+  private static let scanQueue = DispatchQueue(label: "instard.scan")
+
+  let kernelWatch: FolderWatch
+  let generation: Int
+  private let configuration: Configuration
+  private let log: EventLog
+  private let mailbox: DaemonInput.Mailbox
+  /// Brings the kernel's notifications into the mailbox.
+  private let pump: Task<Void, Never>
+
+  /// Folders of watches whose whole scan is out; `true` where another one is wanted after it.
+  private var scansOut: [String: Bool] = [:]
+  /// Folders of watches that have not been read yet.
+  private var unread: Set<String>
+  private var problems: [String: Set<InstarError>] = [:]
+  private var brokenWatches: Set<String> = []
+
+  /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
+  init(
+    _ configuration: Configuration, generation: Int, log: EventLog, mailbox: DaemonInput.Mailbox
+  ) throws(InstarError) {
+    self.configuration = configuration
+    self.generation = generation
+    self.log = log
+    self.mailbox = mailbox
+    unread = Set(configuration.watches.map(\.folder))
+    let kernelWatch = try FolderWatch()
+    self.kernelWatch = kernelWatch
+    pump = Task {
+      for await event in kernelWatch.events { mailbox.yield(.folderEvent(event)) }
+    }
+  }
+
+  func close() {
+    pump.cancel()
+    kernelWatch.close()
+  }
+
+  /// Each folder was read, or could not be.
+  var areRead: Bool { unread.isEmpty }
+
+  mutating func scanAll() {
+    for watch in configuration.watches { scan(watch) }
+  }
+
+  private mutating func scan(_ watch: Configuration.Watch) {
+    guard scansOut[watch.folder] == nil else {
+      scansOut[watch.folder] = true
+      return
+    }
+    scansOut[watch.folder] = false
+    scan(watch, from: watch.folder)
+  }
+
+  private func scan(_ watch: Configuration.Watch, from folder: String) {
+    Self.scanQueue.async { [kernelWatch, generation, mailbox] in
+      let result: Result<Scanner.Findings, InstarError>
+      do throws(InstarError) {
+        result = .success(
+          try Scanner(watch: watch).scan(from: folder) { folder in
+            do throws(InstarError) {
+              try kernelWatch.add(folder)
+              return nil
+            } catch {
+              return error
+            }
+          })
+      } catch {
+        result = .failure(error)
+      }
+      mailbox.yield(
+        .scanned(Scan(watch: watch, folder: folder, result: result, generation: generation)))
+    }
+  }
+
+  /// Takes in what a scan has found.
+  ///
+  /// - Parameter known: the stores that the queue knows.
+  mutating func finish(_ scan: Scan, known: [String]) -> [StoreQueue.Event] {
+    guard scan.generation == generation else { return [] }
+    let watch = scan.watch
+    var events: [StoreQueue.Event] = []
+    var found: Set<String> = []
+    switch scan.result {
+    case .success(let findings):
+      for store in findings.stores {
+        found.insert(store.path)
+        events.append(.found(store.path, store.version))
+      }
+      report(Set(findings.problems), of: watch, isWhole: scan.isWhole)
+      if scan.isWhole, unread.contains(watch.folder) || brokenWatches.contains(watch.folder) {
+        brokenWatches.remove(watch.folder)
+        log.post(.watchStarted(folder: watch.folder, stores: findings.stores.count))
+      }
+    case .failure(let error):
+      // A folder further down that is gone is no problem: its stores are checked below.
+      if scan.isWhole {
+        brokenWatches.insert(watch.folder)
+        report([error], of: watch, isWhole: true)
+      }
+    }
+    // A store that is not listed any more may have come back meanwhile.
+    for store in known where !found.contains(store) && watch.covers(store, in: scan.folder) {
+      events.append(.touched(store))
+    }
+    if scan.isWhole {
+      unread.remove(watch.folder)
+      if scansOut.removeValue(forKey: watch.folder) == true { self.scan(watch) }
+    }
+    return events
+  }
+
+  /// Takes in a notification of the kernel.
+  mutating func handle(_ event: FolderWatch.Event) -> [StoreQueue.Event] {
+    switch event {
+    case .changed(let folder, let name):
+      guard let watch = configuration.watch(of: folder) else { return [] }
+      let prefix = folder == "/" ? "/" : folder + "/"
+      if watch.isRecursive, !StoreName.isPrivateFolder(name), Scanner.isFolder(prefix + name) {
+        scan(watch, from: prefix + name)
+      } else if let store = StoreName.store(of: name, patterns: watch.patterns) {
+        if store == name, let problem = Scanner.kindProblem(of: prefix + name) {
+          report([problem], of: watch, isWhole: false)
+        }
+        return [.touched(prefix + store)]
+      }
+    case .removed(let folder):
+      if let watch = configuration.watch(of: folder) { scan(watch) }
+    case .overflow:
+      break
+    }
+    return []
+  }
+
+  private mutating func report(
+    _ found: Set<InstarError>, of watch: Configuration.Watch, isWhole: Bool
+  ) {
+    let known = problems[watch.folder] ?? []
+    for problem in found.subtracting(known).sorted(by: { $0.what < $1.what }) {
+      log.post(.watchFailed(problem))
+    }
+    problems[watch.folder] = isWhole ? found : known.union(found)
+  }
+}

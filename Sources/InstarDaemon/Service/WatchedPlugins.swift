@@ -1,0 +1,121 @@
+import Foundation
+import InstarConfiguration
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+
+/// The plugin folders: lists them, has new plugins described, and says what that means for stores.
+///
+/// Invariants:
+/// - A folder is watched before it is listed.
+/// - Stores are probed only after the plugins found at the start are described (`released`, once).
+/// - That a file cannot be used is reported only when the file was left alone for `settlingTime`.
+struct WatchedPlugins {
+  typealias Instant = ContinuousClock.Instant
+
+  private static let settlingTime = Duration.seconds(2)
+
+  var configuration: Configuration
+  private let calls: KeeperCalls
+  private let log: EventLog
+  private var registry = PluginRegistry()
+  private var problems: Set<InstarError> = []
+  private var isReleased = false
+  /// When the folders are to be listed again; `nil` where nothing asks for it.
+  private(set) var listDue: Instant?
+
+  init(_ configuration: Configuration, calls: KeeperCalls, log: EventLog) {
+    self.configuration = configuration
+    self.calls = calls
+    self.log = log
+  }
+
+  /// The plugins that probes and runs may use.
+  var usable: [String] { registry.usable }
+
+  /// Takes in a notification of the kernel.
+  mutating func handle(_ event: FolderWatch.Event) {
+    switch event {
+    case .changed(let folder, let name):
+      guard PluginFolder.isPlugin(name), configuration.pluginFolders.contains(folder) else {
+        return
+      }
+      listDue = .now + configuration.debounce
+    case .removed(let folder):
+      guard configuration.pluginFolders.contains(folder) else { return }
+      listDue = .now + configuration.debounce
+    case .overflow:
+      listDue = .now
+    }
+  }
+
+  /// Lists the folders, and has described what is new.
+  mutating func list(watchedBy kernelWatch: FolderWatch) -> [StoreQueue.Event] {
+    listDue = nil
+    var files: [String: FileVersion] = [:]
+    var found: Set<InstarError> = []
+    for folder in configuration.pluginFolders {
+      do throws(InstarError) {
+        // A folder that does not exist yet is found at a rescan.
+        if FileManager.default.fileExists(atPath: folder) { try kernelWatch.add(folder) }
+        files.merge(try PluginFolder.list(folder)) { first, _ in first }
+      } catch {
+        found.insert(error)
+      }
+    }
+    for problem in found.subtracting(problems) { log.post(.watchFailed(problem)) }
+    problems = found
+    let events = report(registry.list(files))
+    registry.doubtRefused(.untrustedPlugin)
+    return events + describeNext()
+  }
+
+  /// Has every plugin described once more: one that could be used a while ago failed, or a person
+  /// asks for it.
+  mutating func doubtAll() {
+    registry.doubtAll()
+  }
+
+  /// Starts the next description where none is out.
+  mutating func describeNext() -> [StoreQueue.Event] {
+    let plugins = registry.nextToDescribe()
+    guard plugins.isEmpty else {
+      calls.describe(plugins)
+      return []
+    }
+    guard !registry.isBusy, !isReleased else { return [] }
+    isReleased = true
+    return [.released]
+  }
+
+  /// Takes in what the plugins said of themselves.
+  mutating func handle(_ descriptions: [PluginDescription]) -> [StoreQueue.Event] {
+    var versions: [String: FileVersion] = [:]
+    for description in descriptions {
+      versions[description.plugin] = PluginFolder.version(of: description.plugin)
+    }
+    let fresh = versions.filter { PluginFolder.isFresh($0.value, age: Self.settlingTime) }
+    let (changes, isStale) = registry.describe(
+      descriptions.map { ($0.plugin, $0.result) }, versions: versions, fresh: Set(fresh.keys))
+    if isStale { listDue = .now + max(configuration.debounce, .milliseconds(100)) }
+    return report(changes) + describeNext()
+  }
+
+  private func report(_ changes: [PluginRegistry.Change]) -> [StoreQueue.Event] {
+    var isUsableSetChanged = false
+    for change in changes {
+      switch change {
+      case .accepted(let plugin, let manifest):
+        log.post(.pluginAccepted(plugin: plugin, manifest))
+        isUsableSetChanged = true
+      case .refused(let plugin, let error, let wasUsable):
+        log.post(.pluginRefused(plugin: plugin, error))
+        if wasUsable { isUsableSetChanged = true }
+      case .removed(let plugin):
+        log.post(.pluginRemoved(plugin: plugin))
+        isUsableSetChanged = true
+      }
+    }
+    return isUsableSetChanged ? [.verdictsInDoubt] : []
+  }
+}
