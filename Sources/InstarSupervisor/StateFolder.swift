@@ -56,6 +56,12 @@ public final class StateFolder: Sendable {
     }
   }
 
+  /// Opens the folder to read its ledger. Creates and checks nothing; the folder may be missing.
+  public init(reading path: String) {
+    self.path = path
+    owner = nil
+  }
+
   private static func make(_ folder: String) throws(InstarError) {
     do {
       try FileManager.default.createDirectory(
@@ -164,7 +170,14 @@ public final class StateFolder: Sendable {
   public func history(
     store: String? = nil
   ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
-    guard access(ledgerFile, F_OK) == 0 else { return ([], 0) }
+    guard access(ledgerFile, R_OK) == 0 else {
+      let reason = errno
+      if reason == ENOENT { return ([], 0) }
+      throw InstarError(
+        .stateFolderFailed, "cannot read the ledger '\(ledgerFile)'",
+        cause: String(cString: strerror(reason)),
+        next: "run the command as root, or as the user that '\(path)' belongs to")
+    }
     let data = try read(ledgerFile)
     var reports: [RunReport] = []
     var unreadableLines = 0

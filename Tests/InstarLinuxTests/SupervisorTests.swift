@@ -533,6 +533,17 @@ struct SupervisorTests {
     #expect(try state.history(store: "a").reports == [reports[0], reports[2]])
   }
 
+  @Test("reading the history creates nothing, and says where the ledger cannot be read")
+  func historyWithoutFolder() throws {
+    let missing = folder.file("missing")
+    #expect(try StateFolder(reading: missing).history().reports.isEmpty)
+    #expect(access(missing, F_OK) != 0)
+    let file = try folder.write("", to: "file")
+    let error = try instarError { _ = try StateFolder(reading: file).history() }
+    #expect(error.code == .stateFolderFailed)
+    #expect(error.cause == "Not a directory")
+  }
+
   @Test("one daemon has the state folder")
   func daemonLock() throws {
     let lock = try #require(try state.tryLock())

@@ -22,15 +22,10 @@ struct HistoryCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    var reports: [RunReport] = []
-    // Nothing was ever run where there is no state folder, and reading must not make one.
-    if FilePath.exists(state.path) {
-      let history = try StateFolder(path: state.path).history(store: store.map(FilePath.absolute))
-      reports = history.reports
-      if history.unreadableLines > 0 {
-        Console.note(
-          "skipped \(history.unreadableLines) unreadable lines of the ledger in '\(state.path)'")
-      }
+    let (reports, unreadableLines) = try StateFolder(reading: state.path)
+      .history(store: store.map(FilePath.absolute))
+    if unreadableLines > 0 {
+      Console.note("skipped \(unreadableLines) unreadable lines of the ledger in '\(state.path)'")
     }
     if output.json {
       reports.forEach { Console.write(json: $0) }
