@@ -17,17 +17,20 @@ public struct PluginNote: Sendable, Hashable {
 
   /// Reads the note of a plugin with any ABI number.
   ///
-  /// - Throws: `notAPlugin` if the file cannot be read, is not a shared library for this machine, or has no note.
+  /// - Throws: `untrustedPlugin` if this user may not read the file; `notAPlugin` if it is not a shared library for this
+  ///   machine, or has no note.
   public static func read(path: String) throws(InstarError) -> PluginNote {
     // O_NONBLOCK: opening a FIFO must not block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else {
       let reason = errno
+      guard reason == EACCES else {
+        throw ELFFile.failure(path, String(cString: strerror(reason)))
+      }
       let user = ProcessIdentity.label(of: ProcessIdentity.ownUser)
-      throw ELFFile.failure(
-        path,
-        reason == EACCES ? "user \(user) may not read the file" : String(cString: strerror(reason)),
-        next: reason == EACCES ? "pass a copy that this user can read" : nil)
+      throw InstarError(
+        .untrustedPlugin, "cannot use '\(path)' as a plugin",
+        cause: "user \(user) may not read the file", next: "pass a copy that this user can read")
     }
     defer { close(descriptor) }
     let file = try ELFFile(path: path, descriptor: descriptor)
