@@ -13,7 +13,8 @@ import Synchronization
 /// stream has ended and there is nothing in `folders`.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
-    /// A file with this name was created, changed, moved or deleted.
+    /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
+    /// itself changed.
     case changed(folder: String, name: String)
     /// The folder itself was deleted, moved or unmounted; it is no longer watched.
     case removed(folder: String)

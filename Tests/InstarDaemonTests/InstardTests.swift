@@ -210,6 +210,19 @@ struct InstardTests {
     #expect(help.capturedOutput.contains("SIGHUP"))
   }
 
+  @Test("a store in a folder that others could write is probed as soon as they cannot any more")
+  func folderRights() throws {
+    let instard = try Instard()
+    defer { instard.remove() }
+    #expect(chmod(instard.folder + "/srv", 0o775) == 0)
+    try write("not a database", to: instard.folder + "/srv/a.store")
+    let child = try instard.start(["--foreground"])
+    defer { child.terminate(grace: .seconds(10)) }
+    #expect(hasSoon("INSTAR_CODE=I107", in: child))
+    #expect(chmod(instard.folder + "/srv", 0o755) == 0)
+    #expect(hasSoon("INSTAR_EVENT=store-not-a-store", in: child))
+  }
+
   @Test("its events are in the journal, with message ids and fields")
   func journal() throws {
     let instard = try Instard(watching: ["srv", "missing"])

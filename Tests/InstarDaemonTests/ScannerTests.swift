@@ -140,7 +140,7 @@ struct ScannerTests {
     }
   }
 
-  @Test("a version tells who may write the file")
+  @Test("a version tells who may write the file, or the folders above it")
   func ownership() throws {
     try withTemporaryFolder { folder in
       let path = folder + "/a.store"
@@ -148,6 +148,10 @@ struct ScannerTests {
       #expect(chmod(path, 0o600) == 0)
       let before = FileVersion(path: path)
       #expect(chmod(path, 0o660) == 0)
+      #expect(FileVersion(path: path) != before)
+      #expect(chmod(path, 0o600) == 0)
+      #expect(FileVersion(path: path) == before)
+      #expect(chmod(folder, 0o770) == 0)
       #expect(FileVersion(path: path) != before)
     }
   }

@@ -92,9 +92,12 @@ public struct Scanner: Sendable {
         names.insert(name)
       }
     }
+    let rights = FolderRights(above: folder)
     for name in names.sorted() where StoreName.matches(name, patterns: watch.patterns) {
       let path = prefix + name
-      if let version = FileVersion(path: path, hasLog: names.contains(name + "-wal")) {
+      if let version = FileVersion(
+        path: path, hasLog: names.contains(name + "-wal"), folders: rights)
+      {
         findings.stores.append(Store(path: path, version: version))
       } else if let problem = Scanner.kindProblem(of: path) {
         findings.problems.append(problem)

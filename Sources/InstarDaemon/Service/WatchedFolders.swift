@@ -145,7 +145,11 @@ struct WatchedFolders {
     case .changed(let folder, let name):
       guard let watch = configuration.watch(of: folder) else { return [] }
       let prefix = folder == "/" ? "/" : folder + "/"
-      if watch.isRecursive, !StoreName.isPrivateFolder(name), Scanner.isFolder(prefix + name) {
+      if name.isEmpty {
+        // The folder's own owner or mode; of a folder further down its parent tells too.
+        if folder == watch.folder { scan(watch) }
+      } else if watch.isRecursive, !StoreName.isPrivateFolder(name), Scanner.isFolder(prefix + name)
+      {
         scan(watch, from: prefix + name)
       } else if let store = StoreName.store(of: name, patterns: watch.patterns) {
         if store == name, let problem = Scanner.kindProblem(of: prefix + name) {

@@ -37,9 +37,10 @@ struct WatchedPlugins {
   mutating func handle(_ event: FolderWatch.Event) {
     switch event {
     case .changed(let folder, let name):
-      guard PluginFolder.isPlugin(name), configuration.pluginFolders.contains(folder) else {
-        return
-      }
+      // No name: the folder's own owner or mode.
+      guard name.isEmpty || PluginFolder.isPlugin(name),
+        configuration.pluginFolders.contains(folder)
+      else { return }
       listDue = .now + configuration.debounce
     case .removed(let folder):
       guard configuration.pluginFolders.contains(folder) else { return }
