@@ -169,7 +169,10 @@ struct InstardTests {
     let manager = try NotifySocket(in: instard.folder)
     let child = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
     defer { child.kill() }
-    #expect(manager.wait(for: "READY=1") != nil)
+    #expect(
+      manager.wait(for: "READY=1")?.hasSuffix(
+        "STATUS=watching 0 stores in 1 of 2 folders; "
+          + "cannot watch '\(instard.folder)/later': No such file or directory") == true)
     try FileManager.default.createDirectory(
       atPath: instard.folder + "/later", withIntermediateDirectories: false)
     child.kill(SIGHUP)

@@ -319,7 +319,7 @@ struct StoreQueueProbeTests {
     }
     #expect(error.code == .unsafePath && error.next == "chmod")
     #expect(followUp == .waitsForChange(failures: 1))
-    #expect(bench.state == .resting(.givenUp))
+    #expect(bench.state == .resting(.blocked))
     _ = bench.handle(.probesEnded(nil))
     // Another owner or mode is another version.
     #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
@@ -336,8 +336,8 @@ struct StoreQueueProbeTests {
       _ = bench.handle(.probesEnded(nil))
       if attempt < 3 { _ = bench.wait(.seconds(60)) }
     }
-    #expect(bench.state == .resting(.givenUp))
-    #expect(bench.queue.givenUpCount == 1)
+    #expect(bench.state == .resting(.blocked))
+    #expect(bench.queue.blockedCount == 1)
   }
 }
 
@@ -418,8 +418,8 @@ struct StoreQueueRunTests {
     #expect(bench.failRun() == .retry(after: .seconds(20)))
     #expect(probes(bench.wait(.seconds(20))) == [[Bench.store]])
     #expect(bench.failRun() == .waitsForChange(failures: 3))
-    #expect(bench.state == .resting(.givenUp))
-    #expect(bench.queue.givenUpCount == 1)
+    #expect(bench.state == .resting(.blocked))
+    #expect(bench.queue.blockedCount == 1)
     #expect(bench.wait(.seconds(3600)).isEmpty)
     #expect(bench.queue.nextDeadline == nil)
   }
@@ -445,7 +445,7 @@ struct StoreQueueRunTests {
       _ = bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
       _ = bench.wait(.seconds(60))
     }
-    #expect(bench.state == .resting(.givenUp))
+    #expect(bench.state == .resting(.blocked))
   }
 
   @Test("a store that changed during its failed runs is not given up")
@@ -508,7 +508,7 @@ struct StoreQueueRunTests {
     }
     _ = bench.failRun()
     let failedAt = bench.now
-    #expect(bench.state == .resting(.givenUp))
+    #expect(bench.state == .resting(.blocked))
     _ = bench.wait(.seconds(1))
     #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
@@ -526,10 +526,10 @@ struct StoreQueueRunTests {
     _ = bench.handle(.found(Bench.store, file(1)))
     for _ in 0..<3 {
       _ = bench.failRun()
-      if bench.state != .resting(.givenUp) { _ = bench.wait(.seconds(30)) }
+      if bench.state != .resting(.blocked) { _ = bench.wait(.seconds(30)) }
     }
     #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
-    #expect(bench.queue.givenUpCount == 0)
+    #expect(bench.queue.blockedCount == 0)
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 

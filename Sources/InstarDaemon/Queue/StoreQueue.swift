@@ -112,7 +112,7 @@ public struct StoreQueue: Sendable {
     /// A point in time, or one of these changes.
     case backingOff(until: Instant)
     /// One of these changes: trying again as it is would fail again.
-    case givenUp
+    case blocked
   }
 
   private struct Entry {
@@ -143,12 +143,12 @@ public struct StoreQueue: Sendable {
     var file: FileVersion?
   }
 
-  /// After so many failures with the same cause the store is given up until something changes.
+  /// After so many failures with the same cause the store is not tried again until something changes.
   public static let equalFailureLimit = 3
 
   public private(set) var settings: Settings
   public private(set) var runningCount = 0
-  public private(set) var givenUpCount = 0
+  public private(set) var blockedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
   private var entries: [String: Entry] = [:]
@@ -244,7 +244,7 @@ public struct StoreQueue: Sendable {
       enter(.running(inDoubt: true), store)
       return
     }
-    if case .resting(.givenUp)? = entries[store]?.state { givenUpCount -= 1 }
+    if case .resting(.blocked)? = entries[store]?.state { blockedCount -= 1 }
     _ = answer(store)
     entries[store] = nil
     deadlines[store] = nil
@@ -491,7 +491,7 @@ public struct StoreQueue: Sendable {
     // A store that somebody else could have put there stays so until a person does something.
     let limit = code == .unsafePath ? 1 : Self.equalFailureLimit
     if entry.equalFailures >= limit, !mayPass {
-      entry.state = .resting(.givenUp)
+      entry.state = .resting(.blocked)
       return .waitsForChange(failures: entry.equalFailures)
     }
     let delay = backOff(failures: entry.failures)
@@ -534,8 +534,8 @@ public struct StoreQueue: Sendable {
 
   /// The only place where an entry changes: keeps deadlines and counts in step.
   private mutating func put(_ entry: Entry, _ store: String) {
-    if case .resting(.givenUp)? = entries[store]?.state { givenUpCount -= 1 }
-    if case .resting(.givenUp) = entry.state { givenUpCount += 1 }
+    if case .resting(.blocked)? = entries[store]?.state { blockedCount -= 1 }
+    if case .resting(.blocked) = entry.state { blockedCount += 1 }
     entries[store] = entry
     switch entry.state {
     case .waiting(let until, _, _), .resting(.backingOff(let until)):

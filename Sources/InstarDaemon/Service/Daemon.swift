@@ -226,16 +226,20 @@ struct Daemon {
   }
 
   private var status: String {
-    let folders = configuration.watches.count
+    let total = configuration.watches.count
+    guard total > 0 else { return "no folder is watched" }
+    let unreadable = folders.unreadable.sorted { $0.key < $1.key }
+    let share = unreadable.isEmpty ? "" : "\(total - unreadable.count) of "
     var parts = [
-      folders == 0
-        ? "no folder is watched"
-        : "watching \(queue.storeCount) stores in \(folders) \(folders == 1 ? "folder" : "folders")"
+      "watching \(queue.storeCount) stores in \(share)\(total) \(total == 1 ? "folder" : "folders")"
     ]
     if queue.runningCount > 0 { parts.append("\(queue.runningCount) running") }
     if queue.queuedCount > 0 { parts.append("\(queue.queuedCount) queued") }
-    if queue.givenUpCount > 0 { parts.append("\(queue.givenUpCount) given up") }
-    return parts.joined(separator: ", ")
+    if queue.blockedCount > 0 { parts.append("\(queue.blockedCount) waiting for a change") }
+    let status = parts.joined(separator: ", ")
+    guard let (folder, error) = unreadable.first else { return status }
+    let others = unreadable.count > 1 ? " (and \(unreadable.count - 1) more)" : ""
+    return "\(status); cannot watch '\(folder)': \(error.cause)\(others)"
   }
 
   // MARK: Configuration

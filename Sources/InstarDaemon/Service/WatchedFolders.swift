@@ -42,7 +42,8 @@ struct WatchedFolders {
   /// Folders of watches that have not been read yet.
   private var unread: Set<String>
   private var problems: [String: Set<InstarError>] = [:]
-  private var brokenWatches: Set<String> = []
+  /// Folders of watches that could not be read the last time, and why.
+  private(set) var unreadable: [String: InstarError] = [:]
 
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
@@ -117,14 +118,14 @@ struct WatchedFolders {
         events.append(.found(store.path, store.version))
       }
       report(Set(findings.problems), of: watch, isWhole: scan.isWhole)
-      if scan.isWhole, unread.contains(watch.folder) || brokenWatches.contains(watch.folder) {
-        brokenWatches.remove(watch.folder)
+      if scan.isWhole, unread.contains(watch.folder) || unreadable[watch.folder] != nil {
+        unreadable[watch.folder] = nil
         log.post(.watchStarted(folder: watch.folder, stores: findings.stores.count))
       }
     case .failure(let error):
       // A folder further down that is gone is no problem: its stores are checked below.
       if scan.isWhole {
-        brokenWatches.insert(watch.folder)
+        unreadable[watch.folder] = error
         report([error], of: watch, isWhole: true)
       }
     }
