@@ -10,7 +10,8 @@ struct PluginRegistryTests {
   private let manifest = PluginManifestFixture.notes
 
   private func version(_ number: Int64) -> FileVersion {
-    FileVersion(identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1, modifiedNanoseconds: number)
+    FileVersion(
+      identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1, modifiedNanoseconds: number)
   }
 
   @Test("a listed plugin is described once, and used when that went well")

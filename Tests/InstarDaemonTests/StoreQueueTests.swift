@@ -67,10 +67,11 @@ private struct Bench {
 }
 
 private func file(_ number: Int64) -> FileVersion {
-  FileVersion(identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number)
+  FileVersion(
+    identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number)
 }
 
-private func failure(_ cause: String, _ code: InstarError.Code = .stageFailed) -> InstarError {
+private func failure(_ cause: String, _ code: InstarError.Code = .keeperDied) -> InstarError {
   InstarError(code, "cannot migrate", store: Bench.store, cause: cause, state: "unchanged")
 }
 
@@ -460,7 +461,22 @@ struct StoreQueueRunTests {
     }
   }
 
-  @Test("a full disk is never a reason to give up")
+  @Test(
+    "an error that waiting cannot cure is not tried again before the store or a plugin changes",
+    arguments: [
+      InstarError.Code.stageFailed, .workerExited, .rowsLost, .missingRequiredValues, .corruptStore,
+      .ambiguousPlan, .wrongABI,
+    ])
+  func incurable(code: InstarError.Code) {
+    var bench = Bench()
+    _ = bench.beginRun()
+    #expect(followUp(bench.endRun(.failed, failure("x", code))) == .waitsForChange(failures: 1))
+    #expect(bench.state == .resting(.blocked))
+    #expect(bench.wait(.seconds(3600)).isEmpty)
+    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+  }
+
+  @Test("a full disk is never a reason to stop trying")
   func noSpace() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))

@@ -291,7 +291,7 @@ public struct StoreQueue: Sendable {
           .unreadableStore, "cannot probe '\(store)'", store: store,
           cause: report.reason ?? "the keeper did not say why", state: "unchanged",
           next: "let the store's owner read it")
-      let followUp = failed(&entry, error.code, signature: error.cause, false, now)
+      let followUp = failed(&entry, error.code, signature: error.cause, hasChanged: false, now)
       entry.announced = nil
       actions.append(.reportProbeFailure(store, error, followUp))
       put(entry, store)
@@ -394,8 +394,8 @@ public struct StoreQueue: Sendable {
         "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
           .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
       }
-      let mayPass = before != after || report.error?.code == .noSpace
-      followUp = failed(&entry, report.error?.code, signature: cause ?? "", mayPass, now)
+      followUp = failed(
+        &entry, report.error?.code, signature: cause ?? "", hasChanged: before != after, now)
       entry.notBefore = now + settings.retry.first
     }
     if inDoubt {
@@ -479,18 +479,21 @@ public struct StoreQueue: Sendable {
 
   /// Counts a failure and decides what follows.
   ///
-  /// - Parameter mayPass: the same attempt may end otherwise although nothing that is known
-  ///   changed.
+  /// - Parameter hasChanged: the store changed during the attempt, so that another one may end otherwise.
   private func failed(
-    _ entry: inout Entry, _ code: InstarError.Code?, signature: String, _ mayPass: Bool,
+    _ entry: inout Entry, _ code: InstarError.Code?, signature: String, hasChanged: Bool,
     _ now: Instant
   ) -> FollowUp {
     entry.failures += 1
     entry.equalFailures = entry.lastFailure == signature ? entry.equalFailures + 1 : 1
     entry.lastFailure = signature
-    // A store that somebody else could have put there stays so until a person does something.
-    let limit = code == .unsafePath ? 1 : Self.equalFailureLimit
-    if entry.equalFailures >= limit, !mayPass {
+    let limit =
+      switch RetryRule(for: code) {
+      case .always: Int.max
+      case .fewTimes: Self.equalFailureLimit
+      case .never: 1
+      }
+    if entry.equalFailures >= limit, !hasChanged {
       entry.state = .resting(.blocked)
       return .waitsForChange(failures: entry.equalFailures)
     }

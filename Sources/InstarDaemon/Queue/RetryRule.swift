@@ -1,0 +1,34 @@
+import InstarSchema
+
+/// Whether it can help to try a store again although neither the store nor the plugins changed.
+///
+/// The only place that decides this, by the error's code.
+enum RetryRule {
+  /// The obstacle goes away without a change of the store: retry for as long as it takes.
+  case always
+  /// It may have been an accident: retry a few times.
+  case fewTimes
+  /// The same store and the same plugin give the same error.
+  case never
+
+  init(for code: InstarError.Code?) {
+    switch code {
+    case .busyStore, .noSpace:
+      self = .always
+    // What the store is.
+    case .notAStore, .corruptStore, .encryptedStore, .unsafePath,
+      // How it fits to the plans.
+      .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
+      .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage, .incompleteSchema,
+      .ambiguousPlan, .noPlan, .unconfirmedAdoption,
+      // What the plugin's code does with it.
+      .stageFailed, .workerExited, .outputLimit, .verificationFailed, .rowsLost, .brokenReferences,
+      .unexpectedStructure, .modelNotInSchema, .invalidModel, .unsupported,
+      // What the plugin is.
+      .notAPlugin, .wrongABI, .untrustedPlugin, .missingPlugin:
+      self = .never
+    default:
+      self = .fewTimes
+    }
+  }
+}
