@@ -153,9 +153,10 @@ struct EventTests {
   @Test("a plugin is told with its plans and their versions, or with what is wrong with it")
   func plugins() {
     let accepted = DaemonEvent.pluginAccepted(
-      plugin: "/p/notes.so", PluginManifestFixture.notes
+      plugin: "/p/notes.so", PluginManifestFixture.notes, rival: nil
     ).entry
-    #expect(accepted.message == "plugin '/p/notes.so' brings NotesPlan (1.0.0, 2.0.0)")
+    #expect(accepted.message == "plugin '/p/notes.so' provides NotesPlan (1.0.0, 2.0.0)")
+    #expect(accepted.priority == .notice)
     #expect(accepted["INSTAR_PLAN"] == "NotesPlan")
     let error = InstarError(
       .wrongABI, "cannot use plugin '/p/notes.so'", cause: "it is built for ABI 2, not 1")
@@ -165,6 +166,28 @@ struct EventTests {
         == "cannot use plugin '/p/notes.so': it is built for ABI 2, not 1; the plugin is not used")
     #expect(refused["INSTAR_CODE"] == "I402")
     #expect(refused["INSTAR_PLUGIN"] == "/p/notes.so")
+  }
+
+  @Test("two plugins with one plan are a warning with both names and the code")
+  func rivals() {
+    let accepted = DaemonEvent.pluginAccepted(
+      plugin: "/p/b.so", PluginManifestFixture.notes, rival: "/p/a.so"
+    ).entry
+    #expect(accepted.priority == .warning)
+    #expect(accepted["INSTAR_CODE"] == "I210")
+    #expect(
+      accepted.message
+        == "plugin '/p/b.so' provides NotesPlan (1.0.0, 2.0.0); cannot choose between plugins "
+        + "'/p/b.so' and '/p/a.so': both provide the same plan; remove one of the two plugins")
+    var report = ProbeReport(
+      store: "/srv/a.store", format: .coredata, state: .unknown, reason: "several plans know it")
+    report.error = InstarError(
+      .ambiguousPlan, "cannot choose a plan for '/srv/a.store'",
+      cause: "'A' of '/p/a.so' and 'A' of '/p/b.so' know it", next: "remove one of the plugins")
+    let probed = DaemonEvent.storeProbed(report).entry
+    #expect(probed.priority == .warning)
+    #expect(probed["INSTAR_CODE"] == "I210")
+    #expect(probed.message.contains("/p/a.so") && probed.message.contains("/p/b.so"))
   }
 
   @Test("a stage is told with its name and time")

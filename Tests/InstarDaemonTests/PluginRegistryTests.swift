@@ -27,13 +27,30 @@ struct PluginRegistryTests {
       [("/p/a.so", .success(manifest)), ("/p/b.so", .failure(error))],
       versions: ["/p/a.so": version(1), "/p/b.so": version(1)])
     #expect(
-      changes == [.accepted("/p/a.so", manifest), .refused("/p/b.so", error, wasUsable: false)])
+      changes == [
+        .accepted("/p/a.so", manifest, rival: nil), .refused("/p/b.so", error, wasUsable: false),
+      ])
     #expect(!isStale)
     #expect(registry.usable == ["/p/a.so"])
     // The same listing again: nothing new, nothing said twice.
     #expect(registry.list(["/p/a.so": version(1), "/p/b.so": version(1)]).isEmpty)
     #expect(registry.nextToDescribe().isEmpty)
     #expect(!registry.isBusy)
+  }
+
+  @Test("of two plugins with the same plan the second one names the first")
+  func rivals() {
+    var registry = PluginRegistry()
+    let files = ["/p/a.so": version(1), "/p/b.so": version(1)]
+    _ = registry.list(files)
+    _ = registry.nextToDescribe()
+    let (changes, _) = registry.describe(
+      [("/p/a.so", .success(manifest)), ("/p/b.so", .success(manifest))], versions: files)
+    #expect(
+      changes == [
+        .accepted("/p/a.so", manifest, rival: nil),
+        .accepted("/p/b.so", manifest, rival: "/p/a.so"),
+      ])
   }
 
   @Test("a plugin that changed is described again, and not used meanwhile")
@@ -108,7 +125,7 @@ struct PluginRegistryTests {
     _ = registry.nextToDescribe()
     #expect(
       registry.describe([("/p/b.so", .success(manifest))], versions: files).changes == [
-        .accepted("/p/b.so", manifest)
+        .accepted("/p/b.so", manifest, rival: "/p/a.so")
       ])
     #expect(registry.usable == ["/p/a.so", "/p/b.so"])
   }

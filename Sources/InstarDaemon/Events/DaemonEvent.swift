@@ -13,7 +13,8 @@ public enum DaemonEvent: Sendable {
   case watchFailed(InstarError)
   /// The kernel dropped notifications; every folder is read again.
   case changesLost
-  case pluginAccepted(plugin: String, PluginManifest)
+  /// `rival`: another usable plugin with the same plan.
+  case pluginAccepted(plugin: String, PluginManifest, rival: String?)
   case pluginRefused(plugin: String, InstarError)
   case pluginRemoved(plugin: String)
   case storeProbed(ProbeReport)
@@ -61,8 +62,8 @@ extension DaemonEvent {
       return .make(
         .changesLost, .warning,
         "the kernel could not tell every change in time; every folder is read again")
-    case .pluginAccepted(let plugin, let manifest):
-      return Self.accepted(plugin, manifest)
+    case .pluginAccepted(let plugin, let manifest, let rival):
+      return Self.accepted(plugin, manifest, rival)
     case .pluginRefused(let plugin, let error):
       return .make(
         .pluginRefused, .error, "\(Self.line(error)); the plugin is not used", error: error,
@@ -93,13 +94,23 @@ extension DaemonEvent {
 
   // MARK: Words
 
-  private static func accepted(_ plugin: String, _ manifest: PluginManifest) -> EventEntry {
+  private static func accepted(
+    _ plugin: String, _ manifest: PluginManifest, _ rival: String?
+  ) -> EventEntry {
     let plans = manifest.plans.map { plan in
       let versions = plan.versions.map { "\($0.schema.version)" }
       return "\(plan.name) (\(versions.joined(separator: ", ")))"
     }
+    let message = "plugin '\(plugin)' provides \(plans.joined(separator: " and "))"
+    let error = rival.map {
+      InstarError(
+        .ambiguousPlan, "cannot choose between plugins '\(plugin)' and '\($0)'",
+        cause: "both provide the same plan", state: "stores of this plan are not migrated",
+        next: "remove one of the two plugins")
+    }
     return .make(
-      .pluginAccepted, .notice, "plugin '\(plugin)' brings \(plans.joined(separator: " and "))",
+      .pluginAccepted, error == nil ? .notice : .warning,
+      message + (error.map { "; \(line($0)); \($0.next ?? "")" } ?? ""), error: error,
       [
         ("INSTAR_PLUGIN", plugin),
         ("INSTAR_PLAN", manifest.plans.map(\.name).joined(separator: ",")),
@@ -133,7 +144,10 @@ extension DaemonEvent {
         + "that: instarctl migrate --adopt \(version)\(plugin) \(store)"
     case .unknown:
       kind = .storeUnknown
-      if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil {
+      if let error = report.error {
+        message = "\(line(error))" + (error.next.map { "; \($0)" } ?? "")
+      } else if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil
+      {
         message =
           "\(store) is at no version of the plan\(reason)"
           + (differences.isEmpty ? "" : "; nearest is \(nearest): \(differences)")
@@ -160,7 +174,7 @@ extension DaemonEvent {
       message = "\(store) is in use\(reason); it is looked at again"
     }
     return .make(
-      kind, priority, message,
+      kind, priority, message, error: report.error,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_FROM", report.version?.description),

@@ -23,7 +23,8 @@ public import InstarWire
 public struct PluginRegistry: Sendable {
   /// What became of one file.
   public enum Change: Sendable, Hashable {
-    case accepted(String, PluginManifest)
+    /// `rival`: a usable plugin with a plan that is as far, under the same name.
+    case accepted(String, PluginManifest, rival: String?)
     /// `wasUsable`: it was in use before, in this version of the file or an earlier one.
     case refused(String, InstarError, wasUsable: Bool)
     case removed(String)
@@ -136,12 +137,28 @@ public struct PluginRegistry: Sendable {
       guard entry.verdict != result else { continue }
       entries[path]?.verdict = result
       switch result {
-      case .success(let manifest): changes.append(.accepted(path, manifest))
+      case .success(let manifest):
+        changes.append(.accepted(path, manifest, rival: rival(of: path, manifest)))
       case .failure(let error):
         changes.append(
           .refused(path, error, wasUsable: entry.isUsable || entry.wasUsable))
       }
     }
     return (changes, isStale)
+  }
+
+  private func rival(of plugin: String, _ manifest: PluginManifest) -> String? {
+    func ends(_ manifest: PluginManifest) -> Set<String> {
+      Set(
+        manifest.plans.map { "\($0.name) \($0.versions.last.map { "\($0.schema.version)" } ?? "")" }
+      )
+    }
+    let own = ends(manifest)
+    return usable.first { other in
+      guard other != plugin, case .success(let others)? = entries[other]?.verdict else {
+        return false
+      }
+      return !ends(others).isDisjoint(with: own)
+    }
   }
 }

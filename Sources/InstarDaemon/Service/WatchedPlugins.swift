@@ -106,8 +106,8 @@ struct WatchedPlugins {
     var isUsableSetChanged = false
     for change in changes {
       switch change {
-      case .accepted(let plugin, let manifest):
-        log.post(.pluginAccepted(plugin: plugin, manifest))
+      case .accepted(let plugin, let manifest, let rival):
+        log.post(.pluginAccepted(plugin: plugin, manifest, rival: rival))
         isUsableSetChanged = true
       case .refused(let plugin, let error, let wasUsable):
         log.post(.pluginRefused(plugin: plugin, error))
