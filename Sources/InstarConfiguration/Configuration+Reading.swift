@@ -50,7 +50,7 @@ extension Configuration {
     guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration '\(path)'",
-        cause: failure ?? "it is not a file", next: "name another file with --config")
+        cause: failure ?? "not a file", next: "create the file, or pass the path of another one")
     }
     guard let text = String(data: data, encoding: .utf8) else {
       throw InstarError(

@@ -64,6 +64,28 @@ public struct StoreTrust: Sendable {
     return identity
   }
 
+  /// Why every store in a folder would be refused, whoever owns it; `nil` where the folder and those above it allow stores,
+  /// or cannot be read by this user.
+  public static func problem(ofFolder folder: String) -> InstarError? {
+    var status = stat()
+    guard stat(folder, &status) == 0 else { return nil }
+    var owners: Set<UInt32> = [0, status.st_uid]
+    while true {
+      let trust = PathTrust(owners: owners, acceptsStickyFolder: false, followsLinkAtEnd: true)
+      do throws(PathTrust.Fault) {
+        _ = try trust.target(of: folder + "/.")
+        return nil
+      } catch {
+        switch error {
+        case .unavailable: return nil
+        // In root's folder the stores may be this user's.
+        case .foreign(_, let owner) where owners == [0]: owners.insert(owner)
+        case .foreign, .unsafe: return fault(error, folder)
+        }
+      }
+    }
+  }
+
   private func target(
     of store: String
   ) throws(InstarError) -> (path: String, identity: FileIdentity) {

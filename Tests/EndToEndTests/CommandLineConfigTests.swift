@@ -54,6 +54,22 @@ struct CommandLineConfigTests {
     #expect(check.notes.contains("'/srv/none' does not exist (yet)"))
   }
 
+  @Test("check names a folder whose stores will be refused, and a file that does not exist")
+  func refusedFolder() async throws {
+    let shared = folder.path("shared")
+    try FileManager.default.createDirectory(
+      atPath: shared, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o775])
+    #expect(chmod(shared, 0o775) == 0)
+    try write("watches: [{folder: \(shared)}]", to: "instard.yml")
+    let answer = try await CommandLineTool.run("config", "check", file)
+    #expect(answer.status == 0)
+    #expect(answer.messages.contains("instard refuses the stores in '\(shared)': group "))
+    #expect(answer.messages.contains("chmod g-w '\(shared)'"))
+    let missing = try await CommandLineTool.run("config", "check", folder.path("none.yml"))
+    #expect(missing.status == 3)
+    #expect(!missing.messages.contains("--config"))
+  }
+
   @Test("check refuses a configuration that cannot be used, and names the file and the line")
   func refused() async throws {
     try write("paralel: 3", to: "conf.d/b.yml")

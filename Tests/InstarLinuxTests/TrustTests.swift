@@ -8,6 +8,26 @@ private let isRoot = geteuid() == 0
 private let alice: UInt32 = 4001
 private let mallory: UInt32 = 4666
 
+@Suite("Trust in a folder of stores", .enabled(if: isRoot, "changing owners needs root"))
+struct FolderTrustTests {
+  @Test("a folder that a group can write, or that two users share, would have its stores refused")
+  func problems() throws {
+    let folder = try TemporaryFolder()
+    let inner = folder.file("inner")
+    try FileManager.default.createDirectory(
+      atPath: inner, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+    #expect(StoreTrust.problem(ofFolder: inner) == nil)
+    #expect(chown(folder.path, alice, 0) == 0)
+    #expect(StoreTrust.problem(ofFolder: inner) == nil)
+    #expect(chmod(inner, 0o775) == 0)
+    #expect(StoreTrust.problem(ofFolder: inner)?.cause == "group root (0) can write '\(inner)'")
+    #expect(chmod(inner, 0o755) == 0)
+    #expect(chown(inner, mallory, 0) == 0)
+    #expect(StoreTrust.problem(ofFolder: inner)?.code == .unsafePath)
+    #expect(StoreTrust.problem(ofFolder: folder.file("missing")) == nil)
+  }
+}
+
 @Suite("Trust in a plugin", .enabled(if: isRoot, "changing owners needs root"))
 struct PluginTrustTests {
   let folder: TemporaryFolder

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import InstarConfiguration
+import InstarLinux
 import InstarSchema
 
 /// `instarctl config check`
@@ -48,8 +49,13 @@ struct ConfigCheckCommand: InstarCommand {
     let files = try Configuration.files(path: source.path)
     let dropIn = try ServiceDropIn(configuration, source: source.path)
     var notes = dropIn.notes
-    for watch in configuration.watches where !FilePath.exists(watch.folder) {
-      notes.append("'\(watch.folder)' does not exist (yet)")
+    for folder in configuration.watches.map(\.folder) {
+      if !FilePath.exists(folder) {
+        notes.append("'\(folder)' does not exist (yet)")
+      } else if let problem = StoreTrust.problem(ofFolder: folder) {
+        let next = problem.next.map { "; \($0)" } ?? ""
+        notes.append("instard refuses the stores in '\(folder)': \(problem.cause)\(next)")
+      }
     }
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
