@@ -245,6 +245,21 @@ struct EventTests {
       ])
   }
 
+  @Test("a flood of SQL is cut off, and the end of the run says how much was left out")
+  func flood() {
+    let lines = Recorder.Lines()
+    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
+    event.text = String(repeating: "x", count: 20_000)
+    for _ in 0..<LineBudget.lines + 7 { log.post(.run(event)) }
+    log.post(.runEnded(report(.migrated), .none))
+    let logged = lines.all.withLock { $0.map { "\($0.event.message)" } }
+    #expect(logged.count == LineBudget.lines + 2)
+    #expect(logged.first?.hasSuffix("x… (20000 bytes)") == true)
+    #expect(logged.dropLast().last?.hasPrefix("left out 7 lines of SQL and plugin output") == true)
+    #expect(logged.last?.hasPrefix("migrated '/srv/a.store'") == true)
+  }
+
   @Test("a line on standard error has time, priority, message and fields, and cannot be forged")
   func standardError() {
     let line = StandardErrorLogHandler.line(

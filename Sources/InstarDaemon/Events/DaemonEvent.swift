@@ -21,6 +21,8 @@ public enum DaemonEvent: Sendable {
   /// Without a store: no store can be probed.
   case probeFailed(store: String?, InstarError, FollowUp)
   case run(RunEvent)
+  /// Lines of SQL or of plugins that were too many for the journal.
+  case linesLeftOut(Int)
   case runEnded(RunReport, FollowUp)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError)
@@ -79,6 +81,11 @@ extension DaemonEvent {
         [("INSTAR_STORE", store)])
     case .run(let event):
       return Self.step(event)
+    case .linesLeftOut(let count):
+      return .make(
+        .runOutput, .notice,
+        "left out \(Self.count(count, "line")) of SQL and plugin output: the journal gets at most "
+          + "\(LineBudget.lines) in \(DurationText.format(LineBudget.window))")
     case .runEnded(let report, let followUp):
       return Self.ended(report, followUp)
     case .runRecovered(let report):

@@ -8,6 +8,7 @@ public struct EventLog: Sendable {
   private let logger: Logger
   /// Debug SQL, under its own `SYSLOG_IDENTIFIER`.
   private let sqlLogger: Logger
+  private let budget = LineBudget()
 
   /// - Parameter handler: called once for each identifier.
   public init(handler: (_ identifier: String) -> any LogHandler) {
@@ -18,15 +19,30 @@ public struct EventLog: Sendable {
     self.sqlLogger = sqlLogger
   }
 
+  /// Logs the event. Lines of SQL and of plugins are shortened, and left out where they are too many; how many were left out
+  /// is logged before the end of the run.
   public func post(_ event: DaemonEvent) {
-    guard case .run(var run) = event, run.step == .output, let text = run.text else {
+    switch event {
+    case .run(var run) where run.step == .sql || run.step == .output:
+      let text = run.text ?? ""
+      let lines = run.step == .sql ? [text[...]] : text.split(whereSeparator: \.isNewline)
+      for line in lines where budget.take(at: .now) {
+        run.text = Self.shortened(line)
+        post(DaemonEvent.run(run).entry)
+      }
+    case .runEnded:
+      let leftOut = budget.takeLeftOut()
+      if leftOut > 0 { post(DaemonEvent.linesLeftOut(leftOut).entry) }
       post(event.entry)
-      return
+    default:
+      post(event.entry)
     }
-    for line in text.split(whereSeparator: \.isNewline) {
-      run.text = String(line)
-      post(DaemonEvent.run(run).entry)
-    }
+  }
+
+  private static func shortened(_ line: Substring) -> String {
+    let limit = 16_384
+    guard line.utf8.count > limit else { return String(line) }
+    return String(decoding: line.utf8.prefix(limit), as: UTF8.self) + "… (\(line.utf8.count) bytes)"
   }
 
   private func post(_ entry: EventEntry) {

@@ -1,0 +1,41 @@
+import Synchronization
+
+/// Limits how many lines of SQL and of plugins are logged.
+///
+/// The journal drops all entries of a service beyond some 10,000 in 30 s (journald.conf(5), `RateLimitBurst=`), reports of
+/// runs too. These lines stay well below that, so that a report is never dropped for their sake.
+final class LineBudget: Sendable {
+  static let window = Duration.seconds(30)
+  static let lines = 4000
+
+  private struct State {
+    var windowEnd = ContinuousClock.now
+    var logged = 0
+    var leftOut = 0
+  }
+  private let state = Mutex(State())
+
+  /// - Returns: Whether one more line may be logged.
+  func take(at now: ContinuousClock.Instant) -> Bool {
+    state.withLock { state in
+      if state.windowEnd <= now {
+        state.windowEnd = now + Self.window
+        state.logged = 0
+      }
+      guard state.logged < Self.lines else {
+        state.leftOut += 1
+        return false
+      }
+      state.logged += 1
+      return true
+    }
+  }
+
+  /// - Returns: How many lines were left out since the last call.
+  func takeLeftOut() -> Int {
+    state.withLock { state in
+      defer { state.leftOut = 0 }
+      return state.leftOut
+    }
+  }
+}
