@@ -11,7 +11,7 @@ extension Configuration {
   ///
   /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
   /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML,
-  ///   has a key that does not exist, or a value that makes no sense.
+  ///   has a key that does not exist, or an invalid value.
   public static func read(path: String) throws(InstarError) -> Configuration {
     var configuration = Configuration()
     var hasPlugins = false
@@ -24,7 +24,7 @@ extension Configuration {
 
   /// The files that `read(path:)` reads, in order.
   ///
-  /// - Throws: `invalidConfiguration` where `conf.d` is there and cannot be read.
+  /// - Throws: `invalidConfiguration` where `conf.d` exists and cannot be read.
   public static func files(path: String) throws(InstarError) -> [String] {
     let folder = ((path as NSString).deletingLastPathComponent as NSString)
       .appendingPathComponent("conf.d")
@@ -36,7 +36,7 @@ extension Configuration {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
         cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        next: "let the daemon's user read it")
+        next: "let the user that runs instard read it")
     }
     let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
     // By bytes, so that the order does not depend on a language.

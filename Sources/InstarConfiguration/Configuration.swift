@@ -1,6 +1,6 @@
 import InstarLinux
 
-/// What the daemon is told to do: the values of `instard.yml`, checked.
+/// The checked values of `instard.yml`: what the daemon does.
 public struct Configuration: Sendable, Hashable {
   /// One folder that holds stores.
   public struct Watch: Sendable, Hashable {
@@ -39,20 +39,20 @@ public struct Configuration: Sendable, Hashable {
   public var stateFolder: String
   /// Folders whose `.so` files are plugins.
   public var pluginFolders: [String]
-  /// How often every folder is read again, whatever the kernel told.
+  /// How often every folder is read again, whatever events the kernel reported.
   public var rescanInterval: Duration
-  /// How long a file must be left alone before it is looked at.
+  /// How long a file must be unchanged before it is probed.
   public var debounce: Duration
   public var retry: Retry
   /// How many runs may go on at the same time.
   public var parallelRuns: Int
   /// A stage that takes longer is ended.
   public var stageTimeLimit: Duration
-  /// How long a run waits for others to let go of a store.
+  /// How long a run waits for others to release their locks on a store.
   public var busyTimeout: Duration
   public var watches: [Watch]
 
-  /// What an empty file says.
+  /// The values of an empty file.
   public init() {
     stateFolder = Installation.defaultStateFolder
     pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]

@@ -2,15 +2,14 @@ import InstarSchema
 import InstarWire
 import Yams
 
-/// Walks the nodes of a YAML document. Every value is checked where it is read, so that a message
-/// can name the line.
+/// Reads the nodes of a YAML document. Every value is checked where it is read, so that an error can
+/// name its line.
 struct ConfigurationReader {
   let source: String
 
-  /// Adds what one file says to what earlier ones have said.
+  /// Adds the values of one file to those of earlier files.
   ///
-  /// - Parameter hasPlugins: An earlier file has named plugin folders: those that are known are not
-  ///   the built-in ones any more.
+  /// - Parameter hasPlugins: An earlier file has named plugin folders; they replace the built-in ones.
   func read(
     _ yaml: String, into configuration: inout Configuration, _ hasPlugins: inout Bool
   ) throws(InstarError) {
@@ -119,7 +118,7 @@ struct ConfigurationReader {
       }
       guard !pattern.contains("/") else {
         throw problem(
-          node, "'pattern' is matched with file names and cannot hold a slash: '\(pattern)'")
+          node, "'pattern' matches file names and cannot contain a slash: '\(pattern)'")
       }
       patterns.append(pattern)
     }
@@ -191,8 +190,8 @@ struct ConfigurationReader {
       guard keys.contains(name) else {
         let hint =
           Suggestion.nearest(to: name, among: keys).map { "; did you mean '\($0)'?" }
-          ?? "; its keys are \(keys.joined(separator: ", "))"
-        throw problem(key, "'\(name)' is no key of \(place)\(hint)")
+          ?? "; the keys are \(keys.joined(separator: ", "))"
+        throw problem(key, "unknown key '\(name)' in \(place)\(hint)")
       }
       fields.append((name, value))
     }

@@ -3,17 +3,16 @@ public import InstarSchema
 
 /// The part of the service's unit that follows from the configuration: which folders it may write.
 ///
-/// `instard.service` sees the file system read-only and homes not at all. The drop-in opens to it
-/// what the watches need, and nothing else: each watched folder for writing (`ReadWritePaths=`), and,
-/// where one of them is in a home, homes for reading (`ProtectHome=read-only`). Who may write what in
-/// an opened folder is still decided by its owners and modes.
+/// `instard.service` sees the file system as read-only, and no homes. The drop-in adds only what the
+/// watches need: each watched folder for writing (`ReadWritePaths=`), and, if one of them is in a home,
+/// homes for reading (`ProtectHome=read-only`). Owners and modes still decide who may write what.
 public struct ServiceDropIn: Sendable, Hashable {
-  /// Where it belongs.
+  /// The path where systemd reads it.
   public static let defaultPath = "/etc/systemd/system/instard.service.d/50-watches.conf"
 
   /// The drop-in; `nil` where the unit needs none.
   public var contents: String?
-  /// What it cannot do: watches that the service does not see nevertheless.
+  /// Watches that the service cannot see even with the drop-in.
   public var notes: [String]
 
   /// - Parameter source: The file of the configuration, for the drop-in's first line.
@@ -27,9 +26,9 @@ public struct ServiceDropIn: Sendable, Hashable {
     }
     for folder in writable { try Self.requireOpenable(folder, source) }
     notes = writable.filter { Self.lies($0, in: ["/tmp", "/var/tmp"]) }.map {
-      "'\($0)' is not seen by the service, which has a /tmp of its own: use another folder"
+      "the service cannot see '\($0)', because it has its own /tmp: use another folder"
     }
-    // What is in an opened folder is open with it.
+    // A folder in an opened folder is open too.
     writable = Set(writable).filter { folder in
       !writable.contains { $0 != folder && Self.lies(folder, in: [$0]) }
     }.sorted()
@@ -41,7 +40,7 @@ public struct ServiceDropIn: Sendable, Hashable {
     }
     var lines = [
       "# Written by 'instarctl config apply' from \(source.split(separator: "\n").joined()).",
-      "# A change made here is lost the next time.",
+      "# The next 'instarctl config apply' overwrites this file.",
       "[Service]",
     ]
     if let first = homes.first {
@@ -62,12 +61,13 @@ public struct ServiceDropIn: Sendable, Hashable {
     let system = ["/usr", "/etc", "/boot", "/proc", "/sys", "/dev"]
     guard folder != "/", !lies(folder, in: system) else {
       throw InstarError(
-        .invalidConfiguration, what, cause: "it belongs to the system",
-        next: "let '\(source)' name the folder that the stores themselves are in")
+        .invalidConfiguration, what, cause: "the folder belongs to the system",
+        next: "in '\(source)', name the folder that contains the stores")
     }
     guard !folder.contains(where: \.isNewline) else {
       throw InstarError(
-        .invalidConfiguration, what, cause: "its name has a line break", next: "rename the folder")
+        .invalidConfiguration, what, cause: "the folder's name contains a line break",
+        next: "rename the folder")
     }
   }
 

@@ -4,12 +4,12 @@ public import InstarSchema
 
 /// The system's journal, entry by entry, with fields (sd_journal_sendv(3)).
 public enum Journal {
-  /// There is a journal to write to. Without one `send` succeeds, and the entry is lost: the
-  /// library does not tell.
+  /// Whether there is a journal. Without one `send` succeeds and the entry is lost: the library
+  /// reports no error.
   public static var isAvailable: Bool { access("/run/systemd/journal/socket", W_OK) == 0 }
 
-  /// Standard error is a stream into the journal, as the manager sets it up for a service: what is
-  /// printed there is in the journal already (systemd.exec(5), `$JOURNAL_STREAM`).
+  /// Whether standard error is a stream into the journal, as systemd sets it up for a service
+  /// (systemd.exec(5), `$JOURNAL_STREAM`).
   public static var receivesStandardError: Bool {
     guard let stream = getenv("JOURNAL_STREAM") else { return false }
     var status = stat()
@@ -28,7 +28,8 @@ public enum Journal {
     for (name, value) in fields {
       guard isFieldName(name) else {
         throw InstarError(
-          .internalError, "cannot write to the journal", cause: "'\(name)' is no name of a field")
+          .internalError, "cannot write to the journal",
+          cause: "'\(name)' is not a valid field name")
       }
       let start = bytes.count
       bytes.append(contentsOf: name.utf8)
@@ -50,7 +51,7 @@ public enum Journal {
     }
   }
 
-  /// The journal drops a field with another name without a word.
+  /// The journal silently drops a field with another name.
   private static func isFieldName(_ name: String) -> Bool {
     guard let first = name.utf8.first, name.utf8.count <= 64 else { return false }
     return (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first)

@@ -1,8 +1,8 @@
 import CSystemd
 import InstarSchema
 
-/// What a service tells the manager that started it (sd_notify(3)). Without `NOTIFY_SOCKET` in the
-/// environment nothing is sent.
+/// A notification to the manager that started this service (sd_notify(3)). Nothing is sent without
+/// `NOTIFY_SOCKET` in the environment.
 public enum ServiceNotification: Sendable, Hashable {
   /// Started, and ready for work.
   case ready
@@ -11,20 +11,18 @@ public enum ServiceNotification: Sendable, Hashable {
   case stopping
   /// Alive: at least once every `watchdogInterval`.
   case watchdog
-  /// Starting or stopping takes longer: the manager waits that long from now, whatever its time
-  /// limit is.
+  /// Starting or stopping takes longer: the manager waits that long from now, beyond its time limit.
   case extendTimeout(Duration)
   /// One line for `systemctl status`.
   case status(String)
 
-  /// Sends all of them in one message. A manager that cannot be reached is no reason to stop
-  /// working: nothing is thrown.
+  /// Sends all of them in one message. Throws nothing, because work continues without a manager.
   public static func send(_ notifications: ServiceNotification...) {
     guard !notifications.isEmpty else { return }
     _ = sd_notify(0, notifications.map(\.assignment).joined(separator: "\n"))
   }
 
-  /// How often the manager wants to hear `.watchdog`; `nil` where it does not.
+  /// How often the manager expects `.watchdog`; `nil` where it does not.
   public static var watchdogInterval: Duration? {
     var microseconds: UInt64 = 0
     guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }

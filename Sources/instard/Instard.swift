@@ -14,55 +14,62 @@ import UnixSignals
 struct Instard: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "instard",
-    abstract: "Watches folders and migrates the SQLite stores in them that are behind.",
+    abstract: "Watch folders and migrate the SQLite stores in them that are behind.",
     discussion: """
-      instard reads its configuration, watches the folders named there, and migrates every store \
-      that a plugin knows at an earlier version. It stays in the foreground, and notifies a service \
-      manager when it is ready (sd_notify).
+      instard watches the folders of its configuration. It migrates every store in them that a \
+      plugin knows at an earlier version. It stays in the foreground and tells the service manager \
+      when it is ready (sd_notify).
 
-      Events go to the journal (journalctl -t instard); where there is none, to standard error, one \
-      line each. --foreground sends them to standard error, --journal to the journal, both flags to \
-      both. Standard error is not used where it is connected to the journal, so that no event is \
-      logged twice.
+      Example: try a configuration in a terminal
+        instard --config ./instard.yml --foreground
+
+      Log:
+        If there is a journal, instard logs to it (journalctl -t instard),
+        with fields. Otherwise it logs to standard error, one line an event.
+        --foreground   log to standard error even if there is a journal
+        --journal      log to the journal; with --foreground, to both
+        If standard error is connected to the journal, instard logs to the
+        journal only.
 
       Signals:
+        SIGTERM, SIGINT   stop: finish runs in their cutover, roll back all
+                          others
+        SIGHUP            read the configuration again, rescan all folders
+                          and plugins, and retry all stores
 
-        SIGTERM, SIGINT   stop: finish runs in their cutover, roll back all others
-        SIGHUP            read the configuration again, rescan all folders, and
-                          retry the stores that instard had stopped retrying
-
-      Exit status: 0 stopped as told, 1 failed, 2 wrong usage or configuration.
+      Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.
       """,
     version: Release.version)
 
   @Option(
-    help: ArgumentHelp("The configuration.", valueName: "file"),
+    help: ArgumentHelp("The configuration file.", valueName: "file"),
     completion: .file(extensions: ["yml"]))
   var config = "/etc/instar/instard.yml"
 
   @Option(
     help: ArgumentHelp(
-      "Keep ledger and phase journal here, whatever 'state' says.", valueName: "folder"),
+      "The folder of the ledger and the phase journal. Replaces 'state' of the configuration.",
+      valueName: "folder"),
     completion: .directory)
   var stateDir: String?
 
   @Option(
     help: ArgumentHelp(
-      "A folder of plugins; may be repeated. Replaces 'plugins' of the configuration.",
+      "A folder of plugins. Can be repeated. Replaces 'plugins' of the configuration.",
       valueName: "folder"),
     completion: .directory)
   var pluginDir: [String] = []
 
-  @Flag(help: "Report to standard error.")
+  @Flag(help: "Log to standard error.")
   var foreground = false
 
-  @Flag(help: "Report to the journal.")
+  @Flag(help: "Log to the journal.")
   var journal = false
 
-  @Flag(help: "Report also what is only of interest when something is looked into.")
+  @Flag(help: "Log details too, such as stores that are current.")
   var verbose = false
 
-  @Flag(help: "Say whether the configuration can be used, and end.")
+  @Flag(help: "Check the configuration and exit.")
   var check = false
 
   func run() async throws {
@@ -80,7 +87,7 @@ struct Instard: AsyncParsableCommand {
       configuration: configuration, installation: try Installation.locate(),
       log: EventLog { outputs.handler($0, level: verbose ? .debug : .info) },
       readConfiguration: { () throws(InstarError) in try readConfiguration() })
-    // A keeper that dies while it is written to must not take the daemon along.
+    // Writing to a keeper that died must not end the daemon.
     signal(SIGPIPE, SIG_IGN)
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(

@@ -2,12 +2,12 @@ import InstarDaemon
 import InstarSystemd
 import Logging
 
-/// Where the daemon's reports go, as its flags and its surroundings say.
+/// Where events are logged, from the flags and from what the system has.
 struct LogOutputs {
   private let usesJournal: Bool
   private let usesStandardError: Bool
 
-  /// - Throws: when a journal is asked for and there is none.
+  /// - Throws: when `--journal` is set and there is no journal.
   init(foreground: Bool, journal: Bool) throws(MissingJournal) {
     if journal, !Journal.isAvailable { throw MissingJournal() }
     // A service's standard error is in the journal already, but without fields.
@@ -26,9 +26,9 @@ struct LogOutputs {
   }
 }
 
-/// A journal was asked for and there is none.
+/// `--journal` was set, but there is no journal.
 struct MissingJournal: Error, CustomStringConvertible {
   var description: String {
-    "--journal: there is no journal here (/run/systemd/journal/socket); leave the flag out"
+    "cannot log to the journal: /run/systemd/journal/socket does not exist; run without --journal"
   }
 }

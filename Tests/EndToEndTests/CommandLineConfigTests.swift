@@ -77,7 +77,7 @@ struct CommandLineConfigTests {
     #expect(answer.status == 3)
     let error = try #require(try answer.errors().first)
     #expect(error.what == "cannot use the configuration '\(folder.path("conf.d/b.yml"))'")
-    #expect(error.cause.hasPrefix("line 1: 'paralel' is no key"))
+    #expect(error.cause.hasPrefix("line 1: unknown key 'paralel'"))
     #expect(error.code == .invalidConfiguration)
   }
 

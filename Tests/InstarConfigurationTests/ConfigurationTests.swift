@@ -62,14 +62,17 @@ struct ConfigurationTests {
   @Test(
     "what cannot be used is named, with its line",
     arguments: [
-      ("debouce: 1s", "line 1: 'debouce' is no key of the configuration; did you mean 'debounce'?"),
+      (
+        "debouce: 1s",
+        "line 1: unknown key 'debouce' in the configuration; did you mean 'debounce'?"
+      ),
       (
         "\nwatches:\n  - folder: /srv\n    patern: x",
-        "line 4: 'patern' is no key of a watch; did you mean 'pattern'?"
+        "line 4: unknown key 'patern' in a watch; did you mean 'pattern'?"
       ),
       (
         "retry: {last: 1s}",
-        "line 1: 'last' is no key of 'retry'; its keys are first, most"
+        "line 1: unknown key 'last' in 'retry'; the keys are first, most"
       ),
       (
         "\n\nrescan: 5",
@@ -94,7 +97,7 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    pattern: a/*.db",
-        "line 3: 'pattern' is matched with file names and cannot hold a slash: 'a/*.db'"
+        "line 3: 'pattern' matches file names and cannot contain a slash: 'a/*.db'"
       ),
       ("watches:\n  - folder: /srv\n    pattern: []", "line 3: 'pattern' is an empty list"),
       (
@@ -173,7 +176,7 @@ struct ConfigurationTests {
     #expect(try Configuration.read(path: folder.path("x.yml")).pluginFolders == ["/p"])
   }
 
-  @Test("a file that is missing, or is no text, is named")
+  @Test("a file that is missing, or not text, is named")
   func unreadableFile() throws {
     #expect(throws: InstarError.self) { try Configuration.read(path: "/nonexistent/x.yml") }
     let folder = try TemporaryFolder()
@@ -196,7 +199,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "what is no duration is not taken for one",
+    "text that is not a duration is not read as one",
     arguments: ["", "5", "s", "-1s", "1.5s", "1 s", "5min", "99999999999999999999s", "999999h"])
   func noDurations(text: String) {
     #expect(DurationText.parse(text) == nil)

@@ -18,7 +18,7 @@ struct ServiceDropInTests {
     #expect(
       try dropIn(["/srv/b", "/srv/a", "/srv/a/deeper", "/srv/ab"]).contents == """
         # Written by 'instarctl config apply' from /etc/instar/instard.yml.
-        # A change made here is lost the next time.
+        # The next 'instarctl config apply' overwrites this file.
         [Service]
         ReadWritePaths="-/srv/a"
         ReadWritePaths="-/srv/ab"

@@ -17,6 +17,25 @@ import Testing
     }
   }
 
+  @Test("instard(8) lists every field that an event can have, and no other")
+  func fields() throws {
+    let top = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let page = try String(
+      contentsOf: top.appending(path: "packaging/man/instard.8.man"), encoding: .utf8)
+    let listed = page.matches(of: /\.TP\n\.B (INSTAR_[A-Z_]+)\n/).map { String($0.1) }
+    var written: Set<String> = []
+    let folder = top.appending(path: "Sources/InstarDaemon/Events")
+    for file in try FileManager.default.contentsOfDirectory(
+      at: folder, includingPropertiesForKeys: nil)
+    {
+      let source = try String(contentsOf: file, encoding: .utf8)
+      written.formUnion(source.matches(of: /"(INSTAR_[A-Z_]+)"/).map { String($0.1) })
+    }
+    #expect(listed.count == Set(listed).count)
+    #expect(Set(listed) == written)
+  }
+
   @Test("the journal's catalog explains every event, and nothing else")
   func completeness() throws {
     let ids = try Self.entries().map(\.id)

@@ -45,7 +45,7 @@ struct EventTests {
     for id in ids { #expect(id.wholeMatch(of: /[0-9a-f]{32}/) != nil) }
   }
 
-  @Test("a migrated store is told with versions, rows, time and backup")
+  @Test("a migrated store is reported with versions, rows, time and backup")
   func migrated() {
     var report = report(.migrated)
     report.backup = "/srv/.instar/a.store.R1.backup"
@@ -77,7 +77,7 @@ struct EventTests {
     #expect(
       entry.message
         == "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0: 14 rows of Note have no value "
-        + "for 'uid', retrying in 20 s; give it a default")
+        + "for 'uid'; instard retries in 20 s; give it a default")
     #expect(entry.priority == .error)
     #expect(entry["INSTAR_CODE"] == "I204")
     #expect(entry["INSTAR_STATE"] == "unchanged")
@@ -90,11 +90,10 @@ struct EventTests {
     arguments: [
       (
         FollowUp.waitsForChange(failures: 3),
-        ", 3 times alike: not tried again until the store or "
-          + "a plugin changes"
+        " (3 equal failures); instard retries when the store or a plugin changes"
       ),
-      (.lookedAtAgain, ", trying again: something changed meanwhile"),
-      (.afterRestart, ", trying again after the next start"),
+      (.atOnce, "; instard retries now, because the store or a plugin changed"),
+      (.afterRestart, "; instard retries after its next start"),
     ])
   func followUps(followUp: FollowUp, end: String) {
     var report = report(.failed)
@@ -103,7 +102,7 @@ struct EventTests {
       DaemonEvent.runEnded(report, followUp).entry.message.hasSuffix("\(end); give it a default"))
   }
 
-  @Test("an unversioned store is told with the command that adopts it")
+  @Test("an unversioned store is reported with the command that adopts it")
   func unversioned() {
     var report = ProbeReport(
       store: "/srv/a.store", format: .coredata, state: .unversioned,
@@ -119,7 +118,7 @@ struct EventTests {
   }
 
   @Test(
-    "each state of a store is told as urgently as it is",
+    "each state of a store is reported as urgently as it is",
     arguments: [
       (StoreState.current, EventKind.storeCurrent, EventPriority.debug),
       (.behind, .storeBehind, .information), (.ahead, .storeAhead, .warning),
@@ -147,10 +146,10 @@ struct EventTests {
     #expect(
       entry.message
         == "'/srv/a.store' is at no version of the plan: built otherwise; nearest is 1.0.0: "
-        + "column ZNOTE.ZX is missing; table ZTAG is not expected; it is left as it is")
+        + "column ZNOTE.ZX is missing; table ZTAG is not expected; instard does not change it")
   }
 
-  @Test("a plugin is told with its plans and their versions, or with what is wrong with it")
+  @Test("a plugin is reported with its plans and their versions, or with what is wrong with it")
   func plugins() {
     let accepted = DaemonEvent.pluginAccepted(
       plugin: "/p/notes.so", PluginManifestFixture.notes, rival: nil
@@ -163,7 +162,8 @@ struct EventTests {
     let refused = DaemonEvent.pluginRefused(plugin: "/p/notes.so", error).entry
     #expect(
       refused.message
-        == "cannot use plugin '/p/notes.so': it is built for ABI 2, not 1; the plugin is not used")
+        == "cannot use plugin '/p/notes.so': it is built for ABI 2, not 1; instard does not use the plugin"
+    )
     #expect(refused["INSTAR_CODE"] == "I402")
     #expect(refused["INSTAR_PLUGIN"] == "/p/notes.so")
   }
@@ -190,13 +190,13 @@ struct EventTests {
     #expect(probed.message.contains("/p/a.so") && probed.message.contains("/p/b.so"))
   }
 
-  @Test("a stage is told with its name and time")
+  @Test("a stage is reported with its name and time")
   func stage() {
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .stageFinished)
     event.stage = "1.0.0 → 1.1.0 (1 of 2)"
     event.durationMicroseconds = 900
     let entry = DaemonEvent.run(event).entry
-    #expect(entry.message == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2) is done in 900 µs")
+    #expect(entry.message == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2) finished in 900 µs")
     #expect(entry["INSTAR_STAGE"] == "1.0.0 → 1.1.0 (1 of 2)")
     #expect(entry["INSTAR_DURATION_USEC"] == "900")
   }
@@ -241,7 +241,7 @@ struct EventTests {
     log.post(.run(event))
     #expect(
       lines.all.withLock { $0.map { "\($0.event.message)" } } == [
-        "'/srv/a.store': plugin says: first", "'/srv/a.store': plugin says: second",
+        "'/srv/a.store': the plugin printed: first", "'/srv/a.store': the plugin printed: second",
       ])
   }
 

@@ -184,7 +184,7 @@ struct InstardTests {
     // A configuration that cannot be used leaves the daemon as it was.
     try instard.configure(watching: ["srv"], more: "parallel: 1000")
     child.kill(SIGHUP)
-    let refused = "not '1000'; the configuration from before stays in force"
+    let refused = "not '1000'; the previous configuration stays in force"
     #expect(hasSoon(refused, in: child))
     child.kill(SIGINT)
     #expect(try isSoon(child) == .exited(0))

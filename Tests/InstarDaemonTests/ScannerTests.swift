@@ -101,7 +101,7 @@ struct ScannerTests {
     }
   }
 
-  @Test("what is named like a store and is none is told, and neither opened nor followed")
+  @Test("what has a store's name and is not a regular file is reported, and not opened")
   func planted() throws {
     try withTemporaryFolder { folder in
       #expect(symlink("/etc/passwd", folder + "/link.store") == 0)
@@ -112,7 +112,10 @@ struct ScannerTests {
       let user = ProcessIdentity.label(of: geteuid())
       #expect(
         findings.problems.map(\.cause)
-          == ["it is a FIFO of user \(user)", "it is a symbolic link of user \(user)"])
+          == [
+            "a FIFO of user \(user), not a regular file",
+            "a symbolic link of user \(user), not a regular file",
+          ])
       #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
     }
   }

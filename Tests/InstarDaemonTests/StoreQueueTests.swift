@@ -101,7 +101,7 @@ struct StoreQueueProbeTests {
     #expect(bench.state == .probing(touched: false))
   }
 
-  @Test("a touched store is looked at when it was left alone for the debounce, and not before")
+  @Test("the version of a touched store is read when nothing changed it for the debounce time")
   func touchedWaits() {
     var bench = Bench()
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
@@ -109,11 +109,11 @@ struct StoreQueueProbeTests {
     #expect(bench.wait(.milliseconds(400)).isEmpty)
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
     #expect(bench.wait(.milliseconds(400)).isEmpty)
-    #expect(bench.wait(.milliseconds(100)) == [.look(Bench.store)])
+    #expect(bench.wait(.milliseconds(100)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
   }
 
-  @Test("a store that is touched all the time is looked at after ten times the debounce")
+  @Test("a store that is touched all the time is checked after ten times the debounce")
   func touchedForEver() {
     var bench = Bench()
     _ = bench.handle(.touched(Bench.store))
@@ -132,9 +132,9 @@ struct StoreQueueProbeTests {
     #expect(reports(bench.answer(.current)) == [.current])
     #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
     _ = bench.handle(.touched(Bench.store))
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
-    #expect(bench.state == .resting(.settled))
+    #expect(bench.state == .resting(.idle))
     #expect(bench.queue.nextDeadline == nil || bench.wait(.seconds(1)).isEmpty)
     #expect(bench.queue.nextDeadline == nil)
   }
@@ -173,7 +173,7 @@ struct StoreQueueProbeTests {
     let report = ProbeReport(store: Bench.store, format: nil, state: .corrupt)
     #expect(bench.handle(.probed(report, before: file(1), after: file(2))).isEmpty)
     _ = bench.handle(.probesEnded(nil))
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.found(Bench.store, file(2))) == [.probe([Bench.store])])
   }
 
@@ -192,7 +192,7 @@ struct StoreQueueProbeTests {
     _ = bench.handle(.found(Bench.store, file(1)))
     _ = bench.handle(.touched(Bench.store))
     #expect(reports(bench.answer(.notAStore)).isEmpty)
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     // The version may be the same: two writes within one tick of the file system's clock.
     #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
   }
@@ -307,7 +307,7 @@ struct StoreQueueProbeTests {
     }
   }
 
-  @Test("a store that somebody else could have put there is given up at once, until it changes")
+  @Test("a store that somebody else could have planted is not retried until it changes")
   func unsafe() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
@@ -365,7 +365,7 @@ struct StoreQueueRunTests {
     let actions = bench.answer(state)
     #expect(reports(actions) == [state])
     #expect(runs(actions).isEmpty)
-    #expect(bench.state == .resting(.settled))
+    #expect(bench.state == .resting(.idle))
   }
 
   @Test("no more runs go on at a time than configured; the others follow in order")
@@ -395,22 +395,22 @@ struct StoreQueueRunTests {
     #expect(bench.state == .running(inDoubt: false))
   }
 
-  @Test("the events of a write-back lead to one probe, and then to rest")
+  @Test("the events of a cutover cause one probe, and then rest")
   func ownWrites() {
     var bench = Bench()
     _ = bench.beginRun()
     #expect(followUp(bench.endRun(.migrated, after: file(2))) == FollowUp.none)
     for _ in 0..<5 { _ = bench.handle(.touched(Bench.store)) }
-    #expect(bench.wait(.milliseconds(500)) == [.look(Bench.store)])
+    #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
     #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
     _ = bench.answer(.current, file(2))
     _ = bench.handle(.touched(Bench.store))
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.found(Bench.store, file(2))).isEmpty)
-    #expect(bench.state == .resting(.settled))
+    #expect(bench.state == .resting(.idle))
   }
 
-  @Test("a failed run is tried again after 10 s, then 20 s, and is given up after the third alike")
+  @Test("a failed run is retried after 10 s, then 20 s, and not after the third equal failure")
   func failures() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
@@ -425,7 +425,7 @@ struct StoreQueueRunTests {
     #expect(bench.queue.nextDeadline == nil)
   }
 
-  @Test("the back-off stops growing at its limit, and other causes are no reason to give up")
+  @Test("the back-off stops growing at its limit, and different causes are retried for ever")
   func unequalFailures() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
@@ -449,8 +449,8 @@ struct StoreQueueRunTests {
     #expect(bench.state == .resting(.blocked))
   }
 
-  @Test("a store that changed during its failed runs is not given up")
-  func changingStoreIsNotGivenUp() {
+  @Test("a store that changed during its failed runs is retried")
+  func changingStoreIsRetried() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
     for number in 1...5 {
@@ -476,7 +476,7 @@ struct StoreQueueRunTests {
     #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
   }
 
-  @Test("a full disk is never a reason to stop trying")
+  @Test("a full disk is retried for as long as it takes")
   func noSpace() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
@@ -501,14 +501,14 @@ struct StoreQueueRunTests {
     }
   }
 
-  @Test("a look at a store that backs off and is as it was does not shorten the wait")
+  @Test("reading the version of an unchanged store that backs off does not shorten the wait")
   func touchWhileBackingOff() {
     var bench = Bench()
     _ = bench.beginRun()
     _ = bench.endRun(.failed, failure("x"))
     let due = bench.now + .seconds(10)
     _ = bench.handle(.touched(Bench.store))
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: due)))
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
@@ -536,8 +536,8 @@ struct StoreQueueRunTests {
         == .retry(after: .seconds(10)))
   }
 
-  @Test("new plugins wake a store that was given up, at once")
-  func pluginsWakeGivenUp() {
+  @Test("new plugins wake a blocked store at once")
+  func pluginsWakeBlocked() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
     for _ in 0..<3 {
@@ -549,13 +549,13 @@ struct StoreQueueRunTests {
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
-  @Test("plugins that change during a run that fails have the store looked at again at once")
+  @Test("plugins that change during a run that fails have the store probed again at once")
   func pluginsChangedWhileRunning() {
     var bench = Bench()
     _ = bench.beginRun()
     _ = bench.handle(.verdictsInDoubt)
-    #expect(followUp(bench.endRun(.failed, failure("x"))) == .lookedAtAgain)
-    #expect(bench.wait(.milliseconds(500)) == [.look(Bench.store)])
+    #expect(followUp(bench.endRun(.failed, failure("x"))) == .atOnce)
+    #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
     _ = bench.handle(.found(Bench.store, file(1)))
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
@@ -591,7 +591,7 @@ struct StoreQueueRunTests {
     #expect(bench.queue.runningCount == 1)
     _ = bench.endRun(.failed, failure("gone"))
     #expect(bench.queue.runningCount == 0)
-    #expect(bench.wait(.seconds(1)) == [.look(Bench.store)])
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     _ = bench.handle(.missing(Bench.store))
     #expect(bench.queue.storeCount == 0)
   }

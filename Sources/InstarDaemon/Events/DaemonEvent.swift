@@ -2,16 +2,16 @@ public import InstarConfiguration
 public import InstarSchema
 public import InstarWire
 
-/// Everything the daemon says, with what belongs to it.
+/// Everything that the daemon logs.
 public enum DaemonEvent: Sendable {
   case daemonStarted(version: String, Configuration)
   case daemonStopping(running: Int)
   case configurationLoaded(Configuration)
-  /// The one from before stays in force.
+  /// The previous configuration stays in force.
   case configurationRefused(InstarError)
   case watchStarted(folder: String, stores: Int)
   case watchFailed(InstarError)
-  /// The kernel dropped notifications; every folder is read again.
+  /// The kernel dropped file events; every folder is rescanned.
   case changesLost
   /// `rival`: another usable plugin with the same plan.
   case pluginAccepted(plugin: String, PluginManifest, rival: String?)
@@ -26,7 +26,7 @@ public enum DaemonEvent: Sendable {
   case runEnded(RunReport, FollowUp)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError)
-  /// Anything else that went wrong and is survived.
+  /// Any other error; the daemon continues.
   case problem(InstarError)
 }
 
@@ -41,16 +41,16 @@ extension DaemonEvent {
           + "'\(configuration.stateFolder)'")
     case .daemonStopping(let running):
       let rest =
-        running == 0 ? "" : ", waiting for \(Self.count(running, "run")) to end or to be undone"
+        running == 0 ? "" : ", waiting for \(Self.count(running, "run")) to finish or roll back"
       return .make(.daemonStopping, .notice, "instard is stopping\(rest)")
     case .configurationLoaded(let configuration):
       return .make(
         .configurationLoaded, .notice,
-        "the configuration is loaded again: \(Self.extent(of: configuration))")
+        "loaded the configuration again: \(Self.extent(of: configuration))")
     case .configurationRefused(let error):
       return .make(
         .configurationRefused, .error,
-        "\(error.what): \(error.cause); the configuration from before stays in force",
+        "\(error.what): \(error.cause); the previous configuration stays in force",
         error: error)
     case .watchStarted(let folder, let stores):
       return .make(
@@ -58,21 +58,22 @@ extension DaemonEvent {
     case .watchFailed(let error):
       return .make(
         .watchFailed, .warning,
-        Self.line(error) + (error.next.map { "; \($0)" } ?? "; it is tried again at each rescan"),
+        Self.line(error) + (error.next.map { "; \($0)" } ?? "; instard tries again at each rescan"),
         error: error)
     case .changesLost:
       return .make(
         .changesLost, .warning,
-        "the kernel could not tell every change in time; every folder is read again")
+        "the kernel dropped file events; instard rescans every folder")
     case .pluginAccepted(let plugin, let manifest, let rival):
       return Self.accepted(plugin, manifest, rival)
     case .pluginRefused(let plugin, let error):
       return .make(
-        .pluginRefused, .error, "\(Self.line(error)); the plugin is not used", error: error,
+        .pluginRefused, .error, "\(Self.line(error)); instard does not use the plugin",
+        error: error,
         [("INSTAR_PLUGIN", plugin)])
     case .pluginRemoved(let plugin):
       return .make(
-        .pluginRemoved, .notice, "plugin '\(plugin)' is gone", [("INSTAR_PLUGIN", plugin)])
+        .pluginRemoved, .notice, "plugin '\(plugin)' was removed", [("INSTAR_PLUGIN", plugin)])
     case .storeProbed(let report):
       return Self.probed(report)
     case .probeFailed(let store, let error, let followUp):
@@ -92,7 +93,7 @@ extension DaemonEvent {
       return Self.recovered(report)
     case .recoveryFailed(let error):
       return .make(
-        .recoveryFailed, .error, "\(Self.line(error)); tried again at the next start",
+        .recoveryFailed, .error, "\(Self.line(error)); instard tries again at its next start",
         error: error)
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
@@ -129,6 +130,7 @@ extension DaemonEvent {
     let version = report.version.map { "\($0)" } ?? "an unknown version"
     let reason = report.reason.map { ": \($0)" } ?? ""
     let differences = report.differences.prefix(5).joined(separator: "; ")
+    let untouched = "instard does not change it"
     let kind: EventKind
     var priority = EventPriority.warning
     let message: String
@@ -142,13 +144,13 @@ extension DaemonEvent {
       message = "\(store) is at \(version), behind \(end)"
     case .ahead:
       kind = .storeAhead
-      message = "\(store) is newer than the plan\(reason); it is left as it is"
+      message = "\(store) is newer than the plan\(reason); \(untouched)"
     case .unversioned:
       kind = .storeUnversioned
       let plugin = report.plugin.map { " --plugin '\($0)'" } ?? ""
       message =
-        "\(store) declares no version the plan knows, and is built like \(version); to take it for "
-        + "that: instarctl migrate --adopt \(version)\(plugin) \(store)"
+        "\(store) declares no version that the plan knows, but its structure matches \(version); "
+        + "to adopt it: instarctl migrate --adopt \(version)\(plugin) \(store)"
     case .unknown:
       kind = .storeUnknown
       if let error = report.error {
@@ -158,27 +160,27 @@ extension DaemonEvent {
         message =
           "\(store) is at no version of the plan\(reason)"
           + (differences.isEmpty ? "" : "; nearest is \(nearest): \(differences)")
-          + "; it is left as it is"
+          + "; \(untouched)"
       } else {
-        // No plugin has anything to do with it: one that has may come tomorrow.
+        // Not a problem: the plugin may be installed tomorrow.
         priority = .information
-        message = "\(store) is known to no plugin\(reason)"
+        message = "no plugin knows \(store)\(reason)"
       }
     case .notAStore:
       kind = .storeNotAStore
       message = "\(store) is not a store\(reason)"
     case .corrupt:
       (kind, priority) = (.storeCorrupt, .error)
-      message = "\(store) is damaged\(reason); it is left as it is"
+      message = "\(store) is damaged\(reason); \(untouched)"
     case .encrypted:
       kind = .storeEncrypted
-      message = "\(store) is encrypted\(reason); it is left as it is"
+      message = "\(store) is encrypted\(reason); \(untouched)"
     case .unreadable:
       kind = .probeFailed
       message = "\(store) cannot be read\(reason)"
     case .busy:
       (kind, priority) = (.storeBusy, .information)
-      message = "\(store) is in use\(reason); it is looked at again"
+      message = "\(store) is in use\(reason); instard tries again later"
     }
     return .make(
       kind, priority, message, error: report.error,
@@ -192,7 +194,7 @@ extension DaemonEvent {
 
   private static func step(_ event: RunEvent) -> EventEntry {
     let store = "'\(event.store)'"
-    let way = way(event.from, event.to)
+    let versions = versions(event.from, event.to)
     let took = event.durationMicroseconds.map { " in \(time($0))" } ?? ""
     let kind: EventKind
     var priority = EventPriority.information
@@ -200,29 +202,29 @@ extension DaemonEvent {
     switch event.step {
     case .started:
       (kind, priority) = (.runStarted, .notice)
-      message = "migrating \(store)\(way)"
+      message = "migrating \(store)\(versions)"
     case .locked:
       kind = .runLocked
-      message = "\(store) is locked"
+      message = "locked \(store)"
     case .backedUp:
       kind = .runBackedUp
       let size = event.bytes.map { " (\(bytes($0)))" } ?? ""
-      message = "\(store) is backed up\(size)\(took)"
+      message = "backed up \(store)\(size)\(took)"
     case .stageStarted:
       kind = .runStageStarted
-      message = "\(store): stage \(event.stage ?? "?") begins"
+      message = "\(store): stage \(event.stage ?? "?") started"
     case .stageFinished:
       kind = .runStageFinished
-      message = "\(store): stage \(event.stage ?? "?") is done\(took)"
+      message = "\(store): stage \(event.stage ?? "?") finished\(took)"
     case .verified:
       kind = .runVerified
-      message = "\(store): the migrated clone is verified\(took)"
+      message = "verified the migrated clone of \(store)\(took)"
     case .writtenBack:
       kind = .runWrittenBack
-      message = "\(store) is written back\(took)"
+      message = "replaced the content of \(store) by its clone\(took)"
     case .output:
       kind = .runOutput
-      message = "\(store): plugin says: \(event.text ?? "")"
+      message = "\(store): the plugin printed: \(event.text ?? "")"
     case .sql:
       (kind, priority) = (.runSQL, .debug)
       message = event.text ?? ""
@@ -242,7 +244,7 @@ extension DaemonEvent {
 
   private static func ended(_ report: RunReport, _ followUp: FollowUp) -> EventEntry {
     let store = "'\(report.store)'"
-    let way = way(report.from, report.to)
+    let versions = versions(report.from, report.to)
     let kind: EventKind
     var priority: EventPriority
     var message: String
@@ -250,22 +252,22 @@ extension DaemonEvent {
     case .migrated:
       (kind, priority) = (.runMigrated, .notice)
       let rows = report.entities.compactMap(\.rowsAfter).reduce(0, +)
-      message = "migrated \(store)\(way) in \(time(report.durationMicroseconds))"
+      message = "migrated \(store)\(versions) in \(time(report.durationMicroseconds))"
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
     case .current:
       (kind, priority) = (.runNotNeeded, .information)
-      message = "\(store) is current already; nothing was done"
+      message = "\(store) is already current"
     case .refused:
       (kind, priority) = (.runRefused, .warning)
-      message = report.error.map(line) ?? "cannot migrate \(store)\(way): refused"
+      message = report.error.map(line) ?? "cannot migrate \(store)\(versions): refused"
     case .failed:
       (kind, priority) = (.runFailed, .error)
-      message = report.error.map(line) ?? "cannot migrate \(store)\(way): failed"
+      message = report.error.map(line) ?? "cannot migrate \(store)\(versions): failed"
     case .busy:
       (kind, priority) = (.runBusy, .information)
-      message = report.error.map(line) ?? "cannot migrate \(store)\(way): it is in use"
+      message = report.error.map(line) ?? "cannot migrate \(store)\(versions): it is in use"
     }
     if followUp == .afterRestart { priority = .notice }
     let rows = report.entities.compactMap(\.rowsAfter)
@@ -289,11 +291,11 @@ extension DaemonEvent {
     let message =
       switch report.outcome {
       case .clearedAway:
-        "a run on \(store) was cut off before it wrote; the store is whole\(version)"
+        "recovered a run interrupted before its cutover: \(store) is unchanged\(version)"
       case .finished:
-        "a run on \(store) was cut off after it wrote; the store is whole\(version)"
+        "recovered a run interrupted after its cutover: \(store) is migrated\(version)"
       case .storeMissing:
-        "a run on \(store) was cut off, and the store is gone"
+        "recovered an interrupted run: \(store) no longer exists"
       }
     return .make(
       .runRecovered, report.outcome == .storeMissing ? .warning : .notice, message,
@@ -312,20 +314,20 @@ extension DaemonEvent {
   private static func clause(_ followUp: FollowUp) -> String {
     switch followUp {
     case .none: ""
-    case .retry(let delay): ", retrying in \(DurationText.format(delay))"
+    case .retry(let delay): "; instard retries in \(DurationText.format(delay))"
     case .waitsForChange(failures: 1):
-      ": not tried again until the store or a plugin changes"
+      "; instard retries when the store or a plugin changes"
     case .waitsForChange(let failures):
-      ", \(failures) times alike: not tried again until the store or a plugin changes"
-    case .lookedAtAgain: ", trying again: something changed meanwhile"
-    case .afterRestart: ", trying again after the next start"
+      " (\(failures) equal failures); instard retries when the store or a plugin changes"
+    case .atOnce: "; instard retries now, because the store or a plugin changed"
+    case .afterRestart: "; instard retries after its next start"
     }
   }
 
   /// What and cause, on one line; `make` adds what to do next. The whole text is in `INSTAR_ERROR`.
   private static func line(_ error: InstarError) -> String { "\(error.what): \(error.cause)" }
 
-  private static func way(_ from: Schema.Version?, _ to: Schema.Version?) -> String {
+  private static func versions(_ from: Schema.Version?, _ to: Schema.Version?) -> String {
     (from.map { " from \($0)" } ?? "") + (to.map { " to \($0)" } ?? "")
   }
 

@@ -1,8 +1,7 @@
-/// The closed list of what the daemon says, each with the `MESSAGE_ID` that the journal's catalog
-/// explains.
+/// The closed list of events, each with the `MESSAGE_ID` that the journal's catalog explains.
 ///
-/// The raw value is the field `INSTAR_EVENT`. Names and ids are relied on by scripts: never
-/// changed, never reused. Ids were made with `systemd-id128 new`.
+/// The raw value is the field `INSTAR_EVENT`. Scripts rely on names and ids: never change or reuse
+/// them. Make new ids with `systemd-id128 new`.
 public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case daemonStarted = "daemon-started"
   case daemonStopping = "daemon-stopping"

@@ -14,13 +14,13 @@ public struct EventLog: Sendable {
   public init(handler: (_ identifier: String) -> any LogHandler) {
     logger = Logger(label: "instard", factory: handler)
     var sqlLogger = Logger(label: "instar-sql", factory: handler)
-    // Statements are switched on watch by watch; whoever asked for them wants to see them.
+    // Statements are switched on for each watch, whatever the level of the rest.
     sqlLogger.logLevel = .debug
     self.sqlLogger = sqlLogger
   }
 
-  /// Logs the event. Lines of SQL and of plugins are shortened, and left out where they are too many; how many were left out
-  /// is logged before the end of the run.
+  /// Logs the event. Shortens lines of SQL and of plugins, and leaves them out where they are too many; how many is
+  /// logged before the end of the run.
   public func post(_ event: DaemonEvent) {
     switch event {
     case .run(var run) where run.step == .sql || run.step == .output:

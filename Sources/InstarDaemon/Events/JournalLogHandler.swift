@@ -26,8 +26,8 @@ public struct JournalLogHandler: LogHandler {
     for (key, value) in metadata.merging(event.metadata ?? [:], uniquingKeysWith: { $1 }) {
       if let name = Self.fieldName(key) { fields.append((name, "\(value)")) }
     }
-    // An entry that cannot be sent is lost: there is no place left to say so, and a journal that is
-    // being restarted must not stop a migration.
+    // An entry that cannot be sent is lost: a journal that is being restarted must not stop a
+    // migration.
     try? Journal.send(fields: fields)
   }
 

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Limits how many lines of SQL and of plugins are logged.
 ///
-/// The journal drops all entries of a service beyond some 10,000 in 30 s (journald.conf(5), `RateLimitBurst=`), reports of
-/// runs too. These lines stay well below that, so that a report is never dropped for their sake.
+/// The journal drops all entries of a service beyond some 10,000 in 30 s, reports of runs too (journald.conf(5),
+/// `RateLimitBurst=`). These lines stay well below that, so that they never cause the loss of a report.
 final class LineBudget: Sendable {
   static let window = Duration.seconds(30)
   static let lines = 4000

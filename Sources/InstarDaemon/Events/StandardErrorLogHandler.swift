@@ -7,8 +7,8 @@ public import Logging
 /// 2026-11-21T10:15:30.123Z notice migrated '/srv/a.store' … INSTAR_EVENT=run-migrated …
 /// ```
 ///
-/// Values with blanks, quotes or control characters are quoted as JSON strings, so that a line can
-/// be taken apart again. `MESSAGE_ID` is left out: `INSTAR_EVENT` says the same in words.
+/// Values with blanks, quotes or control characters are quoted as JSON strings, so that a program can
+/// split a line into fields. `MESSAGE_ID` is left out, because `INSTAR_EVENT` identifies the event too.
 public struct StandardErrorLogHandler: LogHandler {
   public var logLevel: Logger.Level = .info
   public var metadata: Logger.Metadata = [:]

@@ -20,7 +20,7 @@ public enum PluginFolder {
       throw InstarError(
         .watchFailed, "cannot read the plugin folder '\(folder)'",
         cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        state: "its plugins are not used", next: "let the daemon's user read the folder")
+        state: "its plugins are not used", next: "let the user that runs instard read the folder")
     }
     var files: [String: FileVersion] = [:]
     for name in names where isPlugin(name) {
@@ -30,8 +30,8 @@ public enum PluginFolder {
     return files
   }
 
-  /// Was the file written less than `age` ago? A copy that goes on slowly looks like a broken
-  /// plugin in between.
+  /// Whether the file was written less than `age` ago. While a plugin is still being copied, it looks
+  /// broken.
   static func isFresh(_ version: FileVersion, age: Duration) -> Bool {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -40,8 +40,8 @@ public enum PluginFolder {
     return passed >= 0 && Duration.nanoseconds(passed) < age
   }
 
-  /// The version of the file that the path leads to: a plugin may be a symbolic link to the file
-  /// that a package installed. `nil` where it leads to no regular file.
+  /// The version of the file at the end of the path: a plugin may be a symbolic link to the file
+  /// that a package installed. `nil` where that is not a regular file.
   static func version(of path: String) -> FileVersion? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }

@@ -1,10 +1,9 @@
 public import InstarSchema
 public import InstarWire
 
-/// Knows every plugin file, and whether it can be used: a value that takes listings and descriptions
-/// in.
+/// Knows every plugin file and whether it can be used: listings and descriptions in, changes out.
 ///
-/// Standing of a file:
+/// States of a file:
 ///
 /// ```text
 ///  (none) ──listed──▶ waiting ──▶ describing ──▶ known: usable or refused
@@ -14,14 +13,13 @@ public import InstarWire
 ///
 /// Invariants:
 /// - At most one description is out.
-/// - A verdict is about the version of the file that is listed; when the file changed meanwhile, the
-///   verdict is thrown away, and so is a refusal of a file that was written a moment ago. So a
-///   plugin that is being copied in is not reported as broken.
+/// - A verdict concerns the listed version of the file. It is dropped when the file changed meanwhile,
+///   and so is a refusal of a file that was written a moment ago: a plugin that is still being copied
+///   is not reported as broken.
 /// - Each verdict on a version of a file is reported once.
-/// - A plugin that changed is not used before it is described again. One that is only doubted is
-///   used meanwhile.
+/// - A changed plugin is not used before it is described again. A doubted one is used meanwhile.
 public struct PluginRegistry: Sendable {
-  /// What became of one file.
+  /// A new verdict on one file.
   public enum Change: Sendable, Hashable {
     /// `rival`: a usable plugin with a plan that is as far, under the same name.
     case accepted(String, PluginManifest, rival: String?)
@@ -37,12 +35,12 @@ public struct PluginRegistry: Sendable {
   }
 
   private struct Entry: Sendable {
-    /// `nil` when the verdict on it was thrown away.
+    /// `nil` when the verdict on it was dropped.
     var version: FileVersion?
     var standing = Standing.waiting
-    /// What was said of this version of the file last.
+    /// The last verdict on this version of the file.
     var verdict: Result<PluginManifest, InstarError>?
-    /// An earlier version of the file was usable, and stores may have been seen through it.
+    /// An earlier version of the file was usable, and stores may have been matched with it.
     var wasUsable = false
 
     var isUsable: Bool {
@@ -60,7 +58,7 @@ public struct PluginRegistry: Sendable {
     entries.filter(\.value.isUsable).map(\.key).sorted()
   }
 
-  /// Is there a file whose description is not known yet?
+  /// Whether some file has no description yet.
   public var isBusy: Bool {
     isDescribing || entries.values.contains { $0.standing == .waiting }
   }
@@ -90,16 +88,15 @@ public struct PluginRegistry: Sendable {
     return waiting
   }
 
-  /// Has every plugin described once more, also the refused ones: the reason may have lain
-  /// elsewhere.
+  /// Has every plugin described once more, also the refused ones: the reason may have been elsewhere.
   public mutating func doubtAll() {
     for (path, entry) in entries where entry.standing == .known {
       entries[path]?.standing = .waiting
     }
   }
 
-  /// Has the plugins described once more that were refused with that code: the reason lies in the
-  /// folders around them.
+  /// Has the plugins that were refused with that code described once more: the reason may be in the
+  /// folders above them.
   public mutating func doubtRefused(_ code: InstarError.Code) {
     for (path, entry) in entries where entry.standing == .known {
       if case .failure(let error)? = entry.verdict, error.code == code {
@@ -108,14 +105,13 @@ public struct PluginRegistry: Sendable {
     }
   }
 
-  /// Takes in what the plugins said of themselves, or why they could not be used.
+  /// Takes in the descriptions of plugins, or why they cannot be used.
   ///
   /// - Parameters:
   ///   - versions: of the files, just now.
-  ///   - fresh: files that were written so short a time ago that somebody may be at it still; that
-  ///     one of them cannot be used is not believed.
-  /// - Returns: what is to be reported, and whether the verdict on some file was thrown away: it is
-  ///   to be listed again a little later.
+  ///   - fresh: files written so recently that somebody may still be writing them; a refusal of one of
+  ///     these is dropped.
+  /// - Returns: what to report, and whether a verdict was dropped: list the folders again a little later.
   public mutating func describe(
     _ results: [(path: String, result: Result<PluginManifest, InstarError>)],
     versions: [String: FileVersion], fresh: Set<String> = []

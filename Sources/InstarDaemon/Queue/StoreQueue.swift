@@ -2,18 +2,17 @@ public import InstarConfiguration
 public import InstarSchema
 public import InstarWire
 
-/// Decides what happens to every store, and when: a value that takes events in and gives actions
-/// out.
+/// Decides what happens to every store, and when: events in, actions out.
 ///
-/// It does no I/O and reads no clock; `DaemonService` performs the actions and brings back what
-/// came of them.
+/// It does no I/O and reads no clock; `Daemon` performs the actions and returns their results as
+/// events.
 ///
 /// States of a store:
 ///
 /// ```text
 ///            touched                due                  changed
-///  (none) ───────────▶ waiting ───────────▶ looking ───────────▶ probeQueued ──▶ probing
-///     │                  ▲  ▲                  │ as it was                         │
+///  (none) ───────────▶ waiting ───────▶ readingVersion ────────▶ probeQueued ──▶ probing
+///     │                  ▲  ▲                  │ unchanged                         │
 ///     └── found by a scan│──│──────────────────┼───────────────▶ probeQueued       │ behind
 ///                        │  └──── touched ─ resting ◀───────── anything else ──────┤
 ///                        │                     ▲                                   ▼
@@ -24,13 +23,12 @@ public import InstarWire
 /// - At most `settings.parallelRuns` stores are running, and a store has at most one run.
 /// - At most one batch of probes is out.
 /// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in
-///   doubt. A store whose file is as `version` says is not probed again; so the events of our own
-///   reading and writing lead to one look, and to at most one probe.
-/// - What is known of a file is thrown away when the file changed while it was found out. `behind`
-///   is believed nevertheless, for a run inspects the store again under its lock; so a store that
-///   is written all the time is migrated too. `current` is believed of the file as it was before.
-/// - A store is waited for at most `debounce * 10`: one that is written all the time is looked at
-///   nevertheless.
+///   doubt. A store whose file still has that version is not probed again; so the events of our own
+///   reads and writes cause at most one probe.
+/// - A verdict is dropped when the file changed during the probe, with two exceptions. `behind` is
+///   kept, because a run probes the store again under its lock; so a store that is written all the
+///   time is migrated too. `current` is kept for the file as it was before.
+/// - A store waits at most `debounce * 10`, even if it is written all the time.
 /// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline`
 ///   is never later than the earliest of them.
 public struct StoreQueue: Sendable {
@@ -52,52 +50,51 @@ public struct StoreQueue: Sendable {
 
   /// What happened.
   public enum Event: Sendable {
-    /// The file or one of its side files was written, made, renamed or removed.
+    /// The file or one of its side files was written, created, renamed or deleted.
     case touched(String)
-    /// The store is there, as a scan or a look found it.
+    /// The store exists, in the version that a scan or `readVersion` found.
     case found(String, FileVersion)
     /// There is no regular file of that path.
     case missing(String)
     /// The versions are those of the file just before and just after the probe.
     case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
-    /// The batch that was out is over; an error where it ended before every store was answered.
+    /// The batch ended; with an error if it ended before every store had an answer.
     case probesEnded(InstarError?)
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
-    /// Probing may begin: the plugins that were there at the start are described.
+    /// Probing may start: the plugins found at the start are described.
     case released
-    /// The set of plugins changed, or a person asks to look again: nothing that is known holds any
-    /// more.
+    /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
     case verdictsInDoubt
     case settingsChanged(Settings)
-    /// The store is watched no longer.
+    /// The store is no longer watched.
     case forgotten(String)
     /// A deadline passed.
     case tick
-    /// Nothing new is begun from now on.
+    /// Start nothing new from now on.
     case stopping
   }
 
   /// What to do.
   public enum Action: Sendable, Hashable {
-    /// Take the version of the file; answer with `found` or `missing`.
-    case look(String)
+    /// Read the version of the file; answer with `found` or `missing`.
+    case readVersion(String)
     /// Answer with `probed` for each, then `probesEnded`.
     case probe([String])
     /// Answer with `runEnded`. The plugin is the one the probe named.
     case run(String, plugin: String?)
     case reportProbe(ProbeReport)
     case reportProbeFailure(String, InstarError, FollowUp)
-    /// The batch failed, for a reason that lies in no store.
+    /// The batch failed for a reason that is not in any store.
     case reportProbesFailure(InstarError, FollowUp)
     case reportRun(RunReport, FollowUp)
   }
 
-  /// Where a store is on its way.
+  /// The state of a store.
   public enum State: Sendable, Hashable {
-    /// It was touched, and is left alone until `until`.
+    /// The store was touched; nothing happens to it until `until`.
     case waiting(until: Instant, latest: Instant, before: Rest)
-    /// Its version is being taken.
-    case looking(before: Rest)
+    /// The version of its file is being read.
+    case readingVersion(before: Rest)
     case probeQueued
     case probing(touched: Bool)
     case runQueued
@@ -105,20 +102,20 @@ public struct StoreQueue: Sendable {
     case resting(Rest)
   }
 
-  /// What a store that nothing happens to waits for.
+  /// What a resting store waits for.
   public enum Rest: Sendable, Hashable {
     /// A change of the store or of the plugins.
-    case settled
+    case idle
     /// A point in time, or one of these changes.
     case backingOff(until: Instant)
-    /// One of these changes: trying again as it is would fail again.
+    /// One of these changes only: another attempt would fail in the same way.
     case blocked
   }
 
   private struct Entry {
     var state: State
     var version: FileVersion?
-    /// What was said of the store last; the same is not said twice.
+    /// The last report on the store; the same is not reported twice.
     var announced: Announcement?
     var plugin: String?
     /// Failures in a row, of any kind: they set the length of the back-off.
@@ -126,9 +123,9 @@ public struct StoreQueue: Sendable {
     /// Failures in a row with the same cause.
     var equalFailures = 0
     var lastFailure: String?
-    /// A changed store is not tried again before.
+    /// Even a changed store is not tried before.
     var notBefore: Instant?
-    /// Runs that said `migrated` since the store was last found at its plan's end.
+    /// Runs that ended as `migrated` since the store was last found current.
     var migrations = 0
   }
 
@@ -139,11 +136,11 @@ public struct StoreQueue: Sendable {
     var version: Schema.Version?
     var plan: String?
     var planVersion: Schema.Version?
-    /// Left out for a store that is current: it changes all the time.
+    /// `nil` for a current store: its file changes all the time.
     var file: FileVersion?
   }
 
-  /// After so many failures with the same cause the store is not tried again until something changes.
+  /// After so many failures with the same cause, the store is not tried until something changes.
   public static let equalFailureLimit = 3
 
   public private(set) var settings: Settings
@@ -153,13 +150,13 @@ public struct StoreQueue: Sendable {
   public private(set) var nextDeadline: Instant?
   private var entries: [String: Entry] = [:]
   private var deadlines: [String: Instant] = [:]
-  /// A store that is in another state when its turn comes is passed over.
+  /// A store that is in another state when its turn comes is skipped.
   private var probeLine = Line()
   private var runLine = Line()
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
-  /// Nothing can be probed at the moment; the next batch goes out at that time.
+  /// Probing failed for all stores; the next batch starts at that time.
   private var probesRestUntil: Instant?
   /// Batches that failed in a row.
   private var failedBatches = 0
@@ -203,19 +200,19 @@ public struct StoreQueue: Sendable {
 
   private mutating func touched(_ store: String, _ now: Instant) {
     guard let entry = entries[store] else {
-      put(Entry(state: wait(now, before: .settled)), store)
+      put(Entry(state: wait(now, before: .idle)), store)
       return
     }
     switch entry.state {
     case .waiting(_, let latest, let rest):
       let until = min(now + settings.debounce, latest)
       enter(.waiting(until: until, latest: latest, before: rest), store)
-    case .looking(let rest), .resting(let rest):
+    case .readingVersion(let rest), .resting(let rest):
       enter(wait(now, before: rest), store)
     case .probing:
       enter(.probing(touched: true), store)
     case .probeQueued, .runQueued, .running:
-      // Whatever changed is seen by the probe or the run; after a run the store is looked at again.
+      // The probe or the run sees the change; after a run the version is read again.
       break
     }
   }
@@ -227,7 +224,7 @@ public struct StoreQueue: Sendable {
       return
     }
     switch entry.state {
-    case .looking(let rest), .resting(let rest):
+    case .readingVersion(let rest), .resting(let rest):
       if entry.version == version {
         enter(.resting(rest), store)
       } else {
@@ -240,7 +237,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func remove(_ store: String) {
     if case .running? = entries[store]?.state {
-      // A run ends by itself; the look after it finds the store gone.
+      // A run ends by itself; reading the version after it finds the store missing.
       enter(.running(inDoubt: true), store)
       return
     }
@@ -270,7 +267,7 @@ public struct StoreQueue: Sendable {
       }
     if mayBeOutdated {
       entry.version = nil
-      entry.state = wait(now, before: .settled)
+      entry.state = wait(now, before: .idle)
       put(entry, store)
       return
     }
@@ -284,13 +281,13 @@ public struct StoreQueue: Sendable {
     entry.plugin = report.plugin
 
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
-      // Nothing was found out: the keeper died over it, or could not read it. That may pass.
+      // The keeper died, or could not read the store. That may pass.
       let error =
         report.error?.about("cannot probe '\(store)'", store: store, state: "unchanged")
         ?? InstarError(
           .unreadableStore, "cannot probe '\(store)'", store: store,
-          cause: report.reason ?? "the keeper did not say why", state: "unchanged",
-          next: "let the store's owner read it")
+          cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
+          next: "let the store's owner read the file")
       let followUp = failed(&entry, error.code, signature: error.cause, hasChanged: false, now)
       entry.announced = nil
       actions.append(.reportProbeFailure(store, error, followUp))
@@ -309,8 +306,8 @@ public struct StoreQueue: Sendable {
     switch report.state {
     case .behind:
       if entry.migrations > 0 {
-        // Migrated a moment ago and behind again: somebody puts an old file back each time, or the
-        // plugin does not do what it says. Each run leaves a backup, so this must not spin.
+        // Migrated a moment ago and behind again: somebody restores an old file each time, or the
+        // plugin does not do what it declares. Each run leaves a backup, so this must not spin.
         entry.notBefore = max(entry.notBefore ?? now, now + backOff(failures: entry.migrations))
       }
       if let notBefore = entry.notBefore, notBefore > now {
@@ -327,10 +324,10 @@ public struct StoreQueue: Sendable {
       entry.equalFailures = 0
       entry.lastFailure = nil
       entry.migrations = 0
-      entry.state = .resting(.settled)
+      entry.state = .resting(.idle)
     case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted, .unreadable:
       entry.migrations = 0
-      entry.state = .resting(.settled)
+      entry.state = .resting(.idle)
     }
     put(entry, store)
   }
@@ -348,14 +345,14 @@ public struct StoreQueue: Sendable {
       ?? left.first.map {
         InstarError(
           .protocolViolation, "cannot probe '\($0)'", store: $0,
-          cause: "the keeper ended its answers before this store", state: "unchanged")
+          cause: "the keeper stopped answering before this store", state: "unchanged")
       }
     guard let error else {
       failedBatches = 0
       return
     }
-    // A store that a keeper does not survive has an answer that says so. What is left was not to
-    // be had for any store: no keeper can be started, or a plugin cannot be used after all.
+    // A store that kills its keeper has an answer that says so. So this error concerns all stores:
+    // no keeper can be started, or a plugin cannot be used after all.
     failedBatches = batchWasAnswered ? 1 : failedBatches + 1
     let delay = backOff(failures: failedBatches)
     probesRestUntil = now + delay
@@ -379,8 +376,8 @@ public struct StoreQueue: Sendable {
       entry.notBefore = nil
       entry.version = nil
       if report.result == .migrated { entry.migrations += 1 }
-      // Its own write-back has touched the store: one look when it is quiet says what it is now.
-      entry.state = wait(now, before: .settled)
+      // The cutover touched the store: it is probed once more when nothing changes it.
+      entry.state = wait(now, before: .idle)
     case .busy:
       entry.version = after
       entry.failures += 1
@@ -401,8 +398,8 @@ public struct StoreQueue: Sendable {
     if inDoubt {
       entry.version = nil
       entry.notBefore = nil
-      entry.state = wait(now, before: .settled)
-      if followUp != .none { followUp = .lookedAtAgain }
+      entry.state = wait(now, before: .idle)
+      if followUp != .none { followUp = .atOnce }
     }
     if isStopping, followUp != .none { followUp = .afterRestart }
     actions.append(.reportRun(report, followUp))
@@ -419,7 +416,7 @@ public struct StoreQueue: Sendable {
       entry.lastFailure = nil
       entry.notBefore = nil
       switch entry.state {
-      case .waiting, .looking, .probeQueued:
+      case .waiting, .readingVersion, .probeQueued:
         break
       case .resting, .runQueued:
         entry.state = .probeQueued
@@ -440,8 +437,8 @@ public struct StoreQueue: Sendable {
       guard let entry = entries[store] else { continue }
       switch entry.state {
       case .waiting(_, _, let rest):
-        enter(.looking(before: rest), store)
-        actions.append(.look(store))
+        enter(.readingVersion(before: rest), store)
+        actions.append(.readVersion(store))
       case .resting(.backingOff):
         queueProbe(store)
       default:
@@ -453,7 +450,7 @@ public struct StoreQueue: Sendable {
 
   // MARK: Steps
 
-  /// Sends out the next batch of probes and as many runs as may go on.
+  /// Starts the next batch of probes and as many runs as allowed.
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
     guard !isHeld, !isStopping else { return }
     if probesOut == nil, probesRestUntil == nil {
@@ -517,7 +514,7 @@ public struct StoreQueue: Sendable {
 
   /// Takes a store out of the batch that is out. `false` where it was not in it.
   private mutating func answer(_ store: String) -> Bool {
-    // Answers come in the order of the batch, so this looks at its beginning only.
+    // Answers come in the order of the batch, so the store is at its beginning.
     guard let place = probesOut?.firstIndex(of: store) else { return false }
     probesOut?.remove(at: place)
     batchWasAnswered = true
@@ -582,10 +579,10 @@ private struct Line {
 public enum FollowUp: Sendable, Hashable {
   case none
   case retry(after: Duration)
-  /// The same cause so many times: the next attempt is made when store or plugins change.
+  /// After so many equal failures, the next attempt follows a change of the store or the plugins.
   case waitsForChange(failures: Int)
-  /// Something changed meanwhile: at once.
-  case lookedAtAgain
+  /// The store or the plugins changed during the run: retry now.
+  case atOnce
   /// The daemon stops.
   case afterRestart
 }

@@ -1,8 +1,8 @@
 import Foundation
 import InstarSchema
 
-/// What tells whether a file has changed since it was last looked at: identity, size, time, owner and
-/// mode of the file, and size and time of the write-ahead log beside it.
+/// Tells whether a file has changed: identity, size, time, owner and mode of the file, rights of the folders above it, and
+/// size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
@@ -17,7 +17,7 @@ public struct FileVersion: Sendable, Hashable {
   var walSizeBytes: Int64
   var walModifiedNanoseconds: Int64
 
-  /// - Returns: `nil` where the path is not a regular file; a symbolic link is none.
+  /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
   public init?(path: String) {
     let folder = (path as NSString).deletingLastPathComponent
     self.init(path: path, hasLog: true, folders: FolderRights(above: folder))

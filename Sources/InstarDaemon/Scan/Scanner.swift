@@ -5,8 +5,8 @@ public import InstarSchema
 
 /// Reads the listing of a watched folder.
 ///
-/// A folder is announced to `willEnter` *before* it is listed, so that it can be watched first: a
-/// store that is made in between is then found twice rather than never.
+/// A folder is passed to `willEnter` *before* it is listed, so that it can be watched first: a store
+/// that is created in between is then found twice rather than never.
 public struct Scanner: Sendable {
   /// A file whose name matches.
   public struct Store: Sendable, Hashable {
@@ -17,9 +17,8 @@ public struct Scanner: Sendable {
   /// What one pass found.
   public struct Findings: Sendable {
     public var stores: [Store] = []
-    /// What was left out: folders that cannot be read, names that are not UTF-8, symbolic links and
-    /// other things that are named like stores and are no regular files. And that the stores cannot
-    /// be written, where that is so for all of them.
+    /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a
+    /// store's name that are not regular files. Also a file system that is read-only.
     public var problems: [InstarError] = []
   }
 
@@ -76,7 +75,7 @@ public struct Scanner: Sendable {
       guard let name else {
         findings.problems.append(
           InstarError(
-            .unsafePath, "cannot look at a file in '\(folder)'",
+            .unsafePath, "cannot use a file in '\(folder)'",
             cause: "its name is not UTF-8", state: "unchanged",
             next: "rename the file if it is a store"))
         continue
@@ -112,8 +111,8 @@ public struct Scanner: Sendable {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// What speaks against a file that is named like a store: only regular files are stores, and
-  /// nothing is followed. `nil` where there is no file, or a regular one, or a folder.
+  /// Why a file with a store's name is not used: only regular files are stores, and links are not
+  /// followed. `nil` for a regular file, a folder, and where there is no file.
   static func kindProblem(of path: String) -> InstarError? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
@@ -126,16 +125,16 @@ public struct Scanner: Sendable {
     default: kind = "a device"
     }
     return InstarError(
-      .unsafePath, "cannot look at '\(path)'", store: path,
-      cause: "it is \(kind) of user \(ProcessIdentity.label(of: status.st_uid))",
-      state: "neither opened nor followed",
+      .unsafePath, "cannot use '\(path)' as a store", store: path,
+      cause: "\(kind) of user \(ProcessIdentity.label(of: status.st_uid)), not a regular file",
+      state: "not opened",
       next: status.st_mode & S_IFMT == S_IFLNK
-        ? "watch the folder that the store itself is in"
-        : "remove it, or let the watch's 'pattern' leave it out")
+        ? "watch the folder that contains the store itself"
+        : "delete it, or narrow the watch's 'pattern'")
   }
 
-  /// Whether stores below a folder can be written at all by what this process starts: a service sees
-  /// the file system read-only but for the folders that its unit names.
+  /// Why no store below a folder can be written: a service sees the file system as read-only, except
+  /// for the folders that its unit names. `nil` where they can.
   static func writeProblem(of folder: String) -> InstarError? {
     var status = statvfs()
     guard statvfs(folder, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0 else {
@@ -143,21 +142,21 @@ public struct Scanner: Sendable {
     }
     return InstarError(
       .watchFailed, "cannot migrate the stores in '\(folder)'",
-      cause: "the file system is read-only there, for this service at least",
-      state: "looked at, and not written", next: unitRemedy)
+      cause: "the service sees the file system there as read-only", state: "unchanged",
+      next: unitRemedy)
   }
 
-  /// Opens the watched folders to the service, which shows them anew when it starts.
+  /// Lets the service write the watched folders, from its next start on.
   private static let unitRemedy = "instarctl config apply && systemctl restart instard"
 
   static func watchFailed(_ folder: String, _ number: Int32) -> InstarError {
     InstarError(
       .watchFailed, "cannot watch '\(folder)'", cause: String(cString: strerror(number)),
-      state: "the stores in it are not looked at",
+      state: "its stores are not migrated",
       next: ServiceDropIn.isInHome(folder)
-        ? "make sure that the folder is there, then: \(unitRemedy)"
+        ? "create the folder if it is missing, then run: \(unitRemedy)"
         : number == ENOENT
-          ? "make the folder, or take it out of the configuration"
-          : "let the daemon's user read the folder")
+          ? "create the folder, or remove it from the configuration"
+          : "let the user that runs instard read the folder")
   }
 }

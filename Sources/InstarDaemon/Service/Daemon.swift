@@ -165,7 +165,7 @@ struct Daemon {
   /// - Returns: what is known at once.
   private mutating func perform(_ action: StoreQueue.Action) -> [StoreQueue.Event] {
     switch action {
-    case .look(let store):
+    case .readVersion(let store):
       guard configuration.watch(ofStore: store) != nil, let version = FileVersion(path: store)
       else {
         return [.missing(store)]
@@ -263,10 +263,10 @@ struct Daemon {
       new = try readConfiguration()
       guard new.stateFolder == configuration.stateFolder else {
         throw InstarError(
-          .invalidConfiguration, "cannot load the configuration again",
+          .invalidConfiguration, "cannot reload the configuration",
           cause: "the state folder cannot change from '\(configuration.stateFolder)' to "
             + "'\(new.stateFolder)' in a running daemon",
-          next: "restart the daemon")
+          next: "systemctl restart instard")
       }
     } catch {
       log.post(.configurationRefused(error))

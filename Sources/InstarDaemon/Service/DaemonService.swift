@@ -45,7 +45,8 @@ public struct DaemonService: Service {
     guard let lock = try stateFolder.tryLock() else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(configuration.stateFolder)'",
-        cause: "another instard uses it", next: "stop that one, or give this one its own 'state'")
+        cause: "another instard uses it",
+        next: "stop the other instard, or set another 'state' in the configuration")
     }
     defer { lock.release() }
     let supervisor = Supervisor(

@@ -123,7 +123,7 @@ struct WatchedFolders {
         log.post(.watchStarted(folder: watch.folder, stores: findings.stores.count))
       }
     case .failure(let error):
-      // A folder further down that is gone is no problem: its stores are checked below.
+      // A folder further down may have been deleted: its stores are checked below.
       if scan.isWhole {
         unreadable[watch.folder] = error
         report([error], of: watch, isWhole: true)

@@ -9,11 +9,11 @@ import InstarSupervisor
 /// Invariants:
 /// - A folder is watched before it is listed.
 /// - Stores are probed only after the plugins found at the start are described (`released`, once).
-/// - That a file cannot be used is reported only when the file was left alone for `settlingTime`.
+/// - A file that cannot be used is reported only when nobody wrote it for `quietTime`.
 struct WatchedPlugins {
   typealias Instant = ContinuousClock.Instant
 
-  private static let settlingTime = Duration.seconds(2)
+  private static let quietTime = Duration.seconds(2)
 
   var configuration: Configuration
   private let calls: KeeperCalls
@@ -71,8 +71,7 @@ struct WatchedPlugins {
     return events + describeNext()
   }
 
-  /// Has every plugin described once more: one that could be used a while ago failed, or a person
-  /// asks for it.
+  /// Has every plugin described once more: a usable one failed, or an operator asks for it.
   mutating func doubtAll() {
     registry.doubtAll()
   }
@@ -89,13 +88,13 @@ struct WatchedPlugins {
     return [.released]
   }
 
-  /// Takes in what the plugins said of themselves.
+  /// Takes in the descriptions of plugins.
   mutating func handle(_ descriptions: [PluginDescription]) -> [StoreQueue.Event] {
     var versions: [String: FileVersion] = [:]
     for description in descriptions {
       versions[description.plugin] = PluginFolder.version(of: description.plugin)
     }
-    let fresh = versions.filter { PluginFolder.isFresh($0.value, age: Self.settlingTime) }
+    let fresh = versions.filter { PluginFolder.isFresh($0.value, age: Self.quietTime) }
     let (changes, isStale) = registry.describe(
       descriptions.map { ($0.plugin, $0.result) }, versions: versions, fresh: Set(fresh.keys))
     if isStale { listDue = .now + max(configuration.debounce, .milliseconds(100)) }
