@@ -11,6 +11,7 @@ struct MigrateCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
     abstract: "Migrate stores to the last version of their plan.",
+    usage: "instarctl migrate [<option> ...] <store> ...",
     discussion: """
         instarctl migrate --plugin Notes.so a.store b.store
 

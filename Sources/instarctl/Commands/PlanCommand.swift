@@ -9,6 +9,7 @@ struct PlanCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "plan",
     abstract: "Show the stages and SQL of a migration without running it.",
+    usage: "instarctl plan [<option> ...] <store> ...",
     discussion: """
         instarctl plan --plugin Notes.so a.store
 

@@ -9,6 +9,7 @@ struct ProbeCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "probe",
     abstract: "Report a store's format, version and state without changing it.",
+    usage: "instarctl probe [<option> ...] <store> ...",
     discussion: """
         instarctl probe --plugin Notes.so a.store
 

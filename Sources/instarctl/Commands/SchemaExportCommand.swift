@@ -8,6 +8,7 @@ struct SchemaExportCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     abstract: "Write the versions of a plugin's plan as JSON files for version control.",
+    usage: "instarctl schema export [<option> ...] <plugin>",
     discussion: """
         instarctl schema export Notes.so -o schemas
 

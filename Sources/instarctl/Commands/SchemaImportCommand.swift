@@ -9,6 +9,7 @@ struct SchemaImportCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
     abstract: "Generate the Swift source of a store's models.",
+    usage: "instarctl schema import [<option> ...] <store>",
     discussion: """
         instarctl schema import a.store -o NotesV1.swift
 
