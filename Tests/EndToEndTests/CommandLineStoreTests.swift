@@ -121,6 +121,8 @@ struct CommandLineStoreTests {
     let human = try await CommandLineTool.run("plan", store, "--plugin", plugin)
     #expect(human.output.contains("1.0.0 → 2.0.0, 2 stages"))
     #expect(human.output.contains("ALTER TABLE ZNOTE"))
+    #expect(human.output.contains("\n     ! removes Note.contentOld"))
+    #expect(human.output.contains("only the backup keeps them"))
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
     #expect(folder.names() == ["a.store"])
   }

@@ -10,11 +10,13 @@ struct ConfigCheckCommand: InstarCommand {
     commandName: "check",
     abstract: "Check whether instard can use its configuration.",
     discussion: """
-      Reads the file, then the files *.yml of the folder conf.d beside it in the order of their \
-      names. Of a key with one value the last file's holds; 'plugins' and 'watches' add up; a watch \
-      of a folder that an earlier file watches replaces that one.
+        instarctl config check
 
-      Exit status: 0 it can be used, maybe with notes; 3 it cannot.
+      Reads the file, then the files conf.d/*.yml beside it in the order of their names. A key with \
+      one value has the value of the last file. The lists 'plugins' and 'watches' are combined; a \
+      later watch of a folder replaces an earlier one.
+
+      The exit status is 0 where the configuration can be used, also with notes, and 3 where it cannot.
       """)
 
   @OptionGroup var source: ConfigurationOptions
@@ -32,7 +34,7 @@ struct ConfigCheckCommand: InstarCommand {
     var state: String
     var plugins: [String]
     var watches: [Watch]
-    /// What can be used and will not do what was meant.
+    /// Settings that are valid but have no, or another, effect.
     var notes: [String]
 
     var lines: [ConsoleLine] {
@@ -60,7 +62,7 @@ struct ConfigCheckCommand: InstarCommand {
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
-      notes.append("the service's unit is not made for these watches: instarctl config apply")
+      notes.append("the service's unit does not match these watches; run: sudo instarctl config apply")
     }
     output.write(
       CheckedConfiguration(

@@ -115,9 +115,9 @@ extension SchemaReport {
       for attribute in entity.attributes {
         let path = "\(entity.name).\(attribute.name)"
         if enumerations.contains(path) {
-            comments[path] = "In the app, an enum with this raw value."
-          } else if let type = archivedTypes[path] {
-            comments[path] = "Archived values of type \(type)."
+          comments[path] = "In the app, an enum with this raw value."
+        } else if let type = archivedTypes[path] {
+          comments[path] = "Archived values of type \(type)."
         } else if attribute.isTransformable {
           comments[path] =
             "In the app, a value of another type; its transformer made these bytes."

@@ -12,13 +12,10 @@ extension PlanReport: Answer {
       )
       for (index, stage) in migration.stages.enumerated() {
         lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)")
-        for change in stage.planned {
-          lines.append("       \(change.reason)")
-          for statement in change.statements {
-            let text = "\(statement.position). \(statement.sql)  -- \(statement.comment)"
-            lines += ConsoleLine.lines(of: text).map { "         " + Style.faint($0) }
-          }
-        }
+        lines += stage.planned.flatMap(\.lines)
+      }
+      if migration.stages.contains(where: { $0.planned.contains { $0.kind == .destructive } }) {
+        lines.append("  ! removes rows, values or links; only the backup keeps them")
       }
       lines += migration.notes.map { "  \(Finding.Severity.note.styled): \($0)" }
     } else if probe.state == .current {
@@ -33,6 +30,22 @@ extension PlanReport: Answer {
       let code = finding.code.map { "   [\($0.rawValue)]" } ?? ""
       lines.append("  \(finding.severity.styled): \(finding.message)\(code)")
       if let fix = finding.fix { lines.append("    fix: \(fix)") }
+    }
+    return lines
+  }
+}
+
+extension PlannedChange {
+  /// The change, marked where it loses something, and below it the statements that make it.
+  fileprivate var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = [
+      kind == .destructive ? "     ! \(Style.bad("\(reason)"))" : "       \(reason)"
+    ]
+    for statement in statements {
+      let comment = "-- \(statement.position): \(statement.comment)"
+      lines += ConsoleLine.lines(of: comment + "\n" + statement.sql).map {
+        "         \(Style.faint($0))"
+      }
     }
     return lines
   }
