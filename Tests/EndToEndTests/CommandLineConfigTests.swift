@@ -38,7 +38,7 @@ struct CommandLineConfigTests {
     var daemonReloaded: Bool
   }
 
-  @Test("check says which files it read, what is watched, and what is not there")
+  @Test("check reports the files it read, what is watched, and what is missing")
   func check() async throws {
     let text = try await CommandLineTool.run("config", "check", file)
     #expect(text.status == 0)

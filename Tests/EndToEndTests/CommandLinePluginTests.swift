@@ -101,7 +101,7 @@ struct CommandLinePluginTests {
     #expect(plan.stages.map(\.kind) == [.lightweight, .custom])
   }
 
-  @Test("what the compiler says is passed through, and the plugin that was there stays")
+  @Test("compiler messages are passed through, and an earlier plugin stays")
   func compilerError() async throws {
     let source = folder.url.appendingPathComponent("Broken.swift")
     try Data("import Instar\nlet number: Int = \"text\"\n".utf8).write(to: source)
@@ -189,7 +189,7 @@ struct CommandLinePluginTests {
     #expect(folder.names() == ["Gap.swift"])
   }
 
-  @Test("a source that is not there, and a missing compiler, are said to be")
+  @Test("a missing source and a missing compiler are reported")
   func missingParts() async throws {
     let missing = try await CommandLineTool.run(
       "plugin", "build", folder.path("None.swift"), "-o", folder.path("None.so"))
@@ -205,7 +205,7 @@ struct CommandLinePluginTests {
     #expect(answer.messages.contains("no 'swiftc' in PATH"))
   }
 
-  @Test("of a plugin for another ABI the note is shown, with both numbers, and the status is 3")
+  @Test("inspect shows the note of a plugin for another ABI, with both numbers, and exits with 3")
   func otherABI() async throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
     // The note's name, padded, then the ABI number in four bytes.

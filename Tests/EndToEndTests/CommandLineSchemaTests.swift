@@ -31,7 +31,7 @@ struct CommandLineSchemaTests {
   private static let notesStore =
     CommandLineTool.repository.appendingPathComponent("Plugins/notes/stores/notes-1.store").path
 
-  @Test("show tells the entities of a plugin's last version, or of the one that is named")
+  @Test("show lists the entities of a plugin's last version, or of the named one")
   func showPlugin() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let last = try await CommandLineTool.run("schema", "show", plugin)
@@ -68,7 +68,7 @@ struct CommandLineSchemaTests {
     #expect(same.output.contains("no difference"))
   }
 
-  @Test("a store is compared with a version by what its tables tell")
+  @Test("a store is compared with a version by what its tables show")
   func diffStore() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let equal = try await CommandLineTool.run(
@@ -150,7 +150,7 @@ struct CommandLineSchemaTests {
     #expect(stamp.attributesByName["count"]?.storedDefault == .integer(3))
   }
 
-  @Test("what cannot be read is refused with its code and status")
+  @Test("a file that cannot be read is refused with its code and status")
   func refusals() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let text = folder.path("text.store")
@@ -183,7 +183,7 @@ struct CommandLineSchemaTests {
     }
   }
 
-  @Test("a migrated store tells its schema as its plan has it, as long as its tables are those")
+  @Test("a migrated store contains its plan's schema, which is used while its tables match")
   func importFromMetadata() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let store = folder.path("a.store")

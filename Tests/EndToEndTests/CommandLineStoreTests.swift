@@ -22,7 +22,7 @@ struct CommandLineStoreTests {
 
   private var state: String { folder.path("state") }
 
-  @Test("a wrong usage exits with 2 and says how it is meant")
+  @Test("a wrong usage exits with 2 and shows the usage")
   func usage() async throws {
     for arguments in [
       ["bogus"], ["probe"], ["probe", ""], ["migrate", "a", "--plugin", ""],
@@ -37,7 +37,7 @@ struct CommandLineStoreTests {
     }
   }
 
-  @Test("the launch arguments of Apple's frameworks are taken anywhere on the command line")
+  @Test("the launch arguments of Apple's frameworks are accepted anywhere on the command line")
   func launchArguments() async throws {
     let answer = try await CommandLineTool.run(
       "-com.apple.CoreData.SQLDebug", "3", "version", "--json",
@@ -46,7 +46,7 @@ struct CommandLineStoreTests {
     #expect(answer.output.contains("\"version\""))
   }
 
-  @Test("probe tells what a file is, exits with 0 and changes nothing")
+  @Test("probe reports what a file is, exits with 0 and changes nothing")
   func probe() async throws {
     let store = try store()
     let text = folder.path("text.store")
@@ -71,7 +71,7 @@ struct CommandLineStoreTests {
   }
 
   @Test(
-    "a store that is not there is answered with 5 and an error in its place, the others are probed")
+    "a missing store exits with 5 and has an error in its place, and the others are probed")
   func missingStore() async throws {
     let stores = [try store(), folder.path("none"), try store("b.store")]
     let answer = try await CommandLineTool.run(["probe", "--json"] + stores)
@@ -196,7 +196,7 @@ struct CommandLineStoreTests {
     #expect(!answer.output.contains("CoreData: sql:"))
   }
 
-  @Test("of several stores the gravest problem gives the status, and the good ones are migrated")
+  @Test("the most serious problem of several stores is the status, and the good ones are migrated")
   func gravestStatus() async throws {
     let store = try store()
     let text = folder.path("text.store")

@@ -18,7 +18,7 @@ struct SchemaComparisonTests {
       from: .init(old, typeName: "NotesV1"), to: .init(new, typeName: "NotesV2"))
   }
 
-  @Test("what the engine derives by itself needs a lightweight stage")
+  @Test("a change that the engine derives needs a lightweight stage")
   func lightweight() {
     let comparison = compare(
       schema(1, [Schema.Attribute(name: "text", type: .string)]),
@@ -37,7 +37,7 @@ struct SchemaComparisonTests {
       comparison.stageSource == ".lightweight(fromVersion: NotesV1.self, toVersion: NotesV2.self)")
   }
 
-  @Test("a custom stage comes with the loops that have to be filled")
+  @Test("a custom stage has loops with placeholders to fill")
   func custom() {
     let comparison = compare(
       schema(1, [Schema.Attribute(name: "uid", type: .string, isOptional: true)]),
@@ -84,7 +84,7 @@ struct SchemaComparisonTests {
       ])
   }
 
-  @Test("what a store does not notice is a note, not a change")
+  @Test("a change that leaves stores as they are is a note")
   func notes() {
     let comparison = compare(
       schema(1, [Schema.Attribute(name: "pages", type: .int16)]),
@@ -103,7 +103,7 @@ struct SchemaComparisonTests {
       ])
   }
 
-  @Test("a schema that was read off tables takes from the other what tables do not tell")
+  @Test("a schema that was read from tables takes from the other what tables cannot show")
   func alignment() {
     let tables = Schema(
       entities: [

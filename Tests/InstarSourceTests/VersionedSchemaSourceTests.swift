@@ -83,7 +83,7 @@ struct VersionedSchemaSourceTests {
         """#)
   }
 
-  @Test("a type that a model hides is written with its module")
+  @Test("a type that a model hides has its module in source")
   func hiddenTypes() {
     let source = source([
       Schema.Entity(
@@ -181,7 +181,7 @@ struct VersionedSchemaSourceTests {
     #expect(source.notes.count == 3)
   }
 
-  @Test("what does not fit in a line is broken")
+  @Test("a line that is too long is broken")
   func longLines() {
     let attributes = (1...12).map {
       Schema.Attribute(name: "aRatherLongName\($0)", type: .string)
@@ -192,7 +192,7 @@ struct VersionedSchemaSourceTests {
     #expect(lines.contains("      aRatherLongName12: String"))
   }
 
-  @Test("an index with a name says directions and condition; what no index can say is a note")
+  @Test("a named index has directions and a condition; one that source cannot express is a note")
   func namedIndexes() {
     var car = Schema.Entity(
       name: "Car",
@@ -245,7 +245,7 @@ struct SwiftNameTests {
     #expect(SwiftName.type("default") == "Default")
   }
 
-  @Test("reserved words stand in backticks")
+  @Test("reserved words are in backticks")
   func reserved() {
     #expect(SwiftName.declared("class") == "`class`")
     #expect(SwiftName.declared("name") == "name")
