@@ -38,7 +38,8 @@ package struct StoreStamp {
         fingerprint: fingerprint)
     } else {
       metadata.stamp(
-        schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint)
+        schema: path.last, unchangedEntities: path.unchangedEntities, fingerprint: fingerprint,
+        keepsModelCache: path.first.entities == path.last.entities)
     }
     form = .coreData(metadata, layout)
   }

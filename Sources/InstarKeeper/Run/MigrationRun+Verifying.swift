@@ -92,10 +92,14 @@ extension MigrationRun {
       notes.append(
         "the store has new metadata, as \(problem): what an app kept there is in the backup only")
     }
-    if let metadata = before.metadata, !metadata.isMadeByInstar, inspection.reference == nil {
-      // Written by Apple's frameworks, which go by hashes that cannot be computed here.
+    let path = inspection.path
+    let hasChanges = path.last.entities.contains { !path.unchangedEntities.contains($0.name) }
+    if hasChanges, let metadata = before.metadata, !metadata.isMadeByInstar,
+      inspection.reference == nil
+    {
+      // Apple's frameworks go by hashes that cannot be computed here.
       notes.append(
-        "Apple's frameworks may not recognise version \(inspection.path.to) of this store:"
+        "Apple's frameworks may not recognise version \(path.to) of this store:"
           + " the hashes of entities that changed are Instar's own")
     }
     return notes

@@ -83,8 +83,10 @@ public struct CoreDataMetadata {
   ///   - unchangedEntities: The entities that are equal in the previous version. They keep their hashes, so that
   ///     Apple's frameworks still recognize them. The others get Instar's own hash: SHA-256 over `canonicalText`.
   ///   - fingerprint: The fingerprint of the version's structure.
+  ///   - keepsModelCache: Whether the archived model still describes the schema, because no entity changed.
   public mutating func stamp(
-    schema: Schema, unchangedEntities: Set<String>, fingerprint: String?
+    schema: Schema, unchangedEntities: Set<String>, fingerprint: String?,
+    keepsModelCache: Bool = false
   ) {
     let before = entityHashes
     var hashes: [String: Data] = [:]
@@ -103,7 +105,7 @@ public struct CoreDataMetadata {
     plist[Key.version] = nil
     if let fingerprint { plist[Key.fingerprint] = fingerprint }
     plist[Key.schema] = Self.text(of: schema)
-    modelCacheIsStale = true
+    modelCacheIsStale = !keepsModelCache
   }
 
   /// Sets the version as Apple's frameworks know it: hashes, what is derived from them, and identifiers are copied from
