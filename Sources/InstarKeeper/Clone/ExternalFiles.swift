@@ -180,9 +180,16 @@ struct ExternalFiles {
     return new
   }
 
-  /// What step 2 was about to give the store, by its list; empty where there is none.
-  static func listed(in list: String) -> Set<String> {
-    guard let data = FileManager.default.contents(atPath: list) else { return [] }
+  /// Returns the files that step 2 was about to give the store; empty where there is no list.
+  ///
+  /// - Throws: `unreadableStore` where the list cannot be read: its files would stay for ever.
+  static func listed(in list: String) throws(InstarError) -> Set<String> {
+    guard access(list, F_OK) == 0 else { return [] }
+    guard let data = FileManager.default.contents(atPath: list) else {
+      throw InstarError(
+        .unreadableStore, "cannot read '\(list)'", cause: "user \(geteuid()) cannot read the file",
+        next: "make it readable: chmod u+r '\(list)'")
+    }
     let names = String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
     return Set(names.filter { UUID(uuidString: $0) != nil })
   }

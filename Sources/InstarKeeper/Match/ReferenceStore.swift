@@ -24,9 +24,8 @@ package struct ReferenceStore {
   /// - Throws: `invalidPlan` for one that cannot be read.
   static func all(of plugin: String) throws(InstarError) -> [Schema.Version: ReferenceStore] {
     let folder = folder(of: plugin)
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     var stores: [Schema.Version: ReferenceStore] = [:]
-    for name in names.sorted() where name.hasSuffix(".sqlite") {
+    for name in try names(in: folder) where name.hasSuffix(".sqlite") {
       let path = "\(folder)/\(name)"
       guard let version = Schema.Version(String(name.dropLast(".sqlite".count))) else {
         throw unusable(path, "its name is no version; '2.0.0.sqlite' is one")
@@ -38,6 +37,19 @@ package struct ReferenceStore {
       }
     }
     return stores
+  }
+
+  private static func names(in folder: String) throws(InstarError) -> [String] {
+    var status = stat()
+    if stat(folder, &status) != 0, errno == ENOENT { return [] }
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    } catch {
+      throw InstarError(
+        .unreadableStore, "cannot read the reference stores in '\(folder)'",
+        cause: error.localizedDescription,
+        next: "make the folder readable for user \(geteuid()): chmod a+rx '\(folder)'")
+    }
   }
 
   private init(_ db: Database) throws {

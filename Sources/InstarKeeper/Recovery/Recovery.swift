@@ -72,7 +72,7 @@ package struct Recovery {
       clear()
       let report = try recoverCutover(paths, backup: backup, what)
       if report.outcome == .clearedAway, report.version != record.to {
-        external.disown(ExternalFiles.listed(in: list))
+        external.disown(try ExternalFiles.listed(in: list))
       }
       unlink(list)
       return report
