@@ -1,0 +1,63 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarStore
+import Testing
+
+@testable import InstarKeeper
+
+@Suite("The lock of a store")
+struct StoreLockTests {
+  private func lock(_ fixture: KeeperFixture) throws -> StoreLock {
+    try StoreLock(try StoreFile.probe(fixture.store), busyTimeout: 0)
+  }
+
+  @Test("keeps other writers out until it is released", arguments: ["delete", "wal"])
+  func writers(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let lock = try lock(fixture)
+    #expect(lock.usesLog == (journalMode == "wal"))
+    let error = #expect(throws: DatabaseError.self) {
+      try fixture.execute("DELETE FROM ZNOTE")
+    }
+    #expect(error?.resultCode == .SQLITE_BUSY)
+    lock.release()
+    try fixture.execute("DELETE FROM ZNOTE")
+  }
+
+  @Test("can be held once", arguments: ["delete", "wal"])
+  func once(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let first = try lock(fixture)
+    let error = #expect(throws: DatabaseError.self) { try lock(fixture) }
+    #expect(error?.resultCode == .SQLITE_BUSY)
+    first.release()
+    try lock(fixture).release()
+  }
+
+  @Test("copies the store, and replaces its content by a clone's", arguments: ["delete", "wal"])
+  func replaceContents(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let clone = fixture.folder + "/clone"
+    #expect(FileManager.default.createFile(atPath: clone, contents: nil))
+    let lock = try lock(fixture)
+    defer { lock.release() }
+    try lock.copy(to: clone)
+    try FileCopy.useRollbackJournal(clone)
+    let queue = try DatabaseQueue(path: clone)
+    try queue.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM ZNOTE WHERE Z_PK > 4") }
+    try queue.close()
+    #expect(try lock.replaceContents(withClone: clone))
+    #expect(try lock.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE") } == 4)
+  }
+
+  @Test("is refused where another file has the store's name since it was inspected")
+  func replacedFile() throws {
+    let fixture = try KeeperFixture()
+    let file = try StoreFile.probe(fixture.store)
+    try FileManager.default.moveItem(atPath: fixture.store, toPath: fixture.store + ".old")
+    try FileManager.default.copyItem(atPath: fixture.store + ".old", toPath: fixture.store)
+    let error = #expect(throws: InstarError.self) { try StoreLock(file, busyTimeout: 0) }
+    #expect(error?.code == .storeChanged)
+  }
+}
