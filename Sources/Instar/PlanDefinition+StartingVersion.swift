@@ -18,7 +18,10 @@ extension PlanDefinition {
     }
     var cause = match.reason
     var next = "add the schema of this store to the plan, and a stage that starts at it"
-    if let nearest = match.nearest {
+    if !match.fitting.isEmpty {
+      next = "find out which of these versions of the app wrote the store, then run: "
+      next += "instarctl migrate --adopt VERSION"
+    } else if let nearest = match.nearest {
       cause += "; \(name) comes nearest at \(nearest):"
       for difference in match.differences.prefix(20) { cause += "\n\(difference)" }
       if match.differences.count > 20 { cause += "\nand \(match.differences.count - 20) more" }

@@ -76,7 +76,7 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     public static let needsCustomStage = Code("I208")
     /// A schema names a model that it does not list.
     public static let incompleteSchema = Code("I209")
-    /// Several plans know the store.
+    /// Several plans know the store and end at the same version.
     public static let ambiguousPlan = Code("I210")
     /// No plan knows the store.
     public static let noPlan = Code("I211")

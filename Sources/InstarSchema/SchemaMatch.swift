@@ -6,8 +6,10 @@
 /// one that Instar stamped.
 public struct SchemaMatch: Sendable, Codable, Hashable {
   public var state: StoreState
-  /// The version of the plan that the store has; `nil` if it has none of them.
+  /// The version of the plan that the store has; `nil` if it has none of them, or if several have its structure.
   public var version: Schema.Version?
+  /// The versions whose structure an unversioned store has: it can be adopted as one of them.
+  public var fitting: [Schema.Version] = []
   /// The reason for the state, one sentence; empty for `current` and `behind`.
   public var reason: String
   /// The version with the fewest differences; `nil` if the store has a version of the plan.
@@ -69,12 +71,11 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       let named = candidates.first(where: { $0.version == declared })
     {
       let structure = structure(asIn: named)
-      if declared == Self.unsaidVersion, named.structure != structure, equal.count == 1 {
+      if declared == Self.unsaidVersion, named.structure != structure, !equal.isEmpty {
         self.init(
-          state: .unversioned, version: equal[0].version,
-          reason:
-            "the store declares \(declared), the default of schemas without a version; its structure matches \(equal[0].version)"
-        )
+          unversioned:
+            "the store declares \(declared), the default of schemas without a version",
+          fitting: equal.map(\.version))
       } else if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
         self.init(state: declared == last ? .current : .behind, version: declared)
       } else {
@@ -98,20 +99,11 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         state: .ahead, reason: "the store is at \(declared), the plan ends at \(last)")
       return
     }
-    if equal.count == 1 {
+    if !equal.isEmpty {
       self.init(
-        state: .unversioned, version: equal[0].version,
-        reason: identity.version.map {
-          "the store declares version \($0), which is not in the plan; its structure matches \(equal[0].version)"
-        } ?? "the store declares no version; its structure matches \(equal[0].version)")
-      return
-    }
-    if equal.count > 1 {
-      let versions = equal.map { "\($0.version)" }.joined(separator: ", ")
-      self.init(
-        state: .unknown,
-        reason: "the store's structure matches several versions of the plan: \(versions)"
-      )
+        unversioned: identity.version.map {
+          "the store declares version \($0), which is not in the plan"
+        } ?? "the store declares no version", fitting: equal.map(\.version))
       return
     }
     let ranked = candidates.map { ($0, structure(asIn: $0).differences(from: $0.structure)) }
@@ -119,6 +111,16 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     self.init(
       state: .unknown, reason: "the store's structure matches no version of the plan",
       nearest: best?.0.version, differences: best?.1 ?? [])
+  }
+
+  /// - Parameter fitting: The versions with the store's structure, at least one.
+  private init(unversioned reason: String, fitting: [Schema.Version]) {
+    let versions = fitting.map { "\($0)" }.joined(separator: ", ")
+    self.init(
+      state: .unversioned, version: fitting.count == 1 ? fitting[0] : nil,
+      reason:
+        "\(reason); its structure matches \(fitting.count == 1 ? "" : "versions ")\(versions)")
+    self.fitting = fitting
   }
 
   /// The version that a store declares if it was created from model types without a `VersionedSchema`.

@@ -56,7 +56,7 @@ public enum StoreState: String, Sendable, Codable, Hashable {
   case behind
   /// At a later version than the last one of the plan.
   case ahead
-  /// Declares no version; its structure equals exactly one version of the plan.
+  /// Declares no version of the plan, and has the structure of one or more of them.
   case unversioned
   /// At no version of the plan, or no plan was given.
   case unknown

@@ -42,7 +42,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var state: StoreState
   /// The reason for the state, one sentence; left out if the state says everything.
   public var reason: String?
-  /// The error that ended the probe; left out if the file could be read.
+  /// The error that ended the probe, or the reason why no plan could be chosen; else left out.
   public var error: InstarError?
   /// The version that the store declares, or that its plan recognises; null if unknown.
   public var version: Schema.Version?
@@ -56,6 +56,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var planVersion: Schema.Version?
   /// The version of the plan with the fewest differences from the store; left out if the store has one of its versions.
   public var nearestVersion: Schema.Version?
+  /// The versions that an unversioned store can be adopted as: those whose structure it has.
+  public var fittingVersions: [Schema.Version]?
   /// The differences from `nearestVersion`, one sentence each.
   public var differences: [String]
   /// The store's `Z_UUID`; left out for plain stores.
@@ -103,7 +105,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
 
   private enum CodingKeys: String, CodingKey {
     case store, format, state, reason, error, version, entities, plan, plugin, planVersion
-    case nearestVersion, differences, uuid, fingerprint, entityHashes, sizeBytes, pageSizeBytes
+    case nearestVersion, fittingVersions, differences, uuid, fingerprint, entityHashes, sizeBytes,
+      pageSizeBytes
     case journalMode, walBytes, journalBytes, externalFiles, externalBytes, holders, toolVersions
   }
 
@@ -121,6 +124,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     try container.encodeIfPresent(plugin, forKey: .plugin)
     try container.encodeIfPresent(planVersion, forKey: .planVersion)
     try container.encodeIfPresent(nearestVersion, forKey: .nearestVersion)
+    try container.encodeIfPresent(fittingVersions, forKey: .fittingVersions)
     try container.encode(differences, forKey: .differences)
     try container.encodeIfPresent(uuid, forKey: .uuid)
     try container.encodeIfPresent(fingerprint, forKey: .fingerprint)

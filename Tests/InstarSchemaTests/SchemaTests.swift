@@ -88,6 +88,20 @@ struct SchemaMatchTests {
     #expect(neither.state == .unknown && neither.nearest == Schema.Version(1, 0, 0))
   }
 
+  @Test("a store with the structure of several versions is unversioned, and the versions are named")
+  func severalVersions() {
+    let last = SchemaMatch.Candidate(
+      version: Schema.Version(3, 0, 0), entityNames: ["Note"], structure: structure("ZA", "ZB"))
+    for declared in [nil, Schema.Version(1, 0, 0)] {
+      let match = SchemaMatch(
+        of: identity(declared, structure("ZA", "ZB")), among: candidates + [last])
+      #expect(match.state == .unversioned && match.version == nil)
+      #expect(match.fitting == [Schema.Version(2, 0, 0), Schema.Version(3, 0, 0)])
+      #expect(match.reason.hasSuffix("versions 2.0.0, 3.0.0"))
+      #expect(match.differences.isEmpty)
+    }
+  }
+
   @Test("a later version of the same app is ahead, of another app unknown")
   func ahead() {
     let later = identity(Schema.Version(3, 0, 0), structure("ZA", "ZC"))

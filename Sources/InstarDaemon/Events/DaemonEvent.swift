@@ -148,9 +148,12 @@ extension DaemonEvent {
     case .unversioned:
       kind = .storeUnversioned
       let plugin = report.plugin.map { " --plugin '\($0)'" } ?? ""
+      let fitting = report.fittingVersions ?? report.version.map { [$0] } ?? []
+      let adopted = fitting.count == 1 ? "\(fitting[0])" : "VERSION"
       message =
-        "\(store) declares no version that the plan knows, but its structure matches \(version); "
-        + "to adopt it: instarctl migrate --adopt \(version)\(plugin) \(store)"
+        "\(store) declares no version that the plan knows, but its structure matches "
+        + fitting.map { "\($0)" }.joined(separator: ", ")
+        + "; to adopt it: instarctl migrate --adopt \(adopted)\(plugin) \(store)"
     case .unknown:
       kind = .storeUnknown
       if let error = report.error {

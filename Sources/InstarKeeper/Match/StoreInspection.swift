@@ -30,7 +30,8 @@ struct StoreInspection {
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "give the plugin that carries the store's plan")
     }
-    let start = try match.start(adopt: adopt, adoptsDifferences: adoptsDifferences)
+    let start = try match.start(
+      of: probe.file.path, adopt: adopt, adoptsDifferences: adoptsDifferences)
     let inspection = StoreInspection(
       probe: probe, paths: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
       path: try MigrationPath(from: start.version, in: match.plan.manifest),

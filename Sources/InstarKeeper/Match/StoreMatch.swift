@@ -3,18 +3,22 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Where a store stands, seen from all the plans at hand: at most one of them may know it.
+/// A store's state, seen from the one of all plans that knows it best.
+///
+/// A plan that has the version a store declares knows the store better than one whose structure it has, and that one
+/// better than a plan that ends below the store's version. Of several that know it equally well, the plan whose last
+/// version is the highest wins: it leads the store furthest.
 struct StoreMatch {
   var plan: PluginCatalog.Plan
   var match: SchemaMatch
   /// The store's identity as the plan sees it.
   var identity: StoreIdentity
 
-  /// - Returns: The plan that knows the store, or the one that comes nearest; `nil` where there is
-  ///   no plan.
-  /// - Throws: `ambiguousPlan` when several know it.
+  /// Matches a store; `nil` where there is no plan. A store that no plan knows gets the plan with the nearest version.
   ///
   /// A store with the hashes of a plan's reference store is at that version, whatever it declares.
+  ///
+  /// - Throws: `ambiguousPlan` when several plans know the store and end at the same version.
   init?(
     of identity: StoreIdentity, hashes: [String: Data], among plans: [PluginCatalog.Plan]
   ) throws(InstarError) {
@@ -25,18 +29,12 @@ struct StoreMatch {
       return StoreMatch(
         plan: plan, match: SchemaMatch(of: seen, among: plan.manifest.candidates), identity: seen)
     }
-    // A plan that has the store's version knows it better than one that it only resembles.
     for states in [[StoreState.current, .behind], [.unversioned], [.ahead]] {
       let knowing = matches.filter { states.contains($0.match.state) }
-      guard let first = knowing.first else { continue }
-      guard knowing.count == 1 else {
-        let names = knowing.map { "'\($0.plan.manifest.name)' of '\($0.plan.plugin)'" }
-        throw InstarError(
-          .ambiguousPlan, "cannot choose a plan",
-          cause: "several plans know the store: \(names.joined(separator: ", "))",
-          next: "give only the plugin that shall be used")
-      }
-      self = first
+      guard let last = knowing.compactMap(\.lastVersion).max() else { continue }
+      let furthest = knowing.filter { $0.lastVersion == last }
+      guard furthest.count == 1 else { throw Self.ambiguous(furthest, endingAt: last) }
+      self = furthest[0]
       return
     }
     let nearest = matches.min { left, right in
@@ -50,6 +48,19 @@ struct StoreMatch {
     self.plan = plan
     self.identity = identity
     self.match = match
+  }
+
+  private var lastVersion: Schema.Version? { plan.manifest.versions.last?.schema.version }
+
+  private static func ambiguous(
+    _ matches: [StoreMatch], endingAt version: Schema.Version
+  ) -> InstarError {
+    let names = matches.map { "'\($0.plan.manifest.name)' of '\($0.plan.plugin)'" }
+    return InstarError(
+      .ambiguousPlan, "cannot choose a plan for the store",
+      cause: "\(names.count) plans know the store and end at \(version): "
+        + names.joined(separator: ", "),
+      next: "remove one of the plugins, or name the one to use with --plugin FILE")
   }
 
   private static func distance(_ match: SchemaMatch) -> Int {
@@ -67,13 +78,14 @@ struct StoreMatch {
   /// The version to start from.
   ///
   /// - Parameters:
+  ///   - store: The store's path, for the commands that errors name.
   ///   - adopt: What the user says an unversioned or unknown store is at.
   ///   - adoptsDifferences: Whether the user knows that the store has more than that version, or
   ///     lacks an index of it.
   /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`: why the
   ///   store cannot be migrated.
   func start(
-    adopt: Schema.Version?, adoptsDifferences: Bool
+    of store: String, adopt: Schema.Version?, adoptsDifferences: Bool
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     switch match.state {
@@ -82,24 +94,38 @@ struct StoreMatch {
     case .ahead:
       throw InstarError(
         .storeAhead, Self.what, cause: "\(match.reason) (\(plan))",
-        next: "install the plugin that knows this version")
+        next: "install the plugin of the app's version that wrote the store")
     case .unversioned:
-      guard let version = match.version else { break }
       guard let adopt else {
         throw InstarError(
-          .unversionedStore, Self.what, cause: match.reason,
-          next: "if it is a store of \(plan), adopt it: --adopt \(version)")
+          .unversionedStore, Self.what, cause: "\(match.reason) of \(plan)",
+          next: adoption(of: store, as: match.fitting))
       }
-      guard adopt == version, let start = start(version) else {
+      guard match.fitting.contains(adopt), let start = start(adopt) else {
         throw InstarError(
-          .unversionedStore, Self.what,
-          cause: "\(match.reason), not like \(adopt)", next: "adopt it as \(version)")
+          .unversionedStore, Self.what, cause: "\(match.reason) of \(plan), not of \(adopt)",
+          next: adoption(of: store, as: match.fitting))
       }
       return start
     default:
-      if let adopt { return try adopted(as: adopt, adoptsDifferences: adoptsDifferences) }
+      if let adopt {
+        return try adopted(store, as: adopt, adoptsDifferences: adoptsDifferences)
+      }
     }
-    throw unknown()
+    throw unknown(store)
+  }
+
+  private func command(_ store: String, adopting version: String) -> String {
+    "instarctl migrate --plugin '\(plan.plugin)' --adopt \(version) '\(store)'"
+  }
+
+  private func adoption(of store: String, as versions: [Schema.Version]) -> String {
+    guard versions.count != 1 else {
+      return "if the store is at \(versions[0]), run: \(command(store, adopting: "\(versions[0])"))"
+    }
+    let names = versions.map { "\($0)" }.joined(separator: ", ")
+    return "find out which version of the app wrote the store, then run, with one of \(names) as "
+      + "VERSION: \(command(store, adopting: "VERSION"))"
   }
 
   private static let what = "cannot migrate the store"
@@ -120,18 +146,20 @@ struct StoreMatch {
   }
 
   private func adopted(
-    as version: Schema.Version, adoptsDifferences: Bool
+    _ store: String, as version: Schema.Version, adoptsDifferences: Bool
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     guard let start = start(version) else {
       throw InstarError(
-        .unknownVersion, Self.what, cause: "\(plan) has no version \(version) to adopt it as")
+        .unknownVersion, Self.what, cause: "\(plan) has no version \(version)",
+        next: "adopt the store as one of: "
+          + self.plan.manifest.versions.map { "\($0.schema.version)" }.joined(separator: ", "))
     }
     guard start.fit.obstacles.isEmpty else {
       throw InstarError(
         .unknownVersion, Self.what,
         cause: Self.list(
-          "it cannot be adopted as \(version) of \(plan)",
+          "the store cannot be adopted as \(version) of \(plan)",
           start.fit.obstacles + start.consequences),
         next: Self.stageToWrite(to: version))
     }
@@ -139,19 +167,19 @@ struct StoreMatch {
       throw InstarError(
         .unconfirmedAdoption, Self.what,
         cause: Self.list(
-          "it differs from \(version) of \(plan), which it shall be adopted as", start.consequences
-        ),
-        next: "if that is meant so, confirm it: --adopt \(version) --yes")
+          "the store differs from \(version) of \(plan)", start.consequences),
+        next: "to adopt it with these differences, run: "
+          + command(store, adopting: "\(version) --yes"))
     }
     return start
   }
 
-  private func unknown() -> InstarError {
+  private func unknown(_ store: String) -> InstarError {
     let what = Self.what
     guard let nearest = match.nearest, let start = start(nearest) else {
       return InstarError(
         .unknownVersion, what, cause: match.reason,
-        next: "use a plugin whose plan knows this version of the store")
+        next: "install a plugin whose plan has this version of the store")
     }
     let cause = Self.list(
       "\(match.reason); plan '\(plan.manifest.name)' comes nearest at \(nearest)",
@@ -162,7 +190,7 @@ struct StoreMatch {
     }
     return InstarError(
       .unknownVersion, what, cause: cause,
-      next: "adopt it as it is: --adopt \(nearest); or "
+      next: "to adopt the store as it is, run: \(command(store, adopting: "\(nearest)")); or "
         + Self.stageToWrite(to: nearest))
   }
 
@@ -173,12 +201,11 @@ struct StoreMatch {
       .joined(separator: "\n")
   }
 
-  /// How a plan comes to know a store that is built like none of its versions.
+  /// What to add to a plan for a store that has the structure of none of its versions.
   private static func stageToWrite(to version: Schema.Version) -> String {
     let name = "SchemaV\(version.major)_\(version.minor)_\(version.patch)"
     return """
-      use a plugin whose plan knows this version of the store: describe it as it is in a schema of \
-      its own, and add that and a stage to the plan
+      add a schema with the store's structure to the plan, and a stage from that schema
         static let fromFound = MigrationStage.custom(
           fromVersion: FoundSchema.self, toVersion: \(name).self,
           willMigrate: nil, didMigrate: nil)

@@ -43,9 +43,11 @@ extension ProbeReport {
         planVersion = match.plan.manifest.versions.last?.schema.version
       }
       nearestVersion = match.match.nearest
+      if !match.match.fitting.isEmpty { fittingVersions = match.match.fitting }
       differences = match.match.differences
     } catch {
       reason = error.cause
+      self.error = error.about(store: store)
     }
   }
 

@@ -1,0 +1,200 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@testable import InstarKeeper
+
+@Suite("Matching a store with the plans of several plugins")
+struct StoreMatchTests {
+  private static let v1 = Schema.Version(1, 0, 0)
+  private static let v2 = Schema.Version(2, 0, 0)
+  private static let v3 = Schema.Version(3, 0, 0)
+
+  private func schema(_ schema: Schema, _ version: Schema.Version) -> Schema {
+    var copy = schema
+    copy.version = version
+    return copy
+  }
+
+  private func plan(_ name: String, _ schemas: [Schema]) throws -> PluginCatalog.Plan {
+    let versions = try schemas.map { schema in
+      let structure = try CoreDataLayout(schema: schema).structure
+      return VersionManifest(
+        schema: schema, structure: structure, fingerprint: structure.fingerprint)
+    }
+    let stages = zip(schemas, schemas.dropFirst()).map {
+      StageManifest(from: $0.version, to: $1.version, kind: .lightweight)
+    }
+    return PluginCatalog.Plan(
+      plugin: "/plugins/\(name).so",
+      manifest: PlanManifest(name: name, versions: versions, stages: stages))
+  }
+
+  /// A store with the structure of a schema.
+  private func identity(
+    _ schema: Schema = KeeperFixture.first, declares version: Schema.Version?
+  ) throws -> StoreIdentity {
+    let structure = try CoreDataLayout(schema: schema).structure
+    return StoreIdentity(
+      format: .coredata, version: version, entityNames: ["Note", "Folder"], structure: structure,
+      fingerprint: structure.fingerprint)
+  }
+
+  private func match(
+    _ identity: StoreIdentity, _ plans: [PluginCatalog.Plan]
+  ) throws -> StoreMatch {
+    try #require(try StoreMatch(of: identity, hashes: [:], among: plans))
+  }
+
+  @Test("without a plan there is no match")
+  func noPlan() throws {
+    #expect(try StoreMatch(of: identity(declares: Self.v1), hashes: [:], among: []) == nil)
+  }
+
+  @Test("of two plans that know a store, the one that leads furthest is used")
+  func furthest() throws {
+    let short = try plan("Short", [KeeperFixture.first])
+    let long = try plan("Long", [KeeperFixture.first, KeeperFixture.second])
+    let store = try identity(declares: Self.v1)
+    for plans in [[short, long], [long, short]] {
+      let found = try match(store, plans)
+      #expect(found.plan.manifest.name == "Long")
+      #expect(found.match.state == .behind)
+    }
+  }
+
+  @Test("two plans that end at the same version are refused with both names")
+  func ambiguous() throws {
+    let schemas = [KeeperFixture.first, KeeperFixture.second]
+    let plans = try [plan("One", schemas), plan("Two", schemas)]
+    let error = try #require(throws: InstarError.self) {
+      try match(identity(declares: Self.v1), plans)
+    }
+    #expect(error.code == .ambiguousPlan)
+    for name in ["'One' of '/plugins/One.so'", "'Two' of '/plugins/Two.so'", "2.0.0"] {
+      #expect(error.cause.contains(name), "\(error)")
+    }
+  }
+
+  @Test(
+    "a plan that has the declared version goes before one that leads further from the structure")
+  func declaredFirst() throws {
+    let declaring = try plan("Declaring", [KeeperFixture.first])
+    let resembling = try plan(
+      "Resembling", [schema(KeeperFixture.first, Self.v2), schema(KeeperFixture.second, Self.v3)])
+    let found = try match(identity(declares: Self.v1), [resembling, declaring])
+    #expect(found.plan.manifest.name == "Declaring")
+    #expect(found.match.state == .current)
+  }
+
+  @Test("a store that no plan knows gets the plan with the fewest differences")
+  func nearest() throws {
+    let far = try plan("Far", [schema(KeeperFixture.second, Self.v3)])
+    let near = try plan("Near", [schema(KeeperFixture.first, Self.v2)])
+    var store = try identity(declares: nil)
+    store.structure.tables[0].columns.append(.init(name: "ZOTHER", type: "INTEGER"))
+    #expect(try match(store, [far, near]).plan.manifest.name == "Near")
+  }
+
+  @Test("a store with the structure of several versions is adopted as the one that is named")
+  func severalVersions() throws {
+    let plan = try plan(
+      "Plan",
+      [
+        KeeperFixture.second, schema(KeeperFixture.first, Self.v2),
+        schema(KeeperFixture.first, Self.v3),
+      ].enumerated().map { schema($1, Schema.Version($0 + 1, 0, 0)) })
+    // As a store of models without a version declares it.
+    let found = try match(identity(declares: Self.v1), [plan])
+    #expect(found.match.state == .unversioned)
+    func start(_ adopt: Schema.Version?) throws -> StoreMatch.Start {
+      try found.start(of: "/srv/a.store", adopt: adopt, adoptsDifferences: false)
+    }
+    let error = try #require(throws: InstarError.self) { try start(nil) }
+    #expect(error.code == .unversionedStore)
+    #expect(error.cause.contains("2.0.0, 3.0.0"))
+    #expect(
+      error.next?.contains(
+        "instarctl migrate --plugin '/plugins/Plan.so' --adopt VERSION '/srv/a.store'") == true)
+    #expect(try start(Self.v2).version == Self.v2)
+    #expect(try start(Self.v3).version == Self.v3)
+    #expect(throws: InstarError.self) { try start(Self.v1) }
+  }
+
+  @Test("a probe reports that it cannot choose between two plugins, with the code")
+  func probe() throws {
+    let fixture = try KeeperFixture()
+    let other = fixture.folder + "/Other.so"
+    try FileManager.default.copyItem(atPath: fixture.plugin, toPath: other)
+    let conversation = ScriptedConversation([
+      .probe(stores: [fixture.store], plugins: [fixture.plugin, other], rows: .none)
+    ])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    guard case .probed(let report) = conversation.events.first else {
+      Issue.record("\(conversation.events)")
+      return
+    }
+    #expect(report.state == .unknown)
+    #expect(report.error?.code == .ambiguousPlan)
+    #expect(report.reason?.contains(other) == true)
+  }
+
+  @Test("a folder of reference stores that cannot be read is an error with its path")
+  func unreadableReferences() throws {
+    let fixture = try KeeperFixture()
+    let folder = fixture.folder + "/Notes.referencestores"
+    try Data().write(to: URL(fileURLWithPath: folder))
+    let (report, _) = try fixture.migrate()
+    #expect(report.error?.code == .unreadableStore)
+    #expect(report.error?.next?.contains(folder) == true, "\(String(describing: report.error))")
+  }
+
+  /// A plan with two versions of one schema.
+  private struct UnchangedHost: PluginHost {
+    let plan: PlanManifest
+
+    func describe(plugin: String) throws(InstarError) -> PluginManifest {
+      PluginManifest(plans: [plan])
+    }
+
+    func plan(
+      _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+    ) throws(InstarError) -> PlannedMigration {
+      try SQLHost().plan(plan, from: version, plugin: plugin, store: store)
+    }
+
+    func migrate(
+      _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+    ) throws(InstarError) {
+      for stage in plan.stages {
+        try onEvent(.stageStarted(stage))
+        try onEvent(.stageFinished(stage))
+      }
+    }
+  }
+
+  @Test("where no entity changes, the archived model stays and the report is silent about hashes")
+  func unchanged() throws {
+    let fixture = try KeeperFixture()
+    try fixture.execute("INSERT INTO Z_MODELCACHE VALUES (x'01')")
+    let queue = try DatabaseQueue(path: fixture.store)
+    try queue.write { db in
+      try db.execute(
+        sql: "UPDATE Z_METADATA SET Z_PLIST = ?",
+        arguments: [
+          CoreDataMetadata.propertyList(frameworkVersion: 1523, isMadeByInstar: false)
+        ])
+    }
+    try queue.close()
+    let plan = try plan("Plan", [KeeperFixture.first, schema(KeeperFixture.first, Self.v2)])
+    let conversation = ScriptedConversation([.migrate(fixture.request(adopt: Self.v1))])
+    try Keeper(conversation: conversation, host: UnchangedHost(plan: plan.manifest)).serve()
+    let report = try #require(conversation.reports.first)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(!report.notes.contains { $0.contains("hashes") }, "\(report.notes)")
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM Z_MODELCACHE") == 1)
+  }
+}
