@@ -3,20 +3,18 @@ public import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Does everything that touches a store, and nothing that runs a plugin: the only writer of
-/// originals.
+/// Opens stores for one supervisor: the only part of Instar that writes originals. It never loads a plugin.
 ///
-/// A keeper answers the requests of one supervisor, one after the other, in order; it has no thread
-/// but the caller's. It keeps nothing between requests but the manifests of plugins. When the
-/// supervisor closes the conversation, a run that is going on is given up, its clone is removed,
-/// and `serve` returns.
+/// A keeper answers requests one after the other, in order, on the caller's thread. Between requests it keeps only the
+/// manifests of plugins. When the supervisor closes the conversation, the keeper ends the current run, removes its
+/// clone, and `serve` returns.
 public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
   private let openPolicy: OpenPolicy
 
-  /// - Parameter openPolicy: Which stores are opened at all.
+  /// - Parameter openPolicy: Which stores the keeper may open.
   public init(
     conversation: any KeeperConversation, host: any PluginHost, openPolicy: OpenPolicy = .any
   ) {
@@ -26,8 +24,7 @@ public final class Keeper {
     catalog = PluginCatalog(host: host)
   }
 
-  /// Bounds what SQLite may use of this process's memory. For a process that is a keeper and nothing
-  /// else.
+  /// Limits the memory that SQLite may use in this process. Only for a process that is nothing but a keeper.
   public static func limitMemory() {
     GuardedConnection.limitProcessMemory()
   }
@@ -56,7 +53,7 @@ public final class Keeper {
       case .proceed, .refrain:
         throw InstarError(
           .protocolViolation, "cannot answer a request",
-          cause: "the supervisor answered a question that was not asked")
+          cause: "the supervisor answered a question that the keeper did not ask")
       }
     }
   }
@@ -106,7 +103,7 @@ public final class Keeper {
     }
   }
 
-  /// The plans of plugins; `nil` where one cannot be used, which is then the answer to the request.
+  /// Returns the plans of plugins. Where a plugin cannot be used, answers the request with the error and returns `nil`.
   private func plans(of plugins: [String]) throws(InstarError) -> [PluginCatalog.Plan]? {
     let failure: InstarError
     do {

@@ -3,26 +3,26 @@ import InstarKeeper
 import InstarLinux
 import InstarSchema
 
-/// instar-keeper: answers the requests of one supervisor on descriptor 3 until that is closed.
+/// instar-keeper: answers the requests of one supervisor on descriptor 3 until the supervisor closes it.
 ///
-/// Exit status: 0 the supervisor closed the conversation, 1 the conversation failed, 2 usage.
+/// Exit status: 0 the supervisor closed the session, 1 the session failed, 2 wrong usage.
 
 let usage = """
   usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--own-stores-only]
                        [--allow-unconfined]
 
-  Locks, clones, backs up, verifies and writes stores for instard and instarctl, as the user that
-  owns them. Started by these, which talk to it on descriptor 3, a connected stream socket; not
-  meant to be started by hand.
+  Lock, back up, clone, verify and write stores for instard and instarctl, as the user who owns
+  them. instard and instarctl start it and talk to it on descriptor 3, a connected stream socket.
+  It is not meant to be started by hand.
 
-    --worker FILE        instar-worker, which runs plugins
-    --library FILE       libInstar.so, which the worker loads
-    --read PATH          a file or folder that workers may read besides the system's libraries and
-                         the folder of the library; repeatable
-    --own-stores-only    open only stores that belong to this user, and that nobody but he and root
-                         could have put where they are
-    --allow-unconfined   run plugins also where the kernel has no Landlock to confine them
-    --help               this text
+    --worker FILE        the path of instar-worker, which runs plugins
+    --library FILE       the path of libInstar.so, which the worker loads
+    --read PATH          a file or folder that workers may read, besides the system's libraries and
+                         the folder of libInstar.so; repeatable
+    --own-stores-only    open only stores that this user owns, on paths that only this user and
+                         root can change
+    --allow-unconfined   run plugins even where the kernel has no Landlock to confine them
+    --help               print this text
 
   """
 
@@ -69,14 +69,15 @@ var kind: Int32 = 0
 var length = socklen_t(MemoryLayout<Int32>.size)
 guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 else {
   fail(
-    "instar-keeper: descriptor 3 is no socket; it is started by instard and instarctl", status: 2)
+    "instar-keeper: descriptor 3 is not a socket; instard and instarctl start this program",
+    status: 2)
 }
 
-// However a store is made, it cannot make this process use up the machine's memory.
+// A hostile store cannot make this process use up the machine's memory.
 Keeper.limitMemory()
-// Clones and backups are for their owner alone.
+// Only their owner may read clones and backups.
 umask(0o077)
-// Workers get only the channel that is meant for them.
+// Workers do not inherit the supervisor's channel.
 _ = fcntl(channelDescriptor, F_SETFD, FD_CLOEXEC)
 
 readable.append(URL(fileURLWithPath: library).deletingLastPathComponent().path)
@@ -91,7 +92,7 @@ let keeper = Keeper(
 do {
   try keeper.serve()
 } catch {
-  // A supervisor that is gone is how most conversations end.
+  // Most sessions end because the supervisor has.
   guard error.code != .interrupted else { exit(0) }
   fail(error.description, status: 1)
 }

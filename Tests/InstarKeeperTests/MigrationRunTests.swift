@@ -147,7 +147,7 @@ struct MigrationRunTests {
     #expect(finding?.code == .brokenReferences)
     #expect(
       finding?.message
-        == "3 of 10 links of Folder.notes lead to rows that do not exist")
+        == "3 of 10 links of Folder.notes reference missing rows")
     #expect(try fixture.migrate().report.result == .migrated)
   }
 
@@ -185,7 +185,8 @@ struct MigrationRunTests {
     let (report, _) = try fixture.migrate()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(
-      report.notes.contains("1 rows of ZNOTE belong to no entity, as before: they stay as they are")
+      report.notes.contains(
+        "1 rows of ZNOTE belong to no entity, as before the run; they are unchanged")
     )
     #expect(
       try fixture.query(String.self, "SELECT ZTITLE || Z_ENT FROM ZNOTE WHERE Z_PK = 90")

@@ -5,18 +5,18 @@ internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
-/// The files in which a store keeps its large values (Core Data layout, section 7), through one run.
+/// The external values of a store, which are files beside it (Core Data layout, section 7), through one run.
 ///
-/// A file is never written over, so that no run has to copy any: the worker reads the store's own, and writes new ones
+/// A file is never overwritten, so a run copies none: the worker reads the store's own files, and writes new ones
 /// beside the clone. Then, in this order:
 ///
-/// 1. the backup gets a name of its own for each file that the old version refers to;
-/// 2. after verification, the files that only the clone has are listed, durably, and get a name in the store's folder too;
-/// 3. the store is written back: from here on its rows refer to these;
-/// 4. files that only the old version referred to go; the backup has them.
+/// 1. Each file that the old version references gets a second name beside the backup.
+/// 2. After verification, the files that only the clone has are listed, durably, and get a name in the store's folder.
+/// 3. The cutover: from here on the store's rows reference these files.
+/// 4. Files that only the old version referenced are removed; the backup has them.
 ///
-/// Cut off before 3, the files of step 2 are found again by their list, and removed: that says it also of files that had
-/// to be copied, and of those that were copied in part. The list goes when it is known at which version the store is.
+/// After a crash before step 3, a recovery finds the files of step 2 by their list, also those that were copied in
+/// part, and removes them. The list is removed once the store's version is known.
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
@@ -28,7 +28,7 @@ struct ExternalFiles {
     supportFolder = paths.supportFolder
   }
 
-  /// Of a store, a clone or a backup.
+  /// For a store, a clone or a backup.
   private init(supportFolder: String) {
     self.supportFolder = supportFolder
   }
@@ -37,23 +37,23 @@ struct ExternalFiles {
     ExternalFiles(supportFolder: ExternalValues.supportFolder(ofStore: path))
   }
 
-  /// The folder with the files; `nil` where there is none.
+  /// The folder with the files; `nil` where it does not exist.
   ///
-  /// - Throws: `unsafePath` where it, or the one above it, is no folder: nothing is followed.
+  /// - Throws: `unsafePath` where it, or the one above it, is not a folder: no link is followed.
   func existingFolder() throws(InstarError) -> String? {
     for path in [supportFolder, folder] {
       var status = stat()
       guard lstat(path, &status) == 0 else { return nil }
       guard status.st_mode & S_IFMT == S_IFDIR else {
         throw InstarError(
-          .unsafePath, "cannot use the large values of a store",
-          cause: "'\(path)' is no folder", next: "put the folder itself there")
+          .unsafePath, "cannot use the external values of the store",
+          cause: "'\(path)' is not a folder", next: "replace '\(path)' by the folder itself")
       }
     }
     return folder
   }
 
-  /// How many files there are, and what they take; `nil` where there is no folder of them.
+  /// The number of files and their size; `nil` where the folder does not exist or cannot be listed.
   func count() -> (count: Int, bytes: Int64)? {
     guard let folder = try? existingFolder(), let stream = opendir(folder) else { return nil }
     defer { closedir(stream) }
@@ -72,7 +72,7 @@ struct ExternalFiles {
     return (count, bytes)
   }
 
-  /// So far is counted.
+  /// Counting ends here.
   private static let countLimit = 100_000
 
   func has(_ name: String) -> Bool { Self.isFile("\(folder)/\(name)") }
@@ -82,9 +82,9 @@ struct ExternalFiles {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  // MARK: Which files a store refers to
+  // MARK: References
 
-  /// The names of the files that the rows of a store refer to.
+  /// The names of the files that the rows of a store reference.
   static func references(_ db: Database, _ layout: StoreLayout) throws -> Set<String> {
     var names: Set<String> = []
     for column in layout.externalColumns {
@@ -104,7 +104,7 @@ struct ExternalFiles {
 
   // MARK: The steps
 
-  /// Step 1: gives the files a name beside a backup, or copies them where it lies on another file system.
+  /// Step 1: links the files beside a backup, or copies them where the backup is on another file system.
   ///
   /// - Throws: `backupFailed` or `noSpace`.
   func backUp(_ names: Set<String>, besideFile backup: String) throws(InstarError) {
@@ -125,30 +125,30 @@ struct ExternalFiles {
     }
   }
 
-  /// Removes the files beside a backup that goes.
+  /// Removes the files beside a backup that is removed.
   static func removeBackup(besideFile backup: String) {
     ofFile(backup).remove()
   }
 
-  /// - Parameter names: The files that rows of a clone refer to, and those of the store did not.
-  /// - Throws: `brokenReferences` where one of them is not there.
+  /// - Parameter names: The files that rows of the clone reference, and rows of the store did not.
+  /// - Throws: `brokenReferences` where one of them is missing.
   func requireFiles(_ names: Set<String>, ofClone clone: String) throws(InstarError) {
     let source = Self.ofFile(clone)
     let missing = names.filter { !has($0) && !source.isOwnFile($0) }
     guard let first = missing.min() else { return }
     throw InstarError(
       .brokenReferences, "cannot verify the migrated clone",
-      cause: "\(missing.count) values are kept in files that are not there, such as '\(first)'",
-      next: "let the stages set values, not what stands in their columns")
+      cause: "\(missing.count) values reference missing files, such as '\(first)'",
+      next: "set values through models in the plan's closures, not columns through SQL")
   }
 
-  /// Step 2: gives the files that only a clone has a name in the store's folder.
+  /// Step 2: links the files that only a clone has into the store's folder.
   ///
   /// - Parameters:
-  ///   - store: Who may read it may read them.
-  ///   - list: Where they are listed before.
-  /// - Returns: Those that got one.
-  /// - Throws: `writeBackFailed` or `noSpace`; none of them is there then.
+  ///   - store: The file whose readers may read the files.
+  ///   - list: Where the files are listed first.
+  /// - Returns: The linked files.
+  /// - Throws: `writeBackFailed` or `noSpace`; none of the files is linked then.
   func adopt(
     _ names: Set<String>, ofClone clone: String, like store: String, listedIn list: String
   ) throws(InstarError) -> Set<String> {
@@ -160,7 +160,7 @@ struct ExternalFiles {
     do throws(InstarError) {
       try DurableFile.write(
         Data(new.sorted().joined(separator: "\n").utf8), to: list, mode: 0o600)
-      // Who may read files may enter the folder that they are in.
+      // Readers of the files must be able to enter the folder.
       try makeFolders(mode: 0o700 | mode | (mode & 0o044) >> 2)
       for name in new {
         let path = "\(source.folder)/\(name)"
@@ -174,7 +174,7 @@ struct ExternalFiles {
       unlink(list)
       throw InstarError(
         error.code == .noSpace ? .noSpace : .writeBackFailed,
-        "cannot put the large values of the clone in their place", cause: error.cause,
+        "cannot add the external values of the clone to the store", cause: error.cause,
         state: "unchanged", next: error.next)
     }
     return new
@@ -194,16 +194,16 @@ struct ExternalFiles {
     return Set(names.filter { UUID(uuidString: $0) != nil })
   }
 
-  /// Undoes step 2, for a store that was not written.
+  /// Undoes step 2, where the store was not written.
   func disown(_ names: Set<String>) {
     guard !names.isEmpty else { return }
     for name in names { unlink("\(folder)/\(name)") }
-    // Only where this run has made them.
+    // Succeeds only where the folders are empty.
     rmdir(folder)
     rmdir(supportFolder)
   }
 
-  /// Step 4: removes the files that a backup has and that no row refers to any more.
+  /// Step 4: removes the files that no row references any more, where the backup has them.
   func removeOrphans(_ names: Set<String>, besideFile backup: String) {
     let kept = Self.ofFile(backup)
     for name in names where kept.has(name) { unlink("\(folder)/\(name)") }
@@ -211,17 +211,16 @@ struct ExternalFiles {
 
   // MARK: Files
 
-  /// Whether a file is one of its own: no link, and under no other name. A worker may have made it.
+  /// Whether a file is a regular file with one name. A worker may have made something else.
   private func isOwnFile(_ name: String) -> Bool {
     var status = stat()
     return lstat("\(folder)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
       && status.st_nlink == 1
   }
 
-  /// A name more for a file, or a copy where that is not to be had. What has the name already stays: a name stands for
-  /// one value.
+  /// Links a file, or copies it where it cannot be linked. An existing file stays: a name stands for one value.
   ///
-  /// - Parameter mode: Of a copy.
+  /// - Parameter mode: The mode of a copy.
   private static func share(
     _ source: String, as target: String, mode: mode_t
   ) throws(InstarError) {
@@ -232,7 +231,7 @@ struct ExternalFiles {
     try copy(source, to: target, mode: mode)
   }
 
-  /// Makes a durable copy of a file under a name that is free.
+  /// Makes a durable copy of a file under an unused name.
   static func copy(_ source: String, to target: String, mode: mode_t) throws(InstarError) {
     let what = "cannot copy '\(source)'"
     do {
@@ -243,7 +242,7 @@ struct ExternalFiles {
     do {
       try FileCopy.copy(source, to: target)
       guard chmod(target, mode) == 0 else {
-        throw RunFolder.failure("cannot change who may read '\(target)'", errno)
+        throw RunFolder.failure("cannot change the mode of '\(target)'", errno)
       }
       try DurableFile.synchronizeFile(target)
     } catch {

@@ -2,9 +2,9 @@ internal import CInstar
 internal import Foundation
 internal import InstarSchema
 
-/// Copies of whole files, which share their blocks where the file system can do that.
+/// Copies whole files, sharing their blocks where the file system can.
 enum FileCopy {
-  /// Replaces the contents of `target`, a file that exists, by those of `source`.
+  /// Replaces the contents of `target`, an existing file, by those of `source`.
   static func copy(_ source: String, to target: String) throws {
     let input = open(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     guard input >= 0 else { throw RunFolder.failure("cannot read '\(source)'", errno) }
@@ -21,8 +21,9 @@ enum FileCopy {
     }
   }
 
-  /// Makes a database file that nobody has open one with a rollback journal, so that it is a single
-  /// file: bytes 18 and 19 of its header say which it is (SQLite file format, section 1.3.3).
+  /// Sets the journal mode of a database file that nobody has open to a rollback journal, so that it is a single file.
+  ///
+  /// Bytes 18 and 19 of the header hold the mode (SQLite file format, section 1.3.3).
   static func useRollbackJournal(_ path: String) throws {
     let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { throw RunFolder.failure("cannot open '\(path)'", errno) }
@@ -33,18 +34,18 @@ enum FileCopy {
     }
   }
 
-  /// - Throws: `noSpace` unless the file system of `folder` has that many bytes left for this user.
+  /// - Throws: `noSpace` where the file system of `folder` has fewer bytes left for this user.
   static func requireSpace(_ bytes: Int64, in folder: String) throws {
     var status = statvfs()
     guard statvfs(folder, &status) == 0 else {
-      throw RunFolder.failure("cannot ask for the free space in '\(folder)'", errno)
+      throw RunFolder.failure("cannot read the free space in '\(folder)'", errno)
     }
     let available = Int64(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     guard available >= bytes else {
       throw InstarError(
         .noSpace, "cannot make a clone and a backup",
-        cause: "\(bytes >> 20) MiB are needed in '\(folder)', \(available >> 20) MiB are free",
-        next: "free some space, then try again")
+        cause: "the run needs \(bytes >> 20) MiB in '\(folder)'; \(available >> 20) MiB are free",
+        next: "free \((bytes - available) >> 20 + 1) MiB, then run the same command again")
     }
   }
 }

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// Removes a folder that a worker could write, whatever it made of it.
+/// Removes a folder that a worker could write, whatever the worker left in it.
 ///
-/// No link is followed, a subfolder that was made unreadable is no obstacle, and neither is one
-/// that lies deeper than a path can say or a stack is high: folders in subfolders are first moved up
-/// into the folder that is removed. The worker is dead by then; nobody else writes there.
+/// No link is followed, and unreadable subfolders are removed too. Folders may be nested deeper than a path or the
+/// stack can reach, so they are first moved up into the folder that is removed. The worker is dead by then, and nobody
+/// else writes there.
 enum FolderRemoval {
-  /// Best effort: what cannot be removed stays.
+  /// Removes as much as possible. What cannot be removed stays.
   static func remove(_ path: String) {
     let top = open(AT_FDCWD, Array(path.utf8CString))
     guard top >= 0 else { return }
@@ -29,11 +29,11 @@ enum FolderRemoval {
     rmdir(path)
   }
 
-  /// Moves a folder into `top`, under a name that nothing there has.
+  /// Moves a folder into `top`, under an unused name.
   private static func moveUp(
     _ name: [CChar], from folder: Int32, to top: Int32, _ moved: inout Int
   ) -> [CChar]? {
-    // To move a folder is to write it too: its entry `..` changes.
+    // Moving a folder writes to it: its entry `..` changes.
     let opened = open(folder, name)
     guard opened >= 0 else { return nil }
     close(opened)
@@ -48,11 +48,11 @@ enum FolderRemoval {
   /// `O_PATH`, which Swift does not import (asm-generic/fcntl.h).
   private static let pathOnly: Int32 = 0o10000000
 
-  /// Opens a folder for reading, and makes it its owner's to read and write where it is not.
+  /// Opens a folder for reading, after making it readable and writable for its owner.
   ///
-  /// - Returns: A descriptor, or -1 where there is no folder of that name: a link is none.
+  /// - Returns: A descriptor, or -1 where there is no folder of that name. A link is not a folder.
   private static func open(_ parent: Int32, _ name: [CChar]) -> Int32 {
-    // Opening a mere place needs no right to the folder itself.
+    // A descriptor of the path alone needs no right to read the folder.
     let place = openat(parent, name, pathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard place >= 0 else { return -1 }
     defer { close(place) }
@@ -62,7 +62,7 @@ enum FolderRemoval {
     return openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
   }
 
-  /// The names in a folder as the bytes that they are: a worker's need not be text.
+  /// The names in a folder, as bytes: those that a worker chose need not be text.
   private static func names(in folder: Int32) -> [[CChar]] {
     let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0 else { return [] }

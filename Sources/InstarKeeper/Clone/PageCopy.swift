@@ -1,8 +1,7 @@
 package import GRDB
 internal import GRDBSQLite
 
-/// SQLite's backup: copies all pages of one database into another in one transaction of that other
-/// one.
+/// Copies all pages of one database into another, in one transaction of the target, with SQLite's backup API.
 package final class PageCopy {
   private var handle: OpaquePointer?
   private let target: Database
@@ -24,7 +23,7 @@ package final class PageCopy {
     try step(1)
   }
 
-  /// Copies all that is left, and commits.
+  /// Copies the remaining pages, and commits.
   package func finish() throws {
     try step(-1)
     let code = sqlite3_backup_finish(handle)
@@ -32,7 +31,7 @@ package final class PageCopy {
     guard code == SQLITE_OK else { throw error(code) }
   }
 
-  /// Undoes what was copied, unless it was finished.
+  /// Rolls the copy back, unless it is finished.
   package func abandon() {
     guard let handle else { return }
     sqlite3_backup_finish(handle)

@@ -2,11 +2,10 @@ internal import Foundation
 internal import InstarLinux
 internal import InstarSchema
 
-/// `.instar/run-RUN/`: everything of a run that goes away with it.
+/// The folder `.instar/run-RUN/`, with the files that are removed at the end of a run.
 ///
-/// The folder is locked as long as its keeper lives, and it holds the (at first empty) clone, which
-/// tells whose store it is, only once it is locked. So a run folder with a clone that can be locked
-/// belongs to a run that is dead.
+/// The keeper locks the folder for its lifetime. It creates the clone, whose name tells whose run it is, only after
+/// that. So a run folder that has a clone and can be locked belongs to a dead run.
 final class RunFolder {
   let paths: StorePaths
   let run: String
@@ -17,7 +16,7 @@ final class RunFolder {
   var clone: String { cloneFolder + "/" + paths.name }
   var backup: String { path + "/backup" }
 
-  /// Makes the folder, after sweeping away what dead runs of the same store left.
+  /// Makes the folder, after removing those of dead runs of the same store.
   init(_ paths: StorePaths, run: String) throws {
     self.paths = paths
     self.run = run
@@ -29,7 +28,7 @@ final class RunFolder {
       rmdir(paths.instarFolder)
       throw Self.failure("cannot make '\(path)'", code)
     }
-    // A folder without a clone is swept away by nobody: it goes with the error.
+    // Nobody else removes a folder without a clone.
     do {
       lock = try Self.fill(path, with: paths.name)
     } catch {
@@ -41,7 +40,8 @@ final class RunFolder {
 
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
     guard let lock = try FolderLock.tryLock(path) else {
-      throw InstarError(.busyStore, "cannot start a run", cause: "another keeper has '\(path)'")
+      throw InstarError(
+        .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'")
     }
     guard mkdir(path + "/clone", 0o700) == 0 else {
       throw failure("cannot make '\(path)/clone'", errno)
@@ -50,14 +50,14 @@ final class RunFolder {
     return lock
   }
 
-  /// Removes the folder, and `.instar/` where nothing else is in it.
+  /// Removes the folder, and `.instar/` where that is empty then.
   func remove() {
     FolderRemoval.remove(path)
     lock.release()
     rmdir(paths.instarFolder)
   }
 
-  /// Makes an empty file that only this user can read. The file must not exist.
+  /// Makes an empty file that only this user can read. Fails where the file exists.
   static func makeFile(_ path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("cannot make '\(path)'", errno) }
@@ -76,12 +76,13 @@ final class RunFolder {
     else {
       throw InstarError(
         .unsafePath, "cannot use '\(path)'",
-        cause: "it is not a folder that only user \(geteuid()) can enter",
-        next: "remove it, or give it to that user with mode 0700")
+        cause: "not a folder that only user \(geteuid()) can enter",
+        next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
     }
   }
 
   private static func sweep(_ paths: StorePaths) {
+    // Best effort: what stays is removed by the next run.
     let names = (try? FileManager.default.contentsOfDirectory(atPath: paths.instarFolder)) ?? []
     for name in names where name.hasPrefix("run-") {
       let path = paths.instarFolder + "/" + name

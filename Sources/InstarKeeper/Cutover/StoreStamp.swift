@@ -2,8 +2,10 @@ package import GRDB
 internal import InstarSchema
 package import InstarStore
 
-/// Writes into a verified clone what it is now: its version in the metadata, its highest keys in
-/// the entity list; for a plain store its version where the plan says.
+/// Writes the new version into a verified clone.
+///
+/// A store of the format `coredata` gets new metadata, and the highest keys in the entity list. A plain store gets its
+/// version where the plan keeps it.
 package struct StoreStamp {
   private let form: Form
 
@@ -13,10 +15,10 @@ package struct StoreStamp {
   }
 
   /// - Parameters:
-  ///   - earlier: The metadata the store had before the run, not what the clone holds now:
-  ///     identifier and app's own keys are kept. `nil` where the store had none that can be read.
+  ///   - earlier: The metadata of the store before the run, not of the clone: its identifier and the app's own keys are
+  ///     kept. `nil` where the store had no readable metadata.
   ///   - uuid: The identifier of a store without readable metadata.
-  ///   - reference: What Apple's frameworks know the version by; `nil` where that is not known.
+  ///   - reference: The reference store of the version; `nil` where the plugin has none.
   package init(
     earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: StoreLayout,
     fingerprint: String, reference: ReferenceStore?
@@ -44,7 +46,7 @@ package struct StoreStamp {
     form = .coreData(metadata, layout)
   }
 
-  /// Whether the store will not tell its schema: neither an archived model nor the metadata hold it.
+  /// Whether the store will not hold its schema, neither in an archived model nor in its metadata.
   package var lacksSchema: Bool {
     guard case .coreData(let metadata, _) = form else { return false }
     return metadata.lacksSchema
@@ -59,8 +61,7 @@ package struct StoreStamp {
         return .commit
       }
       try metadata.write(db)
-      // A key that was handed out once is not handed out again: the mark never falls, and is above
-      // all rows.
+      // A key is never used twice: the highest key never falls, and is at least that of every row.
       for entity in layout.entities where entity.superNumber == 0 {
         try db.execute(
           sql: """

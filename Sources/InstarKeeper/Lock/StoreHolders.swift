@@ -2,31 +2,31 @@ internal import Foundation
 internal import InstarSchema
 internal import InstarWire
 
-/// Which processes have a store open. Best effort: those of other users can only be seen by root.
+/// Finds the processes that have a store open. Only root can see those of other users.
 ///
-/// All processes are looked through at once, and what was found holds for a moment: for a batch of
-/// stores that is once a second, not once a store. No file is opened but those of `/proc`.
+/// One scan of `/proc` serves a batch of stores for a second. No other file is opened.
 struct StoreHolders {
   private var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
-  private var lookedAt: ContinuousClock.Instant?
+  private var scannedAt: ContinuousClock.Instant?
   private static let validity = Duration.seconds(1)
 
-  /// The processes that have the file of that name open, by their ids; not this one. Empty where
-  /// there is no such file.
+  /// Returns the processes that have a file open, in the order of their ids, without this one. Empty where the file
+  /// does not exist.
   mutating func ofFile(_ path: String) -> [ProbeReport.Holder] {
     var status = stat()
     guard lstat(path, &status) == 0 else { return [] }
     let now = ContinuousClock.now
-    if lookedAt.map({ now - $0 > Self.validity }) ?? true {
-      holders = Self.lookThroughProcesses()
-      lookedAt = now
+    if scannedAt.map({ now - $0 > Self.validity }) ?? true {
+      holders = Self.scanProcesses()
+      scannedAt = now
     }
     return holders[FileIdentity(status)] ?? []
   }
 
-  private static func lookThroughProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
+  private static func scanProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
     let own = getpid()
     var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
+    // Processes end during the scan, and those of other users cannot be read.
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     for pid in names.compactMap({ Int32($0) }).sorted() where pid != own {
       let folder = "/proc/\(pid)/fd"

@@ -3,25 +3,20 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-/// Keeps every other writer out of a store from before it is cloned until after it is written, by
-/// SQLite's own locks.
+/// Keeps every other writer out of a store, from before it is cloned until after the cutover, by SQLite's own locks.
 ///
-/// The locks are the kernel's and die with this process. How they are held depends on the store's
-/// journal:
+/// The locks are the kernel's and end with this process. How they are held depends on the store's journal mode:
 ///
-/// - **Rollback journal.** One connection in exclusive locking mode that has had an exclusive
-///   transaction: the lock stays until the connection is closed. Others get `SQLITE_BUSY`, or wait
-///   as long as they care to.
-/// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing:
-///   other writers wait, readers go on. SQLite's backup cannot write into a connection that has a
-///   transaction, so to put back, `holder` ends its own and `writer`, a second connection, takes
-///   the lock over for the backup; to the kernel it stays locked meanwhile. Should somebody have
-///   written in between nevertheless, that is seen by `data_version` of `holder`, and then the
-///   backup's transaction, which has written one page so far, is undone.
+/// - **Rollback journal.** One connection in exclusive locking mode has made an exclusive transaction, so it keeps the
+///   lock until it is closed. Other processes get `SQLITE_BUSY`, or wait.
+/// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing: other writers wait,
+///   readers go on. SQLite's backup API cannot write through a connection that has a transaction. So for the cutover
+///   `holder` ends its transaction, and `writer`, a second connection, takes the lock over; the kernel never sees it
+///   free. Where another process wrote in between all the same, `data_version` of `holder` shows it, and the backup's
+///   transaction, which has written one page so far, is rolled back.
 ///
-/// Invariants: no descriptor of the store or its side files is opened and closed in this process
-/// while a `StoreLock` of it exists (that would drop POSIX locks); the connections have the file
-/// that was inspected open, not another of its name.
+/// Invariants: while a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side
+/// files (that would drop POSIX locks). The connections have the file open that was inspected, not another of its name.
 final class StoreLock {
   let path: String
   let usesLog: Bool
@@ -33,7 +28,7 @@ final class StoreLock {
 
   /// Waits for the lock and takes it.
   ///
-  /// - Throws: `busyStore`; `storeChanged` when another file has the store's name by now.
+  /// - Throws: `busyStore`; `storeChanged` when the file was replaced.
   init(_ file: StoreFile, busyTimeout: Double) throws {
     self.file = file
     path = file.path
@@ -59,8 +54,8 @@ final class StoreLock {
           guard try Self.journalMode(db) == mode else {
             throw InstarError(
               .busyStore, "cannot lock the store",
-              cause: "another process changed its journal mode",
-              next: "try again")
+              cause: "another process changed the store's journal mode",
+              next: "run the same command again")
           }
         }
       }
@@ -71,8 +66,9 @@ final class StoreLock {
     }
   }
 
-  /// Lets go. A transaction that is still open is undone.
+  /// Releases the lock. An open transaction is rolled back.
   func release() {
+    // Closing a connection releases its locks whatever it returns.
     if usesLog {
       try? holder.inDatabase { db in
         if db.isInsideTransaction { try db.execute(sql: "ROLLBACK") }
@@ -92,7 +88,7 @@ final class StoreLock {
     let destination = try GuardedConnection.open(target, access: .readWrite)
     defer { try? destination.close() }
     try destination.inDatabase { target in
-      // A private file: it is synchronized once, when it is complete.
+      // A private file, which is synchronized once, when it is complete.
       try target.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try writer.inDatabase { source in
         let copy = try PageCopy(from: source, to: target)
@@ -101,11 +97,11 @@ final class StoreLock {
     }
   }
 
-  /// Makes the store what the clone is, in one transaction.
+  /// Replaces the store's content with the clone's in one transaction.
   ///
-  /// - Returns: `false` when another process wrote the store after it was cloned; it is then as
-  ///   that process left it.
-  /// - Throws: The database's error; the store is then as it was.
+  /// - Returns: `false` when another process wrote to the store after it was cloned; the store is then as that process
+  ///   left it.
+  /// - Throws: The database's error; the store is then unchanged.
   func replaceContents(withClone clone: String) throws -> Bool {
     try requireSamePath()
     let source = try GuardedConnection.open(clone, access: .readOnly)
@@ -116,7 +112,7 @@ final class StoreLock {
           try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }
         }
         let copy = try PageCopy(from: source, to: target)
-        // The first page brings the write lock; nobody can write from here on.
+        // The first page takes the write lock; nobody else can write from here on.
         try copy.copyFirstPage()
         if usesLog, try holder.inDatabase({ try Self.dataVersion($0) }) != dataVersion {
           copy.abandon()
@@ -128,18 +124,18 @@ final class StoreLock {
     }
   }
 
-  /// The name must still lead to the file whose lock this is.
+  /// The path must still name the locked file.
   private func requireSamePath() throws {
     var status = stat()
     guard lstat(path, &status) == 0, FileIdentity(status) == file.state.identity else {
       throw InstarError(
         .storeChanged, "cannot write the store",
-        cause: "another file has taken its name since it was cloned", next: "try again")
+        cause: "the file was replaced after it was cloned", next: "run the same command again")
     }
   }
 
-  /// SQLite opened the file by its name, some time after it was inspected: one of this process's
-  /// descriptors must be the inspected file. Looking at them opens nothing.
+  /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be
+  /// the inspected file. Reading their status opens nothing.
   private static func requireOpen(_ file: StoreFile) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
       var status = stat()
@@ -149,7 +145,7 @@ final class StoreLock {
     }
     throw InstarError(
       .storeChanged, "cannot lock the store",
-      cause: "another file has taken its name since it was inspected", next: "try again")
+      cause: "the file was replaced after it was inspected", next: "run the same command again")
   }
 
   private static func journalMode(_ db: Database) throws -> String {

@@ -2,10 +2,10 @@ package import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// The stages from a version to the last one of a plan, worked out from the plan's manifest.
+/// The stages from one version of a plan to its last one.
 package struct MigrationPath {
   var plan: String
-  /// The schemas on the way, the one the store is at first. Never empty.
+  /// The schemas of the path, starting with the store's version. Never empty.
   var schemas: [Schema]
   /// One less than `schemas`.
   var stages: [StageManifest]
@@ -14,15 +14,15 @@ package struct MigrationPath {
   package var to: Schema.Version { last.version }
   package var first: Schema
   package var last: Schema
-  /// Where a plain store of the plan says its version.
+  /// Where the plan looks for the version of a plain store.
   var versionSource: VersionSource
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]
 
-  /// Whether no code of the plan changes the data on this way.
+  /// Whether no stage runs code of the plan.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
 
-  /// - Throws: `noMigrationPath` where stages are missing, `invalidPlan` where they go in a circle.
+  /// - Throws: `noMigrationPath` where a stage is missing, `invalidPlan` where stages form a cycle.
   package init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
     let what = "cannot migrate from \(version)"
     plan = manifest.name
@@ -31,7 +31,8 @@ package struct MigrationPath {
       let target = manifest.versions.last?.schema
     else {
       throw InstarError(
-        .noMigrationPath, what, cause: "plan '\(manifest.name)' has no schema \(version)")
+        .noMigrationPath, what, cause: "plan '\(manifest.name)' has no schema \(version)",
+        next: "add schema \(version) to the plan's 'schemas'")
     }
     schemas = [start]
     stages = []
@@ -44,21 +45,22 @@ package struct MigrationPath {
       else {
         throw InstarError(
           .noMigrationPath, what,
-          cause: "no stage leads on from \(current); the last version is \(target.version)",
-          next: "add a stage that starts at \(current)")
+          cause: "no stage starts at \(current); the plan ends at \(target.version)",
+          next: "add a stage that starts at \(current) to the plan's 'stages'")
       }
       stages.append(stage)
       schemas.append(next)
       current = stage.to
       guard stages.count <= manifest.stages.count else {
         throw InstarError(
-          .invalidPlan, what, cause: "the stages of plan '\(manifest.name)' go in a circle")
+          .invalidPlan, what, cause: "the stages of plan '\(manifest.name)' form a cycle",
+          next: "let each stage end at a later version than it starts at")
       }
     }
     differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
   }
 
-  /// The name that an entity of the last schema had in the first one; `nil` where it is new.
+  /// Returns the name that an entity of the last schema had in the first one; `nil` where the entity is new.
   func origin(of entity: String) -> String? {
     var name = entity
     for difference in differences.reversed() {
@@ -68,8 +70,8 @@ package struct MigrationPath {
     return name
   }
 
-  /// "Entity.relationship" of the first schema that a relationship of the last one continues, followed back through renames
-  /// and moves; `nil` where it is new.
+  /// Returns the relationship of the first schema, as "Entity.relationship", that a relationship of the last one
+  /// continues through renames and moves; `nil` where it is new.
   func origin(of relationship: Schema.Relationship, in entity: String) -> String? {
     var (owner, name) = (entity, relationship.name)
     for (difference, schema) in zip(differences, schemas).reversed() {
@@ -78,7 +80,7 @@ package struct MigrationPath {
         let before = mapping.relationships.first(where: { $0.new.name == name })?.old
       else { return nil }
       name = before.name
-      // It may have moved here from an entity above or below.
+      // It may have moved here from a superclass or a subclass.
       let declaring = schema.entities.filter { $0.relationshipsByName[before.name] == before }
       owner =
         declaring.first { $0.name == source.name }?.name ?? declaring.first?.name ?? source.name
@@ -86,7 +88,7 @@ package struct MigrationPath {
     return "\(owner).\(name)"
   }
 
-  /// Entities that are the same in the first schema and the last one.
+  /// The entities that are equal in the first schema and the last one.
   var unchangedEntities: Set<String> {
     let before = first.entitiesByName
     return Set(

@@ -4,13 +4,13 @@ internal import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// What the plugins say of themselves, asked once for each file.
+/// The manifests of plugins, each read once for a version of its file.
 package final class PluginCatalog {
   private let host: any PluginHost
   private var known: [String: Entry] = [:]
 
   private struct Entry {
-    /// `nil` where only the file's contents can be read.
+    /// `nil` where the file's status cannot be read: the entry is not kept.
     var version: FileVersion?
     var manifest: PluginManifest
     var references: [Schema.Version: ReferenceStore]
@@ -43,7 +43,7 @@ package final class PluginCatalog {
       self.references = references
     }
 
-    /// The version whose reference store has these hashes; `nil` where none has.
+    /// Returns the version whose reference store has these hashes.
     func version(withHashes hashes: [String: Data]) -> Schema.Version? {
       guard !hashes.isEmpty else { return nil }
       return manifest.versions.lazy.map(\.schema.version).first { version in
@@ -51,7 +51,7 @@ package final class PluginCatalog {
       }
     }
 
-    /// Whether a reference store is what its name says. One that is not is refused when it is needed.
+    /// Whether a reference store has the structure of its version. One that has not is refused when it is needed.
     private func isBuiltAsNamed(_ version: Schema.Version) -> Bool {
       let structure = manifest.versions.first { $0.schema.version == version }?.structure
       return references[version]?.structure == structure
@@ -62,8 +62,7 @@ package final class PluginCatalog {
     self.host = host
   }
 
-  /// - Throws: `notAPlugin`, `wrongABI` (before anything of the file is loaded), or why a worker
-  ///   could not load it.
+  /// - Throws: `notAPlugin` or `wrongABI` before the file is loaded; else why a worker could not load it.
   func manifest(of plugin: String) throws(InstarError) -> PluginManifest {
     try entry(of: plugin).manifest
   }
@@ -71,7 +70,8 @@ package final class PluginCatalog {
   private func entry(of plugin: String) throws(InstarError) -> Entry {
     guard plugin.hasPrefix("/") else {
       throw InstarError(
-        .notAPlugin, "cannot read plugin '\(plugin)'", cause: "its path is not absolute")
+        .notAPlugin, "cannot read plugin '\(plugin)'", cause: "the path is not absolute",
+        next: "pass the plugin's absolute path")
     }
     let version = Self.version(of: plugin)
     if let version, let entry = known[plugin], entry.version == version { return entry }
@@ -81,7 +81,7 @@ package final class PluginCatalog {
     for plan in manifest.plans where plan.versions.isEmpty {
       throw InstarError(
         .invalidPlan, "cannot use plan '\(plan.name)' of plugin '\(plugin)'",
-        cause: "it has no schemas")
+        cause: "the plan has no schemas", next: "list the versions in the plan's 'schemas'")
     }
     let entry = Entry(
       version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin))
@@ -111,6 +111,6 @@ package final class PluginCatalog {
 }
 
 extension [PluginCatalog.Plan] {
-  /// Where plain stores of these plans say their versions.
+  /// Where these plans look for the version of a plain store.
   var versionSources: Set<VersionSource> { Set(map(\.manifest.versionSource)) }
 }

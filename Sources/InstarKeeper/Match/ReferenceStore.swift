@@ -3,32 +3,31 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-/// What an empty store of one version, written by the app itself, tells of that version: what only Apple's frameworks can
-/// compute.
+/// An empty store of one version, written by the app itself, with the hashes that only Apple's frameworks can compute.
 ///
-/// Beside the plugin `Notes.so` they are the files of the folder `Notes.referencestores`, each named by its version:
-/// `2.0.0.sqlite`. A store that is migrated to a version gets from it what Apple's frameworks know that version by.
+/// The reference stores of the plugin `Notes.so` are in the folder `Notes.referencestores` beside it, each named by its
+/// version: `2.0.0.sqlite`. A store that is migrated to that version gets the hashes and the archived model.
 package struct ReferenceStore {
   let metadata: CoreDataMetadata
-  /// The archived model, packed as stores have it; `nil` where the reference store has none.
+  /// The archived model, compressed as in the store; `nil` where the reference store has none.
   let modelCache: Data?
   let structure: StoreStructure
 
-  /// Where the reference stores of a plugin are.
+  /// The folder with the reference stores of a plugin.
   static func folder(of plugin: String) -> String {
     (plugin.hasSuffix(".so") ? String(plugin.dropLast(3)) : plugin) + ".referencestores"
   }
 
-  /// All of a plugin, by version; none where it has no such folder.
+  /// Reads the reference stores of a plugin, by version; empty where there is no folder.
   ///
-  /// - Throws: `invalidPlan` for one that cannot be read.
+  /// - Throws: `unreadableStore` where the folder cannot be read, `invalidPlan` for a store that cannot be used.
   static func all(of plugin: String) throws(InstarError) -> [Schema.Version: ReferenceStore] {
     let folder = folder(of: plugin)
     var stores: [Schema.Version: ReferenceStore] = [:]
     for name in try names(in: folder) where name.hasSuffix(".sqlite") {
       let path = "\(folder)/\(name)"
       guard let version = Schema.Version(String(name.dropLast(".sqlite".count))) else {
-        throw unusable(path, "its name is no version; '2.0.0.sqlite' is one")
+        throw unusable(path, "its name is not a version, such as '2.0.0.sqlite'")
       }
       do {
         stores[version] = try StoreReader.withReadOnlyStore(path) { try ReferenceStore($0) }
@@ -54,7 +53,7 @@ package struct ReferenceStore {
 
   private init(_ db: Database) throws {
     metadata = try CoreDataMetadata.read(db)
-    // Only one that can be read is handed on.
+    // An unreadable model is not written into other stores.
     modelCache =
       try CoreDataModel.read(db) == nil
       ? nil : Data.fetchOne(db, sql: "SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1")
@@ -65,20 +64,23 @@ package struct ReferenceStore {
     InstarError(.invalidPlan, "cannot use reference store '\(path)'", cause: cause)
   }
 
-  /// - Throws: `invalidPlan` where it is a store of another version than its name says.
+  /// - Throws: `invalidPlan` where the store does not match the version in its name.
   func requireVersion(_ layout: CoreDataLayout, _ version: Schema.Version) throws(InstarError) {
     let expected = layout.structure
     guard structure == expected else {
       throw InstarError(
         .invalidPlan, "cannot use the reference store of version \(version)",
-        cause: "it is built otherwise than that version of the plan:\n"
+        cause: "its structure does not match that version of the plan:\n"
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
-        next: "have the app of that version make it, or mend the plan's models")
+        next:
+          "create the reference store with the app of that version, or correct the plan's models")
     }
     guard Set(metadata.entityHashes.keys) == Set(layout.entities.map(\.name)) else {
       throw InstarError(
         .invalidPlan, "cannot use the reference store of version \(version)",
-        cause: "it has hashes of other entities than that version of the plan")
+        cause: "its entity hashes do not match that version of the plan",
+        next:
+          "create the reference store with the app of that version, or correct the plan's models")
     }
   }
 }

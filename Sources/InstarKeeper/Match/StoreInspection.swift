@@ -3,7 +3,7 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// What is known of a store and of the way ahead of it, before anything is touched.
+/// A probed store, the plan that knows it, and its path through that plan, before anything is touched.
 struct StoreInspection {
   var probe: StoreProbe
   var paths: StorePaths
@@ -11,14 +11,15 @@ struct StoreInspection {
   var path: MigrationPath
   /// The reference store of the last version, where the plugin has one.
   var reference: ReferenceStore?
-  /// What the store has beside its version, or lacks of it, and what becomes of that.
+  /// How the store's structure differs from its version.
   var fit: StructureFit
+  /// What becomes of each difference.
   var consequences: [String]
 
-  /// Matches a store that was probed, and works out its way. `isCurrent` where it is at its plan's
-  /// last version already.
+  /// Matches a probed store, and finds its path.
   ///
-  /// - Throws: why the store cannot be migrated; it is untouched.
+  /// - Returns: The inspection, and whether the store is already at the plan's last version.
+  /// - Throws: Why the store cannot be migrated; it is untouched.
   static func inspect(
     _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?,
     adoptsDifferences: Bool
@@ -28,7 +29,8 @@ struct StoreInspection {
     else {
       throw InstarError(
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
-        next: "give the plugin that carries the store's plan")
+        next: "name the plugin with the store's plan: "
+          + "instarctl migrate --plugin FILE '\(probe.file.path)'")
     }
     let start = try match.start(
       of: probe.file.path, adopt: adopt, adoptsDifferences: adoptsDifferences)
@@ -46,7 +48,7 @@ struct StoreInspection {
     try StoreLayout(schema: schema, conventions: probe.conventions)
   }
 
-  /// What speaks against a run although the store's version is known.
+  /// Reasons to refuse a run, or to warn, although the store's version is known.
   func findings() -> [Finding] {
     var findings: [Finding] = []
     if access(paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK) != 0 {
@@ -54,56 +56,56 @@ struct StoreInspection {
         Finding(
           severity: .error, code: .unreadableStore,
           message: "user \(geteuid()) cannot write the folder '\(paths.folder)'",
-          fix:
-            "clone and backup are made there: run as the store's owner, or let that user write the folder"
-        ))
+          fix: "Instar makes clone and backup there: run as the store's owner, or let user "
+            + "\(geteuid()) write the folder"))
     }
     if access(paths.store, R_OK | W_OK) != 0 {
       findings.append(
         Finding(
           severity: .error, code: .unreadableStore,
           message: "user \(geteuid()) cannot write the store",
-          fix: "run as the store's owner, or make the file writable"))
+          fix: "run as the store's owner, or let user \(geteuid()) write the file"))
     }
     if let finding = externalFinding() { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
       findings.append(
         Finding(
           severity: .error, code: .unsupported,
-          message: "the store has a mirror in CloudKit, which would be told nothing of a migration "
-            + "(table \(table))",
+          message:
+            "the store is mirrored to CloudKit (table \(table)), and the mirror would not follow a "
+            + "migration",
           fix: "let the app itself migrate this store"))
     }
     if let trigger = unknownTrigger() {
       findings.append(
         Finding(
           severity: .error, code: .unsupported,
-          message: "the store derives an attribute of which version \(path.from) of the plan does "
-            + "not say so (trigger \(trigger))",
-          fix: "mark the attribute in all versions that have it: @Attribute(.derived(…))"))
+          message: "trigger \(trigger) derives an attribute that is not derived in version "
+            + "\(path.from) of the plan",
+          fix: "mark the attribute with @Attribute(.derived(…)) in all versions that have it"))
     }
     findings += consequences.map { Finding(severity: .warning, message: $0) }
     if let difference = entityListDifference() {
       findings.append(
         Finding(
           severity: .error, code: .unknownVersion, message: difference,
-          fix: "use a plugin whose plan knows this version of the store"))
+          fix: "use a plugin whose plan has this version of the store"))
     }
     if let problem = probe.metadataProblem {
       findings.append(
         Finding(
           severity: .warning, code: .corruptStore, message: problem,
-          fix: "the store gets new metadata; what an app kept in it cannot be carried over"))
+          fix: "nothing is needed: the store gets new metadata, without what the app kept there"))
     }
     return findings
   }
 
-  /// What speaks against large values that the store keeps in files.
+  /// A reason to refuse a store with external values.
   private func externalFinding() -> Finding? {
     guard probe.identity.format == .coredata else { return nil }
     do {
       guard let folder = try ExternalFiles(of: paths).existingFolder() else { return nil }
-      // One that cannot be listed may hold values as well.
+      // A folder that cannot be listed may hold values too.
       let names = try FileManager.default.contentsOfDirectory(atPath: folder)
       let isDeclared = path.first.entities.contains {
         $0.attributes.contains(where: \.mayBeExternal)
@@ -111,20 +113,20 @@ struct StoreInspection {
       guard !names.isEmpty, !isDeclared else { return nil }
       return Finding(
         severity: .error, code: .unknownVersion,
-        message: "the store keeps \(names.count) large values in files in '\(folder)', but no "
-          + "attribute of version \(path.from) of the plan says so",
-        fix: "mark it in all versions that have it: @Attribute(.externalStorage)")
+        message: "the store has \(names.count) external values in '\(folder)', but no attribute of "
+          + "version \(path.from) of the plan has external storage",
+        fix: "mark the attribute with @Attribute(.externalStorage) in all versions that have it")
     } catch let error as InstarError {
       return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
     } catch {
       return Finding(
         severity: .error, code: .unreadableStore,
-        message: "the files with large values of the store cannot be listed: "
-          + error.localizedDescription, fix: "run as the store's owner")
+        message: "cannot list the external values of the store: \(error.localizedDescription)",
+        fix: "run as the store's owner")
     }
   }
 
-  /// A trigger of a derived attribute that would be lost, because the plan knows nothing of it.
+  /// A trigger of a derived attribute that is not in the plan, and would be lost.
   private func unknownTrigger() -> String? {
     let derived = path.first.entities.flatMap { entity in
       entity.attributes.filter { $0.derivation != nil }.map { "_\(entity.name)_\($0.name)_" }
@@ -134,18 +136,17 @@ struct StoreInspection {
     }
   }
 
-  /// What is first met where `Z_PRIMARYKEY` numbers the entities otherwise than the version that
-  /// the store is at; `nil` where all are the same.
+  /// The first difference between the entity numbers in `Z_PRIMARYKEY` and those of the store's version.
   ///
-  /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`): a name
-  /// counts only where another number should have it.
+  /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`), so a name counts only where
+  /// another number should have it.
   private func entityListDifference() -> String? {
     guard probe.identity.format == .coredata else { return nil }
     let layout: CoreDataLayout
     do {
       layout = try CoreDataLayout(schema: path.first, conventions: probe.conventions)
     } catch {
-      // Said by whoever needs the layout.
+      // Reported by whoever needs the layout.
       return nil
     }
     let list = "version \(path.from), but the store's list of entities (Z_PRIMARYKEY)"
@@ -167,7 +168,7 @@ struct StoreInspection {
     }
     let numbers = Set(layout.entities.map(\.number))
     if let row = probe.entityList.first(where: { !numbers.contains($0.number) }) {
-      return "there is no entity \(row.number) in \(list) has \(row.name) there"
+      return "no entity has number \(row.number) in \(list) has \(row.name) there"
     }
     return nil
   }

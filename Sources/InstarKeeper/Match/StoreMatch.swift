@@ -67,11 +67,11 @@ struct StoreMatch {
     match.nearest == nil ? Int.max : match.differences.count
   }
 
-  /// What a run starts from: a version, and what the store has beside it.
+  /// The version that a run starts from, and how the store differs from it.
   struct Start {
     var version: Schema.Version
     var fit: StructureFit
-    /// What becomes of the differences, one sentence each.
+    /// What becomes of each difference, one sentence each.
     var consequences: [String]
   }
 
@@ -79,11 +79,10 @@ struct StoreMatch {
   ///
   /// - Parameters:
   ///   - store: The store's path, for the commands that errors name.
-  ///   - adopt: What the user says an unversioned or unknown store is at.
-  ///   - adoptsDifferences: Whether the user knows that the store has more than that version, or
-  ///     lacks an index of it.
-  /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`: why the
-  ///   store cannot be migrated.
+  ///   - adopt: The version as which the user adopts an unversioned or unknown store.
+  ///   - adoptsDifferences: Whether the user accepts that the store has more than that version, or lacks an index of
+  ///     it.
+  /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`.
   func start(
     of store: String, adopt: Schema.Version?, adoptsDifferences: Bool
   ) throws(InstarError) -> Start {
@@ -134,7 +133,7 @@ struct StoreMatch {
     guard let candidate = plan.manifest.candidates.first(where: { $0.version == version }) else {
       return nil
     }
-    // Of a plain store only what some version of the plan speaks of has to fit.
+    // Of a plain store only what some version of the plan describes has to fit.
     let structure =
       identity.format == .plain
       ? identity.structure.described(
@@ -182,7 +181,7 @@ struct StoreMatch {
         next: "install a plugin whose plan has this version of the store")
     }
     let cause = Self.list(
-      "\(match.reason); plan '\(plan.manifest.name)' comes nearest at \(nearest)",
+      "\(match.reason); the nearest version of plan '\(plan.manifest.name)' is \(nearest)",
       match.differences)
     guard start.fit.obstacles.isEmpty else {
       return InstarError(

@@ -2,21 +2,22 @@ internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
-/// Which stores a keeper opens.
+/// Which stores a keeper may open.
 ///
-/// With `.own` every store is met three times: on a way that is in the hands of this process's user
-/// and of root alone and on which the kernel follows no symbolic link (`StoreTrust`), by the look at
-/// its file (`StoreFile`), and by SQLite (`StoreLock`). Each must have met the same device and
-/// inode. With `.any` the first is left out: the caller has named the store himself.
-///
-/// With `.shared` this process may have the store open otherwise, as an app has. No descriptor of it
-/// is then opened but by SQLite, which knows that closing one drops the locks of all the others.
+/// - `.own`: only stores on a path that nobody but this process's user and root can change. The file is identified
+///   three times, and each must find the same device and inode: along the path, on which the kernel follows no symbolic
+///   link (`StoreTrust`), by its probe (`StoreFile`), and by SQLite (`StoreLock`).
+/// - `.any`: any store, because a person named it. The path is not checked.
+/// - `.shared`: any store, which this process may also have open elsewhere, as an app does. Only SQLite opens
+///   descriptors of it: closing another one would drop SQLite's locks.
 public enum OpenPolicy: Sendable, Hashable {
   case any
   case own
   case shared
 
-  /// - Returns: What the look at the store must find; `nil` where that does not matter.
+  /// Checks the path of a store.
+  ///
+  /// - Returns: The file that a probe must find; `nil` where any file will do.
   /// - Throws: `unsafePath`, or why the store cannot be reached.
   func confirm(_ store: String) throws(InstarError) -> FileIdentity? {
     switch self {
@@ -28,8 +29,8 @@ public enum OpenPolicy: Sendable, Hashable {
   /// Probes a store for a run.
   ///
   /// - Parameters:
-  ///   - versionSources: Where plans want a plain store to say its version.
-  ///   - busyTimeout: Seconds to wait for a process that is in the middle of writing.
+  ///   - versionSources: Where plans look for the version of a plain store.
+  ///   - busyTimeout: Seconds to wait for a process that is writing.
   func probe(
     _ store: String, versionSources: Set<VersionSource>, busyTimeout: Double
   ) throws(InstarError) -> StoreProbe {
@@ -42,7 +43,7 @@ public enum OpenPolicy: Sendable, Hashable {
     }
   }
 
-  /// Probes a store, between confirming the way to it and comparing what was met.
+  /// Probes a store: checks its path first, and then that the probed file is the one on that path.
   func probe(
     _ store: String, _ read: (String) throws(InstarError) -> StoreProbe
   ) throws(InstarError) -> StoreProbe {
@@ -52,7 +53,7 @@ public enum OpenPolicy: Sendable, Hashable {
     return probe
   }
 
-  /// Looks at a store's file once more, on its confirmed way.
+  /// Probes the store's file again, on its checked path.
   func probeFile(_ store: String) throws(InstarError) -> StoreFile {
     if self == .shared { return try StoreFile.probeWithoutOpening(store) }
     let confirmed = try confirm(store)
@@ -68,7 +69,8 @@ public enum OpenPolicy: Sendable, Hashable {
     guard confirmed == file.state.identity else {
       throw InstarError(
         .storeChanged, "cannot open '\(file.path)'", store: file.path,
-        cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")
+        cause: "the file was replaced while it was probed", state: "unchanged",
+        next: "run the same command again")
     }
   }
 }

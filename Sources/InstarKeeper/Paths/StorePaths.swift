@@ -2,16 +2,16 @@ internal import Foundation
 internal import InstarSchema
 internal import InstarStore
 
-/// Where a store is, and where the files of its runs are.
+/// The paths of a store and of the files of its runs.
 ///
 /// ```text
 /// FOLDER/NAME                          the store
-/// FOLDER/.instar/run-RUN/              one run: locked by its keeper, gone with it
+/// FOLDER/.instar/run-RUN/              one run: locked by its keeper, removed at its end
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
-/// FOLDER/.instar/NAME.RUN.files        the large values that the run gives to the store, until it has been written
-/// FOLDER/.BASE_SUPPORT/                large values of the store in files; clone and backup have such folders too
+/// FOLDER/.instar/NAME.RUN.files        the names of the external values that the run adds, until the cutover is done
+/// FOLDER/.BASE_SUPPORT/                external values of the store; clone and backup have such folders too
 /// ```
 struct StorePaths {
   let folder: String
@@ -34,6 +34,6 @@ struct StorePaths {
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
-  /// The folder in which Core Data keeps large values beside a store.
+  /// The folder in which Core Data keeps external values beside a store.
   var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }
 }

@@ -3,9 +3,9 @@ internal import InstarStore
 internal import InstarWire
 
 extension StoreInspection {
-  /// The relationships with links that lead to rows which do not exist: a plan's code that follows one of them fails.
+  /// Returns the relationships with links to missing rows: code of a plan that follows such a link fails.
   ///
-  /// Reads all keys of the store, so only `plan` asks.
+  /// Reads all keys of the store, so only `plan` calls it.
   func brokenLinks(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
@@ -19,8 +19,8 @@ extension StoreInspection {
       return Finding(
         severity: .warning, code: .brokenReferences,
         message:
-          "\(links.broken) of \(links.count) links of \(name) lead to rows that do not exist",
-        fix: "set them to nil in willMigrate; they stay as they are otherwise")
+          "\(links.broken) of \(links.count) links of \(name) reference missing rows",
+        fix: "set them to nil in willMigrate; else they stay as they are")
     }
   }
 }

@@ -4,7 +4,7 @@ internal import InstarStore
 internal import InstarWire
 
 extension ProbeReport {
-  /// What a probe found, seen from the plans at hand.
+  /// Reports a probe, and the match with the plans.
   init(_ probe: StoreProbe, store: String, plans: [PluginCatalog.Plan]) {
     self.init(
       store: store, format: probe.identity.format, state: .unknown,
@@ -33,7 +33,7 @@ extension ProbeReport {
         let match = try StoreMatch(
           of: probe.identity, hashes: probe.entityHashes, among: plans)
       else { return }
-      // A plan may look for the version of a plain store elsewhere.
+      // The plan may keep the version of a plain store elsewhere than in `PRAGMA user_version`.
       if probe.identity.format == .plain { version = match.identity.version }
       state = match.match.state
       if !match.match.reason.isEmpty { reason = match.match.reason }
@@ -51,8 +51,7 @@ extension ProbeReport {
     }
   }
 
-  /// A file that could not be probed, because of what it is, because it cannot be read, or because
-  /// it is not there.
+  /// Reports a file that could not be probed.
   init(_ error: InstarError, store: String) {
     let state: StoreState
     switch error.code {

@@ -3,15 +3,13 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// The values that go with the attributes which the schemas of a plan leave out on the way. No permission is needed for
-/// that, but it is told.
+/// Counts the values of attributes that a plan removes. The plan needs no permission for that, but the report says it.
 struct RemovedValues {
   /// "drops 1204 non-null values of Note.subtitle", for each attribute that has any.
   let sentences: [String]
 
   /// - Parameters:
-  ///   - layout: that of the store, which is at the first version.
-  ///   - path: the way ahead of it.
+  ///   - layout: The layout of the path's first version, in the store.
   init(_ db: Database, layout: StoreLayout, path: MigrationPath) throws {
     let layouts = Dictionary(
       layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -29,8 +27,7 @@ struct RemovedValues {
 }
 
 extension StoreInspection {
-  /// What of the store's values does not come along, as far as the schemas say so. Reads columns of all rows, so only
-  /// `plan` and a run itself ask.
+  /// Returns what the run will remove, as far as the schemas tell. Reads columns of all rows, so only `plan` calls it.
   func removedValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
@@ -42,8 +39,8 @@ extension StoreInspection {
 }
 
 extension MigrationPath {
-  /// The attributes of the first schema that none of the last one continues. Those of entities that go as a whole are
-  /// not among them: their rows are counted.
+  /// The attributes of the first schema that the last one does not continue, without those of removed entities, whose
+  /// rows are counted.
   var endingAttributes: [(entity: String, attribute: String)] {
     first.entities.flatMap { entity in
       entity.attributes.filter { ends($0.name, of: entity.name) }
@@ -58,7 +55,7 @@ extension MigrationPath {
         return false
       }
       if mapping.removedAttributes.contains(where: { $0.name == name }) { return true }
-      // It may have moved to an entity above or below.
+      // It may have moved to a superclass or a subclass.
       for candidate in [mapping] + difference.entities {
         guard let next = candidate.attributes.first(where: { $0.old?.name == name }) else {
           continue

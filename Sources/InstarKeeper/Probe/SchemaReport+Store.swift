@@ -3,9 +3,9 @@ internal import InstarStore
 internal import InstarWire
 
 extension SchemaReport {
-  /// Reads what a store tells of its schema, without changing it.
+  /// Reads the schema of a store, as far as the store holds it, without changing the store.
   ///
-  /// - Throws: why the file is no store, or cannot be read.
+  /// - Throws: Why the file is not a store, or cannot be read.
   static func read(_ store: String, openPolicy: OpenPolicy) throws(InstarError) -> SchemaReport {
     var introspection: StoreIntrospection?
     let probe = try openPolicy.probe(store) { path throws(InstarError) in

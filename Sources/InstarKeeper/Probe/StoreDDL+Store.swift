@@ -4,12 +4,12 @@ internal import InstarStore
 internal import InstarWire
 
 extension StoreDDL {
-  /// More than this is sent to no worker.
+  /// Larger schemas are not sent to a worker.
   private static let limitBytes = 4 << 20
 
-  /// What a worker has to know of a store to plan on.
+  /// Reads what a worker needs to know of a store for its plan.
   ///
-  /// - Throws: why the store cannot be read.
+  /// - Throws: Why the store cannot be read.
   static func read(
     _ probe: StoreProbe, openPolicy: OpenPolicy
   ) throws(InstarError) -> StoreDDL {
@@ -40,7 +40,7 @@ extension StoreDDL {
     ORDER BY type = 'trigger', type = 'view', type = 'index', rowid LIMIT 50000
     """
 
-  /// A virtual table makes the tables that shadow it by itself.
+  /// A virtual table creates its shadow tables itself.
   private static let plainStatements = """
     SELECT sql FROM sqlite_master
     WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*' AND length(sql) < \(limitBytes)

@@ -5,14 +5,14 @@ package import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// Finishes or clears away a run whose keeper is dead, from what the phase journal says of it.
+/// Finishes a run whose keeper died, or removes its files, from the record in the phase journal.
 ///
-/// Doing it twice, or being cut off in the middle and doing it again, comes to the same.
+/// A recovery that is cut off, or done twice, has the same result when it is done again.
 package struct Recovery {
   private let record: PhaseRecord
   private let openPolicy: OpenPolicy
 
-  /// How long to wait for an app that is using the store.
+  /// Seconds to wait for an app that is using the store.
   private static let busyTimeout = 5.0
 
   package init(record: PhaseRecord, openPolicy: OpenPolicy) {
@@ -34,7 +34,7 @@ package struct Recovery {
     guard let paths = Self.paths(of: record.store) else {
       return RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
     }
-    // Without the store there is nothing that could be written; the run folder must be this user's.
+    // Without a store nothing can be written; the run folder is checked by its lock.
     if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
     let external = ExternalFiles(of: paths)
     let lock = try lockRunFolder(paths, what)
@@ -57,11 +57,11 @@ package struct Recovery {
     switch record.phase {
     case .cloning:
       clear()
-      // The store was not written; a backup that is in its place already is one too many.
+      // The store was not written, so a backup under its final name is of no use.
       unlink(backup)
       ExternalFiles.removeBackup(besideFile: backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
-      // For people only: nothing depends on it, and the store may be in use.
+      // For the report only: nothing depends on it, and the store may be busy.
       let source = record.versionSource
       let identity = try? openPolicy.probe(
         paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
@@ -79,13 +79,13 @@ package struct Recovery {
     }
   }
 
-  /// The store is at the old version or at the new one. Opening it for writing lets SQLite undo a
-  /// transaction that was cut off.
+  /// Finds out whether the store is at the old version or at the new one.
   ///
-  /// The backup goes only where the store was read and is at the old version.
+  /// Opening the store for writing lets SQLite roll back a transaction that was cut off. The backup is removed only
+  /// where the store was read and is at the old version.
   ///
-  /// - Throws: `corruptStore` or `notAStore` where the store is damaged: the backup is kept. Any
-  ///   other error says that it could not be looked at, and nothing was decided.
+  /// - Throws: `corruptStore` or `notAStore` where the store is damaged. After any other error nothing was decided. The
+  ///   backup is kept in both cases.
   private func recoverCutover(
     _ paths: StorePaths, backup: String, _ what: String
   ) throws -> RecoveryReport {
@@ -95,7 +95,7 @@ package struct Recovery {
       var known = InstarError(error, what: what, store: record.store)
       if known.code == .corruptStore || known.code == .notAStore {
         known.state = "damaged; backup kept at \(backup)"
-        known.next = "put the backup in the store's place"
+        known.next = Self.restoring(record.store, from: backup)
       }
       throw known
     }
@@ -118,8 +118,7 @@ package struct Recovery {
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
       report.version = version
       if version == record.to {
-        // It was changed since it was written, or called itself so before: in doubt the backup
-        // stays.
+        // The store changed since the cutover, or declared this version before: in doubt the backup stays.
         report.backup = access(backup, F_OK) == 0 ? backup : nil
       } else {
         unlink(backup)
@@ -129,7 +128,7 @@ package struct Recovery {
     }
   }
 
-  /// The version that the store declares, and whether it is built as it was stamped.
+  /// Returns the version that the store declares, and whether its structure is the one it was stamped with.
   private func declaration(_ db: Database) throws -> (Schema.Version?, isStamped: Bool) {
     // Only the record of a plain store has a source.
     let format: StoreFormat = record.versionSource == nil ? .coredata : .plain
@@ -141,19 +140,25 @@ package struct Recovery {
     )
   }
 
-  /// - Returns: The lock of the run's folder; `nil` where there is none any more.
+  /// - Returns: The lock of the run's folder; `nil` where the folder is gone.
   private func lockRunFolder(_ paths: StorePaths, _ what: String) throws -> FolderLock? {
     let path = paths.runFolder(record.run)
     guard access(path, F_OK) == 0 else { return nil }
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(
-        .busyStore, what, store: record.store, cause: "its keeper is still alive",
-        next: "wait until the run has ended")
+        .busyStore, what, store: record.store, cause: "the keeper of the run is still running",
+        next: "wait until the run has ended, then run the same command again")
     }
     return lock
   }
 
-  /// The store's place even if the store itself is gone; `nil` where its folder is.
+  /// How to put a backup in the place of a store that cannot be used.
+  static func restoring(_ store: String, from backup: String) -> String {
+    "stop the app, then run: rm -f '\(store)-wal' '\(store)-shm' '\(store)-journal' && "
+      + "cat '\(backup)' > '\(store)'"
+  }
+
+  /// The store's paths, also where the store is gone; `nil` where its folder is.
   private static func paths(of store: String) -> StorePaths? {
     let url = URL(fileURLWithPath: store)
     guard !store.utf8.contains(0), let real = realpath(url.deletingLastPathComponent().path, nil)

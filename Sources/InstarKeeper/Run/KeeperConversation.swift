@@ -2,36 +2,37 @@ public import InstarLinux
 public import InstarSchema
 public import InstarWire
 
-/// The keeper's end of its conversation with the supervisor: requests in, events out.
+/// The keeper's side of its conversation with the supervisor: it receives requests and sends events.
 public protocol KeeperConversation: AnyObject {
-  /// The next request; `nil` when the supervisor has closed the conversation.
+  /// Waits for the next request; `nil` when the supervisor has closed the conversation.
   func next() throws(InstarError) -> KeeperRequest?
 
   func send(_ event: KeeperEvent) throws(InstarError)
 }
 
 extension KeeperConversation {
-  /// Asks whether the run may enter a phase, and waits for the answer: after `.proceed` the phase
-  /// is on disk.
+  /// Asks whether the run may enter a phase, and waits for the answer. When it returns, the phase is on disk.
   ///
-  /// - Throws: `interrupted` when the supervisor refrains, or is gone.
+  /// - Throws: `interrupted` when the supervisor refuses or has ended.
   func enter(_ record: PhaseRecord) throws(InstarError) {
-    let what = "cannot go on with the run"
+    let what = "cannot continue the run"
     try send(.ask(record))
     switch try next() {
     case .proceed:
       return
     case .refrain:
       throw InstarError(
-        .interrupted, what, cause: "the supervisor called the run off", next: "try again")
+        .interrupted, what, cause: "the supervisor canceled the run", next: Self.retry)
     case nil:
       throw InstarError(
-        .interrupted, what, cause: "the supervisor is gone", next: "try again")
+        .interrupted, what, cause: "the supervisor ended during the run", next: Self.retry)
     default:
       throw InstarError(
         .protocolViolation, what, cause: "the supervisor answered a question with a request")
     }
   }
+
+  private static var retry: String { "run the same command again" }
 }
 
 /// A conversation over a stream socket, one JSON object a line.

@@ -10,7 +10,8 @@ extension MigrationRun {
     guard try hasInspectedVersion(lock, inspection) else {
       throw InstarError(
         .storeChanged, "cannot migrate the store",
-        cause: "another process changed its version since it was inspected", next: "try again")
+        cause: "another process changed the store's version after it was inspected",
+        next: "run the same command again")
     }
   }
 
@@ -66,8 +67,8 @@ extension MigrationRun {
     return try connection.inDatabase { db in
       guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
         throw InstarError(
-          .backupFailed, "cannot back the store up", cause: "the backup is not as long as the store"
-        )
+          .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
+          next: "run the same command again")
       }
       try CloneVerification.quickCheck(db, of: "the store")
       let layout = attempt.layouts.before

@@ -102,7 +102,7 @@ extension MigrationRun {
   private func writeBack(
     _ attempt: Attempt, _ result: CloneVerification.Result
   ) throws -> Bool {
-    let what = "cannot put the migrated clone back"
+    let what = "cannot replace the store's content with the migrated clone"
     let path = attempt.path
     do {
       guard try attempt.lock.replaceContents(withClone: attempt.folder.clone) else { return false }
@@ -110,7 +110,8 @@ extension MigrationRun {
       let known = InstarError(error, what: what)
       throw InstarError(
         known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed, what,
-        cause: known.cause, state: "unchanged; SQLite undid what was written", next: known.next)
+        cause: known.cause, state: "unchanged; SQLite rolled the transaction back", next: known.next
+      )
     }
     let isWritten = try attempt.lock.read { db in
       let structure = try StoreStructure.read(db, format: path.last.format)
@@ -121,7 +122,8 @@ extension MigrationRun {
     guard isWritten else {
       throw InstarError(
         .writeBackFailed, what, cause: "the store does not read back as version \(path.to)",
-        state: "to be looked at", next: "put the backup in the store's place")
+        state: "in doubt",
+        next: Recovery.restoring(request.store, from: backupPath(attempt.paths)))
     }
     return true
   }

@@ -7,8 +7,8 @@ internal import InstarWire
 extension MigrationRun {
   /// Verifies the clone, stamps it, makes it durable, and fills the report.
   ///
-  /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in a
-  ///   table.
+  /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
+  ///   a table.
   mutating func verifyAndStamp(
     _ attempt: Attempt, _ backup: Backup
   ) throws -> CloneVerification.Result {
@@ -79,8 +79,8 @@ extension MigrationRun {
   private func stampNotes(_ stamp: StoreStamp, _ path: MigrationPath) -> [String] {
     guard stamp.lacksSchema else { return [] }
     return [
-      "the schema of version \(path.to) is too large for the store's metadata:"
-        + " 'instarctl schema import' will tell what the tables tell"
+      "the schema of version \(path.to) is too large for the store's metadata, so"
+        + " 'instarctl schema import' can only read the tables"
     ]
   }
 
@@ -90,7 +90,8 @@ extension MigrationRun {
     var notes: [String] = []
     if let problem = inspection.probe.metadataProblem, before.metadata == nil {
       notes.append(
-        "the store has new metadata, as \(problem): what an app kept there is in the backup only")
+        "the store has new metadata, because \(problem); only the backup has what the app kept there"
+      )
     }
     let path = inspection.path
     let hasChanges = path.last.entities.contains { !path.unchangedEntities.contains($0.name) }
@@ -100,7 +101,7 @@ extension MigrationRun {
       // Apple's frameworks go by hashes that cannot be computed here.
       notes.append(
         "Apple's frameworks may not recognise version \(path.to) of this store:"
-          + " the hashes of entities that changed are Instar's own")
+          + " entities that changed have hashes of Instar's own")
     }
     return notes
   }

@@ -113,5 +113,6 @@ private struct StageProgress {
 
   private static let outOfStep = InstarError(
     .protocolViolation, "cannot migrate the clone",
-    cause: "the worker reported other stages than those of the plan")
+    cause: "the worker's stages do not match those of the plan",
+    next: "build the plugin again with this version of Instar")
 }

@@ -15,8 +15,8 @@ package import InstarWire
 /// 5. `cutover`: the store's content is replaced by the clone's, in one transaction of SQLite.
 ///
 /// Invariants:
-/// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut off
-///   can be found and finished or cleared away (see `Recovery`).
+/// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
+///   off can be found and finished or cleared away (see `Recovery`).
 /// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor backup behind.
 /// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. If another process managed to
 ///   (see `StoreLock`), its changes stay, and the run starts over from `cloning`.
@@ -84,8 +84,9 @@ package struct MigrationRun {
       guard attempt < Self.attempts else {
         throw InstarError(
           .busyStore, "cannot migrate the store",
-          cause: "another process wrote it each time it was to be put back",
-          next: "try again when it is written less")
+          cause:
+            "another process wrote to the store before each of \(Self.attempts) cutover attempts",
+          next: "when the store is less busy, run: instarctl migrate '\(request.store)'")
       }
       report.stages = []
       report.notes = []

@@ -4,12 +4,12 @@ package import InstarSchema
 package import InstarStore
 internal import InstarWire
 
-/// Whether a clone may become the store. Nothing that the worker said is believed: the file is
-/// looked at.
+/// Checks whether a clone may replace the store's content. It reads the file, and believes nothing that the worker
+/// said.
 package struct CloneVerification {
   let path: MigrationPath
   let layout: StoreLayout
-  /// What the store has beside its version, and has to have still.
+  /// What the store has besides its version, and must keep.
   let additions: StoreStructure
   let before: StoreBaseline
 
@@ -22,21 +22,21 @@ package struct CloneVerification {
     self.before = before
   }
 
-  /// What was found, for the report.
+  /// What the checks found, for the report.
   package struct Result {
     var census: StoreCensus
     package var structure: StoreStructure
     var notes: [String]
-    /// The files that rows refer to.
+    /// The files that rows reference.
     var externalFiles: Set<String> = []
   }
 
-  /// Checks the file of the clone: a plain file of its own, and complete.
+  /// Checks that the clone is a regular file with one name, and complete.
   ///
   /// - Throws: `verificationFailed`.
   static func requirePlainFile(_ name: String, in folder: String) throws {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failed("its folder is gone") }
+    guard descriptor >= 0 else { throw failed("the folder of the clone is gone") }
     defer { close(descriptor) }
     let clone = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard clone >= 0 else { throw failed("the clone is gone, or was replaced by a link") }
@@ -44,18 +44,18 @@ package struct CloneVerification {
     var status = stat()
     guard fstat(clone, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1
     else {
-      throw failed("the clone was replaced by something that is no file of its own")
+      throw failed("the clone is no longer a regular file with one name")
     }
     for suffix in ["-wal", "-journal"] {
       var side = stat()
       guard lstat("\(folder)/\(name)\(suffix)", &side) != 0 || side.st_size == 0 else {
-        throw failed("the clone was left in the middle of a transaction (\(name)\(suffix))")
+        throw failed("a stage left a transaction open (\(name)\(suffix))")
       }
       unlink("\(folder)/\(name)\(suffix)")
     }
   }
 
-  /// With the names that join tables have in the clone: structures that differ in nothing else are equal.
+  /// The layout with the clone's names of join tables: structures that differ only in these are equal.
   private func layoutOfClone(_ db: Database) throws -> StoreLayout {
     guard case .coreData(let expected) = layout else { return layout }
     let own = try CoreDataConventions(of: db, metadata: nil)
@@ -82,14 +82,14 @@ package struct CloneVerification {
       renames: try renames())
     {
       throw Self.failed(
-        "the trigger, view or virtual table '\(name)' is new or was changed, and belongs to no version"
+        "the trigger, view or virtual table '\(name)' is new or changed, and no version describes it"
       )
     }
     for entity in path.last.entities {
       for attribute in entity.attributes where attribute.derivation != nil {
         guard !code.hasObject(namedLike: "_\(entity.name)_\(attribute.name)_") else { continue }
         guard before.code.hasTriggers else { continue }
-        throw Self.failed("nothing keeps the derived attribute \(entity.name).\(attribute.name) up")
+        throw Self.failed("derived attribute \(entity.name).\(attribute.name) has no trigger")
       }
     }
     let whole = try StoreStructure.read(db, format: layout.format)
@@ -97,16 +97,16 @@ package struct CloneVerification {
       let name = code.loss(since: before.code, tables: Set(whole.tables.map(\.name)))
     {
       throw Self.failed(
-        "the app's trigger, view or virtual table '\(name)' is gone, although no stage has code")
+        "the app's trigger, view or virtual table '\(name)' is gone, although no stage runs code")
     }
     let expected = layout.structure.adding(additions)
     let structure = try described(whole, asIn: expected)
     guard structure == expected else {
       throw InstarError(
         .unexpectedStructure, Self.what,
-        cause: "it is built otherwise than version \(path.to):\n"
+        cause: "its structure does not match version \(path.to):\n"
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
-        next: "let the stages leave tables, columns and indexes to the change of schema")
+        next: "remove statements that change tables, columns or indexes from the plan's closures")
     }
     switch layout {
     case .coreData(let layout):
@@ -117,7 +117,7 @@ package struct CloneVerification {
       try requireValues(db, layout)
     }
     let after = try StoreCensus(db, layout: layoutOfClone(db))
-    // Those that the store had before concern nobody: no app finds them.
+    // Stray rows that the store had before may stay: no app finds them.
     let strays = before.census.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),
       after.strayRows.values.reduce(0, +) > strays
@@ -135,7 +135,7 @@ package struct CloneVerification {
     guard findings == ["ok"] else {
       throw InstarError(
         .corruptStore, "cannot verify \(subject)",
-        cause: "SQLite finds \(subject) damaged:\n" + findings.joined(separator: "\n"))
+        cause: "SQLite's quick_check reports damage:\n" + findings.joined(separator: "\n"))
     }
   }
 
@@ -149,7 +149,7 @@ package struct CloneVerification {
 // MARK: - The parts
 
 extension CloneVerification {
-  /// `Z_PRIMARYKEY` lists the entities by the numbers that rows and table names are made with.
+  /// `Z_PRIMARYKEY` must list the entities by the numbers that rows carry.
   private func requireEntityList(_ db: Database, _ layout: CoreDataLayout) throws {
     let rows = try Row.fetchAll(
       db,
@@ -188,7 +188,7 @@ extension CloneVerification {
     }
   }
 
-  /// The links that a kept relationship had before; `nil` where the relationship is new.
+  /// Returns the links that a relationship had before; `nil` where the relationship is new.
   private func linksBefore(_ relationship: Schema.Relationship, of entity: String)
     -> StoreCensus.Links?
   {
@@ -204,18 +204,18 @@ extension CloneVerification {
         guard now.broken <= earlier?.broken ?? 0 else {
           throw InstarError(
             .brokenReferences, Self.what,
-            cause: "\(now.broken) links of \(name) lead to rows that do not exist"
-              + (earlier.map { ", before it were \($0.broken)" } ?? ""))
+            cause: "\(now.broken) links of \(name) reference missing rows"
+              + (earlier.map { "; before the run \($0.broken) did" } ?? ""),
+            next: "set these relationships to existing models, or to nil, in didMigrate")
         }
       }
     }
   }
 
-  /// Stages without code keep every row and link. What code did is its own business, and told where
-  /// there is less after it.
+  /// Without code, stages keep every row and link. Code may remove some, which the report notes.
   private func compareCounts(_ after: StoreCensus) throws -> [String] {
     var notes = after.strayRows.sorted { $0.key < $1.key }.map { table, count in
-      "\(count) rows of \(table) belong to no entity, as before: they stay as they are"
+      "\(count) rows of \(table) belong to no entity, as before the run; they are unchanged"
     }
     for entity in path.last.entities {
       if let earlier = path.origin(of: entity.name).flatMap({ before.census.rows[$0] }),
@@ -224,7 +224,7 @@ extension CloneVerification {
         if path.isLightweight {
           throw InstarError(
             .rowsLost, Self.what,
-            cause: "\(entity.name) had \(earlier) rows and has \(now), although no stage has code")
+            cause: "\(entity.name) had \(earlier) rows and has \(now), although no stage runs code")
         }
         if now < earlier { notes.append("\(entity.name) had \(earlier) rows and has \(now)") }
       }
@@ -237,7 +237,8 @@ extension CloneVerification {
           throw InstarError(
             .rowsLost, Self.what,
             cause:
-              "\(name) had \(earlier.count) links and has \(now.count), although no stage has code")
+              "\(name) had \(earlier.count) links and has \(now.count), although no stage runs code"
+          )
         }
         notes.append("\(name) had \(earlier.count) links and has \(now.count)")
       }

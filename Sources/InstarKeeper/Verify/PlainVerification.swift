@@ -2,10 +2,10 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-// What is looked at in a plain store only: that what no model speaks of is what it was.
+// The checks of plain stores: what no model describes must be unchanged.
 
 extension CloneVerification {
-  /// The structures of all versions on the way; empty for the Core Data format.
+  /// The structures of all versions of the path; empty for the format `coredata`.
   private func structures() throws(InstarError) -> [StoreStructure] {
     guard layout.format == .plain else { return [] }
     var structures: [StoreStructure] = []
@@ -13,7 +13,7 @@ extension CloneVerification {
     return structures
   }
 
-  /// As much of a structure as models speak of.
+  /// The part of a structure that models describe.
   func described(
     _ structure: StoreStructure, asIn expected: StoreStructure
   ) throws(InstarError) -> StoreStructure {
@@ -21,7 +21,7 @@ extension CloneVerification {
     return structure.described(asIn: expected, among: try structures() + [expected])
   }
 
-  /// The names that tables and columns had on the way, and have now.
+  /// The names of tables and columns before and after renames.
   func renames() throws(InstarError) -> (old: Set<String>, new: Set<String>) {
     func names(_ structures: [StoreStructure]) -> Set<String> {
       Set(
@@ -32,7 +32,7 @@ extension CloneVerification {
     return (names(Array(structures.dropLast())), names(Array(structures.dropFirst())))
   }
 
-  /// Tables, columns and indexes that no version speaks of are still there, unless code of the plan took them away.
+  /// Tables, columns and indexes that no version describes must still exist, unless code of the plan removed them.
   func requireUndescribed(_ structure: StoreStructure) throws {
     guard path.isLightweight else { return }
     let known = try structures()
@@ -43,23 +43,24 @@ extension CloneVerification {
         let columns = Set(
           known.flatMap(\.tables).filter { $0.name.lowercased() == name }.flatMap(\.columns)
             .map { $0.name.lowercased() })
-        // A table may have been renamed, or be gone as the plan says.
+        // The plan may have renamed or removed the table.
         guard let now = structure.tables.first(where: { $0.name.lowercased() == name }) else {
           continue
         }
         for column in table.columns
         where !columns.contains(column.name.lowercased()) && !now.columns.contains(column) {
-          throw Self.failed("column \(table.name).\(column.name) is gone, which no model speaks of")
+          throw Self.failed(
+            "column \(table.name).\(column.name) is gone, although no model describes it")
         }
       } else if !structure.tables.contains(table) {
         throw Self.failed(
-          "table \(table.name) is gone or was changed, although no model speaks of it")
+          "table \(table.name) is gone or changed, although no model describes it")
       }
     }
     try requireUndescribedIndexes(structure, known)
   }
 
-  /// The columns, by table, that some but not all versions on the way have, all in lower case.
+  /// The columns, by table, that some but not all versions of the path have, in lower case.
   private func passingColumns(_ known: [StoreStructure]) -> [String: Set<String>] {
     let versions = Dictionary(grouping: known.flatMap(\.tables)) { $0.name.lowercased() }
       .mapValues { tables in tables.map { Set($0.columns.map { $0.name.lowercased() }) } }
@@ -69,8 +70,8 @@ extension CloneVerification {
     }
   }
 
-  /// An index goes with a column that it covers, also where a later version has a column of that name again; which columns
-  /// one over expressions covers is not known here.
+  /// An index is removed with a column that it covers, also where a later version has a column of that name again. The
+  /// columns of an index over expressions are not known here.
   private func requireUndescribedIndexes(
     _ structure: StoreStructure, _ known: [StoreStructure]
   ) throws {
@@ -88,7 +89,7 @@ extension CloneVerification {
         described[table]?.contains(where: { index.serves(as: $0) }) != true,
         present[table]?.contains(where: { $0.serves(as: index) }) != true
       else { continue }
-      throw Self.failed("index \(index.name) is gone, which no model speaks of")
+      throw Self.failed("index \(index.name) is gone, although no model describes it")
     }
   }
 
@@ -106,24 +107,25 @@ extension CloneVerification {
           .missingRequiredValues, Self.what,
           cause:
             "\(count) rows of \(table.name) have no value for required column '\(column.name)'",
-          next: "give the property an initial value, or fill it in willMigrate")
+          next: "give the property an initial value, or set it in willMigrate")
       }
     }
   }
 
-  /// Rows of other tables, and the foreign keys of all.
+  /// Checks the rows of tables that no model describes, and the foreign keys of all tables.
   func requireOthers(_ after: StoreCensus) throws {
     if let now = after.violations, let earlier = before.census.violations, now > earlier {
       throw InstarError(
         .brokenReferences, Self.what,
-        cause: "\(now) rows violate a foreign key, before it were \(earlier)")
+        cause: "\(now) rows violate a foreign key; before the run \(earlier) did",
+        next: "correct the rows in didMigrate; PRAGMA foreign_key_check lists them")
     }
     guard path.isLightweight else { return }
     for (table, earlier) in before.census.otherRows.sorted(by: { $0.key < $1.key }) {
       guard let now = after.otherRows[table], now != earlier else { continue }
       throw InstarError(
         .rowsLost, Self.what,
-        cause: "table \(table) had \(earlier) rows and has \(now), although no stage has code")
+        cause: "table \(table) had \(earlier) rows and has \(now), although no stage runs code")
     }
   }
 }
@@ -153,7 +155,7 @@ extension StoreCensus {
       while try found.next() != nil { count += 1 }
       violations = count
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // A foreign key that leads to no table or no unique columns: the app does not use it either.
+      // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
       violations = nil
     }
   }

@@ -1,10 +1,10 @@
 package import GRDB
 internal import InstarStore
 
-/// What of a store is run by whoever uses it: its triggers, views and virtual tables.
+/// The triggers, views and virtual tables of a store, which run in every process that uses it.
 ///
-/// A schema speaks of none of them, so none may come with a clone that the store did not have: a
-/// plugin's trigger would go on working in the app.
+/// A schema describes none of them, so a clone may have none that the store did not have: a trigger of a plugin would
+/// run in the app.
 package struct SchemaCode {
   private let objects: Set<Object>
   /// The table that each trigger watches.
@@ -15,8 +15,8 @@ package struct SchemaCode {
     var sql: String
   }
 
-  /// Everything that is neither a table nor an index by its statement. What the list calls it does
-  /// not count: SQLite itself goes by the statement, and a worker can write the list.
+  /// Reads everything whose statement creates neither a table nor an index. The column `type` does not count: SQLite
+  /// uses the statement, and a worker can write the column.
   package init(_ db: Database) throws {
     let rows = try Row.fetchAll(
       db,
@@ -33,10 +33,9 @@ package struct SchemaCode {
       triggers.map { ($0.get(0) ?? "", $0.get(1) ?? "") }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// The name of a trigger, view or virtual table of the app's that is gone although what it speaks of is still there;
-  /// `nil` where none is.
+  /// Returns the name of a trigger, view or virtual table of the app that is gone although its table still exists.
   ///
-  /// - Parameter tables: those that there are now.
+  /// - Parameter tables: The tables after the run.
   func loss(since earlier: SchemaCode, tables: Set<String>) -> String? {
     let now = Set(objects.map(\.name))
     return earlier.objects.map(\.name).filter { name in
@@ -46,12 +45,12 @@ package struct SchemaCode {
     .min()
   }
 
-  /// The name of what is new or changed since; `nil` where nothing is. What is gone is none.
+  /// Returns the name of an object that is new or changed. Removed objects do not count.
   ///
   /// - Parameters:
-  ///   - statements: what may be new: the triggers of Core Data's own making.
-  ///   - renames: the names that tables and columns had and have. SQLite writes those that are
-  ///     renamed anew wherever they stand, so that a text that differs in them alone is the same.
+  ///   - statements: The statements that may be new: those of Core Data's own triggers.
+  ///   - renames: The old and new names of tables and columns. SQLite rewrites renamed ones in the statements of other
+  ///     objects, so statements that differ only in these are equal.
   func addition(
     to earlier: SchemaCode, allowing statements: Set<String>,
     renames: (old: Set<String>, new: Set<String>)
@@ -76,17 +75,17 @@ package struct SchemaCode {
     guard before.count == after.count else { return false }
     return zip(before, after).allSatisfy { one, other in
       if one.text == other.text { return true }
-      // What is in a string is a value.
+      // The contents of a string are a value.
       if one.kind == .text || other.kind == .text { return false }
       let (old, new) = (one.name.lowercased(), other.name.lowercased())
       return !old.isEmpty && (old == new || renames.old.contains(old) && renames.new.contains(new))
     }
   }
 
-  /// Whether there is a trigger of a derived attribute.
+  /// Whether the store has a trigger of a derived attribute.
   var hasTriggers: Bool { objects.contains { $0.name.hasPrefix("Z_DA_") } }
 
-  /// Whether there is a trigger of a derived attribute with this in its name.
+  /// Whether the store has a trigger of a derived attribute whose name contains `part`.
   func hasObject(namedLike part: String) -> Bool {
     objects.contains { $0.name.hasPrefix("Z_DA_") && $0.name.contains(part) }
   }

@@ -2,19 +2,19 @@ package import GRDB
 package import InstarSchema
 package import InstarStore
 
-/// What a store was before the stages ran: what is kept of it, and what its clone is verified against.
+/// Counts and structure of a store before the stages ran, which its clone is verified against.
 package struct StoreBaseline {
   package let structure: StoreStructure
-  /// `nil` in a store that has none which can be read.
+  /// `nil` in a store without readable metadata.
   package let metadata: CoreDataMetadata?
   let census: StoreCensus
   let code: SchemaCode
-  /// The files with large values that its rows refer to.
+  /// The external values that its rows reference.
   let externalFiles: Set<String>
   let pageSize: Int
   let autoVacuum: Int
 
-  /// - Parameter layout: Of the version that the store is at.
+  /// - Parameter layout: The layout of the store's version.
   package init(_ db: Database, layout: StoreLayout) throws {
     structure = try StoreStructure.read(db, format: layout.format)
     metadata = layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil

@@ -2,26 +2,25 @@ package import GRDB
 internal import InstarSchema
 package import InstarStore
 
-/// How many rows each entity has, and how many links each relationship: what a migration must not
-/// lose.
+/// The number of rows of each entity and of links of each relationship, which a migration must not lose.
 package struct StoreCensus {
-  /// Rows of exactly this entity, by its name.
+  /// Rows of exactly this entity, without those of subclasses, by its name.
   var rows: [String: Int] = [:]
   /// By "Entity.relationship".
   var links: [String: Links] = [:]
-  /// Rows whose `Z_ENT` is the number of no entity of their table, by table.
+  /// Rows whose `Z_ENT` is not the number of an entity of their table, by table.
   private(set) var strayRows: [String: Int] = [:]
 
-  /// Rows of a plain store's tables that no model speaks of, by table.
+  /// Rows of a plain store's tables that no model describes, by table.
   var otherRows: [String: Int] = [:]
   /// Rows of a plain store that violate one of its foreign keys; `nil` where they cannot be checked.
   var violations: Int?
 
   struct Links: Hashable {
     var count: Int
-    /// Those that lead to no row.
+    /// Links to rows that do not exist.
     var broken: Int
-    /// What holds the links. Both ends of a relationship have the same.
+    /// The column or table with the links, which is the same for both ends of a relationship.
     var place: String
   }
 
@@ -95,7 +94,7 @@ package struct StoreCensus {
     return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, place: name)
   }
 
-  /// Whether a row belongs to an entity or one below it.
+  /// The condition for rows of an entity or of its subclasses.
   private static func isOf(_ entity: CoreDataLayout.Entity, _ alias: String) -> String {
     "\(alias).Z_ENT IN (\(entity.numbers.map(String.init).joined(separator: ", ")))"
   }

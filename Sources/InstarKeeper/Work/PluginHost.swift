@@ -1,48 +1,48 @@
 public import InstarSchema
 public import InstarWire
 
-/// What runs plugins for the keeper. Whatever it says is shown to people and believed by nobody.
+/// Runs plugins for the keeper. The keeper shows what it reports to people, and trusts none of it.
 public protocol PluginHost: Sendable {
   func describe(plugin: String) throws(InstarError) -> PluginManifest
 
-  /// - Parameter store: What the statements are worked out for; where it is left out, a store that Instar made.
+  /// - Parameter store: The store whose statements are planned; `nil` for a store that Instar made.
   func plan(
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration
 
   /// Brings a clone to the last version of a plan.
   ///
-  /// When the call returns or throws, nothing that it started runs any more.
+  /// When the call returns or throws, every process that it started has ended.
   ///
-  /// - Parameter onEvent: Called with each event. If it throws, the work ends with that error.
+  /// - Parameter onEvent: Called with each event. Where it throws, the work ends with that error.
   func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError)
 }
 
-/// One clone to be worked on.
+/// A clone, and what to do with it.
 public struct CloneWork: Sendable, Hashable {
   public var plugin: String
   public var plan: String
   public var from: Schema.Version
-  /// The only folder that the work may write.
+  /// The only folder that the worker may write.
   public var cloneFolder: String
   public var clone: String
   /// The path of the store that was cloned.
   public var store: String
-  /// Where large values of the store lie in files, which the work may read; `nil` where there are none.
+  /// The folder with the external values of the store, which the worker may read; `nil` where the store has none.
   public var externalFolder: String?
   public var sqlDebugLevel: Int
-  /// How long one stage may take, and how long until the first one begins.
+  /// The time limit for each stage, and for loading the plugin.
   public var stageTimeLimit: Duration
 }
 
-/// Something that happened while a clone was worked on.
+/// An event of the work on a clone.
 public enum CloneWorkEvent: Sendable, Hashable {
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
-  /// A statement that was run.
+  /// An SQL statement that the worker ran.
   case sql(String)
-  /// What the plugin printed.
+  /// Text that the plugin printed.
   case output(String)
 }

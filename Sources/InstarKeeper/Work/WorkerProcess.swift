@@ -3,8 +3,7 @@ internal import InstarLinux
 public import InstarSchema
 public import InstarWire
 
-/// Runs each request in an `instar-worker` of its own, which is confined and killed at the end in
-/// any case.
+/// Runs each request in a confined `instar-worker` of its own, and kills it at the end in any case.
 public struct WorkerProcess: PluginHost {
   private let worker: String
   private let library: String
@@ -12,25 +11,24 @@ public struct WorkerProcess: PluginHost {
   private let allowsUnconfined: Bool
   private let supervisor: Int32?
 
-  /// More output than this is a flood, and ends the worker.
+  /// A worker that prints more than this is ended.
   static let outputLimitBytes = 1 << 20
-  /// The same for its messages, except logged statements.
+  /// A worker that sends more than this, without logged statements, is ended.
   static let messageLimitBytes = 64 << 20
   /// Logged statements past this are dropped. They never end a run.
   static let statementLimitBytes = 8 << 20
   /// `describe` and `plan` only load the plugin and read its types.
   static let inspectionTimeLimit: Duration = .seconds(30)
-  /// How often a worker that says nothing is looked after.
+  /// How often to check on a silent worker.
   static let pollMilliseconds: Int32 = 200
 
   /// - Parameters:
   ///   - worker: The path of the launcher.
   ///   - library: The path of `libInstar.so`.
-  ///   - readable: What a worker must be able to read besides plugin and library; what does not
-  ///     exist is left out.
-  ///   - allowsUnconfined: Go on where the kernel cannot confine the worker.
-  ///   - supervisor: The descriptor of the conversation with the supervisor: when the other end is
-  ///     closed, the worker is ended. Only looked at, never read.
+  ///   - readable: What a worker may read besides plugin and library. Missing paths are ignored.
+  ///   - allowsUnconfined: Whether to run the worker where the kernel cannot confine it.
+  ///   - supervisor: The descriptor of the session with the supervisor, which is polled but never read: the worker is
+  ///     ended when the supervisor closes it.
   public init(
     worker: String, library: String, readable: [String] = [], allowsUnconfined: Bool = false,
     supervisor: Int32? = nil
@@ -91,7 +89,7 @@ public struct WorkerProcess: PluginHost {
         try onEvent(.stageFinished(stage))
         return .goOnWithFreshLimit
       case .sql(let text):
-        // Statements that nobody asked for are a plugin's own idea.
+        // A plugin may send statements that nobody asked for.
         guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
           return .goOn
         }
@@ -112,22 +110,24 @@ public struct WorkerProcess: PluginHost {
   }
 
   private static func noAnswer(_ plugin: String) -> InstarError {
-    InstarError(.protocolViolation, "cannot read plugin '\(plugin)'", cause: "it gave no answer")
+    InstarError(
+      .protocolViolation, "cannot read plugin '\(plugin)'",
+      cause: "the worker ended without an answer")
   }
 }
 
 // MARK: - One conversation
 
 extension WorkerProcess {
-  /// What follows an event.
+  /// What to do after an event.
   private enum Reaction {
     case goOn, goOnWithFreshLimit, finished
   }
 
-  /// Starts a worker, sends it one request, and hears it until it has finished or failed.
+  /// Starts a worker, sends it one request, and receives events until it has finished or failed.
   ///
-  /// Whatever happens, the worker's process group has been killed and waited for when this returns
-  /// or throws. Its process cannot start others (it is confined), so nothing of it is left then.
+  /// When this returns or throws, the worker has been killed and waited for. A confined worker cannot start processes,
+  /// so nothing of it is left.
   private func converse(
     _ request: WorkerRequest, plugin: String, cloneFolder: String?,
     externalFolder: String? = nil, limit: Duration,
@@ -152,23 +152,24 @@ extension WorkerProcess {
 
     var failure: InstarError?
     do {
-      try hear(
+      try receive(
         channel, from: child, request: request, plugin: plugin, limit: limit, onEvent: onEvent)
     } catch {
       failure = error
     }
     child.kill()
+    // It was killed; its status does not matter.
     _ = try? child.wait()
     let output = child.capturedOutput
     if !output.isEmpty {
-      // What a plugin printed explains a failure, so it is passed on also then.
+      // What a plugin printed may explain a failure, so it is passed on then too.
       do { try onOutput(Self.excerpt(of: output)) } catch { failure = failure ?? error }
     }
     if failure == nil, child.outputExceeded { failure = Self.printFlood(plugin) }
     if let failure { throw failure }
   }
 
-  private func hear(
+  private func receive(
     _ channel: LineChannel, from child: ChildProcess, request: WorkerRequest, plugin: String,
     limit: Duration, onEvent: (WorkerEvent) throws(InstarError) -> Reaction
   ) throws(InstarError) {
@@ -197,7 +198,7 @@ extension WorkerProcess {
         if case .failed(let error) = event { throw Self.believable(error) }
         if case .ready = event {
           guard !isReady else {
-            throw InstarError(.protocolViolation, what, cause: "it was ready twice")
+            throw InstarError(.protocolViolation, what, cause: "the worker reported ready twice")
           }
           isReady = true
           do {
@@ -208,7 +209,8 @@ extension WorkerProcess {
           continue
         }
         guard isReady else {
-          throw InstarError(.protocolViolation, what, cause: "it spoke before it was ready")
+          throw InstarError(
+            .protocolViolation, what, cause: "the worker sent a message before it reported ready")
         }
         switch try onEvent(event) {
         case .finished: return
@@ -220,27 +222,27 @@ extension WorkerProcess {
       case .timedOut:
         guard try waitForNews(channel) else {
           throw InstarError(
-            .interrupted, what, cause: "the supervisor is gone", next: "try again")
+            .interrupted, what, cause: "the supervisor ended during the run",
+            next: "run the same command again")
         }
       }
-      // After each message too: one that never stops talking is as late as one that is silent.
+      // Checked after each message too: a worker that never stops sending is late as well.
       guard ContinuousClock.now < deadline else {
         throw InstarError(
           .timeLimit, what,
           cause: isReady
-            ? "it took longer than \(Self.text(limit))"
-            : "it was not loaded within \(Self.text(limit))",
-          next: "let it do less, or give it more time")
+            ? "the plugin took longer than \(Self.text(limit))"
+            : "the plugin did not load within \(Self.text(limit))",
+          next: "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)")
       }
     }
   }
 
-  /// Waits until the worker has said something, or for a moment. `false` when the supervisor is
-  /// gone.
+  /// Waits for a message of the worker, but only for a moment. `false` when the supervisor has ended.
   private func waitForNews(_ channel: LineChannel) throws(InstarError) -> Bool {
     var descriptors = [pollfd(fd: channel.descriptor, events: Int16(POLLIN), revents: 0)]
     if let supervisor {
-      // Bytes of a request that is still to be read do not wake, only an end does.
+      // Only the end of the session wakes the poll, not a request that waits to be read.
       descriptors.append(pollfd(fd: supervisor, events: Self.peerClosed, revents: 0))
     }
     let count = poll(&descriptors, nfds_t(descriptors.count), Self.pollMilliseconds)
@@ -259,7 +261,7 @@ extension WorkerProcess {
     return arguments
   }
 
-  /// Only what a plugin may depend on; SQLite's temporary files go where the worker may write.
+  /// Only variables that a plugin may depend on. SQLite's temporary files go where the worker may write.
   private func environment(cloneFolder: String?) -> [String: String] {
     let inherited = ProcessInfo.processInfo.environment
     var environment: [String: String] = [:]
@@ -269,7 +271,7 @@ extension WorkerProcess {
     {
       environment[name] = value
     }
-    // A confined process can start no backtracer; without this each trap says so at length.
+    // A confined process cannot start the backtracer; without this each trap prints a long complaint.
     environment["SWIFT_BACKTRACE"] = inherited["SWIFT_BACKTRACE"] ?? "enable=no"
     if let cloneFolder {
       environment["TMPDIR"] = cloneFolder
@@ -278,7 +280,7 @@ extension WorkerProcess {
     return environment
   }
 
-  /// A worker knows nothing of the store and of who holds it; what it says of these is left out.
+  /// Removes what a worker cannot know: the store, its state, and who holds it.
   private static func believable(_ error: InstarError) -> InstarError {
     var error = error
     error.store = nil
@@ -290,39 +292,43 @@ extension WorkerProcess {
   private static func printFlood(_ plugin: String) -> InstarError {
     InstarError(
       .outputLimit, "cannot run plugin '\(plugin)'",
-      cause: "it printed more than \(outputLimitBytes >> 10) KiB",
-      next: "let it print less")
+      cause: "the plugin printed more than \(outputLimitBytes >> 10) KiB",
+      next: "remove print() calls from the plugin, and build it again")
   }
 
   private static func messageFlood(_ plugin: String) -> InstarError {
     InstarError(
       .outputLimit, "cannot run plugin '\(plugin)'",
-      cause: "its worker sent messages of more than \(messageLimitBytes >> 20) MiB",
-      next: "lower the level of SQL debugging")
+      cause: "the worker sent more than \(messageLimitBytes >> 20) MiB of messages",
+      next: "lower the level of SQL debugging ('sqlDebug', or -com.apple.CoreData.SQLDebug)")
   }
 
-  /// How a worker ended that closed the conversation before it had finished.
+  /// Why a worker closed the conversation before it had finished.
   private static func death(of child: ChildProcess, plugin: String) -> InstarError {
     let what = "cannot run plugin '\(plugin)'"
+    // A worker that cannot be waited for counts as running.
     let ended = try? child.wait(deadline: .now + .seconds(2))
     let last = lastLines(of: child.capturedOutput)
     switch ended ?? nil {
     case .signaled(let signal):
       return InstarError(
         .workerDied, what, cause: "the worker \(ChildProcess.Termination.signaled(signal))\(last)",
-        next: "look for a trap (force unwrap, array index, overflow) in the plugin")
+        next: "find the trap (force unwrap, array index, overflow) in the plugin")
     case .exited(let status):
       return InstarError(
         .workerExited, what,
-        cause: "the worker \(ChildProcess.Termination.exited(status)) before it had finished\(last)"
+        cause:
+          "the worker \(ChildProcess.Termination.exited(status)) before it had finished\(last)",
+        next: "remove calls of exit() from the plugin"
       )
     case nil:
       return InstarError(
-        .protocolViolation, what, cause: "the worker closed the conversation and went on\(last)")
+        .protocolViolation, what,
+        cause: "the worker closed the conversation but kept running\(last)")
     }
   }
 
-  /// What is passed on of a plugin's output: its beginning and its end, where it is long.
+  /// A plugin's output; only its beginning and its end where it is long.
   private static func excerpt(of output: String) -> String {
     guard output.utf8.count > 2 * excerptBytes else { return output }
     let start = String(decoding: output.utf8.prefix(excerptBytes), as: UTF8.self)
