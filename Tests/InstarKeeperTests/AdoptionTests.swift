@@ -5,7 +5,7 @@ import InstarStore
 import InstarWire
 import Testing
 
-@Suite("Adopting a store that is built nearly like a version")
+@Suite("Adopting a store whose structure nearly matches a version")
 struct AdoptionTests {
   private static let first = Schema.Version(1, 0, 0)
 
@@ -32,7 +32,7 @@ struct AdoptionTests {
     INSERT INTO extra VALUES (1, 'kept');
     """
 
-  @Test("what the version does not speak of survives, and is believed afterwards")
+  @Test("what the version does not describe is kept, and the store is current afterwards")
   func additions() throws {
     let fixture = try store(Self.additions)
     let (report, _) = try fixture.migrate(
@@ -49,7 +49,7 @@ struct AdoptionTests {
     #expect(again.result == .current, "\(String(describing: again.error))")
   }
 
-  @Test("without confirmation the store is refused with what differs, and left as it was")
+  @Test("without confirmation the store is refused with the differences, and unchanged")
   func unconfirmed() throws {
     let fixture = try store(Self.additions)
     let before = fixture.state()
@@ -67,7 +67,7 @@ struct AdoptionTests {
     #expect(fixture.state().bytes == before.bytes)
   }
 
-  @Test("the two ways on are named where nobody said what the store is")
+  @Test("the error names both next steps where no version to adopt was given")
   func waysOn() throws {
     let fixture = try store(Self.additions)
     let (report, _) = try fixture.migrate(request: request(fixture, adopt: nil, confirmed: false))
@@ -101,7 +101,7 @@ struct AdoptionTests {
     #expect(conversation.asked.isEmpty)
   }
 
-  @Test("an index that is missing is made")
+  @Test("a missing index is created")
   func missingIndex() throws {
     // The index of the relationship, which the format makes for each.
     let name = "ZNOTE_ZFOLDER_INDEX"
@@ -116,7 +116,7 @@ struct AdoptionTests {
       try fixture.query(Int.self, "SELECT count(*) FROM sqlite_schema WHERE name = '\(name)'") == 1)
   }
 
-  @Test("a stage that takes away what was to stay ends the run, with the store as it was")
+  @Test("a stage that removes an addition ends the run, with the store unchanged")
   func lostAddition() throws {
     let fixture = try store(Self.additions)
     let before = fixture.state()
@@ -129,7 +129,7 @@ struct AdoptionTests {
     #expect(fixture.state().bytes == before.bytes)
   }
 
-  @Test("a fit names what is more, what can be made, and what is in the way")
+  @Test("a fit names additions, missing indexes and obstacles")
   func fit() {
     func structure(_ columns: [String], _ indexes: [(String, Bool)]) -> StoreStructure {
       StoreStructure(

@@ -71,7 +71,7 @@ struct ExternalFilesTests {
       try fixture.query(String.self, "SELECT hex(ZPHOTO) FROM ZNOTE WHERE Z_PK = 3") == "01AABB")
   }
 
-  @Test("a value in a file that is nowhere ends the run, and nothing has changed")
+  @Test("a value that references a missing file ends the run, and nothing has changed")
   func missing() throws {
     let before = fixture.state()
     let (report, _) = try fixture.migrate(host(makesFile: false))
@@ -82,7 +82,7 @@ struct ExternalFilesTests {
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
   }
 
-  @Test("a run that is called off before the write-back leaves neither backup nor files")
+  @Test("a run that is canceled before the cutover leaves neither backup nor files")
   func calledOff() throws {
     let (report, _) = try fixture.migrate(host()) { $0.phase == .cloning }
     #expect(report.result == .failed)

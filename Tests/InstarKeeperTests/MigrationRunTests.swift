@@ -112,7 +112,7 @@ struct MigrationRunTests {
   ]
 
   @Test(
-    "a store with a part that no schema speaks of, or with other numbers, is refused and shown so by its plan",
+    "a store with a part that no schema describes, or with other numbers, is refused by run and plan",
     arguments: strangeStores)
   func strangeStore(sql: String, code: InstarError.Code, name: String) throws {
     let fixture = try KeeperFixture()
@@ -134,7 +134,7 @@ struct MigrationRunTests {
     #expect(finding?.code == code)
   }
 
-  @Test("links that lead nowhere are found by the plan, and are no reason to refuse a run")
+  @Test("broken links are reported by the plan, and do not refuse a run")
   func brokenLinks() throws {
     let fixture = try KeeperFixture()
     try fixture.execute("UPDATE ZNOTE SET ZFOLDER = 99 WHERE Z_PK > 7")
@@ -246,7 +246,7 @@ struct MigrationRunTests {
     ),
   ]
 
-  @Test("a clone that is not what it should be is thrown away", arguments: wrongs)
+  @Test("a clone that fails verification is removed", arguments: wrongs)
   func wrongClones(sql: String, code: InstarError.Code) throws {
     let fixture = try KeeperFixture()
     let before = fixture.state()
@@ -259,7 +259,7 @@ struct MigrationRunTests {
     #expect(fixture.state().instar == nil)
   }
 
-  @Test("a clone's file that was replaced, linked, damaged or left half-written is thrown away")
+  @Test("a clone that was replaced, linked, damaged or left half-written is removed")
   func wrongFiles() throws {
     let tampers: [@Sendable (CloneWork) throws -> Void] = [
       { try FileManager.default.removeItem(atPath: $0.clone) },
@@ -345,7 +345,7 @@ struct MigrationRunTests {
     #expect(try fixture.migrate(request: request).report.result == .migrated)
   }
 
-  @Test("code may delete rows, which is told")
+  @Test("code may delete rows, and the report notes it")
   func customStage() throws {
     let fixture = try KeeperFixture()
     let (report, _) = try fixture.migrate(
@@ -378,7 +378,7 @@ struct MigrationRunTests {
     #expect(fixture.state().instar == nil)
   }
 
-  @Test("what is left of a dead run is swept away, what belongs to others stays")
+  @Test("the folder of a dead run is removed, and those of other stores stay")
   func sweeping() throws {
     let fixture = try KeeperFixture()
     let instar = fixture.folder + "/.instar"

@@ -35,7 +35,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("a run that had not written is cleared away", arguments: Phase.allCases)
+  @Test("a run that had not written the store is cleared away", arguments: Phase.allCases)
   func clearsAway(phase: Phase) throws {
     let fixture = try KeeperFixture()
     let before = fixture.state()
@@ -53,7 +53,7 @@ struct RecoveryTests {
     #expect(again.result == .migrated)
   }
 
-  @Test("a run that had written is finished, and its backup kept")
+  @Test("a run that had written the store is finished, and its backup is kept")
   func finishes() throws {
     let fixture = try KeeperFixture()
     let (report, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
@@ -69,7 +69,7 @@ struct RecoveryTests {
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }
 
-  @Test("a write-back that was killed half-way is undone by SQLite")
+  @Test("a cutover that was killed half-way is rolled back by SQLite")
   func killedWriteBack() throws {
     let fixture = try KeeperFixture(rows: 3000)
     try leaveRun(fixture, backup: true)

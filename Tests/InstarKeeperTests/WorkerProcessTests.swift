@@ -69,7 +69,7 @@ struct WorkerProcessTests {
     return (report, conversation)
   }
 
-  @Test("a worker that does its work is believed by its clone")
+  @Test("a worker's clone is accepted for what it contains")
   func good() throws {
     let (report, conversation) = try run(
       "started(); change(); print('hello'); sys.stdout.flush(); finished(); send({'migrated': {}})")
@@ -114,7 +114,7 @@ struct WorkerProcessTests {
     ),
   ]
 
-  @Test("a worker that ends badly is survived and reported", arguments: endings)
+  @Test("a worker that ends badly is reported, and the keeper goes on", arguments: endings)
   func badEnding(script: String, code: InstarError.Code) throws {
     let (report, _) = try run(script, limit: code == .timeLimit ? 0.5 : 30)
     #expect(report.result == .failed)
