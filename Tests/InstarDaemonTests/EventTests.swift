@@ -89,13 +89,13 @@ struct EventTests {
     "what instard does next, and what the operator can do, are the end of the line",
     arguments: [
       (
-        FollowUp.waitsForChange(failures: 3),
+        StoreQueue.FollowUp.waitsForChange(failures: 3),
         " (3 equal failures); instard retries when the store or a plugin changes"
       ),
       (.atOnce, "; instard retries now, because the store or a plugin changed"),
       (.afterRestart, "; instard retries after its next start"),
     ])
-  func followUps(followUp: FollowUp, end: String) {
+  func followUps(followUp: StoreQueue.FollowUp, end: String) {
     var report = report(.failed)
     report.error = error
     #expect(
@@ -251,10 +251,10 @@ struct EventTests {
     let log = EventLog { Recorder(identifier: $0, lines: lines) }
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
     event.text = String(repeating: "x", count: 20_000)
-    for _ in 0..<LineBudget.lines + 7 { log.post(.run(event)) }
+    for _ in 0..<LineLimit.lines + 7 { log.post(.run(event)) }
     log.post(.runEnded(report(.migrated), .none))
     let logged = lines.all.withLock { $0.map { "\($0.event.message)" } }
-    #expect(logged.count == LineBudget.lines + 2)
+    #expect(logged.count == LineLimit.lines + 2)
     #expect(logged.first?.hasSuffix("x… (20000 bytes)") == true)
     #expect(logged.dropLast().last?.hasPrefix("left out 7 lines of SQL and plugin output") == true)
     #expect(logged.last?.hasPrefix("migrated '/srv/a.store'") == true)

@@ -58,7 +58,7 @@ private struct Bench {
   mutating func failRun(
     _ cause: String = "14 rows", before: FileVersion = file(1), after: FileVersion = file(1),
     run: String = "R1"
-  ) -> FollowUp? {
+  ) -> StoreQueue.FollowUp? {
     _ = answer(.behind, before)
     return followUp(endRun(.failed, failure(cause), before: before, after: after, run: run))
   }
@@ -75,7 +75,7 @@ private func failure(_ cause: String, _ code: InstarError.Code = .keeperDied) ->
   InstarError(code, "cannot migrate", store: Bench.store, cause: cause, state: "unchanged")
 }
 
-private func followUp(_ actions: [StoreQueue.Action]) -> FollowUp? {
+private func followUp(_ actions: [StoreQueue.Action]) -> StoreQueue.FollowUp? {
   for case .reportRun(_, let followUp) in actions { return followUp }
   return nil
 }
@@ -186,7 +186,7 @@ struct StoreQueueProbeTests {
       runs(bench.handle(.probed(report, before: file(1), after: file(2)))) == [Bench.store])
   }
 
-  @Test("a touch while the probe is out leads to another look")
+  @Test("a touch while the probe is out causes another probe")
   func touchedWhileProbing() {
     var bench = Bench()
     _ = bench.handle(.found(Bench.store, file(1)))
@@ -399,7 +399,7 @@ struct StoreQueueRunTests {
   func ownWrites() {
     var bench = Bench()
     _ = bench.beginRun()
-    #expect(followUp(bench.endRun(.migrated, after: file(2))) == FollowUp.none)
+    #expect(followUp(bench.endRun(.migrated, after: file(2))) == StoreQueue.FollowUp.none)
     for _ in 0..<5 { _ = bench.handle(.touched(Bench.store)) }
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
     #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])

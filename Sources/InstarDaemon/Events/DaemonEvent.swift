@@ -19,11 +19,11 @@ public enum DaemonEvent: Sendable {
   case pluginRemoved(plugin: String)
   case storeProbed(ProbeReport)
   /// Without a store: no store can be probed.
-  case probeFailed(store: String?, InstarError, FollowUp)
+  case probeFailed(store: String?, InstarError, StoreQueue.FollowUp)
   case run(RunEvent)
   /// Lines of SQL or of plugins that were too many for the journal.
   case linesLeftOut(Int)
-  case runEnded(RunReport, FollowUp)
+  case runEnded(RunReport, StoreQueue.FollowUp)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError)
   /// Any other error; the daemon continues.
@@ -86,7 +86,7 @@ extension DaemonEvent {
       return .make(
         .runOutput, .notice,
         "left out \(Self.count(count, "line")) of SQL and plugin output: the journal gets at most "
-          + "\(LineBudget.lines) in \(DurationText.format(LineBudget.window))")
+          + "\(LineLimit.lines) in \(DurationText.format(LineLimit.window))")
     case .runEnded(let report, let followUp):
       return Self.ended(report, followUp)
     case .runRecovered(let report):
@@ -245,7 +245,7 @@ extension DaemonEvent {
       ])
   }
 
-  private static func ended(_ report: RunReport, _ followUp: FollowUp) -> EventEntry {
+  private static func ended(_ report: RunReport, _ followUp: StoreQueue.FollowUp) -> EventEntry {
     let store = "'\(report.store)'"
     let versions = versions(report.from, report.to)
     let kind: EventKind
@@ -314,7 +314,7 @@ extension DaemonEvent {
       ? "no folder is watched" : count(configuration.watches.count, "watch", "watches")
   }
 
-  private static func clause(_ followUp: FollowUp) -> String {
+  private static func clause(_ followUp: StoreQueue.FollowUp) -> String {
     switch followUp {
     case .none: ""
     case .retry(let delay): "; instard retries in \(DurationText.format(delay))"

@@ -8,7 +8,7 @@ public struct EventLog: Sendable {
   private let logger: Logger
   /// Debug SQL, under its own `SYSLOG_IDENTIFIER`.
   private let sqlLogger: Logger
-  private let budget = LineBudget()
+  private let limit = LineLimit()
 
   /// - Parameter handler: called once for each identifier.
   public init(handler: (_ identifier: String) -> any LogHandler) {
@@ -26,12 +26,12 @@ public struct EventLog: Sendable {
     case .run(var run) where run.step == .sql || run.step == .output:
       let text = run.text ?? ""
       let lines = run.step == .sql ? [text[...]] : text.split(whereSeparator: \.isNewline)
-      for line in lines where budget.take(at: .now) {
+      for line in lines where limit.take(at: .now) {
         run.text = Self.shortened(line)
         post(DaemonEvent.run(run).entry)
       }
     case .runEnded:
-      let leftOut = budget.takeLeftOut()
+      let leftOut = limit.takeLeftOut()
       if leftOut > 0 { post(DaemonEvent.linesLeftOut(leftOut).entry) }
       post(event.entry)
     default:

@@ -485,7 +485,7 @@ public struct StoreQueue: Sendable {
     entry.equalFailures = entry.lastFailure == signature ? entry.equalFailures + 1 : 1
     entry.lastFailure = signature
     let limit =
-      switch RetryRule(for: code) {
+      switch RetryPolicy(for: code) {
       case .always: Int.max
       case .fewTimes: Self.equalFailureLimit
       case .never: 1
@@ -575,14 +575,16 @@ private struct Line {
   }
 }
 
-/// What follows a failed or busy run.
-public enum FollowUp: Sendable, Hashable {
-  case none
-  case retry(after: Duration)
-  /// After so many equal failures, the next attempt follows a change of the store or the plugins.
-  case waitsForChange(failures: Int)
-  /// The store or the plugins changed during the run: retry now.
-  case atOnce
-  /// The daemon stops.
-  case afterRestart
+extension StoreQueue {
+  /// What follows a failed or busy run.
+  public enum FollowUp: Sendable, Hashable {
+    case none
+    case retry(after: Duration)
+    /// After so many equal failures, the next attempt follows a change of the store or the plugins.
+    case waitsForChange(failures: Int)
+    /// The store or the plugins changed during the run: retry now.
+    case atOnce
+    /// The daemon stops.
+    case afterRestart
+  }
 }

@@ -8,7 +8,7 @@ import InstarWire
 ///
 /// It takes one input after the other and owns everything that changes. What may take long (scans,
 /// probes, runs) goes on elsewhere and comes back as an input. Each part has its own file:
-/// `WatchedFolders`, `WatchedPlugins`, `StoreQueue`, `ManagerNotices`, `Alarm`; `KeeperCalls` starts
+/// `WatchedFolders`, `WatchedPlugins`, `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperWork` starts
 /// the work.
 ///
 /// States:
@@ -37,16 +37,16 @@ struct Daemon {
 
   private let supervisor: Supervisor
   private let log: EventLog
-  private let mailbox: DaemonInput.Mailbox
+  private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
-  private let calls: KeeperCalls
+  private let keepers: KeeperWork
 
   private var state = State.recovering
   private var configuration: Configuration
   private var folders: WatchedFolders
   private var plugins: WatchedPlugins
   private var queue: StoreQueue
-  private var manager = ManagerNotices()
+  private var manager = ManagerNotifications()
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
   /// A reload was asked for before there was anything to reload.
@@ -55,7 +55,7 @@ struct Daemon {
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
     configuration: Configuration, supervisor: Supervisor, log: EventLog,
-    mailbox: DaemonInput.Mailbox,
+    mailbox: DaemonMessage.Mailbox,
     readConfiguration: @escaping @Sendable () throws(InstarError) -> Configuration
   ) throws(InstarError) {
     self.configuration = configuration
@@ -63,16 +63,16 @@ struct Daemon {
     self.log = log
     self.mailbox = mailbox
     self.readConfiguration = readConfiguration
-    calls = KeeperCalls(supervisor: supervisor, log: log, mailbox: mailbox)
+    keepers = KeeperWork(supervisor: supervisor, log: log, mailbox: mailbox)
     folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
-    plugins = WatchedPlugins(configuration, calls: calls, log: log)
+    plugins = WatchedPlugins(configuration, keepers: keepers, log: log)
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
     alarm = Alarm(mailbox: mailbox)
   }
 
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
-    calls.recover()
+    keepers.recover()
     setAlarm()
   }
 
@@ -84,7 +84,7 @@ struct Daemon {
     folders.close()
   }
 
-  mutating func handle(_ input: DaemonInput) {
+  mutating func handle(_ input: DaemonMessage) {
     switch input {
     case .recoveryEnded(let error):
       if let error { log.post(.recoveryFailed(error)) }
@@ -173,10 +173,10 @@ struct Daemon {
       return [.found(store, version)]
     case .probe(let stores):
       let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
-      calls.probe(found, plugins: plugins.usable)
+      keepers.probe(found, plugins: plugins.usable)
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
     case .run(let store, let plugin):
-      calls.migrate(request(store, plugin))
+      keepers.migrate(request(store, plugin))
     case .reportProbe(let report):
       log.post(.storeProbed(report))
     case .reportProbeFailure(let store, let error, let followUp):

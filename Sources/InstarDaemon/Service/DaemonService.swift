@@ -11,8 +11,8 @@ public struct DaemonService: Service {
   private let installation: Installation
   private let log: EventLog
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
-  private let mailbox: DaemonInput.Mailbox
-  private let inputs: AsyncStream<DaemonInput>
+  private let mailbox: DaemonMessage.Mailbox
+  private let inputs: AsyncStream<DaemonMessage>
 
   /// - Parameters:
   ///   - configuration: what to begin with.
@@ -27,7 +27,7 @@ public struct DaemonService: Service {
     self.installation = installation
     self.log = log
     self.readConfiguration = readConfiguration
-    (inputs, mailbox) = AsyncStream.makeStream(of: DaemonInput.self)
+    (inputs, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
   }
 
   /// Reads the configuration again, rescans every folder and plugin, and retries every store, also those that instard

@@ -33,7 +33,7 @@ struct WatchedFolders {
   let generation: Int
   private let configuration: Configuration
   private let log: EventLog
-  private let mailbox: DaemonInput.Mailbox
+  private let mailbox: DaemonMessage.Mailbox
   /// Brings the kernel's notifications into the mailbox.
   private let pump: Task<Void, Never>
 
@@ -47,7 +47,7 @@ struct WatchedFolders {
 
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
-    _ configuration: Configuration, generation: Int, log: EventLog, mailbox: DaemonInput.Mailbox
+    _ configuration: Configuration, generation: Int, log: EventLog, mailbox: DaemonMessage.Mailbox
   ) throws(InstarError) {
     self.configuration = configuration
     self.generation = generation

@@ -16,7 +16,7 @@ struct WatchedPlugins {
   private static let quietTime = Duration.seconds(2)
 
   var configuration: Configuration
-  private let calls: KeeperCalls
+  private let keepers: KeeperWork
   private let log: EventLog
   private var registry = PluginRegistry()
   private var problems: Set<InstarError> = []
@@ -24,9 +24,9 @@ struct WatchedPlugins {
   /// When the folders are to be listed again; `nil` where nothing asks for it.
   private(set) var listDue: Instant?
 
-  init(_ configuration: Configuration, calls: KeeperCalls, log: EventLog) {
+  init(_ configuration: Configuration, keepers: KeeperWork, log: EventLog) {
     self.configuration = configuration
-    self.calls = calls
+    self.keepers = keepers
     self.log = log
   }
 
@@ -80,7 +80,7 @@ struct WatchedPlugins {
   mutating func describeNext() -> [StoreQueue.Event] {
     let plugins = registry.nextToDescribe()
     guard plugins.isEmpty else {
-      calls.describe(plugins)
+      keepers.describe(plugins)
       return []
     }
     guard !registry.isBusy, !isReleased else { return [] }

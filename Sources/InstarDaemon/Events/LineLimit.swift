@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// The journal drops all entries of a service beyond some 10,000 in 30 s, reports of runs too (journald.conf(5),
 /// `RateLimitBurst=`). These lines stay well below that, so that they never cause the loss of a report.
-final class LineBudget: Sendable {
+final class LineLimit: Sendable {
   static let window = Duration.seconds(30)
   static let lines = 4000
 

@@ -7,7 +7,7 @@ import InstarSystemd
 /// - The status is sent at most once a second; the last one always arrives.
 /// - While the daemon starts or stops, the manager's time limit is extended by this loop: a loop
 ///   that hangs gets no extension.
-struct ManagerNotices {
+struct ManagerNotifications {
   typealias Instant = ContinuousClock.Instant
 
   /// To recover what an earlier process left, and to end runs in their cutover, may take longer than

@@ -3,12 +3,12 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// Everything that the daemon has keepers do. Each call returns at once; its results reach the
+/// Everything that the daemon has keepers do. Each method returns at once; its results reach the
 /// mailbox.
-struct KeeperCalls: Sendable {
+struct KeeperWork: Sendable {
   let supervisor: Supervisor
   let log: EventLog
-  let mailbox: DaemonInput.Mailbox
+  let mailbox: DaemonMessage.Mailbox
 
   /// Recovers the runs that an earlier process left, then `recoveryEnded`.
   func recover() {

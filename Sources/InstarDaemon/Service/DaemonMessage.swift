@@ -4,7 +4,7 @@ import InstarSupervisor
 import InstarWire
 
 /// What the daemon's loop takes in, one input after the other.
-enum DaemonInput: Sendable {
+enum DaemonMessage: Sendable {
   case recoveryEnded(InstarError?)
   case folderEvent(FolderWatch.Event)
   case scanned(WatchedFolders.Scan)
@@ -17,5 +17,5 @@ enum DaemonInput: Sendable {
   case shutdown
 
   /// Where work that goes on outside of the loop puts its results.
-  typealias Mailbox = AsyncStream<DaemonInput>.Continuation
+  typealias Mailbox = AsyncStream<DaemonMessage>.Continuation
 }

@@ -3,7 +3,7 @@ import InstarSchema
 /// Whether it can help to try a store again although neither the store nor the plugins changed.
 ///
 /// The only place that decides this, by the error's code.
-enum RetryRule {
+enum RetryPolicy {
   /// The obstacle goes away without a change of the store: retry for as long as it takes.
   case always
   /// It may have been an accident: retry a few times.
