@@ -58,7 +58,7 @@ extension DaemonEvent {
     case .watchFailed(let error):
       return .make(
         .watchFailed, .warning,
-        Self.line(error) + (error.next.map { "; \($0)" } ?? "; instard tries again at each rescan"),
+        Self.line(error) + (error.next == nil ? "; instard tries again at each rescan" : ""),
         error: error)
     case .changesLost:
       return .make(
@@ -118,7 +118,7 @@ extension DaemonEvent {
     }
     return .make(
       .pluginAccepted, error == nil ? .notice : .warning,
-      message + (error.map { "; \(line($0)); \($0.next ?? "")" } ?? ""), error: error,
+      message + (error.map { "; \(line($0))" } ?? ""), error: error,
       [
         ("INSTAR_PLUGIN", plugin),
         ("INSTAR_PLAN", manifest.plans.map(\.name).joined(separator: ",")),
@@ -157,7 +157,7 @@ extension DaemonEvent {
     case .unknown:
       kind = .storeUnknown
       if let error = report.error {
-        message = "\(line(error))" + (error.next.map { "; \($0)" } ?? "")
+        message = line(error)
       } else if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil
       {
         message =

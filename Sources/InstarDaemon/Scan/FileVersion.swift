@@ -1,8 +1,8 @@
 import Foundation
 import InstarSchema
 
-/// Tells whether a file has changed: identity, size, time, owner and mode of the file, rights of the folders above it, and
-/// size and time of the write-ahead log beside it.
+/// Tells whether a file has changed: identity, size, time, owner and mode of the file, rights of the
+/// folders above it, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
