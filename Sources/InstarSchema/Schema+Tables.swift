@@ -8,8 +8,7 @@ extension Schema {
 
   /// The table of an entity in a plain store, as `@Table` declares it.
   ///
-  /// What a table has besides survives every change of schema: columns, triggers, views, indexes that no model speaks
-  /// of.
+  /// Columns, triggers, views and indexes that no model names survive every change of schema.
   public struct Table: Sendable, Hashable, Codable {
     /// `nil` stands for the name of the entity in snake case: "NoteTag" is `note_tag`.
     public var name: String?

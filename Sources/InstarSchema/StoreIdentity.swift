@@ -1,12 +1,3 @@
-/// How a schema maps to tables in SQLite.
-@frozen
-public enum StoreFormat: String, Sendable, Codable, Hashable {
-  /// The tables that SwiftData and Core Data write.
-  case coredata
-  /// Ordinary tables.
-  case plain
-}
-
 /// What a probe compares with the versions of plans: the version that a store declares, and its structure.
 public struct StoreIdentity: Sendable, Codable, Hashable {
   public var format: StoreFormat
@@ -34,40 +25,4 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
     self.structure = structure
     self.fingerprint = fingerprint
   }
-}
-
-/// How many tables a probe counts the rows of, which reads whole tables.
-@frozen
-public enum RowCounting: String, Sendable, Codable, Hashable {
-  /// No table.
-  case none
-  /// Table after table for some tenths of a second; the others are not counted.
-  case quick
-  /// Every table.
-  case all
-}
-
-/// The state of a store in relation to a plan.
-@frozen
-public enum StoreState: String, Sendable, Codable, Hashable {
-  /// At the plan's last version.
-  case current
-  /// At an earlier version of the plan.
-  case behind
-  /// At a later version than the last one of the plan.
-  case ahead
-  /// Declares no version of the plan, and has the structure of one or more of them.
-  case unversioned
-  /// At no version of the plan, or no plan was given.
-  case unknown
-  /// Not a SQLite database, or one without tables.
-  case notAStore
-  /// Damaged: cut short, or refused by SQLite's check.
-  case corrupt
-  /// Looks like an encrypted database.
-  case encrypted
-  /// Locked by another process, or with a transaction that only its app can undo.
-  case busy
-  /// Reading it is not permitted, failed, or did not end within its time limit.
-  case unreadable
 }

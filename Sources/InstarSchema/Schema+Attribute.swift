@@ -1,0 +1,131 @@
+extension Schema {
+  /// A property that holds a value.
+  ///
+  /// A property that is kept in several columns, a Codable struct or an enum without raw value, is one attribute for
+  /// each of them, named by property and field: "author.name".
+  public struct Attribute: SchemaProperty, Codable {
+    /// The name of the Swift property.
+    public var name: String
+    /// The name in the version before, equal to `name` where the attribute was not renamed.
+    public var originalName: String
+    /// What it holds.
+    public var type: AttributeType
+    /// Whether a model may have no value for it.
+    public var isOptional: Bool
+    /// What `@Attribute` was given.
+    public var options: [Option]
+
+    /// The value that existing rows get when the attribute is new and required, as it is stored. `nil` where none is
+    /// declared.
+    public var storedDefault: AttributeValue?
+
+    /// Tells two versions of an attribute apart that differ in nothing else.
+    public var hashModifier: String?
+
+    /// The type of the Swift property; none in a schema that came from another process.
+    package var swiftType = SwiftType(nil)
+    /// The type of the whole property, where this is one of its columns.
+    package var compositeType = SwiftType(nil)
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, type, isOptional, options, hashModifier, column
+      case storedDefault = "defaultValue"
+    }
+
+    /// The column in a plain store, where it is not the default one.
+    public var column: Column?
+
+    /// An attribute; without an original name, one that was not renamed.
+    public init(
+      name: String, originalName: String? = nil, type: AttributeType, isOptional: Bool = false,
+      options: [Option] = [], defaultValue: AttributeValue? = nil, hashModifier: String? = nil
+    ) {
+      self.name = name
+      self.originalName = originalName ?? name
+      self.type = type
+      self.isOptional = isOptional
+      self.options = options
+      storedDefault = defaultValue
+      self.hashModifier = hashModifier
+    }
+
+    /// Whether two models cannot have the same value.
+    public var isUnique: Bool { options.contains(.unique) }
+
+    /// Whether the value is kept in memory only.
+    public var isEphemeral: Bool { options.contains(.ephemeral) }
+
+    /// Whether a value transformer of the app makes the value that is stored.
+    public var isTransformable: Bool { options.contains { $0.name == "transformable" } }
+
+    /// What a derived value is computed from; `nil` for a value that is not derived.
+    public var derivation: String? { options.first { $0.name == "derived" }?.argument }
+  }
+
+  /// What an attribute holds, and so how it is stored (Core Data layout, section 3.1).
+  @frozen
+  public enum AttributeType: String, Sendable, Hashable, Codable, CaseIterable {
+    case bool, int16, int32, int64, decimal, double, float, string, date, data, uuid, url
+    /// A value of a Codable type, as UTF-8 JSON.
+    case codable
+  }
+}
+
+extension Schema.Attribute {
+  /// An option of `@Attribute`.
+  public struct Option: Sendable, Hashable, Codable {
+    /// The option's name in Swift.
+    public let name: String
+    /// What `.transformable(by:)` names.
+    public let argument: String?
+
+    init(_ name: String, _ argument: String? = nil) {
+      self.name = name
+      self.argument = argument
+    }
+
+    /// Two models cannot have the same value. Inserting a value that exists updates that row (upsert).
+    public static let unique = Option("unique")
+    /// Large values are kept in files beside the store (`.NAME_SUPPORT/_EXTERNAL_DATA`), as Apple's frameworks keep
+    /// them, and read when they are asked for. Counts for `Data` and values stored as JSON in stores of the Core Data
+    /// format; elsewhere values stay in their row.
+    public static let externalStorage = Option("externalStorage")
+    /// Accepted: keeps the value in the app's history when the model is deleted. Instar writes no history.
+    public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")
+    /// Accepted; there is no Spotlight on Linux.
+    public static let spotlight = Option("spotlight")
+    /// Kept in memory only: no column, and a model that is read from the store has its initial value.
+    public static let ephemeral = Option("ephemeral")
+    /// Accepted; there is no CloudKit on Linux.
+    public static let allowsCloudEncryption = Option("allowsCloudEncryption")
+    /// The value is kept whole, as JSON in one column, also where its type would have a column for each field.
+    public static let codable = Option("codable")
+    /// The value transformer registered by that name makes the stored bytes of the value, and the value of the bytes.
+    public static func transformable(by transformerName: String) -> Option {
+      Option("transformable", transformerName)
+    }
+    /// The value is computed by Apple's frameworks, as an `NSExpression` says: `count:(pages)`. Instar keeps the column
+    /// and what computes it.
+    public static func derived(_ expression: String) -> Option { Option("derived", expression) }
+  }
+}
+
+extension Schema.Attribute {
+  /// Whether this is one column of a property that has several.
+  var isPartOfComposite: Bool { name.contains(".") }
+}
+
+extension Schema.AttributeType {
+  /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all
+  /// widths are.
+  public func isStoredLike(_ other: Schema.AttributeType) -> Bool {
+    func kind(_ type: Schema.AttributeType) -> Schema.AttributeType {
+      switch type {
+      case .int16, .int32, .int64: .int64
+      case .float, .double: .double
+      default: type
+      }
+    }
+    return kind(self) == kind(other)
+  }
+}

@@ -1,0 +1,168 @@
+extension Schema {
+  /// One model of a schema: its attributes, relationships and constraints.
+  public struct Entity: Sendable, Hashable, Codable {
+    /// The name of the model class, without what it is nested in.
+    public var name: String
+    /// The properties that hold values, in no fixed order.
+    public var attributes: [Attribute]
+    /// The properties that refer to other models, in no fixed order.
+    public var relationships: [Relationship]
+
+    /// Each element is a group of properties whose values may occur only once together.
+    /// An attribute with the option `.unique` is a group of one.
+    public var uniquenessConstraints: [[String]]
+
+    /// Each element is a group of properties that an index covers, in that order.
+    public var indices: [[String]]
+
+    /// Indexes that have a name of their own, besides those of `indices`.
+    public var fetchIndexes: [FetchIndex] = []
+
+    /// The name of the entity this one inherits from; `nil` where there is none.
+    public var superentityName: String?
+
+    /// The name in the version before, equal to `name` where the entity was not renamed.
+    public var originalName: String
+
+    /// Whether only entities below this one have models of their own.
+    public var isAbstract = false
+
+    /// Tells two versions of an entity apart that differ in nothing else.
+    public var hashModifier: String?
+
+    /// The other entities of the schema, where some of them inherit; set by the schema.
+    var family = EntityFamily([])
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, attributes, relationships, uniquenessConstraints, indices
+      case fetchIndexes, superentityName, isAbstract, hashModifier, table
+    }
+
+    /// The table in a plain store; `nil` in a schema of the Core Data format.
+    public var table: Table?
+
+    /// An entity as it is declared. Names in the constraints and indices are those of its properties.
+    public init(
+      name: String, originalName: String? = nil, attributes: [Attribute] = [],
+      relationships: [Relationship] = [], uniquenessConstraints: [[String]] = [],
+      indices: [[String]] = [], superentityName: String? = nil
+    ) {
+      self.name = name
+      self.originalName = originalName ?? name
+      self.attributes = attributes
+      self.relationships = relationships
+      self.uniquenessConstraints = uniquenessConstraints
+      self.indices = indices
+      self.superentityName = superentityName
+    }
+
+    /// The attributes by their names.
+    public var attributesByName: [String: Attribute] {
+      Dictionary(attributes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The relationships by their names.
+    public var relationshipsByName: [String: Relationship] {
+      Dictionary(relationships.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+  }
+
+  /// An index with a name of its own, as the model of an app's store declares it.
+  public struct FetchIndex: Sendable, Hashable, Codable {
+    /// The index's name in the model.
+    public var name: String
+    /// What it covers, in this order.
+    public var elements: [Element]
+    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or
+    /// only `partialPredicate` tells.
+    public var condition: String?
+    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it
+    /// in SQL, only a store that they made tells.
+    public var partialPredicate: String?
+
+    /// An index over some properties.
+    public init(
+      name: String, elements: [Element], condition: String? = nil, partialPredicate: String? = nil
+    ) {
+      self.name = name
+      self.elements = elements
+      self.condition = condition
+      self.partialPredicate = partialPredicate
+    }
+
+    /// Whether it covers some rows only.
+    public var isPartial: Bool { condition != nil || partialPredicate != nil }
+
+    /// A property that an index covers.
+    public struct Element: Sendable, Hashable, Codable {
+      /// The name of the property.
+      public var property: String
+      /// Whether smaller values come first.
+      public var isAscending: Bool
+
+      /// A property, smaller values first.
+      public init(_ property: String, isAscending: Bool = true) {
+        self.property = property
+        self.isAscending = isAscending
+      }
+    }
+  }
+}
+
+extension Schema.Entity {
+  /// The entity this one inherits from; `nil` where there is none.
+  public var superentity: Schema.Entity? { superentityName.flatMap { family.entity(named: $0) } }
+
+  /// The entities that inherit from this one directly, ordered by name.
+  public var subentities: Set<Schema.Entity> {
+    Set(family.entities.filter { $0.superentityName == name }.map(family.connected))
+  }
+
+  /// All properties: those it inherits, then its own.
+  public var properties: [any SchemaProperty] { inheritedProperties + storedProperties }
+
+  /// The properties that its own declaration adds: attributes, composite ones as one property each, then relationships.
+  public var storedProperties: [any SchemaProperty] {
+    let plain: [any SchemaProperty] = attributes.filter { !$0.isPartOfComposite }
+    return plain + compositeAttributes + relationships
+  }
+
+  /// `storedProperties` by their names.
+  public var storedPropertiesByName: [String: any SchemaProperty] { Self.byName(storedProperties) }
+
+  /// The properties of the entities it inherits from, those of the uppermost first.
+  public var inheritedProperties: [any SchemaProperty] {
+    var properties: [any SchemaProperty] = []
+    // A schema may come from another process: no entity counts twice.
+    var seen: Set<String> = [name]
+    var next = superentity
+    while let entity = next, seen.insert(entity.name).inserted {
+      properties = entity.storedProperties + properties
+      next = entity.superentity
+    }
+    return properties
+  }
+
+  /// `inheritedProperties` by their names.
+  public var inheritedPropertiesByName: [String: any SchemaProperty] {
+    Self.byName(inheritedProperties)
+  }
+
+  /// The properties that are kept in several columns, in the order of their first column.
+  public var compositeAttributes: [Schema.CompositeAttribute] {
+    var names: [String] = []
+    var leaves: [String: [Schema.Attribute]] = [:]
+    for attribute in attributes where attribute.isPartOfComposite {
+      let name = String(attribute.name.prefix { $0 != "." })
+      if leaves[name] == nil { names.append(name) }
+      leaves[name, default: []].append(attribute)
+    }
+    return names.compactMap { name in
+      leaves[name].map { Schema.CompositeAttribute(name: name, columns: $0) }
+    }
+  }
+
+  private static func byName(_ properties: [any SchemaProperty]) -> [String: any SchemaProperty] {
+    Dictionary(properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+}

@@ -1,0 +1,93 @@
+extension Schema {
+  /// A property that refers to other models.
+  public struct Relationship: SchemaProperty, Codable {
+    /// The name of the Swift property.
+    public var name: String
+    /// The name in the version before, equal to `name` where the relationship was not renamed.
+    public var originalName: String
+    /// The name of the entity at the other end.
+    public var destination: String
+    /// The relationship of `destination` that is kept in step with this one; `nil` where there is none.
+    public var inverseName: String?
+    /// What happens at the other end when a model is deleted.
+    public var deleteRule: DeleteRule
+    /// 0 where a model may refer to none.
+    public var minimumModelCount: Int
+    /// 1 for a to-one relationship; 0 for a to-many relationship without a limit.
+    public var maximumModelCount: Int
+    /// Whether a model may refer to none.
+    public var isOptional: Bool
+    /// Whether a model refers to one model at most.
+    public var isToOneRelationship: Bool
+    /// What `@Relationship` was given.
+    public var options: [Option]
+    /// Tells two versions of a relationship apart that differ in nothing else.
+    public var hashModifier: String?
+
+    /// The type of the Swift property; none in a schema that came from another process.
+    package var swiftType = SwiftType(nil)
+
+    private enum CodingKeys: String, CodingKey {
+      case name, originalName, destination, inverseName, deleteRule, minimumModelCount
+      case maximumModelCount, isOptional, isToOneRelationship, options, hashModifier, column
+    }
+
+    /// The columns in a plain store, where they are not the default ones.
+    public var column: Column?
+
+    /// A relationship; without an original name, one that was not renamed.
+    public init(
+      name: String, originalName: String? = nil, destination: String, inverseName: String? = nil,
+      deleteRule: DeleteRule = .nullify, minimumModelCount: Int = 0, maximumModelCount: Int = 0,
+      isOptional: Bool = true, isToOneRelationship: Bool, options: [Option] = [],
+      hashModifier: String? = nil
+    ) {
+      self.name = name
+      self.originalName = originalName ?? name
+      self.destination = destination
+      self.inverseName = inverseName
+      self.deleteRule = deleteRule
+      self.minimumModelCount = minimumModelCount
+      self.maximumModelCount = maximumModelCount
+      self.isOptional = isOptional
+      self.isToOneRelationship = isToOneRelationship
+      self.options = options
+      self.hashModifier = hashModifier
+    }
+
+    /// What happens to the models at the other end when a model is deleted.
+    @frozen
+    public enum DeleteRule: String, Sendable, Hashable, Codable {
+      /// Nothing; references may be left that point nowhere.
+      case noAction
+      /// They lose their reference to the deleted model.
+      case nullify
+      /// They are deleted too.
+      case cascade
+      /// The deletion is refused while there are any.
+      case deny
+    }
+
+    /// An option of `@Relationship`.
+    public struct Option: Sendable, Hashable, Codable {
+      let name: String
+      /// A model at the other end is referred to once.
+      public static let unique = Option(name: "unique")
+      /// The models at the other end of a to-many relationship have an order, which is kept.
+      public static let ordered = Option(name: "ordered")
+      /// No relationship of the destination is kept in step with this one, although there is one that could be.
+      public static let withoutInverse = Option(name: "withoutInverse")
+      /// The relationship is its own inverse, as that between friends: one of two models refers to the other exactly if
+      /// the other refers to it. Its destination is the model itself.
+      public static let ownInverse = Option(name: "ownInverse")
+    }
+
+    /// Whether the models at the other end have an order.
+    public var isOrdered: Bool { !isToOneRelationship && options.contains(.ordered) }
+
+    /// Whether the relationship, of the entity of that name, is its own inverse.
+    public func isOwnInverse(in entity: String) -> Bool {
+      destination == entity && inverseName == name
+    }
+  }
+}

@@ -1,0 +1,124 @@
+extension SchemaDifference {
+  /// Whether both versions store the links of a to-many relationship in the same place: a join table, or a column of
+  /// the destination's rows.
+  ///
+  /// A relationship without an inverse and one with a to-one inverse are stored in the same way, so a to-one inverse
+  /// can be added or removed.
+  func keepsLinks(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    guard let before = mapping.old else { return true }
+    let oldInverse = inverse(of: before, in: old)
+    let newInverse = inverse(of: mapping.new, in: new)
+    let source = newInverse.flatMap { previous(of: $0, in: mapping.new.destination) }
+    switch (oldInverse, newInverse) {
+    case (nil, nil): return true
+    case (nil, let inverse?): return inverse.isToOneRelationship && source == nil
+    case (let inverse?, nil):
+      let isKept = entities.contains { mapping in
+        mapping.old?.name == before.destination
+          && mapping.relationships.contains { $0.old?.name == inverse.name }
+      }
+      return inverse.isToOneRelationship && !isKept
+    case (let one?, let two?):
+      // The inverse is to-many now, and takes over the links.
+      if one.isToOneRelationship, !two.isToOneRelationship { return source?.name == one.name }
+      guard one.isToOneRelationship == two.isToOneRelationship else { return false }
+      // Links in a join table belong to both sides: one side with the same source is enough.
+      return source?.name == one.name || !one.isToOneRelationship
+    }
+  }
+
+  /// Returns whether a to-one relationship becomes to-many with the same destination, and keeps the link of each row.
+  ///
+  /// It does not if its new inverse is to-one and existed before without being its inverse: that has other links.
+  public func leadsToManyNow(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
+    guard let before = mapping.old, before.isToOneRelationship,
+      !mapping.new.isToOneRelationship, leadToSameEntity(before, mapping.new)
+    else { return false }
+    guard let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship,
+      let source = previous(of: inverse, in: mapping.new.destination)
+    else { return true }
+    return source.name == before.inverseName
+  }
+
+  /// Reasons against a lightweight stage in a plain store, where Instar does not move the links of a to-one
+  /// relationship that becomes to-many.
+  public var linksToMoveBetweenTables: [String] {
+    entities.flatMap { mapping in
+      mapping.relationships.filter { leadsToManyNow($0) }
+        .map { "links of \(mapping.new.name).\($0.new.name) must be set again" }
+    }
+  }
+
+  /// The source of a relationship of the new version.
+  private func previous(
+    of relationship: Schema.Relationship, in entity: String
+  ) -> Schema.Relationship? {
+    entities.first { $0.new.name == entity }?.relationships
+      .first { $0.new.name == relationship.name }?.old
+  }
+
+  private func inverse(
+    of relationship: Schema.Relationship, in schema: Schema
+  ) -> Schema.Relationship? {
+    guard let name = relationship.inverseName else { return nil }
+    var entity = schema.entity(named: relationship.destination)
+    var steps = 0
+    while let current = entity, steps <= schema.entities.count {
+      if let found = current.relationships.first(where: { $0.name == name }) { return found }
+      entity = current.superentityName.flatMap { schema.entity(named: $0) }
+      steps += 1
+    }
+    return nil
+  }
+
+  /// The reason why an entity cannot join another hierarchy, whose rows have their own sequence of keys.
+  func joiningHierarchy(_ mapping: EntityMapping, to above: String) -> String? {
+    guard let source = mapping.old else { return nil }
+    func root(_ name: String, in schema: Schema) -> String {
+      var current = name
+      for _ in schema.entities {
+        guard let next = schema.entity(named: current)?.superentityName else { break }
+        current = next
+      }
+      return current
+    }
+    let here = root(source.name, in: old)
+    let newRoot = root(mapping.new.name, in: new)
+    // Entities of another hierarchy in the old version and of the same one in the new version.
+    let others = entities.filter { other in
+      guard let name = other.old?.name else { return false }
+      return root(other.new.name, in: new) == newRoot && root(name, in: old) != here
+    }
+    guard let other = others.first else { return nil }
+    return "rows of \(mapping.new.name) and \(other.new.name) would share one table and its keys"
+  }
+
+  func inversePath(_ relationship: Schema.Relationship) -> String? {
+    relationship.inverseName.map { "\(relationship.destination).\($0)" }
+  }
+
+  /// Returns the added to-one inverse of a to-many relationship that had none. Both store the same links: the owner's
+  /// key in the rows of the destination.
+  public func inverseThatCame(
+    for mapping: PropertyMapping<Schema.Relationship>
+  ) -> Schema.Relationship? {
+    guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
+      leadToSameEntity(before, mapping.new),
+      let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship
+    else { return nil }
+    return inverse
+  }
+
+  /// Returns the removed to-one inverse of a to-many relationship, which takes over its links.
+  public func inverseThatWent(
+    for mapping: PropertyMapping<Schema.Relationship>
+  ) -> Schema.Relationship? {
+    guard let before = mapping.old, !before.isToOneRelationship, !mapping.new.isToOneRelationship,
+      mapping.new.inverseName == nil, leadToSameEntity(before, mapping.new),
+      let inverse = inverse(of: before, in: old), inverse.isToOneRelationship
+    else { return nil }
+    return inverse
+  }
+}
