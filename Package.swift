@@ -182,12 +182,22 @@ let package = Package(
     // Tests.
     .target(
       name: "InstarTestSupport",
-      dependencies: ["InstarLinux", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: ["InstarLinux", "InstarSchema", .product(name: "GRDB", package: "GRDB.swift")],
       path: "Tests/InstarTestSupport",
       swiftSettings: strict),
     .testTarget(
       name: "InstarSchemaTests",
-      dependencies: ["InstarSchema", "InstarWire"],
+      dependencies: ["InstarSchema"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarWireTests",
+      dependencies: ["InstarSchema", "InstarTestSupport", "InstarWire"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarSupervisorTests",
+      dependencies: [
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "InstarSourceTests",
@@ -232,8 +242,7 @@ let package = Package(
     .testTarget(
       name: "InstarLinuxTests",
       dependencies: [
-        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd", "InstarTestSupport",
-        "InstarWire",
+        "InstarLinux", "InstarSchema", "InstarSystemd", "InstarTestSupport", "InstarWire",
       ],
       // C, compiled by the tests themselves.
       exclude: ["Fixtures"],

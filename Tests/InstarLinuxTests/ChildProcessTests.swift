@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @Suite("ChildProcess")

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @Suite("FolderWatch")
@@ -20,16 +21,16 @@ struct FolderWatchTests {
 
   @Test("a file that is written and one that is moved in are told, with their folder")
   func changes() async throws {
-    let folder = try TemporaryFolder()
-    let elsewhere = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
+    let elsewhere = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()
     defer { watch.close() }
     try watch.add(folder.path)
     try watch.add(folder.path)
     try folder.write("x", to: "made")
     let other = try elsewhere.write("x", to: "other")
-    #expect(rename(other, folder.file("moved")) == 0)
-    #expect(unlink(folder.file("moved")) == 0)
+    #expect(rename(other, folder.path("moved")) == 0)
+    #expect(unlink(folder.path("moved")) == 0)
     try folder.write("x", to: "last")
     let path = folder.path
     let seen = await events(of: watch) { $0 == .changed(folder: path, name: "last") }
@@ -39,11 +40,11 @@ struct FolderWatchTests {
 
   @Test("a burst of changes is told in full, in order")
   func burst() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()
     defer { watch.close() }
     try watch.add(folder.path)
-    for index in 0..<2000 { close(open(folder.file("\(index)"), O_CREAT | O_RDONLY, 0o600)) }
+    for index in 0..<2000 { close(open(folder.path("\(index)"), O_CREAT | O_RDONLY, 0o600)) }
     let path = folder.path
     let seen = await events(of: watch) { $0 == .changed(folder: path, name: "1999") }
     #expect(!seen.contains(.overflow))
@@ -52,19 +53,19 @@ struct FolderWatchTests {
 
   @Test("a folder that is deleted or moved away is told, and its new name is not watched")
   func removed() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()
     defer { watch.close() }
     for name in ["deleted", "moved"] {
       try FileManager.default.createDirectory(
-        atPath: folder.file(name), withIntermediateDirectories: false)
-      try watch.add(folder.file(name))
+        atPath: folder.path(name), withIntermediateDirectories: false)
+      try watch.add(folder.path(name))
     }
-    #expect(rmdir(folder.file("deleted")) == 0)
-    #expect(rename(folder.file("moved"), folder.file("new")) == 0)
-    let moved = folder.file("moved")
+    #expect(rmdir(folder.path("deleted")) == 0)
+    #expect(rename(folder.path("moved"), folder.path("new")) == 0)
+    let moved = folder.path("moved")
     let seen = await events(of: watch) { $0 == .removed(folder: moved) }
-    #expect(seen == [.removed(folder: folder.file("deleted")), .removed(folder: moved)])
+    #expect(seen == [.removed(folder: folder.path("deleted")), .removed(folder: moved)])
     try watch.add(folder.path)
     try folder.write("x", to: "new/unseen")
     try folder.write("x", to: "last")
@@ -75,7 +76,7 @@ struct FolderWatchTests {
 
   @Test("closing ends the stream, and a closed watch takes no folder")
   func closing() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()
     watch.close()
     for await _ in watch.events { Issue.record("nothing happened") }
@@ -84,12 +85,12 @@ struct FolderWatchTests {
 
   @Test("what is no folder is refused with its path")
   func missing() throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()
     defer { watch.close() }
-    let error = try instarError { try watch.add(folder.file("none")) }
+    let error = try instarError { try watch.add(folder.path("none")) }
     #expect(error.code == .watchFailed)
-    #expect(error.what.contains(folder.file("none")))
+    #expect(error.what.contains(folder.path("none")))
     #expect(
       try instarError { try watch.add(try folder.write("x", to: "file")) }.code == .watchFailed)
   }

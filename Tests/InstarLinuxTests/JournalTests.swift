@@ -2,6 +2,7 @@ import Foundation
 import InstarLinux
 import InstarSchema
 import InstarSystemd
+import InstarTestSupport
 import Testing
 
 @Suite("Journal, service manager and installation")

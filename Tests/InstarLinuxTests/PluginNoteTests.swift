@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @Suite("PluginNote")
@@ -8,7 +9,7 @@ struct PluginNoteTests {
   let folder: TemporaryFolder
 
   init() throws {
-    folder = try TemporaryFolder()
+    folder = try TemporaryFolder(mode: 0o700)
   }
 
   /// A real shared library with that note among others.
@@ -23,7 +24,7 @@ struct PluginNoteTests {
       NOTE struct { unsigned n, d, t; char name[8]; unsigned abi; char text[(sizeof "\(text)" + 3) / 4 * 4]; }
         note = {7, 4 + sizeof note.text, 1, "Instar", \(abi), "\(text)"};
       """, to: "plugin.c")
-    let output = folder.file("plugin.so")
+    let output = folder.path("plugin.so")
     try compileC([source], to: output, ["-shared", "-fPIC", "-nostdlib"])
     return output
   }
@@ -67,8 +68,8 @@ struct PluginNoteTests {
 
   @Test("a folder, a FIFO, a missing file and an executable are no plugins, and none is waited for")
   func otherFiles() throws {
-    #expect(mkfifo(folder.file("fifo"), 0o600) == 0)
-    for path in [folder.path, folder.file("fifo"), folder.file("none"), "/bin/bash"] {
+    #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
+    for path in [folder.path, folder.path("fifo"), folder.path("none"), "/bin/bash"] {
       #expect(try instarError { _ = try PluginNote.read(path: path) }.code == .notAPlugin)
     }
   }
@@ -76,8 +77,8 @@ struct PluginNoteTests {
   @Test("a shared library without a note is told what it lacks")
   func noNote() throws {
     let source = try folder.write("int nothing;", to: "empty.c")
-    try compileC([source], to: folder.file("empty.so"), ["-shared", "-nostdlib"])
-    let error = try instarError { _ = try PluginNote.read(path: folder.file("empty.so")) }
+    try compileC([source], to: folder.path("empty.so"), ["-shared", "-nostdlib"])
+    let error = try instarError { _ = try PluginNote.read(path: folder.path("empty.so")) }
     #expect(error.code == .notAPlugin)
     #expect(error.cause == "the file has no Instar note")
   }

@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @Suite("A program started as another user", .enabled(if: geteuid() == 0, "that needs root"))
@@ -85,7 +86,7 @@ struct ProcessIdentityTests {
       try instarError {
         _ = try ChildProcess.start(executable: "/nonexistent", arguments: [], identity: user)
       }.code == .incompleteInstallation)
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let program = try folder.write("#!/bin/sh\n", to: "program", mode: 0o755)
     let error = try instarError {
       _ = try ChildProcess.start(executable: program, arguments: [], identity: user)
@@ -97,7 +98,7 @@ struct ProcessIdentityTests {
 
   @Test("where a user may make files is told by owners and modes, all the way up")
   func files() throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let file = folder.path + "/a/b/file"
     try FileManager.default.createDirectory(
       atPath: folder.path + "/a/b", withIntermediateDirectories: true)

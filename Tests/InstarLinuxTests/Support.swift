@@ -1,61 +1,8 @@
 import Foundation
 import InstarLinux
-import InstarSchema
+import InstarTestSupport
 import Synchronization
 import Testing
-
-/// A fresh folder that is removed with the last reference to it.
-final class TemporaryFolder: Sendable {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "instar-linux-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(
-      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-  }
-
-  deinit {
-    try? FileManager.default.removeItem(atPath: path)
-  }
-
-  func file(_ name: String) -> String { path + "/" + name }
-
-  @discardableResult
-  func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
-    let file = file(name)
-    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
-    return file
-  }
-
-  func text(of name: String) throws -> String {
-    try String(contentsOfFile: file(name), encoding: .utf8)
-  }
-
-  func names() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: path).sorted()
-  }
-}
-
-/// Long enough for a loaded machine; no test waits for it unless something is wrong.
-func soon() -> ContinuousClock.Instant { .now + .seconds(60) }
-
-/// The error that `body` throws, which must be an InstarError.
-func instarError(
-  sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
-) throws -> InstarError {
-  do {
-    try body()
-  } catch let error as InstarError {
-    return error
-  }
-  throw Missing(sourceLocation)
-}
-
-struct Missing: Error, CustomStringConvertible {
-  var description: String
-  init(_ location: SourceLocation) { description = "no InstarError was thrown at \(location)" }
-}
 
 /// Work on a thread of its own: tests run on as many threads as there are cores, and blocking calls
 /// would hold up all of them.

@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 /// Files as root, and as users that exist nowhere: what is looked at are numbers.
@@ -12,8 +13,8 @@ private let mallory: UInt32 = 4666
 struct FolderTrustTests {
   @Test("a folder that a group can write, or that two users share, would have its stores refused")
   func problems() throws {
-    let folder = try TemporaryFolder()
-    let inner = folder.file("inner")
+    let folder = try TemporaryFolder(mode: 0o700)
+    let inner = folder.path("inner")
     try FileManager.default.createDirectory(
       atPath: inner, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
     #expect(StoreTrust.problem(ofFolder: inner) == nil)
@@ -24,7 +25,7 @@ struct FolderTrustTests {
     #expect(chmod(inner, 0o755) == 0)
     #expect(chown(inner, mallory, 0) == 0)
     #expect(StoreTrust.problem(ofFolder: inner)?.code == .unsafePath)
-    #expect(StoreTrust.problem(ofFolder: folder.file("missing")) == nil)
+    #expect(StoreTrust.problem(ofFolder: folder.path("missing")) == nil)
   }
 }
 
@@ -35,8 +36,8 @@ struct PluginTrustTests {
   let plugin: String
 
   init() throws {
-    folder = try TemporaryFolder()
-    plugins = folder.file("plugins")
+    folder = try TemporaryFolder(mode: 0o700)
+    plugins = folder.path("plugins")
     try FileManager.default.createDirectory(
       atPath: plugins, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
     plugin = try folder.write("x", to: "plugins/Notes.so", mode: 0o644)
@@ -82,22 +83,22 @@ struct PluginTrustTests {
 
   @Test("a link is followed where it is root's, and what it leads to is looked at as well")
   func links() throws {
-    let link = folder.file("plugins/Link.so")
+    let link = folder.path("plugins/Link.so")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "./Notes.so")
     try PluginTrust(owners: [0]).require(link)
     #expect(lchown(link, mallory, 0) == 0)
     #expect(try refusal(of: link).cause == "'\(link)' belongs to user 4666, not to root")
 
     // A link of root that leads out, to where another user can put what he likes.
-    let home = folder.file("home")
+    let home = folder.path("home")
     try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: false)
     try folder.write("x", to: "home/Notes.so", mode: 0o644)
     #expect(chown(home, mallory, 0) == 0)
-    let leadsOut = folder.file("plugins/Out.so")
+    let leadsOut = folder.path("plugins/Out.so")
     try FileManager.default.createSymbolicLink(
       atPath: leadsOut, withDestinationPath: "../home/Notes.so")
     #expect(try refusal(of: leadsOut).cause == "'\(home)' belongs to user 4666, not to root")
-    let circle = folder.file("plugins/Circle.so")
+    let circle = folder.path("plugins/Circle.so")
     try FileManager.default.createSymbolicLink(atPath: circle, withDestinationPath: circle)
     #expect(try refusal(of: circle).code == .untrustedPlugin)
   }
@@ -118,9 +119,9 @@ struct StoreTrustTests {
   let store: String
 
   init() throws {
-    folder = try TemporaryFolder()
+    folder = try TemporaryFolder(mode: 0o700)
     #expect(chmod(folder.path, 0o755) == 0)
-    home = folder.file("home")
+    home = folder.path("home")
     try FileManager.default.createDirectory(
       atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     store = try folder.write("x", to: "home/a.store", mode: 0o600)
@@ -177,12 +178,12 @@ struct StoreTrustTests {
 
   @Test("a link is refused at the end of the way, and on it unless it is root's")
   func links() throws {
-    let link = folder.file("home/link.store")
+    let link = folder.path("home/link.store")
     #expect(symlink(store, link) == 0)
     #expect(try instarError { _ = try StoreTrust.owner(of: link) }.code == .unsafePath)
     #expect(try refusal(of: link).cause == "the store is a symbolic link")
 
-    let way = folder.file("way")
+    let way = folder.path("way")
     #expect(symlink("home", way) == 0)
     try StoreTrust(owner: alice).require(way + "/a.store")
     _ = try StoreTrust(owner: alice).confirm(way + "/a.store")
@@ -209,7 +210,7 @@ struct StoreTrustTests {
     #expect(chown(home + "/.instar", mallory, mallory) == 0)
     #expect(try StoreTrust.owner(of: home + "/gone.store") == mallory)
     #expect(
-      try instarError { _ = try StoreTrust.owner(of: folder.file("no/gone.store")) }.code
+      try instarError { _ = try StoreTrust.owner(of: folder.path("no/gone.store")) }.code
         == .missingStore)
   }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Synchronization
 import Testing
@@ -14,11 +15,11 @@ struct WorkerTests {
   let programs: WorkerPrograms
 
   init() throws {
-    folder = try TemporaryFolder()
+    folder = try TemporaryFolder(mode: 0o700)
     programs = try WorkerPrograms.shared.get()
     for name in ["clone", "outside"] {
       try FileManager.default.createDirectory(
-        atPath: folder.file(name), withIntermediateDirectories: false)
+        atPath: folder.path(name), withIntermediateDirectories: false)
     }
     try folder.write("secret", to: "outside/file")
   }
@@ -32,11 +33,11 @@ struct WorkerTests {
     let command =
       launcher + [
         programs.worker, "--library", library ?? programs.library, "--plugin", plugin,
-        "--clone-folder", folder.file("clone"),
+        "--clone-folder", folder.path("clone"),
       ] + options
     var variables = ProcessInfo.processInfo.environment
-    variables["OUTSIDE"] = folder.file("outside")
-    variables["CLONE"] = folder.file("clone")
+    variables["OUTSIDE"] = folder.path("outside")
+    variables["CLONE"] = folder.path("clone")
     variables.merge(environment ?? [:]) { $1 }
     let child = try ChildProcess.start(
       executable: command[0], arguments: Array(command.dropFirst()), environment: variables,
@@ -60,7 +61,7 @@ struct WorkerTests {
   @Test("a plugin is handed to the engine, whose result is the exit status")
   func good() throws {
     let (lines, end, _) = try run(plugin: programs.good)
-    #expect(lines == ["plugin \(programs.good) plans 42 temporary \(folder.file("clone"))"])
+    #expect(lines == ["plugin \(programs.good) plans 42 temporary \(folder.path("clone"))"])
     #expect(end == .exited(23))
   }
 
@@ -106,8 +107,8 @@ struct WorkerTests {
     }
     #expect(results.count == allowed.count + refused.count)
     #expect(try folder.text(of: "outside/file") == "secret")
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("outside")) == ["file"])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("clone")) == [])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("outside")) == ["file"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("clone")) == [])
   }
 
   @Test("a plugin that needs what this engine does not have is told to be of another version")
@@ -117,7 +118,7 @@ struct WorkerTests {
     ] {
       let source = try folder.write(
         "extern char \(symbol);\nchar *reference = &\(symbol);\n", to: "plugin.c")
-      let plugin = folder.file("plugin.so")
+      let plugin = folder.path("plugin.so")
       try compileC([source], to: plugin, ["-shared", "-fPIC", "-nostdlib"])
       let (lines, _, _) = try run(plugin: plugin)
       let error = try failure(lines)
@@ -158,7 +159,7 @@ struct WorkerTests {
     "a plugin that cannot be loaded is one line that reads as the engine's own error, whatever its path"
   )
   func unloadable() throws {
-    let path = folder.file("quote\" newline\n tab\t \u{1} ü 🪲.so")
+    let path = folder.path("quote\" newline\n tab\t \u{1} ü 🪲.so")
     try Data("no plugin".utf8).write(to: URL(fileURLWithPath: path))
     let (lines, end, _) = try run(plugin: path)
     let error = try failure(lines)
@@ -233,22 +234,22 @@ final class WorkerPrograms: Sendable {
   private let folder: TemporaryFolder
 
   private init() throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder(mode: 0o700)
     let sources = packageFolder + "/Sources"
     let fixtures = packageFolder + "/Tests/InstarLinuxTests/Fixtures"
-    worker = folder.file("instar-worker")
+    worker = folder.path("instar-worker")
     try compileC(
       [sources + "/instar-worker/main.c"]
         + ["Confinement.c", "SystemCalls.c"].map { sources + "/CInstar/" + $0 },
       to: worker, ["-I", sources + "/CInstar/include", "-Wall", "-Wextra", "-Werror"])
     func library(_ name: String) throws -> String {
-      let output = folder.file("\(name).so")
+      let output = folder.path("\(name).so")
       try compileC(["\(fixtures)/\(name).c"], to: output, ["-shared", "-fPIC", "-pthread"])
       return output
     }
     func program(_ name: String) throws -> String {
-      try compileC(["\(fixtures)/\(name).c"], to: folder.file(name), [])
-      return folder.file(name)
+      try compileC(["\(fixtures)/\(name).c"], to: folder.path(name), [])
+      return folder.path(name)
     }
     self.library = try library("engine")
     good = try library("good")

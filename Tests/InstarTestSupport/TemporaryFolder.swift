@@ -5,10 +5,13 @@ public final class TemporaryFolder: Sendable {
   public let url: URL
   public var path: String { url.path }
 
-  public init() throws {
+  /// - Parameter mode: Of the folder; what the process's mask leaves by default.
+  public init(mode: Int? = nil) throws {
     url = URL(filePath: NSTemporaryDirectory())
       .appending(path: "instar-test-\(UUID().uuidString)", directoryHint: .isDirectory)
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      at: url, withIntermediateDirectories: true,
+      attributes: mode.map { [.posixPermissions: $0] })
   }
 
   deinit { try? FileManager.default.removeItem(at: url) }
@@ -23,6 +26,21 @@ public final class TemporaryFolder: Sendable {
   public func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
     try Data(bytes).write(to: URL(fileURLWithPath: path(name)))
     return path(name)
+  }
+
+  /// Writes a text file into the folder.
+  ///
+  /// - Returns: Its path.
+  @discardableResult
+  public func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
+    let file = try file(name, text.utf8)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+    return file
+  }
+
+  /// The content of a text file in the folder.
+  public func text(of name: String) throws -> String {
+    try String(contentsOfFile: path(name), encoding: .utf8)
   }
 
   /// What a look at a file shows of it, so that two looks can be compared.

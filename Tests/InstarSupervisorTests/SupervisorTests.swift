@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Synchronization
 import Testing
@@ -18,8 +19,8 @@ struct SupervisorTests {
   let store = "/srv/app/a.store"
 
   init() throws {
-    folder = try TemporaryFolder()
-    state = try StateFolder(path: folder.file("state"))
+    folder = try TemporaryFolder(mode: 0o700)
+    state = try StateFolder(path: folder.path("state"))
   }
 
   // MARK: - The part
@@ -33,7 +34,7 @@ struct SupervisorTests {
     let script = """
       #!/bin/bash
       say() { printf '%s' "$1" >&3; }
-      log() { printf '%s\\n' "$1" >> '\(folder.file("log"))'; }
+      log() { printf '%s\\n' "$1" >> '\(folder.path("log"))'; }
       listen() { IFS= read -r request <&3; }
       log "started $$"
       while listen; do
@@ -238,7 +239,7 @@ struct SupervisorTests {
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
         \(try say(.ask(phase(.cutover)))); listen; log writing
-        until [ -e '\(folder.file("canceled"))' ]; do sleep 0.01; done
+        until [ -e '\(folder.path("canceled"))' ]; do sleep 0.01; done
         \(try say(.finished(report))) ;;
       """)
     async let running = supervisor.migrate(request) { _ in }
@@ -271,7 +272,7 @@ struct SupervisorTests {
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
         \(try say(.ask(phase(.cutover)))); listen; log writing
-        until [ -e '\(folder.file("again"))' ]; do sleep 0.01; done
+        until [ -e '\(folder.path("again"))' ]; do sleep 0.01; done
         \(try say(.ask(phase(.cloning)))); listen; log "$request"
         if [ "$request" = '{"refrain":{}}' ]; then
           \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000))))
@@ -535,7 +536,7 @@ struct SupervisorTests {
 
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
-    let missing = folder.file("missing")
+    let missing = folder.path("missing")
     #expect(try StateFolder(reading: missing).history().reports.isEmpty)
     #expect(access(missing, F_OK) != 0)
     let file = try folder.write("", to: "file")
@@ -550,12 +551,5 @@ struct SupervisorTests {
     #expect(try StateFolder(path: state.path).tryLock() == nil)
     lock.release()
     #expect(try state.tryLock() != nil)
-  }
-
-  @Test("names of runs sort by time and are all different")
-  func names() {
-    let names = (0..<100).map { _ in RunIdentifier.make() }
-    #expect(Set(names).count == 100)
-    #expect(names.allSatisfy { $0.wholeMatch(of: /\d{8}T\d{6}Z-[0-9a-f]{6}/) != nil })
   }
 }

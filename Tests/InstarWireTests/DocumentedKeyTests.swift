@@ -1,0 +1,103 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Testing
+
+/// The JSON keys that scripts rely on: a change here is a change of the contract.
+@Suite("Documented JSON keys")
+struct DocumentedKeyTests {
+  private func keys(of value: some Encodable) throws -> [String] {
+    let object = try JSONSerialization.jsonObject(with: WireCoder.encoder().encode(value))
+    return try #require(object as? [String: Any]).keys.sorted()
+  }
+
+  @Test("a probe has its keys, and format and version also where they are unknown")
+  func probe() throws {
+    #expect(
+      try keys(of: Sample.probe) == [
+        "differences", "entities", "entityHashes", "error", "externalBytes", "externalFiles",
+        "fingerprint", "format", "holders", "journalBytes", "journalMode", "nearestVersion",
+        "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "sizeBytes", "state", "store",
+        "toolVersions", "uuid", "version", "walBytes",
+      ])
+    #expect(
+      try keys(of: ProbeReport(store: "/srv/a.txt", state: .notAStore)) == [
+        "differences", "entities", "format", "holders", "state", "store", "version",
+      ])
+    let states: [StoreState] = [
+      .current, .behind, .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted, .busy,
+      .unreadable,
+    ]
+    #expect(
+      states.map(\.rawValue) == [
+        "current", "behind", "ahead", "unversioned", "unknown", "notAStore", "corrupt",
+        "encrypted", "busy", "unreadable",
+      ])
+  }
+
+  @Test("a run's report has its keys, as in the ledger")
+  func run() throws {
+    #expect(
+      try keys(of: Sample.run) == [
+        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "notes", "plan",
+        "plugin", "relationships", "result", "run", "stages", "startedAt", "store", "to",
+      ])
+    #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
+    #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
+    #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])
+  }
+
+  @Test("a plan has its keys")
+  func plan() throws {
+    #expect(
+      try keys(of: Sample.planReport) == ["error", "findings", "migration", "probe", "store"])
+    #expect(try keys(of: Sample.migration) == ["from", "notes", "plan", "stages", "to"])
+    let stage = try #require(Sample.migration.stages.first)
+    #expect(
+      try keys(of: stage) == ["changes", "from", "kind", "planned", "statements", "to"])
+    #expect(
+      try keys(of: stage.planned[0]) == [
+        "column", "entity", "kind", "property", "reason", "statements", "table",
+      ])
+    #expect(
+      try keys(of: stage.planned[0].statements[0]) == ["comment", "position", "sql"])
+    #expect(
+      try keys(of: Sample.planReport.findings[0]) == ["code", "fix", "message", "severity"])
+  }
+
+  @Test("an error has its keys, and leaves out those without a value")
+  func error() throws {
+    #expect(
+      try keys(of: Sample.error) == ["cause", "code", "next", "stage", "state", "store", "what"])
+    #expect(
+      try keys(of: InstarError(.internalError, "cannot go on", cause: "a defect")) == [
+        "cause", "code", "what",
+      ])
+  }
+
+  @Test("a phase record and a recovery have their keys")
+  func recovery() throws {
+    #expect(
+      try keys(of: Sample.phase) == [
+        "backup", "fingerprint", "from", "phase", "plan", "plugin", "run", "startedAt", "store",
+        "to", "versionSource",
+      ])
+    #expect(try keys(of: Sample.recovery) == ["backup", "outcome", "run", "store", "version"])
+  }
+
+  @Test("an exported schema has its keys, and zeros for a computed default")
+  func document() throws {
+    var again = Sample.version
+    again.schema.entities[0].attributes[0].storedDefault = .blob(Array(repeating: 9, count: 16))
+    let document = SchemaDocument(Sample.version, plan: "Notes", again: again)
+    #expect(
+      try keys(of: document) == [
+        "computedDefaults", "fingerprint", "instarSchema", "name", "plan", "schema",
+      ])
+    #expect(document.computedDefaults == ["Note.uid"])
+    #expect(
+      document.schema.entities[0].attributes[0].storedDefault
+        == .blob(Array(repeating: 0, count: 16)))
+    #expect(try SchemaDocument.read(Data(document.text.utf8), path: "a.json") == document)
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Messages between processes")
+struct MessageTests {
+  private func roundTrip<Message: Codable & Hashable>(_ message: Message) throws {
+    let line = try WireCoder.line(message)
+    #expect(line.last == 0x0A)
+    #expect(line.dropLast().allSatisfy { $0 != 0x0A })
+    #expect(try WireCoder.message(Message.self, from: line) == message)
+  }
+
+  @Test(
+    "every request to a keeper arrives as it was sent",
+    arguments: [
+      KeeperRequest.describe(plugins: ["/p/Notes.so"]),
+      .probe(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], rows: .quick),
+      .readSchema(stores: ["/srv/a.store"]),
+      .plan(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], adopt: Sample.from),
+      .migrate(Sample.request), .recover(Sample.phase), .proceed, .refrain,
+    ])
+  func keeperRequest(_ request: KeeperRequest) throws {
+    try roundTrip(request)
+  }
+
+  @Test(
+    "every event of a keeper arrives as it was sent",
+    arguments: [
+      KeeperEvent.described(PluginManifest(plans: [Sample.plan])), .probed(Sample.probe),
+      .schema(Sample.schemaReport), .planned(Sample.planReport), .run(Sample.event),
+      .ask(Sample.phase), .finished(Sample.run), .recovered(Sample.recovery),
+      .failed(Sample.error), .done,
+    ])
+  func keeperEvent(_ event: KeeperEvent) throws {
+    try roundTrip(event)
+  }
+
+  @Test(
+    "every request to a worker arrives as it was sent",
+    arguments: [
+      WorkerRequest.describe, .plan(plan: "Notes", from: Sample.from, store: Sample.ddl),
+      .migrate(
+        plan: "Notes", from: Sample.from, clone: "/srv/.instar/clone", externalFolder: "/srv/e",
+        sqlDebugLevel: 1),
+    ])
+  func workerRequest(_ request: WorkerRequest) throws {
+    try roundTrip(request)
+  }
+
+  @Test(
+    "every event of a worker arrives as it was sent",
+    arguments: [
+      WorkerEvent.ready, .described(PluginManifest(plans: [Sample.plan])),
+      .planned(Sample.migration),
+      .stageStarted(StageManifest(from: Sample.from, to: Sample.to, kind: .custom)),
+      .stageFinished(StageManifest(from: Sample.from, to: Sample.to, kind: .lightweight)),
+      .sql("SELECT 1\nFROM t"), .migrated, .failed(Sample.error),
+    ])
+  func workerEvent(_ event: WorkerEvent) throws {
+    try roundTrip(event)
+  }
+
+  @Test("a malformed message is an error that shows how the line starts")
+  func malformed() throws {
+    let error = try instarError {
+      _ = try WireCoder.message(WorkerEvent.self, from: Data("hello".utf8))
+    }
+    #expect(error.code == .protocolViolation)
+    #expect(error.cause == "the other process sent a malformed message: hello")
+  }
+
+  @Test("run identifiers sort by time and are all different")
+  func identifiers() throws {
+    let identifiers = (0..<100).map { _ in RunIdentifier.make() }
+    #expect(Set(identifiers).count == 100)
+    for identifier in identifiers {
+      #expect(identifier.wholeMatch(of: /\d{8}T\d{6}Z-[0-9a-f]{6}/) != nil)
+      try RunIdentifier.require(identifier)
+    }
+  }
+
+  @Test(
+    "an identifier that cannot be part of a file name is refused",
+    arguments: [
+      "", ".hidden", "-f", "../escape", "a/b", "a b", "é", String(repeating: "a", count: 101),
+    ])
+  func unsafe(_ identifier: String) throws {
+    #expect(
+      try instarError { try RunIdentifier.require(identifier) }.code == .protocolViolation)
+  }
+}

@@ -1,0 +1,159 @@
+import InstarSchema
+import InstarWire
+
+/// A value of each message and report with every field set.
+enum Sample {
+  static let from = Schema.Version(1, 0, 0)
+  static let to = Schema.Version(2, 0, 0)
+  static let error = InstarError(
+    .stageFailed, "cannot migrate '/srv/a.store'", store: "/srv/a.store", stage: "1.0.0 → 2.0.0",
+    cause: "willMigrate threw", state: "unchanged", next: "correct the plan")
+  static let structure = StoreStructure(
+    tables: [.init(name: "ZNOTE", columns: [.init(name: "Z_PK", type: "INTEGER")])],
+    indexes: [.init(name: "i", table: "ZNOTE", isUnique: true, columns: ["Z_PK"])])
+  static let schema = Schema(
+    entities: [
+      Schema.Entity(
+        name: "Note",
+        attributes: [
+          Schema.Attribute(
+            name: "uid", type: .uuid, defaultValue: .blob(Array(repeating: 7, count: 16)))
+        ])
+    ], version: to)
+  static let version = VersionManifest(
+    schema: schema, structure: structure, fingerprint: "f2", name: "NotesV2")
+
+  static var plan: PlanManifest {
+    var plan = PlanManifest(
+      name: "Notes", versions: [version],
+      stages: [StageManifest(from: from, to: to, kind: .custom)])
+    plan.versionSource = .table("meta", column: "version")
+    plan.importedVersions = [.alembic("ae10"): to]
+    return plan
+  }
+
+  static var request: MigrationRequest {
+    var request = MigrationRequest(
+      run: "R1", store: "/srv/a.store", plugins: ["/p/Notes.so"], adopt: from,
+      stageTimeLimitSeconds: 60, busyTimeoutSeconds: 2.5, sqlDebugLevel: 3)
+    request.adoptsDifferences = true
+    request.backupFolder = "/srv/backups"
+    return request
+  }
+
+  static var phase: PhaseRecord {
+    var phase = PhaseRecord(run: "R1", store: "/srv/a.store", phase: .cutover, startedAt: 1000)
+    phase.plugin = "/p/Notes.so"
+    phase.plan = "Notes"
+    phase.from = from
+    phase.to = to
+    phase.backup = "/srv/.instar/a.store.R1.backup"
+    phase.versionSource = .userVersion
+    phase.fingerprint = "f2"
+    return phase
+  }
+
+  static var recovery: RecoveryReport {
+    var report = RecoveryReport(run: "R1", store: "/srv/a.store", outcome: .finished)
+    report.version = to
+    report.backup = "/srv/.instar/a.store.R1.backup"
+    return report
+  }
+
+  static var probe: ProbeReport {
+    var probe = ProbeReport(
+      store: "/srv/a.store", format: .coredata, state: .behind, reason: "a reason", version: from,
+      entities: [.init(name: "Note", rows: 3)], differences: ["column ZNOTE.ZX is missing"])
+    probe.error = error
+    probe.plan = "Notes"
+    probe.plugin = "/p/Notes.so"
+    probe.planVersion = to
+    probe.nearestVersion = from
+    probe.uuid = "U"
+    probe.fingerprint = "f1"
+    probe.toolVersions = [.django(app: "notes", "0001")]
+    probe.entityHashes = ["Note": "AA=="]
+    probe.sizeBytes = 4096
+    probe.pageSizeBytes = 4096
+    probe.journalMode = "wal"
+    probe.walBytes = 0
+    probe.journalBytes = 512
+    probe.externalFiles = 2
+    probe.externalBytes = 100
+    probe.holders = [.init(pid: 17, command: "notes")]
+    return probe
+  }
+
+  static var run: RunReport {
+    var report = RunReport(
+      run: "R1", store: "/srv/a.store", result: .failed, startedAt: 1000)
+    report.plan = "Notes"
+    report.plugin = "/p/Notes.so"
+    report.from = from
+    report.to = to
+    report.durationMicroseconds = 67_000
+    report.stages = [.init(from: from, to: to, kind: .lightweight, durationMicroseconds: 5)]
+    report.entities = [.init(name: "Note", rowsBefore: 3, rowsAfter: 2)]
+    report.relationships = [.init(name: "Note.folder", linksBefore: 3, linksAfter: nil)]
+    report.bytes = 4096
+    report.backup = "/srv/.instar/a.store.R1.backup"
+    report.notes = ["a note"]
+    report.error = error
+    return report
+  }
+
+  static var event: RunEvent {
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .stageFinished)
+    event.plan = "Notes"
+    event.plugin = "/p/Notes.so"
+    event.from = from
+    event.to = to
+    event.stage = "1.0.0 → 2.0.0 (1 of 1)"
+    event.rows = 3
+    event.bytes = 4096
+    event.durationMicroseconds = 5
+    event.backup = "/b"
+    event.text = "printed"
+    return event
+  }
+
+  static var schemaReport: SchemaReport {
+    var report = SchemaReport(
+      store: "/srv/a.store", format: .plain, origin: .tables, version: from, schema: schema,
+      structure: structure, fingerprint: "f1", notes: ["a note"])
+    report.enumerations = ["Note.kind"]
+    report.requiredComposites = ["Note.author"]
+    return report
+  }
+
+  static let migration = PlannedMigration(
+    plan: "Notes", from: from, to: to,
+    stages: [
+      .init(
+        from: from, to: to, kind: .lightweight,
+        planned: [
+          PlannedChange(
+            kind: .additive, reason: "adds Note.x (string, optional)", entity: "Note",
+            property: "x", table: "ZNOTE", column: "ZX",
+            statements: [
+              PlannedStatement(
+                position: 1, sql: "ALTER TABLE ZNOTE ADD COLUMN ZX VARCHAR",
+                comment: "adds column ZX")
+            ])
+        ])
+    ], notes: ["a note"])
+
+  static var planReport: PlanReport {
+    PlanReport(
+      store: "/srv/a.store", probe: probe, migration: migration,
+      findings: [
+        Finding(severity: .warning, code: .noSpace, message: "little room", fix: "add some")
+      ],
+      error: error)
+  }
+
+  static let ddl = StoreDDL(
+    format: .coredata, statements: ["CREATE TABLE ZNOTE (Z_PK INTEGER)"],
+    entities: [.init(number: 1, name: "Note", superNumber: 0)], frameworkVersion: 1344,
+    isMadeByInstar: true)
+}
