@@ -1,4 +1,4 @@
-/* What a worker gives up before it loads a plugin, and in which order.
+/* The rights that a worker drops before it loads a plugin, in order.
  *
  * A plugin is code that somebody else wrote; its constructors run the moment it is loaded. It
  * gets a private copy of a store and may do with it what it likes. It must not reach the store
@@ -150,7 +150,7 @@ static enum instar_confinement_result restrict_files(
    * reads /proc/self/maps. Which folders those are is not known yet, so it is all of /proc:
    * files by their name, without listing it, and never for writing. What is private to other
    * processes there (memory, environment, files) the kernel keeps from a process under Landlock;
-   * what is the kernel's own needs capabilities that are given up. */
+   * what belongs to the kernel needs capabilities that the worker has dropped. */
   if (allow_below(ruleset, "/proc", FS_READ_FILE) < 0 && errno != ENOENT) {
     describe(problem, size, "cannot open /proc to it: %s", strerror(errno));
     close(ruleset);
@@ -181,7 +181,7 @@ static enum instar_confinement_result restrict_files(
 #define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-/* The low half of an argument; both architectures are little-endian. Every argument looked at is
+/* The low half of an argument; both architectures are little-endian. Every argument checked is
  * an int, or has all its meaning in the low half. */
 #define LOAD_ARGUMENT(number) LOAD(args[number])
 /* `then` and `otherwise` are how many instructions to leave out. */
@@ -199,9 +199,9 @@ static enum instar_confinement_result restrict_files(
   WHEN_EQUAL((call), 0, 5), LOAD_ARGUMENT(0), WHEN_EQUAL(0, 1, 0), WHEN_EQUAL((own), 0, 1), ALLOW, \
     REFUSE(EPERM)
 
-/* The last system call whose meaning was looked at for this list; what came later is answered as
+/* The last system call reviewed for this list; later ones are answered as
  * unknown. Also keeps out the x32 calls of x86_64, whose numbers begin at 2^30. */
-#define LAST_CALL_LOOKED_AT 451
+#define LAST_CALL_REVIEWED 451
 
 static int install_filter(void)
 {
@@ -211,7 +211,7 @@ static int install_filter(void)
     WHEN_EQUAL(THIS_ARCHITECTURE, 1, 0),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     LOAD(nr),
-    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST_CALL_LOOKED_AT, 0, 1),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST_CALL_REVIEWED, 0, 1),
     REFUSE(ENOSYS),
 
     /* Threads yes, processes no. Without clone3, whose arguments a filter cannot see, the C

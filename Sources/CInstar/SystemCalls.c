@@ -170,7 +170,7 @@ static int open_step_by_step(const char *path)
       memcpy(name, path, length);
       name[length] = '\0';
       path += length;
-      /* A link on the way is no folder. One at the end is opened itself, and is another file. */
+      /* A link inside the path is not a folder. One at the end is opened itself: another file. */
       const int is_last = path[strspn(path, "/")] == '\0';
       next = openat(
         current, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY));

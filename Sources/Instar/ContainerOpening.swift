@@ -112,7 +112,7 @@ struct ContainerOpening {
         "\(missing.name) is a model of \(last.version), the last version of \(plan.name), but was not given"
       )
     }
-    // A schema that is made of types alone has the version 1.0.0.
+    // A schema created from types alone has the version 1.0.0.
     guard schema.version == last.version || schema.version == Schema.Version(1, 0, 0) else {
       throw refuse(
         "the schema's version is \(schema.version), but \(plan.name) ends at \(last.version)")

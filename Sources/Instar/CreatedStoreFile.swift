@@ -1,9 +1,9 @@
 import InstarSchema
 internal import InstarStore
 
-/// The file of a store that a migration made for its stages, which can be taken away again.
+/// The file of a store that a migration created for its stages, and can remove again.
 ///
-/// Its file is not opened but by SQLite: to close another descriptor would end the locks that this process has on it.
+/// Only SQLite opens the file: closing another descriptor would release the locks that this process has on it.
 struct CreatedStoreFile {
   private let path: String
   private let state: State
@@ -23,18 +23,18 @@ struct CreatedStoreFile {
     }
   }
 
-  /// Whether there is anything at a path, be it a link that leads nowhere.
+  /// Whether anything exists at a path, even a broken link.
   static func isTaken(_ path: String) -> Bool { State(path) != nil }
 
-  /// - Parameter path: of the store, which is closed. `nil` where it is gone.
+  /// - Parameter path: The path of the store, which is closed. `nil` if the file is gone.
   init?(path: String) {
     guard let state = State(path) else { return nil }
     self.path = path
     self.state = state
   }
 
-  /// Removes the store with its side files. It stays where somebody has written to it meanwhile, or is writing: others
-  /// that open it find an empty store of an earlier version, which they migrate.
+  /// Removes the store with its side files, unless another process has written to it or is writing: whoever opens it
+  /// finds an empty store of an earlier version, and migrates it.
   func remove() {
     guard State(path) == state,
       let connection = try? StoreConnection(path: path, durability: .durable)

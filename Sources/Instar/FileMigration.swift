@@ -6,12 +6,12 @@ internal import InstarStore
 internal import InstarSupervisor
 internal import InstarWire
 
-/// Brings a store of a container that is being opened to the last version of its plan, in this process.
+/// Migrates a store to the last version of its plan, in the process that opens its container.
 ///
 /// The process is supervisor, keeper and worker in one: it writes the phase journal and the ledger, does what
-/// `MigrationRun` does to a store, and has the stages run on the clone. What it gives up by that is the worker's
-/// confinement: the plan is the app's own code. Invariants are those of `MigrationRun`; besides, no descriptor of the
-/// store is opened but by SQLite (`OpenPolicy.shared`), because other containers of the process may have it open.
+/// `MigrationRun` does to a store, and runs the stages on the clone. Nothing confines the plan, which is the app's own
+/// code. The invariants are those of `MigrationRun`; also, only SQLite opens a descriptor of the store
+/// (`OpenPolicy.shared`), because other containers of the process may have it open.
 struct FileMigration {
   /// Absolute, without symbolic links.
   let path: String
@@ -19,13 +19,13 @@ struct FileMigration {
   let isReadOnly: Bool
   let stateFolder: String
 
-  /// How often a store is looked at again that another process migrated meanwhile.
+  /// How often a run is retried after another process changed the store.
   private static let attempts = 3
-  /// How long to wait for others that write the store, as an open container waits too.
+  /// How long to wait for a writer, in seconds: as long as an open container waits.
   private static let busyTimeoutSeconds = 5.0
 
-  /// - Parameter stages: Runs the stages on the clone. Called again where another process wrote the store meanwhile.
-  /// - Returns: Whether the store was migrated; `false` where it was at the last version.
+  /// - Parameter stages: Runs the stages on the clone. Called again if another process wrote the store meanwhile.
+  /// - Returns: Whether the store was migrated; `false` if it was at the last version.
   func run(_ stages: @escaping StoreMigration.Stages) throws(InstarError) -> Bool {
     try recover()
     var attempt = 1
@@ -37,15 +37,15 @@ struct FileMigration {
     return false
   }
 
-  // MARK: Where the store stands
+  // MARK: The store's state
 
-  /// The names of the store's tables, as they stand in SQL.
+  /// The names of the store's tables, as written in SQL.
   func tables() throws(InstarError) -> Set<String> {
     let probe = try StoreProbe.readShared(path, busyTimeout: Self.busyTimeoutSeconds)
     return Set(probe.identity.structure.tables.map { SQLIdentifier.sql($0.name) })
   }
 
-  /// - Throws: why the store cannot be migrated, as far as that can be told without a clone.
+  /// - Throws: Why the store cannot be migrated, as far as a probe shows it.
   func standing() throws(InstarError) -> StoreMigration.Standing {
     let manifest = plan.manifest
     let probe = try StoreProbe.readShared(
@@ -56,22 +56,22 @@ struct FileMigration {
     let match = SchemaMatch(of: identity, among: manifest.candidates)
     let version = try plan.startingVersion(of: match)
     if match.state == .current { return .current }
-    // What speaks against the stages themselves is said before a folder is made or a lock is taken.
+    // Reasons against the stages are reported before a folder is created or a lock is taken.
     _ = try plan.migration(from: version)
     guard !isReadOnly else {
       // One that is only not stamped can be read all the same.
       if version == plan.versions.last?.schema.version { return .current }
       throw InstarError(
         .unreadableStore, "cannot migrate the store",
-        cause: "it is at \(version), and its configuration does not allow to save",
-        next: "open it once with allowsSave: true")
+        cause: "the store is at \(version), and its configuration does not allow to save",
+        next: "open the store once with allowsSave: true")
     }
     return .behind(from: version, adopting: match.state == .unversioned ? version : nil)
   }
 
   // MARK: The run
 
-  /// - Returns: Why the run failed; `nil` where the store is at the last version now.
+  /// - Returns: Why the run failed; `nil` if the store is at the last version now.
   private func migrate(
     adopting version: Schema.Version?, _ stages: @escaping StoreMigration.Stages
   ) throws(InstarError) -> InstarError? {
@@ -79,7 +79,7 @@ struct FileMigration {
     let backups = state.path + "/backups"
     guard mkdir(backups, 0o700) == 0 || errno == EEXIST else {
       throw InstarError(
-        .stateFolderFailed, "cannot make the folder '\(backups)'",
+        .stateFolderFailed, "cannot create the folder '\(backups)'",
         cause: String(cString: strerror(errno)), next: Self.otherStateFolder)
     }
     let program = CommandLine.arguments.first ?? ""
@@ -102,7 +102,7 @@ struct FileMigration {
 
   // MARK: After a crash
 
-  /// Finishes or clears away what earlier processes began on this store and did not end.
+  /// Recovers runs on this store that earlier processes did not finish.
   private func recover() throws(InstarError) {
     guard access(stateFolder + "/phases", F_OK) == 0 else { return }
     let state = try openStateFolder()
@@ -127,7 +127,7 @@ struct FileMigration {
     }
   }
 
-  private static let otherStateFolder = "name another one with INSTAR_STATE_DIR"
+  private static let otherStateFolder = "choose another folder with INSTAR_STATE_DIR"
 }
 
 /// The supervisor's side of a run in this process: each phase goes to disk before the run may enter it.

@@ -44,7 +44,8 @@ struct MemoryMigration {
       guard store.database.totalChangesCount == source.changes else {
         throw InstarError(
           .storeChanged, "cannot migrate the store",
-          cause: "it was written through another container meanwhile", next: "try again")
+          cause: "another container wrote to the store during the migration",
+          next: "open the container again")
       }
       try clone.perform { clone in
         try PageCopy(from: clone.database, to: store.database).finish()

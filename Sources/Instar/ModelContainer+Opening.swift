@@ -7,13 +7,13 @@ extension ModelContainer {
   /// A store that is at an earlier version of the plan is migrated before this returns, in this process, by the same
   /// steps as the daemon's: a verified backup, the stages on a clone, verification of the clone, and one transaction
   /// that makes the store what the clone is. Other containers of the store may be alive; their models are those of the
-  /// old version, so let them go first. A store that declares no version is taken for the version that it is built
-  /// like. Backups and the ledger are in `INSTAR_STATE_DIR`, else in `instar` below `XDG_STATE_HOME` or
+  /// old version, so release them first. A store that declares no version is adopted as the version that its structure
+  /// matches. Backups and the ledger are in `INSTAR_STATE_DIR`, else in `instar` below `XDG_STATE_HOME` or
   /// `~/.local/state`.
   ///
-  /// Each of several configurations is a store of its own, with the models of its schema and those that relationships
-  /// lead to from there; one without a schema has all that no other one has. Every model of the container is so in
-  /// exactly one store. No relationship can lead from one store to another.
+  /// Each of several configurations is its own store, with the models of its schema and the destinations of their
+  /// relationships; one without a schema has the models that no other one has. So every model of the container is in
+  /// exactly one store. No relationship can cross stores.
   ///
   /// ```swift
   /// let container = try ModelContainer(
@@ -22,7 +22,7 @@ extension ModelContainer {
   ///   ModelConfiguration(for: Comment.self, isStoredInMemoryOnly: true))
   /// ```
   ///
-  /// A plan speaks of the models of all stores. Models of its earlier versions belong to the store of the models that
+  /// A plan names the models of all stores. Models of its earlier versions belong to the store of the models that
   /// they became; those that did not last, to the store that has their table. All stores that are behind are migrated
   /// together: the closures of a stage run once, with a context of the models of all stores that are at the stage's
   /// first version, each of which has its own backup. Where a closure uses a model of a store that is further already,
@@ -60,8 +60,8 @@ extension ModelContainer {
     try self.init(for: schema, migrationPlan: migrationPlan, configurations: configurations)
   }
 
-  /// The same, with a schema of these models and of those that their relationships lead to. Without a plan its version
-  /// is 1.0.0; with one it is the plan's last version.
+  /// The same, with a schema of these models and the destinations of their relationships. Its version is the plan's
+  /// last one, or 1.0.0 without a plan.
   ///
   /// - Throws: as `init(for:migrationPlan:configurations:)`.
   public convenience init(

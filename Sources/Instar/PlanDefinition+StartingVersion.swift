@@ -1,8 +1,8 @@
 internal import InstarEngine
 
 extension PlanDefinition {
-  /// The version that an app's store is to be migrated from. One that declares none is taken for the version that it is
-  /// built like.
+  /// Returns the version to migrate an app's store from. A store that declares none is adopted as the version that its
+  /// structure matches.
   ///
   /// - Throws: `storeAhead` or `unknownVersion`: why the store cannot be opened by this plan.
   func startingVersion(of match: SchemaMatch) throws(InstarError) -> Schema.Version {
@@ -13,7 +13,7 @@ extension PlanDefinition {
     case .ahead:
       throw InstarError(
         .storeAhead, what, cause: match.reason,
-        next: "open it with the app that wrote it, or with a newer one")
+        next: "open the store with the app that wrote it, or a newer one")
     case .unknown, .notAStore, .corrupt, .encrypted, .busy, .unreadable: break
     }
     var cause = match.reason
@@ -22,10 +22,10 @@ extension PlanDefinition {
       next = "find out which of these versions of the app wrote the store, then run: "
       next += "instarctl migrate --adopt VERSION"
     } else if let nearest = match.nearest {
-      cause += "; \(name) comes nearest at \(nearest):"
+      cause += "; the nearest version of \(name) is \(nearest):"
       for difference in match.differences.prefix(20) { cause += "\n\(difference)" }
       if match.differences.count > 20 { cause += "\nand \(match.differences.count - 20) more" }
-      next += "; or, if it is a store of \(nearest) all the same, let it be taken for one: "
+      next += "; or, if the store is \(nearest) despite the differences, run: "
       next += "instarctl migrate --adopt \(nearest)"
     }
     throw InstarError(.unknownVersion, what, cause: cause, next: next)

@@ -4,7 +4,7 @@ internal import InstarModel
 /// Which models of a container are in the store of which of its configurations.
 ///
 /// A configuration has the models of its schema, and those that are related to them by relationships and inheritance,
-/// which cannot lead from one store to another. One without a schema has all models that no other one has.
+/// which cannot cross stores. One without a schema has all models that no other one has.
 struct SchemaDivision {
   /// One for each configuration, in the order in which the stores are written.
   let parts: [ModelContainer.Part]
@@ -114,7 +114,7 @@ struct SchemaDivision {
       for relationship in entity.relationships {
         tie(
           entity.name, relationship.destination,
-          "\(entity.name).\(relationship.name) leads to \(relationship.destination)")
+          "\(entity.name).\(relationship.name) refers to \(relationship.destination)")
       }
     }
     var waiting = owners.keys.sorted()
@@ -128,7 +128,7 @@ struct SchemaDivision {
         }
         guard other != owner else { continue }
         throw misfit(
-          "\(tie.words), but \(name) is in \(title(configurations[owner])), and \(tie.other) in \(title(configurations[other])): a relationship cannot lead from one store to another",
+          "\(tie.words), but \(name) is in \(title(configurations[owner])), and \(tie.other) in \(title(configurations[other])): a relationship cannot cross stores",
           next: "keep both in one store, or the other's identifier in an attribute")
       }
     }

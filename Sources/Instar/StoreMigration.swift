@@ -14,7 +14,7 @@ enum StoreMigration {
     /// There is none, or an empty database: the container makes it.
     case missing
     case current
-    /// - Parameter adopting: The version that it has to be taken for; `nil` where the store declares it itself.
+    /// - Parameter adopting: The version that it has to be adopted as; `nil` where the store declares it itself.
     case behind(from: Schema.Version, adopting: Schema.Version?)
   }
 

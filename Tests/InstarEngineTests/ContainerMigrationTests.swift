@@ -259,7 +259,7 @@ struct ContainerMigrationTests {
     #expect(error.map { SwiftDataError.unknownSchema ~= $0 } == true)
     #expect(error.map { SwiftDataError.backwardMigration ~= $0 } == false)
     #expect(error?.description.contains("column ZBOOK.ZEXTRA is not expected") == true)
-    #expect(error?.description.contains("comes nearest at 1.0.0") == true)
+    #expect(error?.description.contains("the nearest version of ShelfPlan is 1.0.0") == true)
     #expect(try Data(contentsOf: URL(filePath: path)) == before)
   }
 

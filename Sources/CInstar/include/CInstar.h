@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ---- Confinement.c: what a worker gives up before it loads a plugin ---- */
+/* ---- Confinement.c: the rights that a worker drops before it loads a plugin ---- */
 
 struct instar_confinement {
   /* The process that must still be the parent once the death signal is set; 0: whoever is the
@@ -98,7 +98,7 @@ int instar_rename_no_replace(
  * errno. */
 int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
 
-/* Device and inode of what an absolute path leads to, on a way on which the kernel follows no
+/* Device and inode of the file that an absolute path names, resolved without following any
  * symbolic link (openat2(2) with RESOLVE_NO_SYMLINKS, or O_NOFOLLOW at each step). Of a link at the
  * end: its own. The file is not opened: no lock on it is dropped. 0; -1 and errno, ELOOP or ENOTDIR
  * where there is a link on the way. */

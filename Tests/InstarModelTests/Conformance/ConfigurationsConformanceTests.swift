@@ -205,8 +205,8 @@ struct ConfigurationsConformanceTests {
     let error = try refusal([customers, orders, visits()])
     #expect(SwiftDataError.configurationSchemaNotFoundInContainerSchema ~= error)
     #expect(
-      error.description.contains("Order.customer leads to Customer")
-        || error.description.contains("Customer.orders leads to Order"))
+      error.description.contains("Order.customer refers to Customer")
+        || error.description.contains("Customer.orders refers to Order"))
     #expect(error.description.contains("'customers'") && error.description.contains("'orders'"))
   }
 

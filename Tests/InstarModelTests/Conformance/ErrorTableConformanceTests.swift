@@ -159,7 +159,7 @@ struct ErrorTableConformanceTests {
     #expect(error.map { SwiftDataError.unknownSchema ~= $0 } == true)
     let cause = try #require(error?.cause)
     #expect(cause.code == .unknownVersion && cause.state == "unchanged")
-    #expect(cause.cause.contains("LibraryPlan comes nearest at 1.0.0"))
+    #expect(cause.cause.contains("the nearest version of LibraryPlan is 1.0.0"))
     #expect(cause.cause.contains("table ZNOTE is missing"))
     #expect(cause.next?.contains("instarctl migrate --adopt 1.0.0") == true)
     _ = other
