@@ -87,12 +87,12 @@ private struct StageRun {
     let stage: PlanDefinition.Stage
     let connection: StoreConnection
     let store: String?
-
     let change: SchemaChange
 
-    init(stage: PlanDefinition.Stage, connection: StoreConnection) {
+    init(stage: PlanDefinition.Stage, connection: StoreConnection, store: String?) {
       self.stage = stage
       self.connection = connection
+      self.store = store
       change = SchemaChange(stage)
     }
   }
