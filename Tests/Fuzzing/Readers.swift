@@ -9,7 +9,7 @@ private enum Reader: String {
   case plist
   /// The model of Z_MODELCACHE, packed.
   case model
-  /// The model, unpacked: what changes in packed bytes seldom unpacks to something new.
+  /// The unpacked model: changes of packed bytes rarely unpack to anything new.
   case archive
   /// A whole store.
   case probe
@@ -17,11 +17,10 @@ private enum Reader: String {
   static let chosen = ProcessInfo.processInfo.environment["INSTAR_FUZZ"].flatMap(Reader.init)
 }
 
-/// Where a whole store is written to be probed.
+/// The path at which a whole store is written and probed.
 private let storePath = NSTemporaryDirectory() + "/instar-fuzz-\(getpid()).store"
 
-/// What libFuzzer calls with each input. A reader may refuse what it gets, but neither trap nor go on
-/// for ever nor fill the memory.
+/// Called by libFuzzer with each input. A reader may refuse the input, but must not trap, hang or fill the memory.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
   let bytes = UnsafeBufferPointer(start: start, count: count)

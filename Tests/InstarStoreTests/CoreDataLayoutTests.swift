@@ -64,7 +64,7 @@ struct CoreDataLayoutTests {
     "LuxuryCar": "ExpensiveSportCar", "MotorcycleMaintenance": "Maintenance",
   ]
 
-  /// Everything that a schema speaks of.
+  /// Returns the statements of everything that a schema describes.
   private static func statements(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,

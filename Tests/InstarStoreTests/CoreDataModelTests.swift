@@ -24,7 +24,7 @@ struct CoreDataModelTests {
   }
 
   @Test(
-    "says what a schema is made of, and what it is not",
+    "holds the schema and what a schema cannot express",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"))
   func contents() throws {
     let model = try #require(try read("alemar11__CoreDataPlus__SampleModel2_V2.sqlite").0)
@@ -253,7 +253,7 @@ struct CoreDataModelTests {
       if attempt % 5 == 0 {
         bytes.removeLast(Int.random(in: 0..<bytes.count, using: &generator))
       }
-      // What is no error here must not be a trap.
+      // Damaged input may fail with an error, but must not trap.
       if attempt % 2 == 1 {
         bytes = (try? Inflate.bytes(of: bytes, limit: 1 << 20)) ?? []
       }

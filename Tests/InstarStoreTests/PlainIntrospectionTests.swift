@@ -5,7 +5,7 @@ import Testing
 
 @testable import InstarStore
 
-@Suite("The schema that ordinary tables tell of themselves")
+@Suite("The schema that ordinary tables show")
 struct PlainIntrospectionTests {
   private func read(_ sql: String) throws -> StoreIntrospection {
     let folder = try TemporaryFolder()
@@ -71,7 +71,7 @@ struct PlainIntrospectionTests {
     }
   }
 
-  @Test("names that Swift would take for one are told apart, and types by the first value")
+  @Test("names that would be one in Swift differ, and the first value decides the type")
   func names() throws {
     let found = try read(
       """

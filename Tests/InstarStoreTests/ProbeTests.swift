@@ -57,7 +57,7 @@ struct ProbeTests {
     #expect(inheriting.identity.version == nil)
   }
 
-  @Test("history, metadata and SQLite's own tables are no part of the structure")
+  @Test("history, metadata and SQLite's own tables are not part of the structure")
   func systemTables() throws {
     let path = try makeStore(
       """
@@ -151,7 +151,7 @@ struct ProbeTests {
     #expect(file.pendingLogBytes() == size - 32 - (4096 + 24))
   }
 
-  @Test("of a log, the frames that are not in the store yet are told, whatever the file takes")
+  @Test("only the frames of a log that are not in the store yet are counted, whatever its size")
   func pendingLog() throws {
     let path = try makeStore()
     let app = try OtherProcess(
@@ -213,7 +213,7 @@ struct ProbeTests {
     #expect(probe.entities == [StoreProbe.Entity(name: "note", rows: 1)])
   }
 
-  @Test("what is no store is told apart and left as it was")
+  @Test("a file that is not a store is reported with its kind and left unchanged")
   func hostileFiles() throws {
     let whole = Array(FileManager.default.contents(atPath: try makeStore()) ?? Data())
     var generator = SystemRandomNumberGenerator()

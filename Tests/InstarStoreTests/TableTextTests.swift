@@ -21,7 +21,7 @@ struct TableTextTests {
       SQLToken.tokens(of: name.quoted(by: 0x22)).map { Array($0.name.utf8) } == [Array(name.utf8)])
   }
 
-  @Test("what a reference does on deletion is no word on whether the column may be NULL")
+  @Test("the delete action of a reference does not decide whether the column may be NULL")
   func setNull() {
     let item = CreateTableText.Item("folder_id INTEGER REFERENCES folder (id) ON DELETE SET NULL")
     #expect(
