@@ -43,8 +43,8 @@ struct MessageTests {
     arguments: [
       WorkerRequest.describe, .plan(plan: "Notes", from: Sample.from, store: Sample.ddl),
       .migrate(
-        plan: "Notes", from: Sample.from, clone: "/srv/.instar/clone", externalFolder: "/srv/e",
-        sqlDebugLevel: 1),
+        plan: "Notes", from: Sample.from, clone: "/srv/.instar/clone", store: "/srv/a.store",
+        externalFolder: "/srv/e", sqlDebugLevel: 1),
     ])
   func workerRequest(_ request: WorkerRequest) throws {
     try roundTrip(request)
