@@ -2,8 +2,8 @@ public import InstarSchema
 
 /// One change that a stage makes to a store: what it is, what it touches, and the statements that make it.
 ///
-/// Text, JSON and notes about a planned migration are made from these values. The same code makes them in a preview, on an
-/// empty store, and in a run, on the clone.
+/// Text, JSON and notes about a planned migration are made from these values. The same code makes them in a preview,
+/// on an empty store, and in a run, on the clone.
 public struct PlannedChange: Sendable, Codable, Hashable {
   public var kind: ChangeKind
   /// What changes and, where the schemas do not say it, why: "renames Book.name to title".
@@ -14,8 +14,8 @@ public struct PlannedChange: Sendable, Codable, Hashable {
   public var property: String?
   public var table: String?
   public var column: String?
-  /// Empty where no statement is needed, or where the statements of another change make this one too: a rebuild makes all
-  /// changes of its table.
+  /// Empty where no statement is needed, or where the statements of another change make this one too: a rebuild makes
+  /// all changes of its table.
   public var statements: [PlannedStatement]
 
   public init(

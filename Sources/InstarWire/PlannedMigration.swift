@@ -1,7 +1,7 @@
 public import InstarSchema
 
-/// The stages that bring one store from its version to the last version of its plan, and what each changes: the worker's
-/// reply to `plan`.
+/// The stages that bring one store from its version to the last version of its plan, and what each changes: the
+/// worker's reply to `plan`.
 public struct PlannedMigration: Sendable, Codable, Hashable {
   public var plan: String
   public var from: Schema.Version

@@ -10,9 +10,9 @@ public enum WorkerRequest: Sendable, Codable, Hashable {
   /// Migrates the clone at the path `clone` to the last version of the plan. Answered by events of stages and
   /// statements, then `.migrated` or `.failed`.
   ///
-  /// `store` is the path of the store that was cloned, for the configurations of a context; the worker can neither read
-  /// nor write it. `externalFolder` holds the store's external values, which the worker reads; it creates new ones beside
-  /// the clone. It is left out if the store has none. `sqlDebugLevel` is as in `MigrationRequest`.
+  /// `store` is the path of the store that was cloned, for the configurations of a context; the worker can neither
+  /// read nor write it. `externalFolder` holds the store's external values, which the worker reads; it creates new
+  /// ones beside the clone. It is left out if the store has none. `sqlDebugLevel` is as in `MigrationRequest`.
   case migrate(
     plan: String, from: Schema.Version, clone: String, store: String, externalFolder: String?,
     sqlDebugLevel: Int)

@@ -6,8 +6,8 @@ import InstarSchema
 import InstarStore
 import InstarWire
 
-/// The worker's side of its conversation with the keeper: answers one request after the other until the keeper closes the
-/// channel.
+/// The worker's side of its conversation with the keeper: answers one request after the other until the keeper closes
+/// the channel.
 ///
 /// Runs on the main thread of a process that is already confined.
 struct WorkerConversation {

@@ -221,7 +221,7 @@ struct ContainerMigrationTests {
 
   // MARK: Where a store stands
 
-  @Test("a store that declares no version is taken for the one that it is built like")
+  @Test("a store without a declared version is treated as the version whose structure it has")
   func unversioned() throws {
     try makeFirst()
     try execute("UPDATE Z_METADATA SET Z_PLIST = NULL")

@@ -230,9 +230,8 @@ private enum StateV3: VersionedSchema {
   }
 }
 
-/// 1.0.0 → 2.0.0 lightweight: Region gets a subclass.
-/// 2.0.0 → 3.0.0 custom: a property of the subclass is renamed, one added to it, and an entity comes whose name sorts before
-/// all others, so that every entity gets another number.
+/// 1.0.0 → 2.0.0 lightweight: Region gets a subclass. 2.0.0 → 3.0.0 custom: a property of the subclass is renamed,
+/// one added to it, and an entity comes whose name sorts before all others, so that every entity gets another number.
 private enum MapPlan: SchemaMigrationPlan {
   static var schemas: [any VersionedSchema.Type] { [MapV1.self, MapV2.self, MapV3.self] }
   static var stages: [MigrationStage] {

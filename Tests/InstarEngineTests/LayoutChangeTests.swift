@@ -17,7 +17,7 @@ struct LayoutChangeTests {
     return (path, try #require(model))
   }
 
-  /// What a schema speaks of, to the letter, in the order of creation within each kind.
+  /// The SQL of all tables, indexes and triggers of a model.
   private func statements(_ path: String) throws -> Set<String> {
     try StoreReader.withReadOnlyStore(path) { db in
       try String.fetchSet(

@@ -27,7 +27,7 @@ private enum GarageV1: VersionedSchema {
   }
 }
 
-/// One condition is another, one speaks of a column with another name, and the table has other columns.
+/// One condition changes, one names a renamed column, and the table has other columns.
 private enum GarageV2: VersionedSchema {
   static let versionIdentifier = Schema.Version(2, 0, 0)
   static var models: [any PersistentModel.Type] { [Car.self] }

@@ -59,7 +59,7 @@ struct ReplacedColumnTests {
     }
   }
 
-  @Test("are under its indexes, which no model speaks of, where they take it at once")
+  @Test("are under its indexes, which no model describes, where they replace it at once")
   func atOnce() throws {
     try make()
     try migrate(TakenV2.self, TakenPlan.self)

@@ -175,14 +175,14 @@ struct TableChangeTests {
     #expect(error?.cause.contains("more than once: 2") == true)
   }
 
-  @Test("a column that a view or trigger speaks of is not taken away")
+  @Test("a column that a view or trigger names is not removed")
   func spokenOf() throws {
     let error = try failure("CREATE VIEW notes AS SELECT id, note FROM ware")
     #expect(error?.code == .unexpectedStructure)
     #expect(error?.cause.contains("notes") == true)
   }
 
-  @Test("a column that a trigger speaks of is not taken away")
+  @Test("a column that a trigger names is not removed")
   func spokenOfByTrigger() throws {
     let error = try failure(
       """

@@ -31,7 +31,7 @@ private enum StallV1: VersionedSchema {
   }
 }
 
-/// Dates are text, for which both tables have to be made anew; 'note' goes.
+/// Dates are text, which needs a rebuild of both tables; 'note' is removed.
 private enum StallV2: VersionedSchema {
   static let versionIdentifier = Schema.Version(2, 0, 0)
   static var models: [any PersistentModel.Type] { [Ware.self, Sale.self] }
@@ -64,7 +64,7 @@ private enum StallPlan: SchemaMigrationPlan {
   }
 }
 
-@Suite("Making ordinary tables anew")
+@Suite("Rebuilding ordinary tables")
 struct TableRebuildTests {
   private let folder: TemporaryFolder
   private let path: String
@@ -90,7 +90,7 @@ struct TableRebuildTests {
     }
   }
 
-  /// All that the store is made of, without where it lies in the file.
+  /// Every object of the store, without its root page.
   private func objects() throws -> [String: String] {
     let queue = try DatabaseQueue(path: path)
     defer { try? queue.close() }
@@ -115,14 +115,14 @@ struct TableRebuildTests {
     CREATE TABLE sale (id INTEGER PRIMARY KEY, ware_id INTEGER REFERENCES ware (id), sold INTEGER);
     """
 
-  @Test("whatever no model speaks of is to the letter as it was, and works")
+  @Test("everything that no model describes keeps its SQL, and works")
   func surroundings() throws {
     try run(
       """
       PRAGMA foreign_keys = OFF;
       CREATE TABLE ware (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, made INTEGER, note TEXT,
-        parent_id INTEGER REFERENCES ware (id) ON DELETE CASCADE, -- no model speaks of it
+        parent_id INTEGER REFERENCES ware (id) ON DELETE CASCADE, -- no model describes it
         letters INTEGER GENERATED ALWAYS AS (length(name)) VIRTUAL, loud TEXT AS (upper(name)) STORED,
         CHECK (length(name) > 1));
       CREATE TABLE sale (

@@ -6,7 +6,8 @@ struct EntityChange {
   let old: EntityLayout
   /// `nil` where the entity is removed.
   let new: EntityLayout?
-  /// Whether each row keeps its key: its rowid, whatever its name, or the values of its primary key in a table without rowid.
+  /// Whether each row keeps its key: its rowid, whatever its name, or the values of its primary key in a table
+  /// without rowid.
   let keepsKeys: Bool
 }
 

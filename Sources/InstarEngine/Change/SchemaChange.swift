@@ -5,7 +5,8 @@ import InstarWire
 
 /// The change of schema of one stage.
 ///
-/// A run makes it on the clone, a preview on an empty store, both by the same code: a preview shows what a run executes.
+/// A run makes it on the clone, a preview on an empty store, both by the same code: a preview shows what a run
+/// executes.
 struct SchemaChange {
   let stage: PlanDefinition.Stage
   let difference: SchemaDifference

@@ -5,18 +5,19 @@ import InstarStore
 extension PlanDefinition {
   /// The plan of each store of a container, with the models of every version that are in that store.
   ///
-  /// A model of an earlier version belongs to the store of the model that it became, which is found from stage to stage by
-  /// names and original names. So do the models that it is related to in its version. Models that the last version no longer
-  /// has belong to the first store that has their table, or else to the first store. The versions of a store begin with the
-  /// first that has a model there; later ones may have none.
+  /// A model of an earlier version belongs to the store of the model that it became, which is found from stage to
+  /// stage by names and original names. So do the models that it is related to in its version. Models that the last
+  /// version no longer has belong to the first store that has their table, or else to the first store. The versions
+  /// of a store begin with the first that has a model there; later ones may have none.
   ///
   /// - Parameters:
   ///   - places: The names of the stores in errors.
   ///   - owners: The store of each model of the last version, as an index into `places`.
-  ///   - tables: The names of each store's tables, as SQL writes them. Called only where some models are not in the last
-  ///     version.
-  /// - Throws: `invalidPlan` where a relationship or a superclass is in another store than its entity, or where a plain store
-  ///   would have no table in a version between others: such a store cannot be told from an empty database.
+  ///   - tables: The names of each store's tables, as SQL writes them. Called only where some models are not in the
+  ///     last version.
+  /// - Throws: `invalidPlan` where a relationship or a superclass is in another store than its entity, or where a
+  ///   plain store would have no table in a version between others: such a store cannot be told from an empty
+  ///   database.
   package func parts(
     for places: [String], owners: [String: Int],
     tables: () throws(InstarError) -> [Set<String>]

@@ -37,7 +37,8 @@ package struct PlanDefinition: Sendable {
     }
   }
 
-  /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version. No store is opened.
+  /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version. No store is
+  ///   opened.
   package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
     let name = "\(plan)"
     let what = "cannot use plan \(name)"

@@ -7,8 +7,8 @@ import InstarWire
 struct EmptyStore {
   private let connection: StoreConnection
 
-  /// - Throws: `unexpectedStructure` where SQLite cannot create the tables: their conditions may call functions that only
-  ///   the app has. Altering such a table does not need them.
+  /// - Throws: `unexpectedStructure` where SQLite cannot create the tables: their conditions may call functions that
+  ///   only the app has. Altering such a table does not need them.
   init(_ ddl: StoreDDL) throws(InstarError) {
     guard !ddl.statements.isEmpty else {
       throw Self.failure("the store has too many tables and indexes")

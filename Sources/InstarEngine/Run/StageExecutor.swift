@@ -4,8 +4,8 @@ package import InstarSchema
 package import InstarStore
 package import InstarWire
 
-/// Runs the stages of a plan on a clone, one after the other; or on the clones of several stores of one container. Closures
-/// then see the models of all stores.
+/// Runs the stages of a plan on a clone, one after the other; or on the clones of several stores of one container.
+/// Closures then see the models of all stores.
 ///
 /// The clones are private. A failed stage leaves them in any state, and the caller discards them.
 package struct StageExecutor {
@@ -137,8 +137,8 @@ private struct StageRun {
     }
   }
 
-  /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save that the
-  /// closure caught is thrown here.
+  /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save
+  /// that the closure caught is thrown here.
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)]
@@ -151,8 +151,8 @@ private struct StageRun {
     }
   }
 
-  /// Gives the links of ordered relationships that the plan's code created a position: after all others, as Core Data counts
-  /// (section 4.4), in the order of their rows.
+  /// Gives the links of ordered relationships that the plan's code created a position: after all others, as Core Data
+  /// counts (section 4.4), in the order of their rows.
   private func placeLinks(_ schema: Schema, _ session: SQLSession) throws {
     let layout = try CoreDataLayout(
       schema: schema, conventions: try CoreDataConventions(of: session.database))

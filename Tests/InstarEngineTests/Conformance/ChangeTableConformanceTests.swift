@@ -149,7 +149,7 @@ struct ChangeTableConformanceTests {
     }
     let cause = try refusal(ShopV2.self, Lightweight<ShopV1, ShopV2>.self)
     #expect(cause.code == .duplicateUniqueValues)
-    #expect(cause.cause.contains("1 of them are referred to by several"))
+    #expect(cause.cause.contains("1 of them are referenced by several"))
     #expect(cause.next?.contains("give Part an array of Article as the inverse") == true)
     #expect(try ModelContext(old).fetchCount(FetchDescriptor<ShopV1.Article>()) == 2)
   }

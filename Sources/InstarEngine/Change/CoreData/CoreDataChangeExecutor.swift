@@ -17,8 +17,8 @@ struct CoreDataChangeExecutor {
   private var to: Schema.Version { stage.to.schema.version }
 
   /// - Returns: every statement that was executed, in order.
-  /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a check of
-  ///   rows; the first error of a statement. The store is then unchanged.
+  /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a
+  ///   check of rows; the first error of a statement. The store is then unchanged.
   func run(_ session: SQLSession) throws -> [ChangeStep] {
     let old = try CoreDataLayout(
       schema: stage.from.schema, conventions: try CoreDataConventions(of: session.database))
@@ -77,8 +77,8 @@ struct CoreDataChangeExecutor {
       || fit.additions.indexes.contains { tables.contains($0.table) }
   }
 
-  /// Whether the store has a trigger or a view that is not Core Data's own. A rebuild would lose it; `ALTER TABLE` carries
-  /// it over.
+  /// Whether the store has a trigger or a view that is not Core Data's own. A rebuild would lose it; `ALTER TABLE`
+  /// carries it over.
   private func hasCodeOfApp(_ session: SQLSession) throws -> Bool {
     try session.integer(
       "SELECT 1 FROM sqlite_schema WHERE type = 'view' OR type = 'trigger' AND name NOT GLOB 'Z_DA_*' "
@@ -146,7 +146,8 @@ struct CoreDataChangeExecutor {
     }
   }
 
-  /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number counts.
+  /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number
+  /// counts.
   private mutating func renameEntities(_ session: SQLSession, _ layout: CoreDataLayout) throws {
     for entity in layout.entities {
       let other = try session.integer(

@@ -4,8 +4,8 @@ import InstarStore
 extension CoreDataLayout {
   /// The conventions of the same store after a change of schema.
   ///
-  /// A join table stays named after the same relationship where no rule decides which of the two it is. The table names are not
-  /// kept: with other entity numbers, another table may have one of them.
+  /// A join table stays named after the same relationship where no rule decides which of the two it is. The table
+  /// names are not kept: with other entity numbers, another table may have one of them.
   func conventions(after difference: SchemaDifference) -> CoreDataConventions {
     var next = conventions
     next.joinTables = []

@@ -4,8 +4,8 @@ import InstarStore
 
 /// Refuses rows that break a rule of the new version.
 enum CoreDataRowCheck {
-  /// Refuses values that repeat where the new version requires unique ones, and rows that several owners refer to where the
-  /// new version allows one.
+  /// Refuses values that repeat where the new version requires unique ones, and rows that several owners refer to
+  /// where the new version allows one.
   ///
   /// Runs after `willMigrate`, in which a plan removes them, and before the change of schema.
   static func check(

@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// The triggers by which Core Data updates derived attributes. A change of schema drops them first, and creates those of
-/// the new version's attributes at its end.
+/// The triggers by which Core Data updates derived attributes. A change of schema drops them first, and creates those
+/// of the new version's attributes at its end.
 struct DerivedTriggers {
   let dropSteps: [ChangeStep]
   private(set) var createSteps: [ChangeStep] = []
@@ -12,7 +12,8 @@ struct DerivedTriggers {
       sql, comment, .bookkeeping, table: table, reason: "keeps the triggers of derived attributes")
   }
 
-  /// - Throws: `unsupported` for a derived attribute whose triggers only Apple's frameworks can create. Nothing was changed.
+  /// - Throws: `unsupported` for a derived attribute whose triggers only Apple's frameworks can create. Nothing was
+  ///   changed.
   init(
     of session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout,
     _ difference: SchemaDifference

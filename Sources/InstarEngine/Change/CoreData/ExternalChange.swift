@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// Rewrites the values of attributes for which only one of two versions allows files beside the store: the other version
-/// stores them in another form (Core Data layout, section 7).
+/// Rewrites the values of attributes for which only one of two versions allows files beside the store: the other
+/// version stores them in another form (Core Data layout, section 7).
 enum ExternalChange {
   /// One statement for each such attribute. They run after the change of the tables.
   static func steps(_ difference: SchemaDifference, _ new: CoreDataLayout) -> [ChangeStep] {

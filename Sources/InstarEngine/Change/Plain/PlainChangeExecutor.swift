@@ -8,8 +8,8 @@ struct PlainChangeExecutor {
 
   /// - Returns: every statement that was executed, in order.
   /// - Throws: `unexpectedStructure` where a trigger, view or virtual table names a table or column that was removed;
-  ///   `brokenReferences` where rows reference rows that were removed; the error of a check of rows; the first error of a
-  ///   statement. The store is then unchanged.
+  ///   `brokenReferences` where rows reference rows that were removed; the error of a check of rows; the first error
+  ///   of a statement. The store is then unchanged.
   func run(_ session: SQLSession) throws -> [ChangeStep] {
     try session.useOrdinaryTables()
     // The change moves rows and drops tables that others reference. The pragma has no effect in a transaction.
@@ -49,7 +49,8 @@ struct PlainChangeExecutor {
 
   // MARK: References
 
-  /// The number of rows that reference a missing row, by the two tables; `nil` where SQLite cannot check the foreign keys.
+  /// The number of rows that reference a missing row, by the two tables; `nil` where SQLite cannot check the foreign
+  /// keys.
   private func foreignKeyViolations(_ session: SQLSession) throws -> [String: Int]? {
     guard let statement = try? session.statement("PRAGMA foreign_key_check") else { return nil }
     defer { statement.reset() }

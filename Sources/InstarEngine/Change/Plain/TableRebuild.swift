@@ -14,8 +14,8 @@ import InstarStore
 /// 7. "Change the name of new_X to X using ALTER TABLE new_X RENAME TO X."
 /// 8. "Use CREATE INDEX, CREATE TRIGGER … to reconstruct indexes, triggers, and views associated with table X."
 /// 9. "If any views refer to table X in a way that is affected by the schema change, then drop those views … and
-///    recreate them": columns were renamed by `ALTER TABLE` before, which rewrote the views. The executor refuses views that
-///    name a removed column.
+///    recreate them": columns were renamed by `ALTER TABLE` before, which rewrote the views. The executor refuses
+///    views that name a removed column.
 /// 10. "run PRAGMA foreign_key_check": the executor.
 /// 11. "Commit": the executor. 12. The next context enables foreign keys again.
 struct TableRebuild {
@@ -33,7 +33,8 @@ struct TableRebuild {
 
   // MARK: Whether a rebuild is needed
 
-  /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops no column that anything else uses.
+  /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops no column that anything else
+  /// uses.
   var isNeeded: Bool {
     !changed.isEmpty || !uniqueColumns.isEmpty || hasOtherKey || hasOtherOptions
       || removedChecks != addedChecks
@@ -209,8 +210,8 @@ struct TableRebuild {
     return text
   }
 
-  /// A column as the new version declares it. Where only its type or NOT NULL changes, the rest of its text stays; so do, in
-  /// any case, clauses that no model describes.
+  /// A column as the new version declares it. Where only its type or NOT NULL changes, the rest of its text stays; so
+  /// do, in any case, clauses that no model describes.
   private func redefined(
     _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
   ) -> CreateTableText.Item {
@@ -277,8 +278,8 @@ struct TableRebuild {
     }
     // 6. The old table.
     add("DROP TABLE \(table)", "drops the old \(name)")
-    // 7. Rename the new table, by the rules before SQLite 3.26: views, triggers and foreign keys of other tables name X all
-    // the time and must stay unchanged.
+    // 7. Rename the new table, by the rules before SQLite 3.26: views, triggers and foreign keys of other tables name
+    //    X all the time and must stay unchanged.
     add("PRAGMA legacy_alter_table = ON", "keeps references to \(name) unchanged")
     add("ALTER TABLE \(newTable) RENAME TO \(table)", "renames the new table to \(name)")
     add("PRAGMA legacy_alter_table = OFF", "ends the special rule")

@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// The views, triggers and virtual tables of the app, of which no model knows. What worked before a change of schema has to
-/// work after it.
+/// The views, triggers and virtual tables of the app, of which no model knows. What worked before a change of schema
+/// has to work after it.
 struct AppCode {
   /// The views and virtual tables that could be read.
   private let readable: [String]
@@ -42,8 +42,8 @@ struct AppCode {
     }
   }
 
-  /// Refuses triggers and views that use a table of the Core Data format that is rebuilt: dropping the old table would drop
-  /// its triggers and break its views.
+  /// Refuses triggers and views that use a table of the Core Data format that is rebuilt: dropping the old table
+  /// would drop its triggers and break its views.
   static func requireNone(using tables: Set<String>, _ session: SQLSession) throws(InstarError) {
     guard !tables.isEmpty else { return }
     let statement = try session.statement(
@@ -82,8 +82,8 @@ struct AppCode {
     }
   }
 
-  /// Why SQLite cannot compile a trigger or view; `nil` where it can. Every `ALTER TABLE` compiles them all. Changes nothing,
-  /// even where the app has a table of the same name.
+  /// Why SQLite cannot compile a trigger or view; `nil` where it can. Every `ALTER TABLE` compiles them all. Changes
+  /// nothing, even where the app has a table of the same name.
   private static func compileError(_ session: SQLSession) -> InstarError? {
     do {
       try session.run("SAVEPOINT instar_probe")

@@ -46,8 +46,8 @@ struct ChangeStep: Sendable {
         planned[$0].entity == step.entity && planned[$0].property == step.property
       }
       let reason = step.reason ?? step.comment
-      // A statement for a property serves its change, whatever kind that is; one for an entity only its own kind: the same
-      // entity may be renamed and get other indexes.
+      // A statement for a property serves its change, whatever kind that is; one for an entity only its own kind: the
+      // same entity may be renamed and get other indexes.
       let found =
         same.first { planned[$0].kind == step.kind }
         ?? (step.property == nil ? nil : same.first)

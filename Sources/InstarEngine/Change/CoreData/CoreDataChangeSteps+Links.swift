@@ -1,10 +1,10 @@
 import InstarSchema
 import InstarStore
 
-// Links of to-one relationships that became to-many. Their old column is dropped before the new column or table exists, so
-// they are copied first.
+// Links of to-one relationships that became to-many. Their old column is dropped before the new column or table
+// exists, so they are copied first.
 
-extension CoreDataChangePlanner {
+extension CoreDataChangeSteps {
   /// The links of a relationship, copied to a temporary table with the columns `owner` and `member`.
   struct CopiedLinks {
     var table: String
@@ -128,7 +128,7 @@ extension SchemaDifference {
     in layout: CoreDataLayout
   ) -> (table: String, column: String)? {
     guard let name = relationship.old?.name, let source = mapping.old,
-      let role = CoreDataChangePlanner.role(
+      let role = CoreDataChangeSteps.role(
         in: layout, at: [source.name], { .toOne(entity: $0, name: name) })
     else { return nil }
     for table in layout.tables {

@@ -1,10 +1,10 @@
 import InstarSchema
 import InstarStore
 
-// The numbers of entities in rows and in the list of entities (Core Data layout, section 5). Names of columns and tables,
-// which contain them too, are renames.
+// The numbers of entities in rows and in the list of entities (Core Data layout, section 5). Names of columns and
+// tables, which contain them too, are renames.
 
-extension CoreDataChangePlanner {
+extension CoreDataChangeSteps {
   /// The old and new numbers of entities whose number changes.
   var movedNumbers: [(before: Int, after: Int)] {
     mappedNumbers.filter { $0.before != $0.after }
@@ -64,8 +64,8 @@ extension CoreDataChangePlanner {
     }
   }
 
-  /// Z_ENT is the key of Z_PRIMARYKEY: a number that another entity still has is not free. So all numbers become negative
-  /// first.
+  /// Z_ENT is the key of Z_PRIMARYKEY: a number that another entity still has is not free. So all numbers become
+  /// negative first.
   private mutating func renumberPrimaryKeys(_ tables: [TablePair]) {
     let numbers = mappedNumbers
     keepHighestKeys(tables)

@@ -4,13 +4,13 @@ import InstarStore
 package import InstarWire
 
 extension PlanDefinition {
-  /// The migration from a version to the last one: every stage, what changes in it, and the statements of each change of
-  /// schema. No store is opened: the changes are made on an empty one.
+  /// The migration from a version to the last one: every stage, what changes in it, and the statements of each change
+  /// of schema. No store is opened: the changes are made on an empty one.
   ///
   /// - Parameter store: The tables of the store to plan for. Where it is `nil`, or SQLite cannot create them here, the
   ///   statements are those for a store that Instar created; the latter is noted.
-  /// - Throws: `noMigrationPath`; `needsCustomStage` with the change that a lightweight stage cannot make; the error that
-  ///   would end the run where the store's structure is the cause.
+  /// - Throws: `noMigrationPath`; `needsCustomStage` with the change that a lightweight stage cannot make; the error
+  ///   that would end the run where the store's structure is the cause.
   package func migration(
     from start: Schema.Version, of store: StoreDDL? = nil
   ) throws(InstarError) -> PlannedMigration {

@@ -3,7 +3,7 @@ import InstarStore
 
 // MARK: Altering a table
 
-extension CoreDataChangePlanner {
+extension CoreDataChangeSteps {
   mutating func changeColumns(_ pair: TablePair) {
     let (before, after) = (pair.before, pair.after)
     removeRows(pair)

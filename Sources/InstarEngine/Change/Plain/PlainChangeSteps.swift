@@ -1,0 +1,432 @@
+import InstarSchema
+import InstarStore
+
+/// Executes and collects the steps of a `PlainChange`.
+struct PlainChangeSteps {
+  let change: PlainChange
+  let session: SQLSession
+  var steps: [ChangeStep] = []
+  private var asideCount = 0
+
+  init(change: PlainChange, session: SQLSession) {
+    self.change = change
+    self.session = session
+  }
+
+  private mutating func execute(_ step: ChangeStep) throws {
+    try session.run(step.sql)
+    steps.append(step)
+  }
+
+  /// Executes a statement for a column of a table.
+  private mutating func execute(
+    _ sql: String, _ comment: String, _ kind: ChangeKind, _ table: PlainLayout.Table,
+    _ column: PlainLayout.Column, property: String? = nil
+  ) throws {
+    try execute(
+      ChangeStep(
+        sql, comment, kind, table: table.name, column: column.name, entity: table.entity,
+        property: property ?? column.role.property))
+  }
+
+  mutating func run() throws {
+    let pairs = tablePairs()
+    let kept = Set(pairs.map(\.old.name))
+    for table in change.old.tables where !kept.contains(table.name) {
+      try execute(
+        ChangeStep(
+          "DROP TABLE \(SQLIdentifier.sql(table.name))", "drops table \(table.name)", .destructive,
+          table: table.name, entity: table.subject.entity.map(newName),
+          property: table.subject.property))
+    }
+    try renameTables(pairs)
+    for pair in pairs { try renameColumns(pair) }
+    try dropIndexes(pairs)
+    for pair in pairs { try changeTable(pair) }
+    let existing = Set(pairs.map(\.new.name))
+    for table in change.new.tables where !existing.contains(table.name) {
+      try execute(
+        ChangeStep(
+          table.createStatement, "creates table \(table.name)", .additive, table: table.name,
+          entity: table.subject.entity, property: table.subject.property))
+    }
+    try createIndexes()
+    try restoreIndexes()
+  }
+
+  /// What the new version calls an entity; the old name where it does not have the entity.
+  private func newName(of entity: String) -> String {
+    change.difference.entities.first { $0.old?.name == entity }?.new.name ?? entity
+  }
+
+  // MARK: Which table becomes which
+
+  private func tablePairs() -> [PlainChange.TablePair] {
+    change.new.tables.compactMap { table in
+      if let entity = table.entity {
+        guard let before = change.old.table(of: entity),
+          let mapping = change.difference.entities.first(where: { $0.new.name == entity })
+        else { return nil }
+        return PlainChange.TablePair(
+          old: before, new: table,
+          sources: table.columns.map { source(of: $0, in: before, mapping) })
+      }
+      return linkTable(before: table).map { before, isTurned in
+        PlainChange.TablePair(
+          old: before, new: table,
+          sources: table.columns.map { column in
+            guard case .link(let isOwn, let index) = column.role else { return nil }
+            return before.columns.first { $0.role == .link(isOwn: isOwn != isTurned, index: index) }
+          })
+      }
+    }
+  }
+
+  private func source(
+    of column: PlainLayout.Column, in table: PlainLayout.Table,
+    _ mapping: SchemaDifference.EntityMapping
+  ) -> PlainLayout.Column? {
+    switch column.role {
+    case .hiddenKey:
+      // The key stays where only the property for it was removed.
+      return table.columns.first { $0.role == .hiddenKey }
+        ?? table.columns.first { table.primaryKey == [$0.name] && $0.name == column.name }
+    case .attribute(let name):
+      if let hidden = table.columns.first(where: { $0.role == .hiddenKey && $0.name == column.name }
+      ) {
+        return hidden
+      }
+      // A value that would have to be converted is not copied: its column is created again, empty.
+      guard let attribute = mapping.attributes.first(where: { $0.new.name == name }),
+        let before = attribute.old, before.type.isStoredLike(attribute.new.type)
+      else { return nil }
+      return table.columns.first { $0.role == .attribute(before.name) }
+    case .reference(let name, let index):
+      guard let relationship = mapping.relationships.first(where: { $0.new.name == name }),
+        let before = relationship.old, before.isToOneRelationship,
+        before.destination == relationship.new.destination
+      else { return nil }
+      return table.columns.first {
+        $0.role == .reference(relationship: before.name, index: index)
+      }
+    case .link: return nil
+    }
+  }
+
+  /// The old table with the links of one of a table's relationships, and whether the old version described it from
+  /// the other side.
+  private func linkTable(before table: PlainLayout.Table) -> (PlainLayout.Table, Bool)? {
+    for (position, name) in table.relationships.enumerated() {
+      guard let earlier = earlierName(of: name) else { continue }
+      for before in change.old.tables where before.entity == nil {
+        if let place = before.relationships.firstIndex(of: earlier) {
+          return (before, place != position)
+        }
+      }
+    }
+    return nil
+  }
+
+  /// "Entity.relationship" in the old version.
+  private func earlierName(of name: String) -> String? {
+    for entity in change.difference.entities {
+      for relationship in entity.relationships
+      where "\(entity.new.name).\(relationship.new.name)" == name {
+        guard let before = relationship.old, before.destination == relationship.new.destination
+        else { return nil }
+        return "\(entity.new.name).\(before.name)"
+      }
+    }
+    return nil
+  }
+
+  // MARK: Names
+
+  private mutating func renameTables(_ pairs: [PlainChange.TablePair]) throws {
+    for (from, to) in try inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
+      try execute(
+        ChangeStep(
+          "ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))",
+          "renames table \(from) to \(to)", .rename, table: to,
+          entity: pairs.first { $0.new.name == to }?.new.entity))
+    }
+  }
+
+  private mutating func renameColumns(_ pair: PlainChange.TablePair) throws {
+    let moves = pair.kept.map { ($0.old.name, $0.new.name) }
+    let wanted = Set(pair.new.columns.map { $0.name.lowercased() })
+    var aside: [(String, String)] = []
+    for column in pair.removed where wanted.contains(column.name.lowercased()) {
+      aside.append((column.name, try asideName()))
+    }
+    movedAside[pair.new.name] = Dictionary(aside, uniquingKeysWith: { first, _ in first })
+    for (from, to) in try aside + inOrder(moves) {
+      let column =
+        pair.new.columns.first { $0.name == to } ?? pair.old.columns.first { $0.name == from }
+      try execute(
+        ChangeStep(
+          "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
+            + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))",
+          "renames column \(from) to \(to)", .rename, table: pair.new.name, column: to,
+          entity: pair.new.entity, property: column?.role.property))
+    }
+  }
+
+  /// The temporary names of columns that will be dropped, by table.
+  private var movedAside: [String: [String: String]] = [:]
+
+  private func removedNames(_ pair: PlainChange.TablePair) -> [String] {
+    pair.removed.map { movedAside[pair.new.name]?[$0.name] ?? $0.name }
+  }
+
+  /// A name that no table and no column of the store has.
+  private mutating func asideName() throws -> String {
+    while true {
+      asideCount += 1
+      let name = "instar_aside_\(asideCount)"
+      // Every object of that name has it in its own SQL or in that of its table.
+      let uses = try session.integer(
+        "SELECT 1 FROM sqlite_schema WHERE instr(lower(sql), '\(name)') LIMIT 1")
+      if uses == nil { return name }
+    }
+  }
+
+  /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
+  private mutating func inOrder(
+    _ moves: [(String, String)]
+  ) throws -> [(String, String)] {
+    var waiting = moves.filter { $0.0 != $0.1 }
+    var ordered: [(String, String)] = []
+    while !waiting.isEmpty {
+      let taken = Set(waiting.map { $0.0.lowercased() })
+      let free = waiting.firstIndex {
+        !taken.contains($0.1.lowercased()) || $0.0.lowercased() == $0.1.lowercased()
+      }
+      if let free {
+        ordered.append(waiting.remove(at: free))
+      } else {
+        let aside = try asideName()
+        ordered.append((waiting[0].0, aside))
+        waiting[0].0 = aside
+      }
+    }
+    return ordered
+  }
+
+  // MARK: Indexes
+
+  /// The indexes of a table, with their statements; `nil` for the index of a constraint.
+  private func storedIndexes(
+    of table: String
+  ) throws -> [(index: StoreStructure.Index, sql: String?)] {
+    let sql = Dictionary(
+      try session.objects(of: table).filter { $0.type == "index" }.map { ($0.name, $0.sql) },
+      uniquingKeysWith: { first, _ in first })
+    return try StoreStructure.read(session.database, format: .plain).indexes
+      .filter { $0.table.lowercased() == table.lowercased() }
+      .map { ($0, sql[$0.name] ?? nil) }
+  }
+
+  /// The indexes that the old version describes and the new one does not, with the names of the new tables.
+  private func removedIndexes(_ pair: PlainChange.TablePair) -> [StoreStructure.Index] {
+    let names = Dictionary(
+      pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
+    let wanted = change.new.structure.indexes.filter { $0.table == pair.new.name }
+    return change.old.structure.indexes.filter { $0.table == pair.old.name }.compactMap { index in
+      let moved = StoreStructure.Index(
+        name: index.name, table: pair.new.name, isUnique: index.isUnique,
+        columns: index.columns.map { names[$0] ?? $0 })
+      return wanted.contains { moved.serves(as: $0) } ? nil : moved
+    }
+  }
+
+  /// Indexes that were dropped with a column whose name another column gets, with the statements that create them
+  /// over that column.
+  private var indexesToRestore: [(index: StoreStructure.Index, sql: String)] = []
+
+  private mutating func dropIndexes(_ pairs: [PlainChange.TablePair]) throws {
+    for pair in pairs {
+      let removedIndexes = removedIndexes(pair)
+      let removed = Set(removedNames(pair).map { $0.lowercased() })
+      let earlierNames = Dictionary(
+        (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) },
+        uniquingKeysWith: { first, _ in first })
+      for (index, sql) in try storedIndexes(of: pair.new.name) {
+        guard let sql else { continue }
+        let isRemoved = removedIndexes.contains { index.serves(as: $0) }
+        // Behind the names of index and table, which may be those of a column, too.
+        let terms = SQLToken.tokens(of: sql).drop { $0.kind != .open }.map(\.text).joined()
+        let names = SQLToken.names(in: terms).subtracting(["asc", "collate", "desc", "where"])
+        guard isRemoved || !removed.isDisjoint(with: names) else { continue }
+        try execute(
+          ChangeStep(
+            "DROP INDEX \(SQLIdentifier.sql(index.name))", "drops index \(index.name)", .index,
+            table: pair.new.name, entity: pair.new.entity,
+            reason: "changes the indexes of \(pair.new.name)"))
+        guard !isRemoved, removed.intersection(names).isSubset(of: earlierNames.keys) else {
+          continue
+        }
+        var restored = index
+        restored.columns = index.columns.map { Self.replacing(earlierNames, in: $0) }
+        if removedIndexes.contains(where: { restored.serves(as: $0) }) { continue }
+        let sqlNames = earlierNames.mapValues { SQLIdentifier.sql($0) }
+        indexesToRestore.append((restored, Self.replacing(sqlNames, in: sql)))
+      }
+    }
+  }
+
+  /// A text with other names in it, given in lower case.
+  private static func replacing(_ names: [String: String], in text: String) -> String {
+    SQLToken.tokens(of: text).map { names[$0.name.lowercased()] ?? $0.text }.joined()
+  }
+
+  /// Leaves out an index where the new version describes an equal one.
+  private mutating func restoreIndexes() throws {
+    let described = orderedIndexes()
+    for (index, sql) in indexesToRestore {
+      // SQLite does not report the expressions of an index, so two such indexes cannot be compared.
+      let isOverColumns = !index.columns.contains { $0.contains("(expression)") }
+      let isMade = described.contains { other in
+        other.serves(as: index)
+          && (isOverColumns || other.name.lowercased() == index.name.lowercased())
+      }
+      if isMade { continue }
+      do {
+        try execute(
+          ChangeStep(
+            sql, "restores index \(index.name)", .index, table: index.table,
+            reason: "changes the indexes of \(index.table)"))
+      } catch let error as InstarError {
+        throw InstarError(
+          error.code, "cannot restore index \(index.name), which no model describes",
+          cause: error.cause, next: "drop it in willMigrate and create it again in didMigrate")
+      }
+    }
+  }
+
+  private mutating func createIndexes() throws {
+    for (index, described) in zip(change.new.indexes, orderedIndexes()) {
+      let stored = try storedIndexes(of: index.table)
+      if stored.contains(where: { $0.index.serves(as: described) }) { continue }
+      if index.isUnique { try requireDistinct(index) }
+      try execute(
+        ChangeStep(
+          index.createStatement, "creates index \(index.name)", .index, table: index.table,
+          entity: change.new.tables.first { $0.name == index.table }?.entity,
+          reason: "changes the indexes of \(index.table)"))
+    }
+  }
+
+  /// The new indexes as a structure describes them, in the layout's order.
+  private func orderedIndexes() -> [StoreStructure.Index] {
+    let byName = Dictionary(
+      change.new.structure.indexes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    return change.new.indexes.compactMap { byName[$0.name] }
+  }
+
+  private func requireDistinct(_ index: PlainLayout.Index) throws {
+    let terms = index.terms.joined(separator: ", ")
+    let present = index.terms.map { "(\($0)) IS NOT NULL" }
+    let conditions = (present + (index.condition.map { ["(\($0))"] } ?? []))
+      .joined(separator: " AND ")
+    // A term with a sort order cannot stand in GROUP BY. SQLite then refuses duplicates itself.
+    guard !terms.uppercased().contains(" DESC"), !terms.uppercased().contains(" ASC"),
+      let repeated = try session.integer(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM \(SQLIdentifier.sql(index.table)) WHERE \(conditions) "
+          + "GROUP BY \(terms) HAVING COUNT(*) > 1)"), repeated > 0
+    else { return }
+    throw InstarError(
+      .duplicateUniqueValues, "cannot create a unique index on \(index.table) (\(terms))",
+      cause: "values occur more than once: \(repeated)",
+      next: "remove the duplicates in willMigrate")
+  }
+
+  // MARK: Tables
+
+  private mutating func changeTable(_ pair: PlainChange.TablePair) throws {
+    let name = pair.new.name
+    guard
+      let sql = try session.objects(of: name).first(where: { $0.type == "table" })?.sql,
+      let text = CreateTableText(sql)
+    else {
+      throw InstarError(
+        .unexpectedStructure, "cannot change table \(name)",
+        cause: "not an ordinary table, or its CREATE TABLE statement cannot be parsed")
+    }
+    let stored = try storedIndexes(of: name)
+    let constraints = removedIndexes(pair).filter { removed in
+      stored.contains { $0.sql == nil && $0.index.serves(as: removed) }
+    }
+    let rebuild = TableRebuild(
+      pair: pair, old: change.old, new: change.new, difference: change.difference, text: text,
+      removed: removedNames(pair), uniqueColumns: constraints.map(\.columns))
+    try rebuild.requireFreeColumns()
+    try requireValues(pair, rebuild)
+    if rebuild.isNeeded {
+      for step in try rebuild.steps(session) { try execute(step) }
+      return
+    }
+    for (column, removed) in zip(pair.removed, removedNames(pair)) {
+      try execute(
+        "ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(removed))",
+        "drops column \(column.name)", .destructive, pair.new, column,
+        property: newName(of: column, in: pair))
+    }
+    for column in pair.added {
+      try execute(
+        "ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)",
+        "adds column \(column.name)", .additive, pair.new, column)
+    }
+  }
+
+  /// What the new version calls the property of an old column; the old name where it does not have the property.
+  private func newName(
+    of column: PlainLayout.Column, in pair: PlainChange.TablePair
+  ) -> String? {
+    let mapping = change.difference.entities.first { $0.new.name == pair.new.entity }
+    guard let name = column.role.property else { return nil }
+    return mapping?.attributes.first { $0.old?.name == name }?.new.name
+      ?? mapping?.relationships.first { $0.old?.name == name }?.new.name ?? name
+  }
+
+  /// Refuses rows without a value for a column that is required in the new version and has no default.
+  private func requireValues(_ pair: PlainChange.TablePair, _ rebuild: TableRebuild) throws {
+    let table = SQLIdentifier.sql(pair.new.name)
+    for (source, column) in zip(pair.sources, pair.new.columns)
+    where column.isRequired && rebuild.fill(column) == nil {
+      let count: Int64?
+      if let source {
+        if source.isRequired { continue }
+        count = try session.integer(
+          "SELECT COUNT(*) FROM \(table) WHERE \(SQLIdentifier.sql(column.name)) IS NULL")
+      } else {
+        count = try session.integer("SELECT COUNT(*) FROM \(table)")
+      }
+      guard let count, count > 0 else { continue }
+      throw InstarError(
+        .missingRequiredValues, "cannot change table \(pair.new.name)",
+        cause:
+          "\(count) rows of \(pair.new.name) have no value for the required column '\(column.name)'",
+        next: "give the property an initial value, or set it in willMigrate while it is optional")
+    }
+  }
+}
+
+extension PlainLayout.Column.Role {
+  /// The property that the column is of; `nil` for hidden keys and links.
+  fileprivate var property: String? {
+    switch self {
+    case .attribute(let name), .reference(relationship: let name, index: _): name
+    case .hiddenKey, .link: nil
+    }
+  }
+}
+
+extension PlainLayout.Table {
+  /// The entity, or for a table of links the entity and relationship that it belongs to.
+  fileprivate var subject: (entity: String?, property: String?) {
+    if let entity { return (entity, nil) }
+    let path = relationships.first?.split(separator: ".", maxSplits: 1).map(String.init) ?? []
+    return (path.first, path.dropFirst().first)
+  }
+}
