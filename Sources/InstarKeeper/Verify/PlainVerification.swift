@@ -7,7 +7,10 @@ internal import InstarStore
 extension CloneVerification {
   /// The structures of all versions of the path; empty for the format `coredata`.
   private func structures() throws(InstarError) -> [StoreStructure] {
-    guard layout.format == .plain else { return [] }
+    try layout.format == .plain ? allStructures() : []
+  }
+
+  private func allStructures() throws(InstarError) -> [StoreStructure] {
     var structures: [StoreStructure] = []
     for schema in path.schemas { structures.append(try StoreLayout(schema: schema).structure) }
     return structures
@@ -28,7 +31,7 @@ extension CloneVerification {
         structures.flatMap(\.tables)
           .flatMap { [$0.name] + $0.columns.map(\.name) }.map { $0.lowercased() })
     }
-    let structures = try structures()
+    let structures = try allStructures()
     return (names(Array(structures.dropLast())), names(Array(structures.dropFirst())))
   }
 
