@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Instar
 import InstarEngine
@@ -107,7 +108,7 @@ private enum CountingWinePlan: SchemaMigrationPlan {
   ]
 }
 
-@Suite("Triggers and views of the app in a change of schema")
+@Suite("Triggers and views of the app in a change of schema", .serialized)
 struct AppCodeTests {
   private let folder: TemporaryFolder
   private let path: String
@@ -115,6 +116,7 @@ struct AppCodeTests {
   init() throws {
     folder = try TemporaryFolder()
     path = folder.path("a.store")
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
   }
 
   private func makeSongs(_ code: String) throws {
