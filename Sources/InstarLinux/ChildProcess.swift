@@ -4,25 +4,23 @@ import Glibc
 public import InstarSchema
 import Synchronization
 
-/// A program that this process has started, in a process group of its own.
+/// A program that this process started, in its own process group.
 ///
 /// States: running → ended (its pidfd polls readable) → reaped (`termination` is known).
 /// Invariants:
-/// - a signal goes to the group only before the child is reaped: until then its number, and so the
-///   group's, cannot come to mean another process;
-/// - what is left of the group is sent SIGKILL before the child is reaped, so that nothing goes on
-///   without it;
-/// - a child that nobody waited for is killed and reaped when the last reference goes.
+/// - a signal goes to the group only before the child is reaped: until then the kernel does not reuse its number, which
+///   is also the group's;
+/// - the rest of the group gets SIGKILL before the child is reaped, so that nothing outlives it;
+/// - a child that nobody waited for is killed and reaped with the last reference.
 public final class ChildProcess: Sendable {
   /// Where the child's standard output and standard error go.
   public enum Output: Sendable, Hashable {
-    /// Where this process's go.
+    /// To this process's output.
     case inherit
-    /// Nowhere.
+    /// To `/dev/null`.
     case null
-    /// To `capturedOutput`: the first and the last part, `limitBytes` in all. Reading never stops,
-    /// so the child never waits for it, and never holds more in memory. With `killsFlood` a child
-    /// that writes more than the limit is killed.
+    /// To `capturedOutput`: the first and the last part, `limitBytes` in all. Output is read without a pause, so the
+    /// child never blocks. With `killsFlood`, a child that writes more than the limit is killed.
     case captured(limitBytes: Int, killsFlood: Bool = false)
   }
 

@@ -6,18 +6,17 @@ import Synchronization
 
 /// One end of a conversation between two processes: lines over a stream socket.
 ///
-/// Blocking. Any thread may send; one thread at a time receives (a second one waits its turn).
-/// `close()` may be called by any thread at any time and wakes whoever is blocked.
+/// Calls block. Any thread may send; one thread at a time receives, and a second one waits. Any thread may call
+/// `close()` at any time, which wakes blocked calls.
 ///
-/// Invariants: bytes are handed out in the order in which they came, each once; a line that is
-/// longer than the limit is never held in memory whole; after `close()` nothing is sent or
-/// received; the descriptor stays allocated until the last reference goes, so that its number
-/// cannot come to mean something else under a thread that is still in a call.
+/// Invariants: bytes are received in order, each once; a line over the limit is never held in memory whole; after
+/// `close()` nothing is sent or received; the descriptor is closed with the last reference, so that its number is not
+/// reused under a thread in a call.
 public final class LineChannel: Sendable {
   public enum Received: Sendable, Hashable {
     /// One line, without its newline.
     case line(Data)
-    /// The other end, or this one, is closed. The start of a line that was cut off is dropped.
+    /// Either end is closed. A line without its end is dropped.
     case closed
     /// The deadline has passed.
     case timedOut
@@ -33,7 +32,7 @@ public final class LineChannel: Sendable {
   private let outgoing = Mutex(())
   private let isClosed = Atomic<Bool>(false)
 
-  /// Takes the descriptor, a connected stream socket, over: it is closed with the channel.
+  /// Takes ownership of a connected stream socket, which is closed with the channel.
   ///
   /// - Parameter lineLimitBytes: The longest line that is received, without its newline.
   public init(descriptor: Int32, lineLimitBytes: Int = LineChannel.defaultLineLimitBytes) {

@@ -3,10 +3,10 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// What a child writes to its standard output and error, read by a thread of its own.
+/// The standard output and error of a child, read by its own thread.
 ///
-/// The thread ends when every writer has closed the pipe, or when the child has ended and what it
-/// had written is read: a process that inherited the pipe cannot hold it up.
+/// The thread ends when every writer has closed the pipe, or when the child has ended and its output is read: another
+/// process that inherited the pipe cannot delay it.
 final class OutputCapture: Sendable {
   private struct State {
     /// The first bytes, up to half of the limit.

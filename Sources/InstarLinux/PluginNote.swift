@@ -17,8 +17,8 @@ public struct PluginNote: Sendable, Hashable {
 
   /// Reads the note of a plugin with any ABI number.
   ///
-  /// - Throws: `untrustedPlugin` if this user may not read the file; `notAPlugin` if it is not a shared library for this
-  ///   machine, or has no note.
+  /// - Throws: `untrustedPlugin` if this user may not read the file; `notAPlugin` if it is not a shared library for
+  ///   this machine, or has no note.
   public static func read(path: String) throws(InstarError) -> PluginNote {
     // O_NONBLOCK: opening a FIFO must not block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)

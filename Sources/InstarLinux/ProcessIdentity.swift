@@ -1,31 +1,29 @@
 import CInstar
 import Glibc
 
-/// As whom, and with which rights, a program is started.
+/// The user and the rights that a program is started with.
 public enum ProcessIdentity: Sendable, Hashable {
-  /// As this process, with what it may do.
+  /// This process's user and rights.
   case inherited
-  /// As this process's user, with no capability and no way to get one.
+  /// This process's user, without capabilities or a way to gain them.
   case unprivileged
-  /// As another user, with no capability and no way to get one.
+  /// Another user, without capabilities or a way to gain them.
   case user(User)
 
-  /// A user, and the groups that he acts with.
+  /// A user and the user's groups.
   public struct User: Sendable, Hashable {
     public var uid: UInt32
     /// The primary group.
     public var gid: UInt32
     /// All groups, the primary one among them.
     public var groups: [UInt32]
-    /// As `uid` where the user has no name.
+    /// The name; the number if the user has none.
     public var name: String
-    /// `/` where none is known.
+    /// The home folder; `/` if unknown.
     public var home: String
 
-    /// Looks the user up in the system's databases.
-    ///
-    /// A user without an entry there (of a container, or of another host) acts with no group but
-    /// `nogroup`.
+    /// Reads the user's entry in the system's databases. A user without one, as of a container or another host, has
+    /// only the group `nogroup`.
     public init(uid: UInt32) {
       self.uid = uid
       gid = 65534
@@ -40,8 +38,8 @@ public enum ProcessIdentity: Sendable, Hashable {
       }
     }
 
-    /// Whether he could make files in the folder that holds the file, as far as owners and modes
-    /// tell; what access control lists allow beyond them is left out.
+    /// Returns whether the user can create files in the folder of a file, by owners and modes: access control lists are
+    /// not read.
     ///
     /// - Parameter file: Absolute; it need not exist.
     public func mayMakeFiles(beside file: String) -> Bool {
@@ -94,7 +92,7 @@ public enum ProcessIdentity: Sendable, Hashable {
   /// The user with whose rights this process acts.
   public static var ownUser: UInt32 { geteuid() }
 
-  /// A user as messages show him: "alice (1001)".
+  /// A user as messages show one: "alice (1001)".
   public static func label(of uid: UInt32) -> String {
     var label = String(uid)
     withPasswordEntry(of: uid) { label = "\(String(cString: $0.pw_name)) (\(uid))" }
@@ -112,8 +110,8 @@ public enum ProcessIdentity: Sendable, Hashable {
     return "\(String(cString: entry.gr_name)) (\(gid))"
   }
 
-  /// What of this process's environment a program of another user gets. What a service manager told
-  /// this process (sockets, credentials, state folders) is not meant for it.
+  /// The part of this process's environment that a program of another user gets: without what a service manager passed
+  /// to this process (sockets, credentials, state folders).
   func environment(of own: [String: String]) -> [String: String] {
     guard case .user(let user) = self else { return own }
     let kept = [
@@ -127,7 +125,7 @@ public enum ProcessIdentity: Sendable, Hashable {
     return environment
   }
 
-  /// Calls `body` with what `instar_spawn_as` wants; `nil` for `.inherited`.
+  /// Calls `body` with the arguments of `instar_spawn_as`; `nil` for `.inherited`.
   func withIdentity<Value>(_ body: (UnsafePointer<instar_identity>?) -> Value) -> Value {
     switch self {
     case .inherited:
@@ -146,7 +144,7 @@ public enum ProcessIdentity: Sendable, Hashable {
   }
 }
 
-/// Calls `body` with the entry of a user, where there is one.
+/// Calls `body` with the entry of a user, if there is one.
 private func withPasswordEntry(of uid: UInt32, _ body: (passwd) -> Void) {
   var buffer = [CChar](repeating: 0, count: 1 << 16)
   var entry = passwd()

@@ -64,8 +64,8 @@ public struct StoreTrust: Sendable {
     return identity
   }
 
-  /// Why every store in a folder would be refused, whoever owns it; `nil` where the folder and those above it allow stores,
-  /// or cannot be read by this user.
+  /// Why every store in a folder would be refused, whoever owns it; `nil` where the folder and those above it allow
+  /// stores, or cannot be read by this user.
   public static func problem(ofFolder folder: String) -> InstarError? {
     var status = stat()
     guard stat(folder, &status) == 0 else { return nil }

@@ -2,8 +2,7 @@ import Glibc
 import InstarSchema
 
 extension InstarError {
-  /// The failure of a system call: `number` is its `errno`, taken before anything else could change
-  /// it.
+  /// The error of a failed system call. `number` is its `errno`, read before any other call.
   static func systemFailure(
     _ what: String, _ number: Int32, code: Code = .internalError, next: String? = nil
   ) -> InstarError {
@@ -11,8 +10,8 @@ extension InstarError {
   }
 }
 
-/// How long poll(2) may sleep until the deadline, in milliseconds: rounded up, so that nobody spins
-/// through the last one. `-1`, for ever, without a deadline; 0 once it has passed.
+/// The timeout of poll(2) for a deadline, in milliseconds: rounded up, so that the last one is not spent spinning. -1
+/// (no limit) without a deadline; 0 once it has passed.
 func pollTimeoutMilliseconds(until deadline: ContinuousClock.Instant?) -> Int32 {
   guard let deadline else { return -1 }
   let left = deadline - ContinuousClock.now

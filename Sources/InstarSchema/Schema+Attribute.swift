@@ -6,20 +6,20 @@ extension Schema {
   public struct Attribute: SchemaProperty, Codable {
     /// The name of the Swift property.
     public var name: String
-    /// The name in the version before, equal to `name` where the attribute was not renamed.
+    /// The name in the previous version; equal to `name` unless the attribute was renamed.
     public var originalName: String
-    /// What it holds.
+    /// The type of its values.
     public var type: AttributeType
     /// Whether a model may have no value for it.
     public var isOptional: Bool
-    /// What `@Attribute` was given.
+    /// The options of `@Attribute`.
     public var options: [Option]
 
-    /// The value that existing rows get when the attribute is new and required, as it is stored. `nil` where none is
-    /// declared.
+    /// The declared default, as it is stored: existing rows get it if the attribute is new and required. `nil` for
+    /// none.
     public var storedDefault: AttributeValue?
 
-    /// Tells two versions of an attribute apart that differ in nothing else.
+    /// Distinguishes two versions of an attribute without other differences.
     public var hashModifier: String?
 
     /// The type of the Swift property; none in a schema that came from another process.
@@ -32,10 +32,10 @@ extension Schema {
       case storedDefault = "defaultValue"
     }
 
-    /// The column in a plain store, where it is not the default one.
+    /// The column in a plain store, if it is not the default one.
     public var column: Column?
 
-    /// An attribute; without an original name, one that was not renamed.
+    /// An attribute; without `originalName`, one that was not renamed.
     public init(
       name: String, originalName: String? = nil, type: AttributeType, isOptional: Bool = false,
       options: [Option] = [], defaultValue: AttributeValue? = nil, hashModifier: String? = nil
@@ -52,17 +52,17 @@ extension Schema {
     /// Whether two models cannot have the same value.
     public var isUnique: Bool { options.contains(.unique) }
 
-    /// Whether the value is kept in memory only.
+    /// Whether the value is never stored.
     public var isEphemeral: Bool { options.contains(.ephemeral) }
 
-    /// Whether a value transformer of the app makes the value that is stored.
+    /// Whether a value transformer of the app converts the stored value.
     public var isTransformable: Bool { options.contains { $0.name == "transformable" } }
 
-    /// What a derived value is computed from; `nil` for a value that is not derived.
+    /// The expression of a derived value; `nil` for other values.
     public var derivation: String? { options.first { $0.name == "derived" }?.argument }
   }
 
-  /// What an attribute holds, and so how it is stored (Core Data layout, section 3.1).
+  /// The type of an attribute's values, which decides how they are stored.
   @frozen
   public enum AttributeType: String, Sendable, Hashable, Codable, CaseIterable {
     case bool, int16, int32, int64, decimal, double, float, string, date, data, uuid, url
@@ -76,7 +76,7 @@ extension Schema.Attribute {
   public struct Option: Sendable, Hashable, Codable {
     /// The option's name in Swift.
     public let name: String
-    /// What `.transformable(by:)` names.
+    /// The argument: a transformer's name or an expression.
     public let argument: String?
 
     init(_ name: String, _ argument: String? = nil) {
@@ -111,7 +111,7 @@ extension Schema.Attribute {
 }
 
 extension Schema.Attribute {
-  /// Whether this is one column of a property that has several.
+  /// Whether this is one column of a composite.
   var isPartOfComposite: Bool { name.contains(".") }
 }
 

@@ -1,7 +1,7 @@
 extension Schema {
   /// One model of a schema: its attributes, relationships and constraints.
   public struct Entity: Sendable, Hashable, Codable {
-    /// The name of the model class, without what it is nested in.
+    /// The name of the model class, without the types that it is nested in.
     public var name: String
     /// The properties that hold values, in no fixed order.
     public var attributes: [Attribute]
@@ -15,22 +15,22 @@ extension Schema {
     /// Each element is a group of properties that an index covers, in that order.
     public var indices: [[String]]
 
-    /// Indexes that have a name of their own, besides those of `indices`.
+    /// Named indexes, besides those of `indices`.
     public var fetchIndexes: [FetchIndex] = []
 
-    /// The name of the entity this one inherits from; `nil` where there is none.
+    /// The name of the superentity; `nil` if there is none.
     public var superentityName: String?
 
-    /// The name in the version before, equal to `name` where the entity was not renamed.
+    /// The name in the previous version; equal to `name` unless the entity was renamed.
     public var originalName: String
 
-    /// Whether only entities below this one have models of their own.
+    /// Whether only subentities have rows.
     public var isAbstract = false
 
-    /// Tells two versions of an entity apart that differ in nothing else.
+    /// Distinguishes two versions of an entity without other differences.
     public var hashModifier: String?
 
-    /// The other entities of the schema, where some of them inherit; set by the schema.
+    /// The entities of the schema if some of them inherit; set by the schema.
     var family = EntityFamily([])
 
     private enum CodingKeys: String, CodingKey {
@@ -41,7 +41,7 @@ extension Schema {
     /// The table in a plain store; `nil` in a schema of the Core Data format.
     public var table: Table?
 
-    /// An entity as it is declared. Names in the constraints and indices are those of its properties.
+    /// An entity. Constraints and indices contain names of its properties.
     public init(
       name: String, originalName: String? = nil, attributes: [Attribute] = [],
       relationships: [Relationship] = [], uniquenessConstraints: [[String]] = [],
@@ -67,17 +67,17 @@ extension Schema {
     }
   }
 
-  /// An index with a name of its own, as the model of an app's store declares it.
+  /// A named index, as a Core Data model declares it.
   public struct FetchIndex: Sendable, Hashable, Codable {
     /// The index's name in the model.
     public var name: String
-    /// What it covers, in this order.
+    /// The properties that the index covers, in this order.
     public var elements: [Element]
-    /// The condition of the rows that it covers, as SQL over the columns of the table; `nil` where it covers all, or
-    /// only `partialPredicate` tells.
+    /// The condition of a partial index, as SQL over the columns of the table; `nil` if it covers all rows, or if only
+    /// `partialPredicate` is known.
     public var condition: String?
-    /// The same condition as a model of Core Data has it, as an `NSPredicate` is written. How Apple's frameworks say it
-    /// in SQL, only a store that they made tells.
+    /// The condition of a partial index as the text of an `NSPredicate`. Its SQL can only be read from a store that
+    /// Apple's frameworks created.
     public var partialPredicate: String?
 
     /// An index over some properties.
@@ -90,7 +90,7 @@ extension Schema {
       self.partialPredicate = partialPredicate
     }
 
-    /// Whether it covers some rows only.
+    /// Whether the index covers some rows only.
     public var isPartial: Bool { condition != nil || partialPredicate != nil }
 
     /// A property that an index covers.
@@ -110,18 +110,18 @@ extension Schema {
 }
 
 extension Schema.Entity {
-  /// The entity this one inherits from; `nil` where there is none.
+  /// The superentity; `nil` if there is none.
   public var superentity: Schema.Entity? { superentityName.flatMap { family.entity(named: $0) } }
 
-  /// The entities that inherit from this one directly, ordered by name.
+  /// The direct subentities.
   public var subentities: Set<Schema.Entity> {
     Set(family.entities.filter { $0.superentityName == name }.map(family.connected))
   }
 
-  /// All properties: those it inherits, then its own.
+  /// All properties: inherited ones, then its own.
   public var properties: [any SchemaProperty] { inheritedProperties + storedProperties }
 
-  /// The properties that its own declaration adds: attributes, composite ones as one property each, then relationships.
+  /// The properties that the entity itself declares: attributes, each composite as one property, then relationships.
   public var storedProperties: [any SchemaProperty] {
     let plain: [any SchemaProperty] = attributes.filter { !$0.isPartOfComposite }
     return plain + compositeAttributes + relationships
@@ -130,7 +130,7 @@ extension Schema.Entity {
   /// `storedProperties` by their names.
   public var storedPropertiesByName: [String: any SchemaProperty] { Self.byName(storedProperties) }
 
-  /// The properties of the entities it inherits from, those of the uppermost first.
+  /// The properties of the superentities, those of the root first.
   public var inheritedProperties: [any SchemaProperty] {
     var properties: [any SchemaProperty] = []
     // A schema may come from another process: no entity counts twice.
@@ -148,7 +148,7 @@ extension Schema.Entity {
     Self.byName(inheritedProperties)
   }
 
-  /// The properties that are kept in several columns, in the order of their first column.
+  /// The composites: properties with several columns, in the order of their first column.
   public var compositeAttributes: [Schema.CompositeAttribute] {
     var names: [String] = []
     var leaves: [String: [Schema.Attribute]] = [:]

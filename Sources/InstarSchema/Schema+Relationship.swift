@@ -3,15 +3,15 @@ extension Schema {
   public struct Relationship: SchemaProperty, Codable {
     /// The name of the Swift property.
     public var name: String
-    /// The name in the version before, equal to `name` where the relationship was not renamed.
+    /// The name in the previous version; equal to `name` unless the relationship was renamed.
     public var originalName: String
-    /// The name of the entity at the other end.
+    /// The name of the entity that it refers to.
     public var destination: String
-    /// The relationship of `destination` that is kept in step with this one; `nil` where there is none.
+    /// The name of the inverse relationship of `destination`; `nil` if there is none.
     public var inverseName: String?
-    /// What happens at the other end when a model is deleted.
+    /// What happens to the destination's models when a model is deleted.
     public var deleteRule: DeleteRule
-    /// 0 where a model may refer to none.
+    /// 0 if a model may refer to none.
     public var minimumModelCount: Int
     /// 1 for a to-one relationship; 0 for a to-many relationship without a limit.
     public var maximumModelCount: Int
@@ -19,9 +19,9 @@ extension Schema {
     public var isOptional: Bool
     /// Whether a model refers to one model at most.
     public var isToOneRelationship: Bool
-    /// What `@Relationship` was given.
+    /// The options of `@Relationship`.
     public var options: [Option]
-    /// Tells two versions of a relationship apart that differ in nothing else.
+    /// Distinguishes two versions of a relationship without other differences.
     public var hashModifier: String?
 
     /// The type of the Swift property; none in a schema that came from another process.

@@ -66,7 +66,7 @@ struct DurableFileTests {
     #expect(folder.names() == [])
   }
 
-  @Test("a lock has one holder, until that lets go or dies")
+  @Test("a lock has one holder until that releases it or dies")
   func lock() throws {
     let folder = try TemporaryFolder(mode: 0o700)
     let first = try #require(try FolderLock.tryLock(folder.path))

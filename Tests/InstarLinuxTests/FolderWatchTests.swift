@@ -83,7 +83,7 @@ struct FolderWatchTests {
     #expect(try instarError { try watch.add(folder.path) }.code == .watchFailed)
   }
 
-  @Test("what is no folder is refused with its path")
+  @Test("a path that is not a folder is refused with its name")
   func missing() throws {
     let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()

@@ -40,7 +40,7 @@ struct LineChannelTests {
     #expect(try one.receive() == .closed)
   }
 
-  @Test("a line without an end is given up at the limit, not collected")
+  @Test("a line without an end is refused at the limit, not collected")
   func endless() throws {
     let (one, other) = try pair(lineLimitBytes: 100_000)
     let sender = OtherThread {

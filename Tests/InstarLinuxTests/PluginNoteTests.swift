@@ -53,7 +53,7 @@ struct PluginNoteTests {
   }
 
   @Test(
-    "what is no plugin is told apart",
+    "a file that is not a plugin is refused with the reason",
     arguments: [
       ("empty", "", "not a 64-bit ELF file"),
       ("text", String(repeating: "text\n", count: 100), "not a 64-bit ELF file"),
@@ -66,7 +66,7 @@ struct PluginNoteTests {
     #expect(error.cause == cause)
   }
 
-  @Test("a folder, a FIFO, a missing file and an executable are no plugins, and none is waited for")
+  @Test("a folder, a FIFO, a missing file and an executable are refused as plugins without waiting")
   func otherFiles() throws {
     #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
     for path in [folder.path, folder.path("fifo"), folder.path("none"), "/bin/bash"] {

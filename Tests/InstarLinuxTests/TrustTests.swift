@@ -4,7 +4,7 @@ import InstarSchema
 import InstarTestSupport
 import Testing
 
-/// Files as root, and as users that exist nowhere: what is looked at are numbers.
+/// Files of root, and of users that do not exist: the checks compare numbers.
 private let isRoot = geteuid() == 0
 private let alice: UInt32 = 4001
 private let mallory: UInt32 = 4666
@@ -52,7 +52,7 @@ struct PluginTrustTests {
     try PluginTrust(owners: [0]).require(plugin)
   }
 
-  @Test("one that others can write is refused, with the command that mends it")
+  @Test("one that others can write is refused, with the command that corrects it")
   func writable() throws {
     #expect(chmod(plugin, 0o664) == 0)
     var error = try refusal(of: plugin)
@@ -81,7 +81,7 @@ struct PluginTrustTests {
     #expect(error.next?.hasSuffix("chown -h root:root '\(folder.path)'") == true)
   }
 
-  @Test("a link is followed where it is root's, and what it leads to is looked at as well")
+  @Test("a link of root is followed, and its target is checked too")
   func links() throws {
     let link = folder.path("plugins/Link.so")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "./Notes.so")
@@ -103,7 +103,7 @@ struct PluginTrustTests {
     #expect(try refusal(of: circle).code == .untrustedPlugin)
   }
 
-  @Test("what is no file is no plugin")
+  @Test("a plugin must be a regular file")
   func noFile() throws {
     #expect(try refusal(of: plugins).cause == "'\(plugins)' is not a regular file")
     #expect(try refusal(of: plugins + "/None.so").code == .missingPlugin)
@@ -193,7 +193,7 @@ struct StoreTrustTests {
         == "'\(way)' belongs to user 4666, not to root or the store's owner 4001")
   }
 
-  @Test("what is no regular file, or is not there, is no store")
+  @Test("a store must be a regular file that exists")
   func noFile() throws {
     #expect(mkfifo(home + "/fifo.store", 0o600) == 0)
     #expect(chown(home + "/fifo.store", alice, alice) == 0)

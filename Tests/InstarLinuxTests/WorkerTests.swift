@@ -170,7 +170,7 @@ struct WorkerTests {
     #expect(end == .exited(1))
   }
 
-  @Test("a library that is no plugin, and an engine that is none, are told apart")
+  @Test("a library that is not a plugin and one that is not the engine are different errors")
   func wrongLibraries() throws {
     let noPlugin = try failure(try run(plugin: programs.library).lines)
     #expect(noPlugin.code == .notAPlugin)

@@ -342,7 +342,7 @@ struct SupervisorTests {
   }
 
   @Test(
-    "an answer that does not belong to the request ends the run, not the supervisor",
+    "a reply that does not match the request ends the run, not the supervisor",
     arguments: [
       KeeperEvent.done,
       .ask(PhaseRecord(run: "other", store: "/other", phase: .cloning, startedAt: 0)),
@@ -401,7 +401,7 @@ struct SupervisorTests {
     #expect(seen[1].reason?.contains("within 3 s") == true)
   }
 
-  @Test("a keeper that speaks of what it was not asked about is not believed")
+  @Test("a reply about another store is not believed")
   func otherSubject() async throws {
     var other = RunReport(run: run, store: "/home/other/b.store", result: .migrated, startedAt: 1)
     other.backup = "/home/other/backup"

@@ -120,7 +120,7 @@ public struct HostileStores {
       ] as [String: Any], format: format, options: 0)
   }
 
-  // MARK: - What is no store
+  // MARK: - Files that are not stores
 
   private mutating func addOtherKinds() throws {
     let manager = FileManager.default

@@ -24,7 +24,8 @@ public struct ModelArchive {
         ])
     }
 
-    /// What Core Data has for dictionaries whose keys several share: the keys are in a mapping, and a key may have no value.
+    /// What Core Data has for dictionaries whose keys several share: the keys are in a mapping, and a key may have no
+    /// value.
     public static func knownKeys(
       _ entries: [(String, Value)], unused: [String] = []
     ) -> Value {

@@ -43,7 +43,7 @@ public final class TemporaryFolder: Sendable {
     try String(contentsOfFile: path(name), encoding: .utf8)
   }
 
-  /// What a look at a file shows of it, so that two looks can be compared.
+  /// The state of a file, for comparing it before and after.
   public struct FileState: Sendable, Hashable {
     public var inode: UInt64
     public var mode: UInt32

@@ -1,6 +1,6 @@
 extension AppleStore {
-  /// Notes: eleven entities in one table, with the same names again and again; a key that may lead to any of them; a join
-  /// table that is named after the entity with the greater number, as those of Notes are.
+  /// Notes: eleven entities in one table, with the same names again and again; a key that may refer to any of them; a
+  /// join table that is named after the entity with the greater number, as those of Notes are.
   public static let notes = AppleStore(
     name: "NoteStore",
     statements: [
@@ -157,7 +157,8 @@ extension AppleStore {
     frameworkVersion: 1145,
     appKeys: ["NSStoreICAccountIdentifiers": ["account"], "ICMigrated": true])
 
-  /// What a system noted of its user: names with underscores, a key to any object, a many-to-many below a hierarchy's root.
+  /// What a system noted of its user: names with underscores, a key to any object, a many-to-many below a hierarchy's
+  /// root.
   public static let knowledge = AppleStore(
     name: "knowledgeC",
     statements: [

@@ -174,8 +174,8 @@ extension AppleStore {
       ], form: .init(hasKnownKeys: false, hasBits: false, hasProxies: false)),
     frameworkVersion: 637)
 
-  /// Maintenance, migrated in place by the app before: the tables that changed then stand behind the system's, an entity
-  /// has its name of before in `Z_PRIMARYKEY`.
+  /// Maintenance, migrated in place by the app before: the tables that changed then stand behind the system's, an
+  /// entity has its name of before in `Z_PRIMARYKEY`.
   public static let motorcycles = AppleStore(
     name: "motorcyclemaintenance",
     statements: [
@@ -232,8 +232,8 @@ extension AppleStore {
       ]),
     frameworkVersion: 847, staleNames: ["MotorcycleMaintenance": "Maintenance"])
 
-  /// Of which nothing is left but tables and rows: no property list, an empty cache, history of a framework that has no table
-  /// of its strings.
+  /// Of which nothing is left but tables and rows: no property list, an empty cache, history of a framework that has no
+  /// table of its strings.
   public static let scrubbed = AppleStore(
     name: "NotesV7",
     statements: [

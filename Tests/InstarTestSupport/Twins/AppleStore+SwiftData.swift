@@ -92,8 +92,8 @@ extension AppleStore {
       configurations: ["default": ["Cocktail", "Garnish", "Ingredient", "IngredientBase"]]),
     frameworkVersion: 1414, identifiers: ["1.0.0"], history: .current)
 
-  /// Recipes in folders: an enum without raw value in a column for each case, an array of `Data` as a keyed archive, folders
-  /// in folders, keys above all rows.
+  /// Recipes in folders: an enum without raw value in a column for each case, an array of `Data` as a keyed archive,
+  /// folders in folders, keys above all rows.
   public static let recipes = AppleStore(
     name: "ChefTime",
     statements: [

@@ -4,8 +4,8 @@ internal import GRDB
 /// A store as Apple's frameworks write it, of which no file may be kept here: a twin, written from what is known of the
 /// original.
 ///
-/// Its tables are spelled out, statement by statement in the order of the page "Core Data layout". Nothing of Instar makes
-/// them: what Instar computes is compared with them.
+/// Its tables are spelled out, statement by statement in the order of the page "Core Data layout". Nothing of Instar
+/// makes them: what Instar computes is compared with them.
 public struct AppleStore: Sendable, CustomStringConvertible {
   public enum History: Sendable {
     /// With `ATRANSACTIONSTRING`.
