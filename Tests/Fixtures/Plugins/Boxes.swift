@@ -1,8 +1,8 @@
 import Glibc
 import Instar
 
-// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow", "waiting" and "threads" are
-// runs that a store may come out of changed.
+// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow", "waiting" and
+// "threads" are runs that a store may come out of changed.
 
 enum BoxSchemaV1: VersionedSchema {
   static var versionIdentifier = Schema.Version(1, 0, 0)

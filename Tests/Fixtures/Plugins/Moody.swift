@@ -1,7 +1,8 @@
 import Instar
 
-// The five versions of the models behind the Moody stores among the real ones (objc.io, "Core Data"), and a plan for the
-// way that its readers go: regions first inherit from one entity, then are entities of their own, then continents go.
+// The five versions of the models behind the Moody stores among the real ones (objc.io, "Core Data"), and a plan for
+// the way that its readers go: regions first inherit from one entity, then are entities of their own, then continents
+// go.
 
 enum Moody1: VersionedSchema {
   static let versionIdentifier = Schema.Version(1, 0, 0)
@@ -304,8 +305,8 @@ enum MoodyPlan: SchemaMigrationPlan {
     return Array(stages.prefix(versionCount - 1))
   }
 
-  /// The codes of continents by those of their countries, from one closure to the next: a worker migrates one store at a
-  /// time, on one thread.
+  /// The codes of continents by those of their countries, from one closure to the next: a worker migrates one store
+  /// at a time, on one thread.
   nonisolated(unsafe) static var continents: [Int16: Int16] = [:]
 }
 
