@@ -14,14 +14,13 @@ public import InstarSchema
 /// }
 /// ```
 ///
-/// Every stored `var` is persisted except those marked ``Transient()``, `lazy` and `static` ones.
-/// Computed properties and methods are left alone. The class needs an initializer of its own. A
-/// property without `Attribute` or `Relationship` is what its type says: a model, an optional model
-/// or an array of models is a relationship, everything else an attribute. An initial value is also
-/// the default that existing rows get when a version adds the property.
+/// Every stored `var` is persisted, except properties marked ``Transient()``, `lazy` and `static`. The macro ignores
+/// computed properties and methods. The class needs its own initializer. Without `@Attribute` and `@Relationship` the
+/// type decides: a model, an optional model or an array of models is a relationship, everything else an attribute.
+/// Existing rows get the initial value if a version adds the property.
 ///
-/// A model may inherit from another one. Both are entities; their rows share one table, and a fetch of the superclass
-/// finds those of its subclasses too. Only the class that others inherit from is not `final`.
+/// A model may inherit from another one. Both are entities. Their rows share one table, and a fetch of the superclass
+/// finds the rows of its subclasses too. Leave out `final` only for a class with subclasses.
 ///
 /// ```swift
 /// @Model class Region { var name: String; … }
@@ -36,13 +35,13 @@ public import InstarSchema
 @attached(extension, conformances: PersistentModel)
 public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
 
-/// The same, of a class that had another name in the version before.
+/// Makes a class a persistent model whose entity had another name in the previous version. See ``Model()``.
 ///
 /// ```swift
 /// @Model(originalName: "Memo") final class Note { … }
 /// ```
 ///
-/// - Parameter originalName: The name that the entity has in the schema of the version before, as a literal.
+/// - Parameter originalName: The name of the entity in the previous version, as a literal. Its rows are kept.
 @attached(
   member, conformances: PersistentModel,
   names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
@@ -53,75 +52,74 @@ public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro"
 public macro Model(originalName: String) =
   #externalMacro(module: "InstarMacros", type: "ModelMacro")
 
-/// Makes an actor work on models with a context of its own; see ``ModelActor``.
+/// Gives an actor its own context; see ``ModelActor``.
 ///
-/// It gets `modelContainer`, `modelExecutor` and the initializer `init(modelContainer:)`. Other properties need initial
-/// values, or the actor initializers of its own.
+/// Adds `modelContainer`, `modelExecutor` and the initializer `init(modelContainer:)`. Other properties need initial
+/// values, or the actor needs its own initializers.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
 public macro ModelActor() = #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
 
-/// The same, of an actor whose own initializers set `modelContainer` and `modelExecutor`.
+/// Gives an actor its own context. The actor's initializers set `modelContainer` and `modelExecutor`.
 ///
-/// - Parameter disableGenerateInit: whether `init(modelContainer:)` is left out, as a literal.
+/// - Parameter disableGenerateInit: Whether to leave out `init(modelContainer:)`, as a literal.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
 public macro ModelActor(disableGenerateInit: Bool) =
   #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
 
-/// What is asked of models, as Swift: Foundation's `#Predicate`, which may also consist of other predicates.
+/// A condition on models, written in Swift. In addition to Foundation's `#Predicate` it can contain other predicates.
 ///
 /// ```swift
 /// let isOpen = #Predicate<Note> { !$0.isDone }
 /// let isDue = #Predicate<Note> { isOpen.evaluate($0) && $0.date < today }
 /// ```
 ///
-/// Foundation has the latter on Apple's platforms only.
+/// Foundation's own macro supports the second line on Apple's platforms only.
 @freestanding(expression)
 public macro Predicate<Model: PersistentModel>(_ body: (Model) -> Bool) -> Predicate<Model> =
   #externalMacro(module: "InstarMacros", type: "PredicateMacro")
 
-/// What `#Predicate` of a model expands to. Not to be used as such.
+/// The expansion of `#Predicate` for a model. Do not use it directly.
 @freestanding(expression)
 public macro _FoundationPredicate<each Input>(
   _ body: (repeat each Input) -> Bool
 ) -> Predicate<repeat each Input> =
   #externalMacro(module: "FoundationMacros", type: "PredicateMacro")
 
-/// Describes a property of a model that holds a value.
+/// Describes an attribute of a model.
 ///
 /// ```swift
 /// @Attribute(.unique) var uid: String
-/// @Attribute(originalName: "text") var content: String   // was 'text' in the version before
+/// @Attribute(originalName: "text") var content: String   // 'text' in the previous version
 /// ```
 ///
 /// - Parameters:
-///   - options: What else holds for the values, for example that they are unique.
-///   - originalName: The name the property had in the version before this one. The column is then
-///     renamed and keeps its values.
-///   - hashModifier: Any text. Changing it makes two versions differ that look the same otherwise.
+///   - options: Properties of the values or of their storage, such as `.unique`.
+///   - originalName: The name of the property in the previous version. The column is renamed and keeps its values.
+///   - hashModifier: Any text. Changing it makes two otherwise equal versions different.
 @attached(peer)
 public macro Attribute(
   _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
 ) = #externalMacro(module: "InstarMacros", type: "AttributeMacro")
 
-/// Describes a property of a model that refers to other models.
+/// Describes a relationship of a model.
 ///
 /// ```swift
 /// @Relationship(deleteRule: .cascade, inverse: \Note.folder) var notes: [Note] = []
 /// ```
 ///
-/// Write `inverse` on one side only; the other side is inferred from it. Named on both sides,
-/// each macro would need the expansion of the other, and the compiler reports a circular reference.
+/// Write `inverse` on one side only; Instar infers the other side. If both sides name it, each macro needs the
+/// expansion of the other, and the compiler reports a circular reference.
 ///
 /// - Parameters:
-///   - options: What else holds for the relationship.
-///   - deleteRule: What happens to the models referred to when this one is deleted.
-///   - minimumModelCount: How many models there must be when the context is saved.
-///   - maximumModelCount: How many there may be; 0 is no limit.
-///   - originalName: The name the property had in the version before this one.
-///   - inverse: The property at the other end that is kept in step with this one.
-///   - hashModifier: Any text. Changing it makes two versions differ that look the same otherwise.
+///   - options: Properties of the relationship, such as `.ordered`.
+///   - deleteRule: What a save does with the related models when it deletes this one.
+///   - minimumModelCount: The minimum number of related models at a save.
+///   - maximumModelCount: The maximum number of related models at a save; 0 for no limit.
+///   - originalName: The name of the property in the previous version. The links are kept.
+///   - inverse: The relationship of the other model that mirrors this one.
+///   - hashModifier: Any text. Changing it makes two otherwise equal versions different.
 @attached(peer)
 public macro Relationship(
   _ options: Schema.Relationship.Option...,
@@ -130,7 +128,7 @@ public macro Relationship(
   inverse: AnyKeyPath? = nil, hashModifier: String? = nil
 ) = #externalMacro(module: "InstarMacros", type: "RelationshipMacro")
 
-/// Lets a group of values of a model occur only once together.
+/// Makes groups of properties of a model unique.
 ///
 /// ```swift
 /// @Model final class Person {
@@ -139,15 +137,15 @@ public macro Relationship(
 /// }
 /// ```
 ///
-/// Written in the body of the model. An inserted model whose group of values a row has already takes that row's place when it
-/// is saved (upsert).
+/// Write it in the body of the model. If a row already has the values of an inserted model's group, a save updates
+/// that row (upsert).
 ///
-/// - Parameter constraints: Each a group of properties of the model, stored in one column each.
+/// - Parameter constraints: Groups of properties that have one column each. The values of a group occur once together.
 @freestanding(declaration)
 public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
   #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
 
-/// Keeps an index over groups of properties of a model.
+/// Creates indexes over groups of properties of a model.
 ///
 /// ```swift
 /// @Model final class Person {
@@ -156,14 +154,14 @@ public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
 /// }
 /// ```
 ///
-/// Written in the body of the model.
+/// Write it in the body of the model.
 ///
-/// - Parameter indices: Each a group of properties of the model, in the order of the index.
+/// - Parameter indices: Groups of properties, in the order of the index.
 @freestanding(declaration)
 public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
   #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
 
-/// Keeps indexes of given kinds over groups of properties of a model.
+/// Creates indexes of given kinds over groups of properties of a model.
 ///
 /// ```swift
 /// #Index<Place>(
@@ -172,15 +170,15 @@ public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
 ///   .named("byOpenName", [\.name], where: "ZISOPEN = 1"))
 /// ```
 ///
-/// - Parameter indices: Each a kind with a group of properties. `.rtree` is accepted and has no effect.
+/// - Parameter indices: Kinds with groups of properties. `.rtree` has no effect.
 @freestanding(declaration)
 public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>...) =
   #externalMacro(module: "InstarMacros", type: "ConstraintMacro")
 
 extension Schema {
-  /// An index that `#Index` keeps, by its kind.
+  /// An index of `#Index`.
   public struct Index<Model: PersistentModel> {
-    /// A property that an index covers, and which of its values come first.
+    /// A property in an index, with its direction.
     public struct Element {
       let property: PartialKeyPath<Model>
       let isAscending: Bool
@@ -196,7 +194,7 @@ extension Schema {
       }
     }
 
-    /// `nil` for one that is called by what it covers.
+    /// `nil` if Instar names the index after its properties.
     let name: String?
     let elements: [Element]
     let condition: String?
@@ -207,29 +205,30 @@ extension Schema {
       self.condition = condition
     }
 
-    /// Ordered by value.
+    /// An index in ascending order.
     public static func binary(_ properties: [PartialKeyPath<Model>]) -> Index {
       Index(nil, properties.map(Element.ascending), nil)
     }
 
-    /// Ordered by value, smaller ones first, under the name that a model of Core Data gives it.
+    /// An index in ascending order with a name, as in a model of Core Data.
     ///
-    /// - Parameter condition: Which rows it covers, as SQL over the columns of the table as the store has them:
-    ///   `"ZISOPEN = 1"`. `nil` for all.
+    /// - Parameter condition: The rows in the index, as SQL over the columns of the store's table: `"ZISOPEN = 1"`.
+    ///   `nil` for all.
     public static func named(
       _ name: String, _ properties: [PartialKeyPath<Model>], where condition: String? = nil
     ) -> Index {
       Index(name, properties.map(Element.ascending), condition)
     }
 
-    /// The same, with the direction of each property.
+    /// An index with a name, and with a direction for each property.
     public static func named(
       _ name: String, _ elements: [Element], where condition: String? = nil
     ) -> Index {
       Index(name, elements, condition)
     }
 
-    /// For ranges of coordinates. Core Data keeps such indexes on Apple's platforms only; here it is none.
+    /// An index for ranges of coordinates. It has no effect, because Core Data has such indexes on Apple's platforms
+    /// only.
     public static func rtree(_ properties: [PartialKeyPath<Model>]) -> Index {
       Index(nil, [], nil)
     }
@@ -242,12 +241,12 @@ extension Schema {
 /// @Transient var isOpen = false
 /// ```
 ///
-/// The property needs an initial value or an optional type: a model that is read from a store does
-/// not pass through the initializers of its class.
+/// The property needs an initial value or an optional type, because Instar calls no initializer of the class when it
+/// reads a model from a store.
 @attached(peer)
 public macro Transient() = #externalMacro(module: "InstarMacros", type: "TransientMacro")
 
-/// Keeps a model in an ordinary table of a plain store, as any language writes it.
+/// Maps a model to an ordinary table of a plain store.
 ///
 /// ```swift
 /// @Table("note", .check("length(title) > 0"))
@@ -260,52 +259,51 @@ public macro Transient() = #externalMacro(module: "InstarMacros", type: "Transie
 /// }
 /// ```
 ///
-/// All models of a schema have tables, or none. The name is the class's in snake case where none is given.
+/// All models of a schema have `@Table`, or none. The default name of the table is that of the class in snake case.
 ///
-/// - Parameter options: What else holds for the table.
+/// - Parameter options: Constraints and properties of the table, such as `.strict`.
 @attached(peer)
 public macro Table(_ options: Schema.Table.Option...) =
   #externalMacro(module: "InstarMacros", type: "TableMacro")
 
-/// The same, with the name of the table.
+/// Maps a model to an ordinary table with the given name.
 @attached(peer)
 public macro Table(_ name: String, _ options: Schema.Table.Option...) =
   #externalMacro(module: "InstarMacros", type: "TableMacro")
 
-/// Says which column of a plain store a property is kept in, and how. See ``Table(_:_:)``.
+/// Describes the column of a property in a plain store. See ``Table(_:_:)``.
 ///
-/// - Parameter options: What else holds for the column.
+/// - Parameter options: The type, encoding, constraints and foreign key of the column.
 @attached(peer)
 public macro Column(_ options: Schema.Column.Option...) =
   #externalMacro(module: "InstarMacros", type: "ColumnMacro")
 
-/// The same, with the name of the column.
+/// Describes the column of a property in a plain store, with its name.
 @attached(peer)
 public macro Column(_ name: String, _ options: Schema.Column.Option...) =
   #externalMacro(module: "InstarMacros", type: "ColumnMacro")
 
-/// Makes a property read and write a slot of its model's storage. ``Model()`` attaches it; it is
-/// not meant to be written by hand.
+/// Makes a property read and write a slot of its model's storage. ``Model()`` attaches it; do not write it yourself.
 ///
 /// - Parameters:
-///   - slot: The place of the property among the persisted ones of its class, from 0.
-///   - model: The class, where it may inherit from a model or be inherited from.
+///   - slot: The index of the property among the persisted ones of its class.
+///   - model: The name of the class, if it may inherit from a model or have subclasses.
 @attached(accessor, names: named(init), named(get), named(set))
 @attached(peer, names: prefixed(_), prefixed(_$type_))
 public macro _PersistedProperty(_ slot: Int, of model: StaticString? = nil) =
   #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
 
-/// Makes the shared library this file is compiled into an Instar plugin that offers `plans`.
+/// Makes the shared library of this file an Instar plugin with the given plans.
 ///
 /// ```swift
 /// #InstarPlugin(NotesMigrationPlan.self)
 /// ```
 ///
-/// Written once per plugin, at file scope. It declares the C function the worker calls for the
-/// plans, and an ELF note with the SDK's ABI number, its compiler version and the names of the
-/// plans, so that these can be read without loading the plugin (`readelf -n` shows it).
+/// Write it once in each plugin, at file scope. It declares the C function that the worker calls to get the plans,
+/// and an ELF note with the ABI number of the SDK, its Swift version and the names of the plans. Other programs read
+/// the note without loading the plugin (`readelf -n` shows it).
 ///
-/// - Parameter plans: The plans, each as its type followed by `.self`; at least one.
+/// - Parameter plans: The types of the plans, each followed by `.self`; at least one.
 @freestanding(declaration, names: named(instar_plugin_plans), named(instar_plugin_note))
 public macro InstarPlugin(_ plans: any SchemaMigrationPlan.Type...) =
   #externalMacro(module: "InstarMacros", type: "InstarPluginMacro")

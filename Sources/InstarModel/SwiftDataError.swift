@@ -2,7 +2,7 @@ public import InstarSchema
 
 /// An error of a container or context, matched by kind: `catch SwiftDataError.loadIssueModelContainer`.
 ///
-/// Unlike SwiftData's, it carries its cause, as text and as Instar's own error value.
+/// Unlike SwiftData's, it has a cause, with what failed, why, and what to do next.
 public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible {
   enum Kind: String, Sendable {
     case loadIssueModelContainer, backwardMigration, unknownSchema, unknownDataStoreSchema
@@ -15,47 +15,48 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
   }
 
   let kind: Kind
-  /// What it is as well, said more exactly.
+  /// A more specific kind that the error also matches.
   let detail: Kind?
-  /// Why; `nil` in the static members, which are only there to be matched.
+  /// The reason; `nil` in the static members, which are only for matching.
   public let cause: InstarError?
 
-  /// A container could not be opened. The cause tells why, and how the store differs where it is none of the schema.
+  /// A container cannot be opened. The cause has the reason, and the differences if the store does not match the
+  /// schema.
   public static let loadIssueModelContainer = SwiftDataError(.loadIssueModelContainer)
-  /// The store is at a later version than the plan's last one.
+  /// The version of the store is later than the last one of the plan.
   public static let backwardMigration = SwiftDataError(.backwardMigration)
-  /// The store is at no version of the plan. Such an error is a `loadIssueModelContainer` as well.
+  /// The store does not match any version of the plan. The error also matches `loadIssueModelContainer`.
   public static let unknownSchema = SwiftDataError(.unknownSchema)
   /// Never thrown by Instar: see `unknownSchema`.
   public static let unknownDataStoreSchema = SwiftDataError(.unknownDataStoreSchema)
-  /// A predicate has a part that cannot be said in SQL; the cause names it.
+  /// A part of a predicate cannot be expressed in SQL. The cause names it.
   public static let unsupportedPredicate = SwiftDataError(.unsupportedPredicate)
-  /// Never thrown by Instar, which sorts in memory by what SQLite cannot.
+  /// Never thrown by Instar, which sorts in memory if SQLite cannot.
   public static let unsupportedSortDescriptor = SwiftDataError(.unsupportedSortDescriptor)
-  /// A key path leads to no stored property.
+  /// A key path does not name a stored property.
   public static let unsupportedKeyPath = SwiftDataError(.unsupportedKeyPath)
-  /// A fetch in batches cannot include changes that are not saved.
+  /// A fetch in batches cannot include unsaved changes.
   public static let includePendingChangesWithBatchSize = SwiftDataError(
     .includePendingChangesWithBatchSize)
-  /// Never thrown by Instar, which sorts the identifiers of models that are not saved too.
+  /// Never thrown by Instar, which also sorts the identifiers of unsaved models.
   public static let sortingPendingChangesWithIdentifiers = SwiftDataError(
     .sortingPendingChangesWithIdentifiers)
-  /// A model cannot be saved or deleted as it is; the cause names the property.
+  /// A model cannot be saved or deleted. The cause names the property.
   public static let modelValidationFailure = SwiftDataError(.modelValidationFailure)
-  /// Never thrown by Instar: a model that is in no context keeps its values and related models in memory.
+  /// Never thrown by Instar, because a model without a context keeps its values and related models in memory.
   public static let missingModelContext = SwiftDataError(.missingModelContext)
-  /// The name of a store's file holds a NUL. Such an error is a `loadIssueModelContainer` as well.
+  /// The name of a store's file contains a NUL. The error also matches `loadIssueModelContainer`.
   public static let configurationFileNameContainsInvalidCharacters = SwiftDataError(
     .configurationFileNameContainsInvalidCharacters)
-  /// The name of a store's file is longer than 255 bytes. Such an error is a `loadIssueModelContainer` as well.
+  /// The name of a store's file is longer than 255 bytes. The error also matches `loadIssueModelContainer`.
   public static let configurationFileNameTooLong = SwiftDataError(.configurationFileNameTooLong)
-  /// The schemas of the configurations and that of the container do not fit: a configuration has models that the container
-  /// does not have, or several leave one of its models out, or keep models in two stores that are related to each other.
-  /// Such an error is a `loadIssueModelContainer` as well.
+  /// The schemas of the configurations do not match that of the container: a configuration has a model that the
+  /// container does not have, no configuration has one of its models, or two stores have models that are related to
+  /// each other. The error also matches `loadIssueModelContainer`.
   public static let configurationSchemaNotFoundInContainerSchema = SwiftDataError(
     .configurationSchemaNotFoundInContainerSchema)
-  /// Two configurations of a container have one name, one file or one model, or both have no schema. Such an error is a
-  /// `loadIssueModelContainer` as well.
+  /// Two configurations of a container have the same name, file or model, or both have no schema. The error also
+  /// matches `loadIssueModelContainer`.
   public static let duplicateConfiguration = SwiftDataError(.duplicateConfiguration)
   /// Never thrown by Instar, which keeps no history of its own.
   public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
@@ -69,7 +70,7 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
     self.cause = cause
   }
 
-  /// Why a container could not be opened, as the kind that stands for its code.
+  /// Returns the error of opening a container, with the kind for the code of its cause.
   package static func opening(_ cause: InstarError) -> SwiftDataError {
     switch cause.code {
     case .storeAhead: SwiftDataError(.backwardMigration, cause)
@@ -100,18 +101,18 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
       InstarError(.missingRequiredValues, what, cause: cause, next: next))
   }
 
-  /// Matches by kind alone, whatever the cause.
+  /// Matches by kind, with any cause.
   public static func ~= (pattern: SwiftDataError, error: any Error) -> Bool {
     guard let error = error as? SwiftDataError else { return false }
     return error.kind == pattern.kind || error.detail == pattern.kind
   }
 
-  /// Whether two errors are of one kind, whatever their causes.
+  /// Returns whether two errors have the same kind, with any causes.
   public static func == (left: SwiftDataError, right: SwiftDataError) -> Bool {
     left.kind == right.kind
   }
 
-  /// By kind, as `==` compares.
+  /// Hashes the kind.
   public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
 
   /// The kind and the cause, on several lines.

@@ -1,12 +1,12 @@
 public import Foundation
 import InstarSchema
 
-/// The stored form of a text with attributes, which loses nothing of it.
+/// The stored form of a text with attributes.
 ///
-/// A text without attributes is a JSON string. Any other is an array in which each run's text is followed by its attributes,
-/// an object whose keys are the attributes' names: `["See ", {}, "here", {"NSLink": "https://example.org"}]`. A relative URL
-/// is an array of itself and its base. All attributes of Foundation's scope are kept, and those of Markdown. An attribute of another scope cannot be stored, because nothing
-/// tells its type when the text is read: encoding such a text throws.
+/// A text without attributes is a JSON string. Any other text is an array of runs: each run's text is followed by an
+/// object with its attributes by name: `["See ", {}, "here", {"NSLink": "https://example.org"}]`. A relative URL is
+/// an array of itself and its base. All attributes of Foundation's scope and of Markdown are kept. Encoding a text
+/// with an attribute of another scope throws, because its type would be unknown when the text is decoded.
 extension AttributedString: @retroactive Codable {
   public init(from decoder: any Decoder) throws {
     if let text = try? decoder.singleValueContainer().decode(String.self) {
@@ -58,7 +58,7 @@ private struct StoredAttributes: Codable {
       guard let attribute = Self.known.first(where: { $0.name == name.stringValue }) else {
         throw DecodingError.dataCorruptedError(
           forKey: name, in: container,
-          debugDescription: "'\(name.stringValue)' is no attribute of Foundation's")
+          debugDescription: "'\(name.stringValue)' is not an attribute of Foundation")
       }
       try read(attribute, name, container)
     }
@@ -83,8 +83,8 @@ private struct StoredAttributes: Codable {
     if rest == AttributeContainer() { return }
     throw InstarError(
       .invalidModel, "cannot store a text",
-      cause: "its attribute \(Self.names(of: rest)) is none of Foundation's",
-      next: "keep such attributes in a property of their own, or remove them from the text")
+      cause: "its attribute \(Self.names(of: rest)) is not in Foundation's scope",
+      next: "store the attribute in a property of its own, or remove it from the text")
   }
 
   private func write<Attribute: CodableAttribute>(
@@ -94,7 +94,7 @@ private struct StoredAttributes: Codable {
     guard let value = attributes[attribute] else { return }
     rest[attribute] = nil
     let key = Key(stringValue: attribute.name)
-    // JSON keeps of a relative URL only where it leads to.
+    // JSON would store only the absolute form of a relative URL.
     if let url = value as? URL, let base = url.baseURL {
       try container.encode([url.relativeString, base.absoluteString], forKey: key)
     } else {
@@ -107,7 +107,8 @@ private struct StoredAttributes: Codable {
     return URL(string: relative, relativeTo: URL(string: base))
   }
 
-  /// Only the description of a container tells the names of attributes whose types are not known: "{ name = value }".
+  /// Returns the names of attributes of unknown types. Only the description of a container shows them: "{ name =
+  /// value }".
   private static func names(of attributes: AttributeContainer) -> String {
     let lines = "\(attributes)".split(separator: "\n").dropFirst().dropLast()
     let names = lines.compactMap { line in

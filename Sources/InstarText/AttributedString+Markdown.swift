@@ -2,31 +2,31 @@ public import Foundation
 import InstarSchema
 
 extension AttributedString {
-  /// How Markdown is read.
+  /// Options for reading Markdown.
   public struct MarkdownParsingOptions: Sendable {
-    /// Which of Markdown's syntax counts.
+    /// Which part of Markdown's syntax is interpreted.
     public enum InterpretedSyntax: Int, Sendable {
-      /// All of CommonMark. Blocks follow each other without line ends: `presentationIntent` tells them apart.
+      /// All of CommonMark. The text has no line ends between blocks; `presentationIntent` separates them.
       case full
-      /// What stands among words. Marks of blocks are text, and runs of white space are one blank.
+      /// Inline syntax only. Block syntax is text, and a run of white space becomes one blank.
       case inlineOnly
-      /// What stands among words. Marks of blocks are text, and white space is kept.
+      /// Inline syntax only. Block syntax is text, and white space is kept.
       case inlineOnlyPreservingWhitespace
     }
 
-    /// What to do with Markdown that cannot be read. All text can be read as CommonMark, so that neither ever happens.
+    /// What to do with invalid Markdown. It has no effect, because every text is valid CommonMark.
     public enum FailurePolicy: Int, Sendable {
       case throwError
       case returnPartiallyParsedIfPossible
     }
 
-    /// Accepted; `^[text](attributes)` is not CommonMark, and stays text.
+    /// Has no effect: `^[text](attributes)` is not CommonMark and stays text.
     public var allowsExtendedAttributes: Bool
     public var interpretedSyntax: InterpretedSyntax
     public var failurePolicy: FailurePolicy
-    /// The language of the text, such as "de": `languageIdentifier` of all of it.
+    /// The language of the text, such as "de", which sets `languageIdentifier` of the whole text.
     public var languageCode: String?
-    /// Accepted; positions in the source are not kept.
+    /// Has no effect: positions in the source are not kept.
     public var appliesSourcePositionAttributes: Bool
 
     public init(
@@ -42,17 +42,17 @@ extension AttributedString {
     }
   }
 
-  /// The text that Markdown stands for, with its emphasis, links, images and blocks as attributes.
+  /// Creates a text from Markdown, with emphasis, links, images and blocks as attributes.
   ///
   /// ```swift
   /// let text = try AttributedString(markdown: "See *here*: [site](https://example.org)")
   /// // "See here: site"; "here" is emphasized, "site" has a link
   /// ```
   ///
-  /// Read as CommonMark by libcmark. GitHub's additions (tables, strikethrough) are text.
+  /// It reads CommonMark with libcmark. GitHub's additions (tables, strikethrough) stay text.
   ///
-  /// - Parameter baseURL: what relative links are relative to.
-  /// - Throws: `InstarError` with code `unsupported` where libcmark is not installed.
+  /// - Parameter baseURL: The base of relative links.
+  /// - Throws: `InstarError` with code `unsupported` if libcmark is not installed.
   public init(
     markdown: String, options: MarkdownParsingOptions = MarkdownParsingOptions(),
     baseURL: URL? = nil
@@ -67,9 +67,9 @@ extension AttributedString {
     if let languageCode = options.languageCode { self.languageIdentifier = languageCode }
   }
 
-  /// The text that Markdown in UTF-8 stands for.
+  /// Creates a text from Markdown in UTF-8.
   ///
-  /// - Throws: as `init(markdown:options:baseURL:)` of a string does.
+  /// - Throws: The errors of `init(markdown:options:baseURL:)` with a string.
   public init(
     markdown: Data, options: MarkdownParsingOptions = MarkdownParsingOptions(), baseURL: URL? = nil
   ) throws {
@@ -77,9 +77,9 @@ extension AttributedString {
       markdown: String(decoding: markdown, as: UTF8.self), options: options, baseURL: baseURL)
   }
 
-  /// The text that the Markdown in a file stands for.
+  /// Creates a text from the Markdown in a file.
   ///
-  /// - Throws: as `init(markdown:options:baseURL:)` of a string does, and what reading the file throws.
+  /// - Throws: The errors of `init(markdown:options:baseURL:)` with a string, and errors of reading the file.
   public init(
     contentsOf url: URL, options: MarkdownParsingOptions = MarkdownParsingOptions(),
     baseURL: URL? = nil
@@ -88,7 +88,7 @@ extension AttributedString {
   }
 }
 
-/// A document of libcmark's on its way to a text.
+/// Converts a document of libcmark to a text.
 private struct MarkdownReading {
   let library: CommonMark
   let baseURL: URL?
@@ -118,8 +118,8 @@ private struct MarkdownReading {
     }
   }
 
-  /// Reads Markdown as the one line of a heading, in which no mark of a block counts. A white space that the text does not
-  /// have takes the place of its line ends, and guards both ends, where a heading would lose blanks.
+  /// Reads Markdown as a heading of one line, in which block syntax has no effect. A white space character that the
+  /// text does not contain replaces its line ends, and protects blanks at both ends, which a heading would lose.
   mutating func readLine(_ markdown: String, keepingWhiteSpace: Bool) {
     let stand = "\u{205F}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2008}\u{2009}"
     guard
@@ -150,7 +150,7 @@ private struct MarkdownReading {
       }
       text.append(AttributedString(part, attributes: run.attributes))
     }
-    // The guards.
+    // Removes the characters that protected both ends.
     if text.characters.first?.isWhitespace == true { text.characters.removeFirst() }
     if text.characters.last?.isWhitespace == true { text.characters.removeLast() }
     result = text
@@ -216,9 +216,9 @@ private struct MarkdownReading {
     result.append(AttributedString(text, attributes: attributes))
   }
 
-  // MARK: Words
+  // MARK: Inlines
 
-  private mutating func addWords(
+  private mutating func addInlineChildren(
     of node: CommonMark.Node, _ attributes: AttributeContainer,
     _ intent: InlinePresentationIntent, _ depth: Int
   ) {
@@ -248,15 +248,15 @@ private struct MarkdownReading {
     case "html_inline": append(text, attributes, intent.union(.inlineHTML))
     case "softbreak": append(" ", attributes, intent.union(.softBreak))
     case "linebreak": append("\n", attributes, intent.union(.lineBreak))
-    case "emph": addWords(of: node, attributes, intent.union(.emphasized), depth)
-    case "strong": addWords(of: node, attributes, intent.union(.stronglyEmphasized), depth)
+    case "emph": addInlineChildren(of: node, attributes, intent.union(.emphasized), depth)
+    case "strong": addInlineChildren(of: node, attributes, intent.union(.stronglyEmphasized), depth)
     case "link":
       attributes.link = url(of: node)
-      addWords(of: node, attributes, intent, depth)
+      addInlineChildren(of: node, attributes, intent, depth)
     case "image":
       attributes.imageURL = url(of: node)
-      addWords(of: node, attributes, intent, depth)
-    default: addWords(of: node, attributes, intent, depth)
+      addInlineChildren(of: node, attributes, intent, depth)
+    default: addInlineChildren(of: node, attributes, intent, depth)
     }
   }
 

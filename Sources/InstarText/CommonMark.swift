@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import InstarSchema
 
-/// The few functions of libcmark, the reference parser of CommonMark, that a document is read with.
+/// The functions of libcmark, the reference parser of CommonMark, that are needed to read a document.
 ///
-/// Loaded when Markdown is first parsed: its soname changes with each release, so that one build could not name it for two
-/// releases of Debian, and most plugins never need it. The functions used are the same since 0.28.
+/// The library is loaded when Markdown is first parsed. Its soname changes with each release, so linking it would
+/// bind a build to one release of Debian. These functions are the same since libcmark 0.28.
 struct CommonMark: @unchecked Sendable {
-  // Function pointers of a library that is never unloaded.
+  // Sendable, because the function pointers are those of a library that is never unloaded.
   typealias Node = OpaquePointer
   typealias Text = UnsafePointer<CChar>
 
@@ -23,14 +23,14 @@ struct CommonMark: @unchecked Sendable {
   let listType: @convention(c) (Node?) -> Int32
   let listStart: @convention(c) (Node?) -> Int32
 
-  /// The library of this system.
+  /// Returns the library of this system.
   ///
-  /// - Throws: `unsupported` where there is none.
+  /// - Throws: `unsupported` if it is not installed.
   static func loaded() throws(InstarError) -> CommonMark {
     guard let library else {
       throw InstarError(
         .unsupported, "cannot read Markdown", cause: "libcmark is not installed",
-        next: "install it: apt install libcmark-dev, or the libcmark0… of your release")
+        next: "run: apt install libcmark-dev (or the libcmark0… package of the release)")
     }
     return library
   }
@@ -44,7 +44,7 @@ struct CommonMark: @unchecked Sendable {
     return nil
   }()
 
-  /// Those of Debian 12 and 13 first; then whatever release is installed.
+  /// The names in Debian 12 and 13 first, then any other release.
   private static var names: [String] {
     let known = ["libcmark.so.0.30.2", "libcmark.so.0.31.1", "libcmark.so.0.31.0"]
     let folders = [

@@ -1,9 +1,9 @@
 public import Foundation
 
-// The attributes that Markdown becomes. Foundation has them on Apple's platforms only; names, members and raw values are
+// The attributes for Markdown, which Foundation has on Apple's platforms only. Names, members and raw values are
 // those of its documentation.
 
-/// How words of a paragraph are meant to be shown.
+/// How to show a part of a paragraph.
 public struct InlinePresentationIntent: OptionSet, Hashable, Codable, Sendable {
   public let rawValue: UInt
 
@@ -15,21 +15,21 @@ public struct InlinePresentationIntent: OptionSet, Hashable, Codable, Sendable {
   public static let stronglyEmphasized = InlinePresentationIntent(rawValue: 1 << 1)
   /// Text between backticks.
   public static let code = InlinePresentationIntent(rawValue: 1 << 2)
-  /// Never made of Markdown here: CommonMark has no such syntax.
+  /// Strikethrough. Reading Markdown never sets it, because CommonMark has no such syntax.
   public static let strikethrough = InlinePresentationIntent(rawValue: 1 << 5)
-  /// A line ended in the source, but need not be shown so.
+  /// A line end in the source that need not be shown.
   public static let softBreak = InlinePresentationIntent(rawValue: 1 << 6)
-  /// The line ends here.
+  /// A line end that must be shown.
   public static let lineBreak = InlinePresentationIntent(rawValue: 1 << 7)
-  /// HTML among words.
+  /// HTML inside a paragraph.
   public static let inlineHTML = InlinePresentationIntent(rawValue: 1 << 8)
-  /// HTML in lines of its own.
+  /// HTML in separate lines.
   public static let blockHTML = InlinePresentationIntent(rawValue: 1 << 9)
 }
 
-/// The block that a text stands in, and the blocks around that one.
+/// The block of a text, and the blocks around it.
 public struct PresentationIntent: Hashable, Codable, Sendable {
-  /// What a block is.
+  /// The kind of a block.
   public enum Kind: Hashable, Codable, Sendable {
     case paragraph
     case header(level: Int)
@@ -47,7 +47,7 @@ public struct PresentationIntent: Hashable, Codable, Sendable {
 
   /// A column of a table.
   public struct TableColumn: Hashable, Codable, Sendable {
-    /// Where the text of a column stands.
+    /// The alignment of a column's text.
     public enum Alignment: Int, Hashable, Codable, Sendable { case left, center, right }
 
     public var alignment: Alignment
@@ -58,7 +58,7 @@ public struct PresentationIntent: Hashable, Codable, Sendable {
   /// One block.
   public struct IntentType: Hashable, Codable, Sendable {
     public var kind: Kind
-    /// Tells the block from all others of its text.
+    /// The number of the block, unique within its text.
     public var identity: Int
 
     public init(kind: Kind, identity: Int) {
@@ -70,12 +70,12 @@ public struct PresentationIntent: Hashable, Codable, Sendable {
   /// The blocks, the innermost first.
   public var components: [IntentType]
 
-  /// A block, within `parent` where there is one.
+  /// Creates a block inside `parent`.
   public init(_ kind: Kind, identity: Int, parent: PresentationIntent? = nil) {
     components = [IntentType(kind: kind, identity: identity)] + (parent?.components ?? [])
   }
 
-  /// How many of the blocks are shown indented: lists and quotes.
+  /// How many of the blocks are indented: lists and quotes.
   public var indentationLevel: Int {
     components.count { component in
       switch component.kind {
@@ -101,12 +101,12 @@ extension AttributeScopes.FoundationAttributes {
     public static let name = "NSPresentationIntent"
   }
 
-  /// How words are meant to be shown. A member of a scope is named by its path, and never read.
+  /// How to show a part of a paragraph. Code only names this member in a key path and never reads it.
   public var inlinePresentationIntent: InlinePresentationIntentAttribute {
     fatalError("a member of an attribute scope has no value")
   }
 
-  /// The block that a text stands in. A member of a scope is named by its path, and never read.
+  /// The block of a text. Code only names this member in a key path and never reads it.
   public var presentationIntent: PresentationIntentAttribute {
     fatalError("a member of an attribute scope has no value")
   }

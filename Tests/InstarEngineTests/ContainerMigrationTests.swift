@@ -280,7 +280,7 @@ struct ContainerMigrationTests {
     try makeFirst()
     let readOnly = ModelConfiguration(url: URL(filePath: path), allowsSave: false)
     let error = error { _ = try openLast(readOnly) }
-    #expect(error?.description.contains("does not allow to save") == true)
+    #expect(error?.description.contains("does not allow saving") == true)
     try openLast().close()
     try expectLast(openLast(readOnly))
   }

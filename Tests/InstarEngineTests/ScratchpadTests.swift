@@ -174,7 +174,7 @@ struct ScratchpadTests {
         configurations: configuration)
     }
     #expect(error?.cause?.code == .unsupported)
-    #expect(error?.cause?.cause.contains("its primary key changes in this stage") == true)
+    #expect(error?.cause?.cause.contains("this stage changes the primary key") == true)
     #expect(error?.cause?.state == "unchanged")
   }
 
@@ -277,7 +277,7 @@ struct ScratchpadTests {
     let context = ModelContext(container)
     let error = #expect(throws: InstarError.self) { try context.scratchpad.save(1, for: "x") }
     #expect(error?.code == .unsupported)
-    #expect(error?.cause == "there is one in willMigrate and didMigrate only")
+    #expect(error?.cause == "only the contexts of willMigrate and didMigrate have one")
   }
 
   @Test(
@@ -291,7 +291,7 @@ struct ScratchpadTests {
         configurations: configuration)
     }
     let cause = try #require(error?.cause?.cause)
-    #expect(cause.contains(isRead ? "what was kept is no String" : "the model has no row yet"))
+    #expect(cause.contains(isRead ? "the kept value is not a String" : "the model has no row yet"))
     #expect(cause.hasSuffix("; the plan's code ignored this error"))
   }
 

@@ -106,7 +106,7 @@ struct ConstraintTests {
     func expectRefused(_ part: String, in context: ModelContext) {
       let error = #expect(throws: SwiftDataError.self) { try context.save() }
       #expect(SwiftDataError.modelValidationFailure ~= (error ?? SwiftDataError.unknownSchema))
-      #expect(error?.cause?.cause == "its relationship 'members' has \(part), and must have 1 to 2")
+      #expect(error?.cause?.cause == "relationship 'members' has \(part) and must have 1 to 2")
     }
     let team = Registry.Team(name: "a")
     context.insert(team)

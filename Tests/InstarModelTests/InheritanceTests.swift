@@ -184,7 +184,7 @@ struct InheritanceTests {
     context.insert(item)
     let error = #expect(throws: SwiftDataError.self) { try context.save() }
     #expect(
-      error?.description.contains("'letter' leads to a model of Item") == true, "\(error as Any)")
+      error?.description.contains("'letter' references a model of Item") == true, "\(error as Any)")
   }
 
   @Test("an inverse that cannot be kept in step is refused by name")
@@ -192,11 +192,11 @@ struct InheritanceTests {
     let problems = Schema(OneSided.Album.self, OneSided.Photo.self).modelProblems()
     #expect(
       problems.map(\.cause) == [
-        "Photo.cover names Album.photos as its inverse, which is that of Photo.album"
+        "Photo.cover names Album.photos as its inverse, which is already the inverse of Photo.album"
       ])
     let other = try #require(Schema(OneSided.Shelf.self, OneSided.Book.self).modelProblems().first)
     #expect(other.cause.hasPrefix("the inverse of Shelf.books, "))
-    #expect(other.cause.contains("is no relationship of Book"))
+    #expect(other.cause.contains("is not a relationship of Book"))
   }
 
   @Test("are written with their own entity number, also beside the keys that refer to them")

@@ -239,6 +239,7 @@ struct MissingRowTests {
       try reading.fetch(FetchDescriptor<Models.Author>())
     }
     #expect(
-      error?.cause == "the value stored in 'mailbox' is not of type Mailbox: it has no 'address'")
+      error?.cause
+        == "the value stored in 'mailbox' is not of type Mailbox: the value has no 'address'")
   }
 }

@@ -114,7 +114,7 @@ struct NestedPredicateTests {
         FetchDescriptor(predicate: #Predicate<Book> { list[$0.pages % 2].evaluate($0) }))
     }
     #expect(error == .unsupportedPredicate)
-    #expect(error?.cause?.cause.contains("which predicate is meant depends on the row") == true)
+    #expect(error?.cause?.cause.contains("the inner predicate depends on the row") == true)
   }
 
   @Test("among other values than models, Foundation's own is meant")

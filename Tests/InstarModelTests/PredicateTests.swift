@@ -146,7 +146,9 @@ struct PredicateTests {
     expectRefused(
       #Predicate { $0.isDone && $0.shout == "A" }, naming: "only stored properties of Item")
     expectRefused(#Predicate { $0.price + $0.price > $0.price }, naming: "Arithmetic")
-    expectRefused(#Predicate { $0.labels.first?.weight == 1 }, naming: "members have no order")
+    expectRefused(
+      #Predicate { $0.labels.first?.weight == 1 },
+      naming: "the members of a relationship have no order")
     context.insert(Item(uid: 99, title: "", key: UUID()))
     expectRefused(#Predicate { $0.shout == "A" }, naming: "only stored properties of Item")
   }

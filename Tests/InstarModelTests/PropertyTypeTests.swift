@@ -175,11 +175,11 @@ struct PropertyTypeTests {
       (
         "UPDATE ZCOCKTAIL SET ZPRIORITY = 1, ZTAGS = x'00'",
         "the value stored in 'tags' is not of type Array<String>: "
-          + "it is damaged, or was written for another type"
+          + "the value is damaged or was written for another type"
       ),
       (
         "UPDATE ZCOCKTAIL SET ZTAGS = CAST('[]' AS BLOB), ZPERSON = NULL",
-        "the value stored in 'author' is not of type Author: it has no String at 'person'"
+        "the value stored in 'author' is not of type Author: the value has no String at 'person'"
       ),
       (
         "UPDATE ZCOCKTAIL SET ZPERSON = 'Ada', ZUNIT = 'pint'",

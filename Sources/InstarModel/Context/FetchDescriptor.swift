@@ -1,28 +1,29 @@
 public import Foundation
 
-/// What to fetch, in which order, and how many.
+/// Describes a fetch: the condition, the order, and how many models.
 public struct FetchDescriptor<T: PersistentModel> {
-  /// Only models for which it is true; `nil` for all.
+  /// The condition on models; `nil` for all.
   public var predicate: Predicate<T>?
-  /// The order, by the first that tells two models apart; none where it is empty.
+  /// The order; later descriptors decide between models that are equal by the earlier ones. Empty for any order.
   public var sortBy: [SortDescriptor<T>]
-  /// How many models at most; `nil` for all.
+  /// The maximum number of models; `nil` for all.
   public var fetchLimit: Int?
-  /// How many models of the order to leave out at its start.
+  /// How many models to skip at the start of the order.
   public var fetchOffset: Int?
-  /// Whether models that were inserted, changed or deleted but not saved are taken as they are in memory.
+  /// Whether the fetch includes inserted models, uses the changed values, and leaves out deleted models before they are
+  /// saved.
   public var includePendingChanges = true
-  /// The properties whose values are read with the rows; all, where none are named. Another one is read when it is asked for.
+  /// The properties to read with the rows; empty for all. The others are read at the first access.
   public var propertiesToFetch: [PartialKeyPath<T>] = []
-  /// The relationships whose models are read with the rows: by one statement each, however many rows there are.
+  /// The relationships whose models to read too, with one statement for each relationship.
   public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
 
-  /// All models for which the predicate is true, in that order.
+  /// Creates a descriptor for the models that match the predicate, in this order.
   public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {
     self.predicate = predicate
     self.sortBy = sortBy
   }
 }
 
-// Key paths are not Sendable in general; those of models' properties capture nothing.
+// Key paths are not Sendable in general, but those of models' properties capture nothing.
 extension FetchDescriptor: @unchecked Sendable {}

@@ -1,7 +1,7 @@
-/// What a fetch in batches found. It holds the keys of the rows; their models, or identifiers, are made a batch at a time,
-/// when one of the batch is asked for.
+/// The results of a fetch in batches. It has the keys of the rows, and creates a batch of models or identifiers when
+/// one of them is read.
 ///
-/// An error met while a batch is read is thrown by the context's next fetch or save. Belongs to the thread of its context.
+/// If reading a batch fails, the context's next fetch or save throws the error. Use it on the thread of its context.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
   private let batches: Batches
 
@@ -13,7 +13,7 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
   public var endIndex: Int { batches.count }
   public subscript(position: Int) -> Element { batches.element(at: position) }
 
-  /// Keeps the batch that was asked for last, and no other.
+  /// Keeps only the batch that was read last.
   private final class Batches {
     let count: Int
     private let batchSize: Int

@@ -1,10 +1,10 @@
 import Dispatch
 import Foundation
 
-/// An actor with a context of its own: work on models away from the main actor.
+/// An actor with its own context, which works on models away from the main actor.
 ///
-/// `@ModelActor` makes an actor one. All code of the actor runs on its executor, so that its context is used from one
-/// thread at a time. Models stay within the actor; what goes in and out are values and `PersistentIdentifier`s.
+/// The macro `@ModelActor` adds the requirements. All code of the actor runs on its executor, so only one thread at a
+/// time uses the context. Keep models inside the actor; pass values and `PersistentIdentifier`s in and out.
 ///
 /// ```swift
 /// @ModelActor actor Importer {
@@ -18,13 +18,14 @@ import Foundation
 /// try await importer.rename(id, to: "Groceries")
 /// ```
 public protocol ModelActor: Actor {
-  /// The container whose store the actor works with.
+  /// The container whose stores the actor uses.
   nonisolated var modelContainer: ModelContainer { get }
-  /// What the actor's code runs on, and the context it uses.
+  /// The executor of the actor's code, with its context.
   nonisolated var modelExecutor: any ModelExecutor { get }
 }
 
 extension ModelActor {
+  /// The executor's reference for the Swift runtime.
   nonisolated public var unownedExecutor: UnownedSerialExecutor {
     modelExecutor.asUnownedSerialExecutor()
   }
@@ -32,12 +33,12 @@ extension ModelActor {
   /// The actor's context.
   public var modelContext: ModelContext { modelExecutor.modelContext }
 
-  /// The model with that identifier, in the actor's context.
+  /// The model with an identifier, in the actor's context.
   ///
-  /// `nil` where the store has no such row, and where it is a model of another type. An error met on the way is thrown by the
-  /// next fetch or save.
+  /// It is `nil` if the row does not exist or its model is of another type. If reading fails, the next fetch or save
+  /// throws the error.
   public subscript<T: PersistentModel>(id: PersistentIdentifier, as type: T.Type) -> T? {
-    // A row may be gone by the save of another context; what was not saved has none.
+    // Another context may have deleted the row. A model that was not saved has no row.
     guard id.id.key.isRowKey else { return modelContext.registeredModel(for: id) }
     do {
       let isThat = #Predicate<T> { $0.persistentModelID == id }
@@ -49,24 +50,29 @@ extension ModelActor {
   }
 }
 
-/// Runs code that uses one context, one job at a time.
+/// An executor that runs one job at a time, with one context.
 public protocol ModelExecutor: SerialExecutor {
+  /// The context that the jobs use.
   var modelContext: ModelContext { get }
 }
 
-/// The same: an executor of several threads at once could not use a context.
+/// A `ModelExecutor`. Every one is serial, because a context cannot be used by several threads at once.
 public protocol SerialModelExecutor: ModelExecutor {}
 
-/// The executor that `@ModelActor` gives an actor: a serial queue, never the main thread.
+/// The executor that `@ModelActor` creates: a serial queue, never the main thread.
 ///
-/// Invariant: the context is only used by jobs of the queue, once the executor has its first job.
+/// Invariant: after the first job, only jobs of the queue use the context.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
+  /// The context that the jobs use.
   public let modelContext: ModelContext
   private let queue = DispatchQueue(label: "instar.model-executor")
 
-  /// - Parameter modelContext: one that nothing else uses from now on.
+  /// Creates an executor with its own queue.
+  ///
+  /// - Parameter modelContext: A context that no other code uses from now on.
   public init(modelContext: ModelContext) { self.modelContext = modelContext }
 
+  /// Runs a job on the queue, after those before it.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }

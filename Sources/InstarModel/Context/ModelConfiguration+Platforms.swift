@@ -2,33 +2,33 @@ import Foundation
 package import Synchronization
 
 extension ModelConfiguration {
-  /// Which CloudKit database a store is mirrored in. There is no CloudKit on Linux: a value that asks for it is accepted,
-  /// said once on standard error, and the store stays local.
+  /// The CloudKit database that mirrors a store. Linux has no CloudKit: Instar accepts the value, reports it once on
+  /// standard error, and the store stays local.
   public struct CloudKitDatabase: Sendable, Hashable {
     let containerIdentifier: String?
 
-    /// The database that the app's entitlements name; none on Linux.
+    /// The database in the app's entitlements; on Linux the same as `none`.
     public static let automatic = CloudKitDatabase(containerIdentifier: nil)
     /// No mirror.
     public static let none = CloudKitDatabase(containerIdentifier: nil)
 
-    /// The private database of a container.
+    /// The private database of a CloudKit container.
     public static func `private`(_ privateDBName: String) -> CloudKitDatabase {
       CloudKitDatabase(containerIdentifier: privateDBName)
     }
   }
 
-  /// The app group in whose folder a store is. There are no app groups on Linux: a value that asks for one is accepted,
-  /// said once on standard error, and the store is in the user's data folder.
+  /// The app group whose folder has the store. Linux has no app groups: Instar accepts the value, reports it once on
+  /// standard error, and puts the store into the user's data folder.
   public struct GroupContainer: Sendable, Hashable {
     let identifier: String?
 
-    /// The group that the app's entitlements name; none on Linux.
+    /// The group in the app's entitlements; on Linux the same as `none`.
     public static let automatic = GroupContainer(identifier: nil)
     /// The app's own folder.
     public static let none = GroupContainer(identifier: nil)
 
-    /// The folder of that group.
+    /// The folder of an app group.
     public static func identifier(_ groupName: String) -> GroupContainer {
       GroupContainer(identifier: groupName)
     }

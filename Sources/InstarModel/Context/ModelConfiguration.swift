@@ -3,37 +3,38 @@ public import InstarSchema
 package import InstarStore
 import Synchronization
 
-/// Where a container keeps one store, and, where it has several, which models are in it.
+/// Describes one store of a container: its file, and which models are in it if the container has several stores.
 ///
-/// A configuration of a store in memory and its copies share that store; it lives as long as one of them or a container
-/// of it.
+/// Copies of a configuration for a store in memory share that store. It exists as long as one of them, or a container
+/// that uses it.
 public struct ModelConfiguration: Identifiable, Hashable, Sendable {
-  /// Equal in copies, and in nothing else.
+  /// The identity of the configuration. Only copies have the same one.
   public let id: ID
-  /// "default" where none was given.
+  /// The name; "default" if none was given.
   public let name: String
   /// Whether a name was given.
   package let isNamed: Bool
-  /// The models that the store is for. The only configuration of a container has all of the container's models.
+  /// The models in the store. `nil` for all models of the container that no other configuration names.
   public let schema: Schema?
-  /// The store's file; `/dev/null` for a store in memory.
+  /// The store's file; `/dev/null` for a store in memory. In the closures of a stage it names the store that is being
+  /// migrated; a worker cannot read or write that file.
   public let url: URL
-  /// Whether the store is in memory and in no file.
+  /// Whether the store is in memory only.
   public let isStoredInMemoryOnly: Bool
-  /// Whether contexts may save; where not, the file is opened for reading only.
+  /// Whether contexts may save. If not, the file is opened for reading only.
   public let allowsSave: Bool
-  /// What was asked for; it has no effect on Linux.
+  /// Has no effect on Linux.
   public let cloudKitDatabase: CloudKitDatabase
-  /// What was asked for; it has no effect on Linux.
+  /// Has no effect on Linux.
   public let groupContainer: GroupContainer
   private let identity: Identity
 
-  /// Which configuration it is.
+  /// The identity of a configuration.
   public struct ID: Hashable, Sendable {
     fileprivate let identity: ObjectIdentifier
   }
 
-  /// A store in a file.
+  /// Describes a store in a file. Opening a container creates the file and its folder if they are missing.
   public init(
     _ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true,
     cloudKitDatabase: CloudKitDatabase = .automatic
@@ -41,7 +42,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     self.init(name, schema, url, isInMemory: false, allowsSave, .automatic, cloudKitDatabase)
   }
 
-  /// A store in memory, or in the default place: `default.store` in the user's data folder.
+  /// Describes a store in memory, or the file `default.store` (`NAME.store` with a name) in the user's data folder.
   public init(
     _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false,
     allowsSave: Bool = true, groupContainer: GroupContainer = .automatic,
@@ -57,7 +58,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       isInMemory: isStoredInMemoryOnly, allowsSave, groupContainer, cloudKitDatabase)
   }
 
-  /// The same, for a schema of these models, of which there must be at least one.
+  /// Describes a store for these models; name at least one.
   @_disfavoredOverload
   public init(for types: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
     self.init(schema: Schema(types), isStoredInMemoryOnly: isStoredInMemoryOnly)
@@ -67,7 +68,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     _ name: String?, _ schema: Schema?, _ url: URL, isInMemory: Bool, _ allowsSave: Bool,
     _ groupContainer: GroupContainer, _ cloudKitDatabase: CloudKitDatabase
   ) {
-    // What a store is for is what was named; a container brings the rest along.
+    // Only the named models are the configuration's; the container adds related ones.
     let schema = schema?.withNamedModelsOnly
     Self.report(cloudKitDatabase, groupContainer)
     self.groupContainer = groupContainer
@@ -83,22 +84,22 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
     self.allowsSave = allowsSave
   }
 
-  /// Whether one is a copy of the other.
+  /// Returns whether one configuration is a copy of the other.
   public static func == (left: ModelConfiguration, right: ModelConfiguration) -> Bool {
     left.identity === right.identity
   }
 
-  /// By identity, as `==` compares.
+  /// Hashes the identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 
-  /// How errors call the store: by its path, where it has one.
+  /// The store's name in errors: its path, or that it is in memory.
   package var place: String {
     guard isStoredInMemoryOnly else { return "'\(url.path)'" }
     return isNamed ? "the store '\(name)' in memory" : "a store in memory"
   }
 
-  /// The order in which stores that are written together are written, in whatever order a container was given them: two
-  /// containers of the same stores so never wait for each other in a circle.
+  /// Returns whether the left store is written before the right one. All containers use this order, so two containers
+  /// with the same stores never wait for each other in a circle.
   package static func isWrittenFirst(_ left: ModelConfiguration, _ right: ModelConfiguration)
     -> Bool
   {
@@ -107,7 +108,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable {
       : left.url.path < right.url.path
   }
 
-  /// The one connection of a store in memory.
+  /// Returns the connection of a store in memory, which all copies share.
   package func memoryConnection() throws(InstarError) -> StoreConnection {
     try identity.connection()
   }

@@ -1,9 +1,9 @@
 package import InstarStore
 
 extension ModelContainer {
-  /// The connection of the first store, which all contexts of this container share: for tests that look at the statements.
+  /// The connection of the first store, which all contexts of this container share. Tests read its statements.
   package var connection: StoreConnection { stores.all[0].connection }
 
-  /// Those of all stores, in the order in which they are written.
+  /// The connections of all stores, in the order in which they are written.
   package var connections: [StoreConnection] { stores.all.map(\.connection) }
 }

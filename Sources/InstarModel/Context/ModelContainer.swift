@@ -3,21 +3,21 @@ public import InstarSchema
 import InstarStore
 import Synchronization
 
-/// One or several open stores, and the schema they are read by.
+/// One or several open stores with a schema.
 ///
-/// Each of its configurations stands for one store. All its contexts work with the models of all stores.
-/// A container can be handed between threads; each of its contexts belongs to one thread.
+/// Each configuration describes one store. Every context of the container has the models of all stores. Several threads
+/// can use a container; use each of its contexts from one thread at a time.
 public final class ModelContainer: Sendable {
-  /// What the stores are read by, with the models of all of them.
+  /// The schema of the models in all stores.
   public let schema: Schema
-  /// Those it was opened with, one for each store.
+  /// The configurations that it was opened with, one for each store.
   public let configurations: Set<ModelConfiguration>
-  /// The plan it was opened with, by which its stores were migrated where they were behind; `nil` without one.
+  /// The plan that it was opened with, which migrated the stores that were behind; `nil` without one.
   public let migrationPlan: (any SchemaMigrationPlan.Type)?
   let stores: ModelStores
   private let main = Mutex<MainContext?>(nil)
 
-  /// A configuration, and the part of a container's schema that is in its store.
+  /// A configuration with the part of the container's schema that is in its store.
   package struct Part: Sendable {
     package let configuration: ModelConfiguration
     package var schema: Schema
@@ -28,13 +28,14 @@ public final class ModelContainer: Sendable {
     }
   }
 
-  /// Opens the stores of configurations as they are, and makes those that are missing: what the
-  /// initializers of the library end in, after they have migrated the stores that need that.
+  /// Opens stores without migrating them, and creates missing ones. The public initializers call it after they have
+  /// migrated the stores that are behind.
   ///
   /// - Parameters:
-  ///   - parts: At least one, in the order in which the stores are written. Every entity of `schema` is in one of them.
-  /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause, when the models cannot be stored, or a store is
-  ///   no store of exactly its part of the schema. Stores that exist are then as they were.
+  ///   - parts: At least one, in the order in which the stores are written. Together they have every entity of
+  ///     `schema`.
+  /// - Throws: `SwiftDataError.loadIssueModelContainer` with the cause if the models cannot be stored, or the
+  ///   structure of a store does not match its part of the schema. Existing stores are then unchanged.
   package init(
     opening parts: [Part], schema: Schema, plan: (any SchemaMigrationPlan.Type)? = nil
   ) throws {
@@ -67,7 +68,7 @@ public final class ModelContainer: Sendable {
     }
   }
 
-  /// Makes the folder that a store is to be in, as Core Data does: on a new machine the default one is missing.
+  /// Creates the folder of a store, as Core Data does. On a new machine the default folder is missing.
   private static func makeFolder(of store: URL) throws(InstarError) {
     let folder = store.deletingLastPathComponent()
     guard !FileManager.default.fileExists(atPath: folder.path) else { return }
@@ -75,12 +76,12 @@ public final class ModelContainer: Sendable {
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     } catch {
       throw InstarError(
-        .unreadableStore, "cannot make the folder '\(folder.path)'", cause: "\(error)",
-        next: "make it, or keep the store elsewhere")
+        .unreadableStore, "cannot create the folder '\(folder.path)'", cause: "\(error)",
+        next: "create the folder, or choose another URL for the store")
     }
   }
 
-  /// A container over stores that are open already.
+  /// Creates a container for stores that are already open.
   init(stores: ModelStores, configurations: Set<ModelConfiguration>) {
     migrationPlan = nil
     schema = stores.schema
@@ -88,10 +89,10 @@ public final class ModelContainer: Sendable {
     self.configurations = configurations
   }
 
-  /// The context of the main actor; the same one each time.
+  /// The context of the main actor, always the same object.
   ///
-  /// Synchronous code that is not isolated may use it too, as tests do, from one thread at a time. It lives as long as the
-  /// container.
+  /// Synchronous code without isolation, such as tests, may use it too, from one thread at a time. The container
+  /// retains it.
   @preconcurrency @MainActor
   public var mainContext: ModelContext {
     main.withLock { main in
@@ -104,19 +105,19 @@ public final class ModelContainer: Sendable {
     }.context
   }
 
-  /// Deletes every model of all stores, those of other contexts included, and the history that Apple's frameworks kept of
-  /// them. The stores stay open and empty; what the rows held is overwritten in the file. No delete rules run.
+  /// Deletes all models of all stores, and the history that Apple's frameworks wrote. The stores stay open and empty,
+  /// and SQLite overwrites the deleted content in the files. Delete rules are not applied.
   ///
-  /// - Throws: `storeChanged` where a store was migrated since; `busyStore`; `unreadableStore` where a configuration
-  ///   does not allow to save. All stores are then as they were.
+  /// - Throws: `storeChanged` if a store was migrated after the container was opened; `busyStore`; `unreadableStore`
+  ///   if a configuration does not allow saving. All stores are then unchanged.
   public func erase() throws {
     try stores.erase()
   }
 
-  /// The same as `erase()`, under SwiftData's earlier name.
+  /// Does the same as `erase()`, under SwiftData's earlier name.
   ///
-  /// It cannot throw, as SwiftData's cannot: the next fetch or save of a context of this container throws what went wrong.
-  /// All stores are then as they were.
+  /// Like SwiftData's it cannot throw. If it fails, all stores are unchanged, and the next fetch or save of a context
+  /// of this container throws the error.
   public func deleteAllData() {
     do {
       try stores.erase()
@@ -125,9 +126,9 @@ public final class ModelContainer: Sendable {
     }
   }
 
-  /// Closes the stores' files. Contexts of this container can no longer fetch or save.
+  /// Closes the files of the stores. Contexts of this container can then no longer fetch or save.
   ///
-  /// - Throws: `InstarError` where SQLite cannot close one; the others are closed, and what was saved is saved.
+  /// - Throws: `InstarError` if SQLite cannot close a file. The others are closed, and all saved changes are kept.
   public func close() throws {
     var failure: (any Error)?
     for store in stores.all {
@@ -141,7 +142,7 @@ public final class ModelContainer: Sendable {
   }
 }
 
-/// A main context on its way to the main actor, or to the one thread of a test.
+/// Passes the main context to the main actor, or to the only thread of a test.
 private struct MainContext: @unchecked Sendable {
   let context: ModelContext
 }

@@ -2,12 +2,12 @@ public import Foundation
 import InstarSchema
 import InstarStore
 
-/// Work on more models than should be in memory at once, and on models by their identifiers.
+/// Works on more models than fit in memory, and finds models by their identifiers.
 extension ModelContext {
-  /// The models that a descriptor asks for, made a batch at a time.
+  /// Returns the models that match a descriptor, and creates them in batches when they are read.
   ///
-  /// - Throws: `includePendingChangesWithBatchSize` where the descriptor includes pending changes and there are some:
-  ///   save first, or set `includePendingChanges` to false; else as `fetch(_:)` does.
+  /// - Throws: `includePendingChangesWithBatchSize` if the descriptor includes pending changes and the context has
+  ///   some: save first, or set `includePendingChanges` to false. Otherwise the errors of `fetch(_:)`.
   public func fetch<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int
   ) throws -> FetchResultsCollection<T> {
@@ -21,14 +21,14 @@ extension ModelContext {
       } catch {
         self.note(error)
       }
-      // Every key has its place, also one whose row is gone meanwhile: reading a value of it makes the next fetch throw.
+      // A row may have been deleted meanwhile. Its key keeps its place; reading its model makes the next fetch throw.
       return keys[range].compactMap { self.model(of: entity, key: $0) as? T }
     }
   }
 
-  /// The identifiers of the models that a descriptor asks for. No model is made for a row.
+  /// Returns the identifiers of the models that match a descriptor, without creating models for rows.
   ///
-  /// - Throws: as `fetch(_:)` does.
+  /// - Throws: The errors of `fetch(_:)`.
   public func fetchIdentifiers<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
   ) throws -> [PersistentIdentifier] {
@@ -42,9 +42,9 @@ extension ModelContext {
     }
   }
 
-  /// The identifiers of the models that a descriptor asks for, made a batch at a time.
+  /// Returns the identifiers of the models that match a descriptor, and reads them in batches.
   ///
-  /// - Throws: as `fetch(_:batchSize:)` does.
+  /// - Throws: The errors of `fetch(_:batchSize:)`.
   public func fetchIdentifiers<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int
   ) throws -> FetchResultsCollection<PersistentIdentifier> {
@@ -59,16 +59,17 @@ extension ModelContext {
     }
   }
 
-  /// Calls `block` with each model that a descriptor asks for, holding one batch of them at a time.
+  /// Calls `block` with each model that matches a descriptor, with one batch in memory at a time.
   ///
-  /// Models that `block` changes stay in memory until they are saved. Where `block` saves, or changes nothing, memory does
-  /// not grow with the number of rows: without `sortBy` not at all, with it by eight bytes a row. The rows are those that
-  /// match when their batch is read.
+  /// Models that `block` changes stay in memory until they are saved. If `block` saves or changes nothing, memory
+  /// does not grow with the number of rows; with `sortBy` it grows by eight bytes for each row. The predicate is
+  /// applied when a batch is read.
   ///
   /// - Parameters:
-  ///   - batchSize: how many models are in memory at once.
-  ///   - allowEscapingMutations: accepted as in SwiftData; changes stay pending in the context in either case.
-  /// - Throws: what `block` throws, after which no further model is passed to it; else as `fetch(_:)` does.
+  ///   - batchSize: The number of models in memory at once.
+  ///   - allowEscapingMutations: Has no effect; changes always stay pending in the context.
+  /// - Throws: Rethrows an error of `block` and stops; the changes made until then stay pending. Otherwise the errors
+  ///   of `fetch(_:)`.
   public func enumerate<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
     block: (T) throws -> Void
@@ -131,11 +132,11 @@ extension ModelContext {
     for model in models where !model.isDeleted { try block(model) }
   }
 
-  /// Deletes each model for which `predicate` is true, all of them where there is none. Their rows go, and the delete rules
-  /// run, at the next `save()`.
+  /// Marks each model that matches `predicate` for deletion, or all models if it is `nil`. The next `save()` deletes
+  /// their rows and applies the delete rules.
   ///
-  /// - Parameter includeSubclasses: whether models of the entities below this one are deleted too.
-  /// - Throws: as `fetch(_:)` does; nothing is then marked for deletion.
+  /// - Parameter includeSubclasses: Whether to delete models of subclasses too.
+  /// - Throws: The errors of `fetch(_:)`; no model is then marked.
   public func delete<T: PersistentModel>(
     model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
   ) throws {
@@ -148,10 +149,10 @@ extension ModelContext {
     }
   }
 
-  /// The model with that identifier: the living one, or one whose values are read when they are asked for.
+  /// Returns the model with an identifier: the one in memory, or one that reads its row at the first access.
   ///
-  /// Where the store has no such row, reading a value of it makes the next fetch or save throw. Where the schema has no such
-  /// entity, the next fetch or save throws, and what is returned is a model without a row.
+  /// If the row does not exist, reading a value makes the next fetch or save throw. If the schema does not have the
+  /// entity, the next fetch or save throws, and the returned model has no row.
   public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
     if let model = registered(persistentModelID) { return model }
     if let entity = stores.entity(named: persistentModelID.entityName) {
@@ -165,7 +166,7 @@ extension ModelContext {
     return UnknownModel()
   }
 
-  /// The model with that identifier, if the context has it in memory already.
+  /// Returns the model with an identifier if the context has it in memory, else `nil`.
   public func registeredModel<T: PersistentModel>(
     for persistentModelID: PersistentIdentifier
   ) -> T? {
@@ -187,7 +188,7 @@ extension ModelContext {
       entityName: entity.layout.name, key: key, storeIdentifier: entity.store.uuid)
   }
 
-  /// The identifiers of rows that exist. Where entities share a table, only the row tells of which it is.
+  /// Returns the identifiers of existing rows. If entities share a table, only the row has the entity of its model.
   private func identifiers(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>
   ) throws -> [PersistentIdentifier] {
@@ -212,7 +213,7 @@ extension ModelContext {
     return keys.map { identifier(found[$0] ?? entity, $0) }
   }
 
-  /// The keys of the rows that a descriptor asks for, in its order.
+  /// Returns the keys of the rows that match a descriptor, in its order.
   private func keys<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
@@ -257,12 +258,12 @@ extension ModelContext {
       while try statement.step() { keys.append(statement.integer(at: 0)) }
       return keys[...]
     }
-    // The models are read after their keys.
+    // The models are read later, in other statements, and must be as new as their keys.
     _ = try seeCommitsOfOthers()
     return keys
   }
 
-  /// The models of these keys, in their order. Rows that are gone meanwhile are left out.
+  /// Returns the models of keys, in their order, without those whose rows were deleted meanwhile.
   private func models<T: PersistentModel>(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
   ) throws -> [T] {
@@ -276,7 +277,7 @@ extension ModelContext {
     return keys.compactMap { models[$0] as? T }
   }
 
-  /// Lets go of the models that others hold through relationships only: they are read again when they are asked for.
+  /// Releases models that only relationships of other models retain. The next access reads them again.
   private func releaseRelationships() {
     // With unsaved changes the two sides of a relationship may differ from the store.
     guard !hasChanges else { return }

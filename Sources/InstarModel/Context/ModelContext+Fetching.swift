@@ -6,8 +6,8 @@ import InstarStore
 extension ModelContext {
   /// The models that a descriptor asks for.
   ///
-  /// SQL finds, sorts and limits the rows. Where models have unsaved changes, and the descriptor includes them, those are
-  /// judged and sorted in memory, by the predicate itself.
+  /// SQL finds, sorts and limits the rows. Where models have unsaved changes, and the descriptor includes them, those
+  /// are judged and sorted in memory, by the predicate itself.
   ///
   /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate`, naming the part that has no
   ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
@@ -82,7 +82,7 @@ extension ModelContext {
     _ predicate: Predicate<T>?, _ statement: FetchStatement
   ) throws -> [T] {
     let entity = statement.entity
-    // Where the predicate looks at other entities too, a change there may decide about any row.
+    // Where the predicate depends on other entities too, a change there may decide about any row.
     let isDecidedByRow =
       statement.entities.allSatisfy { $0 === entity }
       || !hasPendingChanges(statement.entities.filter { $0 !== entity })

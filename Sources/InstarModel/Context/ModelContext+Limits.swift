@@ -3,7 +3,7 @@ import InstarStore
 
 /// `minimumModelCount` and `maximumModelCount` of to-many relationships, checked at each save.
 extension ModelContext {
-  /// - Throws: `modelValidationFailure` for a model whose relationship would have too few or too many members.
+  /// - Throws: `modelValidationFailure` for a relationship with too few or too many members.
   func validateCounts() throws {
     for entity in stores.entities where !entity.countLimits.isEmpty {
       let new = inserted.all.map(\._modelStorage).filter { $0.descriptor === entity.descriptor }
@@ -15,8 +15,8 @@ extension ModelContext {
     }
   }
 
-  /// A change from either side is in the memory of the relationship's owner: one whose members were not read, and that has
-  /// no pending ones, is as it was.
+  /// Whether the relationship may have changed. Changes from either side are in the owner's memory, so a relationship
+  /// without members in memory and without pending ones is unchanged.
   private func isKnown(_ storage: ModelStorage, _ slot: Int) -> Bool {
     if storage.pendingMembers[slot] != nil { return true }
     switch storage.slots[slot] {
@@ -40,7 +40,7 @@ extension ModelContext {
     let property = entity.descriptor.properties[limit.slot].name
     throw SwiftDataError.validation(
       "cannot save \(entity.layout.name) \(storage.key)",
-      "its relationship '\(property)' has \(count) models, and must have \(range)")
+      "relationship '\(property)' has \(count) models and must have \(range)")
   }
 
   private func livingStorages(of entity: ModelEntity) -> [ModelStorage] {

@@ -1,9 +1,9 @@
 import InstarSchema
 import InstarStore
 
-/// What is said when a relationship leads to a row that is gone. Core Data only knows that it "failed to fulfill" a fault.
+/// Explains why a relationship references a missing row. Core Data only reports that it "failed to fulfill" a fault.
 extension ModelContext {
-  /// Names the row, who refers to it, and how many more such links there are.
+  /// Returns an error with the row, the relationships that reference it, and the number of other broken links.
   func missingRow(of storage: ModelStorage, _ entity: ModelEntity) -> InstarError {
     let what = "cannot read \(entity.layout.name) \(storage.key)"
     var sentences: [String] = []
@@ -21,24 +21,24 @@ extension ModelContext {
           guard links.here > 0 else { continue }
           let name = "\(owner.layout.name).\(owner.descriptor.properties[slot].name)"
           sentences.append(
-            "\(name) of \(links.here == 1 ? "1 row" : "\(links.here) rows") leads to it, but there is no such row"
+            "\(name) of \(links.here == 1 ? "1 row" : "\(links.here) rows") references it, but the row does not exist"
               + (links.elsewhere > 0
-                ? "; \(links.elsewhere) more links of \(name) lead to rows that are gone" : ""))
+                ? "; \(links.elsewhere) more links of \(name) reference missing rows" : ""))
         }
       }
     } catch {
-      sentences.append("there is no such row; \(error)")
+      sentences.append("the row does not exist; \(error)")
     }
     return InstarError(
       .brokenReferences, what,
       cause: sentences.isEmpty
-        ? "there is no such row: it was deleted" : sentences.joined(separator: "\n"),
+        ? "the row was deleted" : sentences.joined(separator: "\n"),
       next: sentences.isEmpty
         ? "fetch again"
-        : "set the relationship to nil; `instarctl plan` lists all such links beforehand")
+        : "set the relationship to nil; 'instarctl plan' lists all such links before a migration")
   }
 
-  /// How many rows refer to the row with a key, and how many to others that are gone.
+  /// Returns how many rows reference the row with a key, and how many reference other missing rows.
   private func brokenLinks(
     _ reference: ForeignKey, _ owner: ModelEntity, _ target: ModelEntity, to key: Int64
   ) throws -> (here: Int64, elsewhere: Int64) {

@@ -1,34 +1,35 @@
 public import Foundation
 
-/// What an app can follow of the changes of its contexts.
+/// Notifications of saves.
 ///
 /// ```swift
 /// for await _ in NotificationCenter.default.notifications(named: ModelContext.didSave) { reload() }
 /// ```
 ///
-/// They are posted on the thread that saves, with the context as their object. A migration's stages post none.
+/// The context posts them on the thread that saves, with itself as the object. Saves in stages of a migration post
+/// none.
 extension ModelContext {
-  /// Posted before changes are written.
+  /// Posted before a save writes.
   public static let willSave = Notification.Name("InstarModelContextWillSave")
-  /// Posted after changes were written. `userInfo` has an array of `PersistentIdentifier` under each of the raw values of
-  /// `NotificationKey` that name identifiers: of what the code changed, and of what delete rules changed and deleted. Where
-  /// `save()` throws, it is posted only if some of several stores were saved, and tells what is in those.
+  /// Posted after a save. `userInfo` has an array of `PersistentIdentifier` for each raw value of `NotificationKey`,
+  /// including the models that delete rules changed or deleted. If `save()` throws, it is posted only if some of
+  /// several stores were saved, and has the identifiers of those.
   public static let didSave = Notification.Name("InstarModelContextDidSave")
 
   /// The keys of a notification's `userInfo`.
   public enum NotificationKey: String {
-    /// The rows that were made.
+    /// The models whose rows were inserted.
     case insertedIdentifiers = "inserted"
-    /// The rows that were changed.
+    /// The models whose rows were updated.
     case updatedIdentifiers = "updated"
-    /// The rows that are gone.
+    /// The models whose rows were deleted.
     case deletedIdentifiers = "deleted"
   }
 
-  /// Accepted as in SwiftData. Changes are seen by fetches and by other models as soon as they are made.
+  /// Has no effect: fetches and related models see changes at once.
   public func processPendingChanges() {}
 
-  /// Nobody is told of a stage's saves, which may be large.
+  /// Saves in stages post no notifications, because they may be large.
   var isAnnouncingSaves: Bool { phase == nil }
 
   func announceSave() {
@@ -36,7 +37,7 @@ extension ModelContext {
     NotificationCenter.default.post(name: Self.willSave, object: self)
   }
 
-  /// Tells what was committed to stores.
+  /// Posts the notification of what was committed.
   func announce(_ saved: [SaveNotice]) {
     guard isAnnouncingSaves else { return }
     NotificationCenter.default.post(
@@ -51,8 +52,8 @@ extension ModelContext {
   }
 }
 
-/// What a save writes to one store, noted before it is written: new models get their identifiers by it, and models that
-/// are gone lose theirs.
+/// The models that a save writes to one store. It is created before the save, because deleted models lose their
+/// identifiers then.
 struct SaveNotice {
   let store: ModelStore
   let inserted: [any PersistentModel]

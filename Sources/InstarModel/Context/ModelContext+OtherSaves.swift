@@ -1,11 +1,11 @@
 import InstarStore
 
-/// What other contexts, containers and processes saved, taken over before this context reads or saves.
+/// Applies the saves of other contexts, containers and processes before this context reads or saves.
 ///
-/// A model that has no unsaved changes is read again; of one that has, only the values that were not changed here. What was
-/// deleted elsewhere is gone, unless it has changes here: then `save()` throws.
+/// A model without unsaved changes is read again; of a changed model only the values that were not changed here. A
+/// model that was deleted elsewhere is detached, unless it has changes here: then `save()` throws.
 extension ModelContext {
-  /// Takes over what other contexts on the same connection saved.
+  /// Applies the saves of other contexts on the same connection.
   func seeSavesOfOthers() throws {
     for (position, store) in stores.all.enumerated() {
       let log = store.connection.saves
@@ -17,10 +17,9 @@ extension ModelContext {
     }
   }
 
-  /// Takes over what other connections and processes saved, as far as a statement has met it: SQLite notices it when it
-  /// reads.
+  /// Applies the commits of other connections and processes that SQLite noticed during the last statements.
   ///
-  /// - Returns: `false` where there was nothing; else models that were just read may hold old values.
+  /// - Returns: Whether there were any. Models that were just read may then have old values.
   func seeCommitsOfOthers() throws -> Bool {
     var isAny = false
     for (position, store) in stores.all.enumerated() {
@@ -34,7 +33,7 @@ extension ModelContext {
   }
 
   private func take(_ rows: SaveLog.Rows, of store: ModelStore) {
-    // All are held until the end: letting go of members may end models, of any entity.
+    // Retains all until the end, because releasing members may deallocate models of any entity.
     let living = registeredStorages
     for (root, storages) in zip(stores.entities, living)
     where root.store === store && !storages.isEmpty {
@@ -57,7 +56,7 @@ extension ModelContext {
     withExtendedLifetime(living) {}
   }
 
-  /// All rows of a store that this context has in memory, as if each had been changed, or deleted where it is gone.
+  /// Returns all rows that this context has in memory: as changed if they exist, else as deleted.
   private func rowsInMemory(of store: ModelStore) throws -> SaveLog.Rows {
     var rows = SaveLog.Rows()
     for (root, storages) in zip(stores.entities, registered)
@@ -87,14 +86,14 @@ extension ModelContext {
 }
 
 extension ModelStorage {
-  /// Has the members of to-many relationships read again that were not set here.
+  /// Makes the next access read the members of unchanged to-many relationships again.
   fileprivate func unloadMembers() {
     for slot in slots.indices where !changedSlots.contains(slot) {
       if case .models = slots[slot] { slots[slot] = .unloaded }
     }
   }
 
-  /// Has the values read again that were not changed here.
+  /// Makes the next access read unchanged values again.
   fileprivate func unloadValues(of entity: ModelEntity) {
     guard !changedSlots.isEmpty else {
       state = .fault

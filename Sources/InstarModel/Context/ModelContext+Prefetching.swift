@@ -2,16 +2,16 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// Reading less than all of a row, and more than the rows: `propertiesToFetch` and `relationshipKeyPathsForPrefetching`.
+/// Reads only some columns (`propertiesToFetch`), or related models too (`relationshipKeyPathsForPrefetching`).
 extension ModelContext {
-  /// The slots with a column that a descriptor wants read; `nil` for all.
+  /// Returns the slots with a column that a descriptor names; `nil` for all.
   ///
-  /// - Throws: `unsupportedKeyPath` for a property that is not stored.
+  /// - Throws: `unsupportedKeyPath` if a property is not stored.
   func slots<T: PersistentModel>(
     of descriptor: FetchDescriptor<T>, _ entity: ModelEntity
   ) throws -> [Int]? {
     if descriptor.propertiesToFetch.isEmpty { return nil }
-    // A model has its identifier without any column.
+    // The identifier needs no column.
     let paths = descriptor.propertiesToFetch.filter {
       entity.descriptor.slotsByKeyPath[$0] != nil
         || type(of: $0).valueType != PersistentIdentifier.self
@@ -26,11 +26,11 @@ extension ModelContext {
       .unsupportedKeyPath,
       InstarError(
         .unsupported, "cannot fetch \(entity.descriptor.qualifiedName)",
-        cause: "`\(keyPath)` is no stored property of it",
-        next: "name stored properties and relationships of the model itself"))
+        cause: "`\(keyPath)` is not a stored property of \(entity.descriptor.name)",
+        next: "name stored properties and relationships of \(entity.descriptor.name)"))
   }
 
-  /// Reads the models at the other end of relationships, by one statement for each relationship.
+  /// Reads the related models, with one statement for each relationship.
   func prefetch<T: PersistentModel>(
     _ keyPaths: [PartialKeyPath<T>], of models: [T], _ entity: ModelEntity
   ) throws {
@@ -51,7 +51,8 @@ extension ModelContext {
           .unsupportedKeyPath,
           InstarError(
             .unsupported, "cannot prefetch \(entity.descriptor.qualifiedName)",
-            cause: "'\(entity.descriptor.properties[slot].name)' is no relationship"))
+            cause: "'\(entity.descriptor.properties[slot].name)' is not a relationship",
+            next: "name relationships in relationshipKeyPathsForPrefetching"))
       }
     }
   }
@@ -117,7 +118,7 @@ extension ModelContext {
     }
   }
 
-  /// Any number of keys as one parameter.
+  /// A list of keys, bound as one parameter.
   static let listed = "(SELECT value FROM json_each(?1))"
 
   static func list(_ keys: some Collection<Int64>) -> Slot {

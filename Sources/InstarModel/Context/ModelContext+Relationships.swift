@@ -1,9 +1,9 @@
 import InstarSchema
 import InstarStore
 
-/// The models at the other end of relationships.
+/// Reads related models.
 extension ModelContext {
-  /// The object at the other end of a to-one relationship.
+  /// Returns the model that a to-one relationship references.
   func model(at slot: Int, of storage: ModelStorage, key: Int64) -> (any PersistentModel)? {
     guard let entity = entity(of: storage),
       case .toOne(_, let destination, _, _) = entity.slots[slot],
@@ -12,7 +12,7 @@ extension ModelContext {
     return model(of: target, key: key)
   }
 
-  /// The members of a to-many relationship: those in the store, as changed in memory from the other side.
+  /// Returns the members of a to-many relationship: those in the store, with the pending changes from the other side.
   func members(of storage: ModelStorage, slot: Int) -> [any PersistentModel] {
     guard let entity = entity(of: storage), case .toMany(let relationship) = entity.slots[slot],
       let target = stores.entity(named: relationship.relationship.destination)
@@ -43,7 +43,7 @@ extension ModelContext {
     }
   }
 
-  /// The members read from the store, as changed in memory from the other side.
+  /// Returns members from the store, with the pending changes from the other side.
   func membersAsInMemory(
     _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
     _ place: EntityLayout.RelationshipStorage.Place
@@ -52,7 +52,7 @@ extension ModelContext {
     let isSavedFromHere =
       if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
     if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
-    // Kept until they are saved: the members may have to be read again before that.
+    // Kept until the next save, because the members may be read again before.
     if let pending = storage.pendingMembers[slot] {
       models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
       let present = Set(models.map { ObjectIdentifier($0) })

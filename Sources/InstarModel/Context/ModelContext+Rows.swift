@@ -2,12 +2,12 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// Rows as models: filled when they are fetched, or when a value of a fault is asked for. What cannot be thrown there is kept
-/// for the next fetch or save.
+/// Reads rows into models: when they are fetched, or when code reads a value of a fault. A getter cannot throw, so its
+/// error is kept for the next fetch or save.
 extension ModelContext {
-  /// The models of the rows that a statement finds. Its columns are those of the reader, then any others.
+  /// Returns the models of the rows that a statement finds. It selects the columns of the reader first.
   ///
-  /// - Parameter each: called for each row with its model, to read the other columns; the number is that of the first one.
+  /// - Parameter each: Called for each row to read further columns, with the number of the first one.
   func rows(
     _ sql: String, _ reader: RowReader, _ parameters: [Slot],
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
@@ -26,7 +26,7 @@ extension ModelContext {
     }
   }
 
-  /// The model of the current row. What a living model holds is kept: it may have changes.
+  /// Returns the model of the current row. A living model keeps its values, which may be changed.
   private func model(
     at statement: SQLStatement, _ part: RowReader.Part
   ) throws -> any PersistentModel {
@@ -64,8 +64,8 @@ extension ModelContext {
           throw InstarError(
             .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
             cause:
-              "required attribute '\(entity.descriptor.properties[slot].name)' has no value (column \(stored.name))",
-            next: "make the property optional in this version of the schema")
+              "required attribute '\(entity.descriptor.properties[slot].name)' has no value: column \(stored.name) is NULL",
+            next: "make the property optional in this version of the models")
         }
         if !value.isNull, !entity.accepts(value, at: slot) {
           throw storage.unreadable(slot, stored: value)
@@ -91,12 +91,12 @@ extension ModelContext {
     storage.state = .loaded
   }
 
-  /// In `didMigrate` a required property that is new, or has another type, has no value in the rows yet: the closure is there to
-  /// set it. One that is read before is an error, and one that stays empty is found when the store is verified.
+  /// In `didMigrate` a required property that is new, or has a new type, has no value until the closure sets it.
+  /// Reading it before is an error, and verification finds a row without it.
   private var mayLackValues: Bool { phase == "didMigrate" }
 
-  /// A composite from its columns. Where all are NULL there is no value: `nil`, or the property's initial value where it
-  /// has to have one, as in the rows that were there before the property.
+  /// Returns a composite from its columns. If all are NULL, it has no value: that is `nil`, or the initial value of a
+  /// required property, as in rows from before the property was added.
   private func composite(
     _ leaves: [Slot], _ isOptional: Bool, _ storage: ModelStorage, _ slot: Int,
     _ entity: ModelEntity
@@ -127,12 +127,12 @@ extension ModelContext {
       note(missingRow(of: storage, entity))
       storage.state = .gone
     } catch {
-      // The row may be there: it is read again when a value is asked for next.
+      // The row may exist, so the next access reads it again.
       note(error)
     }
   }
 
-  /// Returns whether there is such a row.
+  /// Returns whether the row exists.
   private func readRow(
     of storage: ModelStorage, _ entity: ModelEntity, into target: ModelStorage
   ) throws -> Bool {
@@ -147,7 +147,7 @@ extension ModelContext {
     }
   }
 
-  /// Reads the values that a fetch of some properties only left out.
+  /// Reads the values that `propertiesToFetch` left out.
   func fillUnloadedValues(of storage: ModelStorage) {
     guard let entity = entity(of: storage) else { return }
     let whole = ModelStorage(entity.descriptor)
@@ -170,7 +170,7 @@ extension ModelContext {
     }
   }
 
-  /// A value that lies in a file.
+  /// Reads a value from its file.
   private func externalValue(
     at slot: Int, of storage: ModelStorage, _ entity: ModelEntity
   ) throws -> Slot {

@@ -1,18 +1,19 @@
 import InstarSchema
 import InstarStore
 
-/// From changes in memory to the stores, or back.
+/// Saves or discards the changes in memory.
 extension ModelContext {
-  /// Writes all changes, in one transaction of each store that has some.
+  /// Writes all changes, in one transaction for each store that has some.
   ///
-  /// With several stores, all checks come first. Then the transactions of all stores are begun and written, in the order of
-  /// the stores' paths, and committed when all are written, in the opposite order. What goes wrong before the first commit
-  /// so leaves all stores as they were. SQLite cannot commit several files at once: where a commit itself fails, on a full
-  /// disk, after that of another store, what is in the other store stays there, and the error says which store is at what.
+  /// With several stores, all checks come first. The context then begins and writes the transactions in the order of
+  /// the stores' paths, and commits them in the opposite order when all are written. An error before the first commit
+  /// leaves all stores unchanged. SQLite cannot commit several files at once: if a commit fails after that of another
+  /// store, for example on a full disk, the other store stays saved, and the error names the state of each store.
   ///
-  /// - Throws: an error met by a getter before; `modelValidationFailure` for a required relationship without a value or a
-  ///   `deny` rule; `unreadableStore` where a store with changes may not be saved to; `sqlFailed`. Nothing is then written,
-  ///   and all changes are still pending; after a commit that failed as told above, those that are not saved.
+  /// - Throws: An earlier error of a getter; `modelValidationFailure` for a required relationship without a value or
+  ///   a `deny` rule; `unreadableStore` if the configuration of a store with changes does not allow saving;
+  ///   `sqlFailed`. Nothing is then written, and all changes stay pending. After a failed commit as above, the
+  ///   changes of the unsaved stores stay pending.
   public func save() throws {
     try throwDeferredError()
     try failingStageUntilSaved {
@@ -40,13 +41,13 @@ extension ModelContext {
       }
     } catch {
       guard waiting.count < saves.count else { throw error }
-      settle(allBut: waiting)
+      markSaved(allBut: waiting)
       announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
       throw Self.halfSaved(
         error, saved: saves.map(\.store).filter { store in !waiting.contains { $0 === store } },
         waiting: waiting)
     }
-    settle(allBut: [])
+    markSaved(allBut: [])
     announce(notices)
   }
 
@@ -59,21 +60,22 @@ extension ModelContext {
     var known = InstarError(error, what: "cannot save all changes")
     known.what = "cannot save all changes"
     known.state = "\(list(saved)): saved; \(list(waiting)): unchanged"
-    known.next = known.next ?? "call save() again for what is still pending, or rollback()"
+    known.next =
+      known.next ?? "call save() again to save the pending changes, or rollback() to discard them"
     return known
   }
 
-  /// After a save: the stores hold what the models hold.
+  /// Marks the models of saved stores as unchanged.
   ///
-  /// - Parameter waiting: stores that were not saved to; their models keep their changes.
-  private func settle(allBut waiting: [ModelStore]) {
+  /// - Parameter waiting: The stores that were not saved. Their models keep their changes.
+  private func markSaved(allBut waiting: [ModelStore]) {
     func isSaved(_ model: any PersistentModel) -> Bool {
       guard !waiting.isEmpty, let entity = entity(of: model._modelStorage) else { return true }
       return !waiting.contains { $0 === entity.store }
     }
-    // The inserted ones first: one of them may have taken the place of a changed one.
-    for model in inserted.all where isSaved(model) { settle(model) }
-    for model in changedModelsArray where isSaved(model) { settle(model) }
+    // Inserted models come first, because an upsert may have replaced a changed model.
+    for model in inserted.all where isSaved(model) { markSaved(model) }
+    for model in changedModelsArray where isSaved(model) { markSaved(model) }
     for model in held.all where isSaved(model) {
       model._modelStorage.pendingMembers.removeAll()
     }
@@ -95,8 +97,7 @@ extension ModelContext {
     held.removeAll()
   }
 
-  /// After a save: the store holds what the model holds.
-  private func settle(_ model: any PersistentModel) {
+  private func markSaved(_ model: any PersistentModel) {
     let storage = model._modelStorage
     storage.state = .loaded
     storage.changedSlots.removeAll()
@@ -107,7 +108,7 @@ extension ModelContext {
       guard case .toMany = entity.slots[slot] else { continue }
       switch storage.slots[slot] {
       case .models(let models): storage.savedMembers[slot] = Self.keys(of: models)
-      // Never set by the initializer: empty.
+      // The initializer did not set it, so it is empty.
       case .null:
         storage.slots[slot] = .models([])
         storage.savedMembers[slot] = []
@@ -115,7 +116,7 @@ extension ModelContext {
       }
     }
     if let other = registeredStorage(entity, storage.key), other !== storage {
-      // The model took the place of a row by a unique value: another object of that row reads it anew.
+      // An upsert updated the row of another model, which must read it again.
       other.state = .fault
       other.changedSlots.removeAll()
       if let model = other.model { changed.remove(model) }
@@ -140,7 +141,8 @@ extension ModelContext {
           if !living.isEmpty {
             throw SwiftDataError.validation(
               "cannot delete \(storage.descriptor.name) \(storage.key)",
-              "its relationship '\(storage.descriptor.properties[slot].name)' denies deletion while it has \(living.count) models"
+              "relationship '\(storage.descriptor.properties[slot].name)' has \(living.count) models, and its delete rule is 'deny'",
+              next: "delete these models first, or remove them from the relationship"
             )
           }
         case .cascade:
@@ -159,9 +161,9 @@ extension ModelContext {
     }
   }
 
-  /// Runs `block`, then saves; when either throws, the changes in memory are undone.
+  /// Runs `block` and saves. If either throws, discards all pending changes.
   ///
-  /// - Throws: what `block` throws; else as `save()` does.
+  /// - Throws: Rethrows the error of `block`; otherwise the errors of `save()`.
   public func transaction(block: () throws -> Void) throws {
     do {
       try block()
@@ -172,7 +174,8 @@ extension ModelContext {
     }
   }
 
-  /// Forgets all changes since the last `save()`.
+  /// Discards all changes since the last `save()`. Inserted models leave the context; changed and deleted models read
+  /// their rows again.
   public func rollback() {
     deferredError = nil
     // What a failed save was to write is lost now, whatever is saved later.
@@ -185,8 +188,8 @@ extension ModelContext {
         storage.changedSlots.removeAll()
       }
     }
-    // Arrays changed from the other side are read again, too. All storages are held first: an array may be what keeps
-    // models of other entities alive.
+    // Arrays that were changed from the other side are read again too. This retains all storages first, because an
+    // array may be the only reference to models of other entities.
     let living = registeredStorages
     for storage in living.joined() {
       storage.pendingMembers.removeAll()
@@ -195,7 +198,6 @@ extension ModelContext {
         if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }
     }
-    // All are held until here: letting go of members may end models, of any entity.
     withExtendedLifetime(living) {}
     forgetChanges()
   }

@@ -3,14 +3,14 @@ package import InstarSchema
 package import InstarStore
 
 extension ModelContext {
-  /// The context that a stage's closure is given: the models of one version of the plan, on the clones.
+  /// Creates the context for a stage's closure: the models of one version of the plan, on the clones.
   ///
   /// - Parameters:
   ///   - clones: At least one; each with the models that are in its store, and the path of that store, which the
   ///     context's configurations name; `nil` for a store in memory.
   ///   - phase: "willMigrate" or "didMigrate", as errors name it.
-  ///   - keptValues: What the closures of the run keep for each other.
-  /// - Throws: `unknownVersion` where a clone is not built like its schema.
+  ///   - keptValues: The scratchpad of the run.
+  /// - Throws: `unknownVersion` if the structure of a clone does not match its schema.
   package static func forStage(
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], phase: String,
     keptValues: ScratchpadStore

@@ -2,36 +2,36 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// The models of one container that one piece of code works with: fetched, inserted, changed, deleted, then saved together.
+/// Fetches, inserts, changes and deletes models of a container, and saves the changes together.
 ///
-/// One row is one object within a context. A context belongs to the thread that uses it. Nothing is written before
-/// `save()`, which writes everything in one transaction of each store.
+/// A context has one object for each row. Use it from one thread at a time. Nothing is written before `save()`, which
+/// writes all changes in one transaction for each store.
 ///
-/// Invariants: `registered` holds, unretained, the storage of every living model of this context that has a row; a
-/// storage takes itself out when its model goes away. Models with unsaved changes are held by `inserted`, `changed`,
-/// `deleted` and `held`, so that no change is lost with the last reference to its object.
+/// Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
+/// removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with
+/// unsaved changes, so releasing the last other reference loses no change.
 public final class ModelContext {
-  /// The container the context was made for.
+  /// The container of the context.
   public var container: ModelContainer {
     if let container = owner ?? ownerOfMain { return container }
-    // The main context has outlived its container: here is another one of the same stores.
+    // The main context has outlived its container, so this creates another one for the same stores.
     let container = ModelContainer(stores: stores, configurations: configurations)
     owner = container
     return container
   }
 
-  /// Accepted as in SwiftData, which notes it in a store's history. Instar writes no history.
+  /// Has no effect. SwiftData writes it into a store's history; Instar writes no history.
   public var author: String?
 
-  /// Accepted as in SwiftData. There is no run loop that would save by itself on Linux: call `save()`.
+  /// Has no effect, because Linux has no run loop that could save. Call `save()`.
   public var autosaveEnabled = false
 
   let stores: ModelStores
   private let configurations: Set<ModelConfiguration>
   private var owner: ModelContainer?
-  /// The container of a main context, which that container holds in turn.
+  /// The container of a main context. It is weak because the container retains its main context.
   private weak var ownerOfMain: ModelContainer?
-  /// Of each store, the newest save and commit of others that this context knows of.
+  /// For each store, the newest save and commit of others that this context has processed.
   var lastSeenSaves: [Int]
   var lastSeenCommitsOfOthers: [Int]
   /// By the position of the root entity, then by key.
@@ -39,19 +39,19 @@ public final class ModelContext {
   var inserted = OrderedModels()
   var changed = OrderedModels()
   var deleted = OrderedModels()
-  /// Models that are unchanged themselves, but know of a change made from the other side of a relationship.
+  /// Models whose only pending change was made from the other side of a relationship.
   var held = OrderedModels()
   private var lastTemporaryKey: Int64 = .min
-  /// An error met where nothing could be thrown (a getter); thrown by the next fetch or save.
+  /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
   /// In the closure of a stage, the number of a failed save whose changes are still pending.
   var failedSave: Int?
-  /// The closure this context was made for ("willMigrate"), as errors name it.
+  /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
-  /// What the closures of a run keep for each other; `nil` outside of one.
+  /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?
 
-  /// A context without models, of the container's stores.
+  /// Creates a context for the container's stores. It has no models in memory yet.
   public convenience init(_ container: ModelContainer) {
     self.init(container, phase: nil, isMain: false)
   }
@@ -72,8 +72,7 @@ public final class ModelContext {
 
   deinit {
     for store in stores.all { store.connection.saves.removeListener() }
-    // Models may outlive their context: they keep the values they have. Their relationships are cut, which also frees
-    // objects that refer to each other.
+    // Models may outlive their context and keep their values. Clearing their relationships breaks reference cycles.
     for model in inserted.all { Self.detach(model._modelStorage) }
     let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
     for storage in storages {
@@ -91,20 +90,24 @@ public final class ModelContext {
     }
   }
 
-  /// Whether `save()` would write anything.
+  /// Whether `save()` would write a change.
   public var hasChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
 
+  /// The models that the next `save()` inserts, in the order of `insert(_:)`.
   public var insertedModelsArray: [any PersistentModel] { inserted.all }
+  /// The models with a row whose values or relationships the next `save()` writes.
   public var changedModelsArray: [any PersistentModel] {
     changed.all.filter { $0._modelStorage.state == .loaded }
   }
+  /// The models whose rows the next `save()` deletes. Delete rules may add others.
   public var deletedModelsArray: [any PersistentModel] { deleted.all }
 
   // MARK: Insert and delete
 
-  /// Adds a new model, and every new model it is related to. `save()` writes their rows.
+  /// Adds a new model, and every new model that its relationships reference. `save()` writes their rows.
   ///
-  /// A model with a unique value that a row has already takes that row's place when it is saved (upsert).
+  /// If a row already has a unique value of the model, `save()` updates that row (upsert). A model that was deleted, or
+  /// that belongs to another context, cannot be inserted: the next fetch or save throws `invalidModel`.
   public func insert<T: PersistentModel>(_ model: T) {
     insertAny(model)
   }
@@ -126,9 +129,9 @@ public final class ModelContext {
           InstarError(
             .invalidModel, "cannot insert a \(storage.descriptor.name)",
             cause: storage.state == .gone
-              ? "it was deleted, or the context it belonged to is gone"
-              : "it belongs to another context",
-            next: "make a new one"))
+              ? "the model was deleted, or its context was released"
+              : "the model belongs to another context",
+            next: "create a new model and insert that one"))
         continue
       }
       storage.context = self
@@ -145,8 +148,8 @@ public final class ModelContext {
     }
   }
 
-  /// Values set by an initializer reach the storage without their inverse: it is set now. Returns the models that have to
-  /// be inserted too.
+  /// Sets the inverses of relationships that an initializer set, and returns the related models that need inserting
+  /// too.
   private func adoptRelationships(
     of model: any PersistentModel, _ storage: ModelStorage
   ) -> [any PersistentModel] {
@@ -170,7 +173,9 @@ public final class ModelContext {
     return related
   }
 
-  /// Marks a model for deletion. Its row goes, and its relationships' delete rules run, at the next `save()`.
+  /// Marks a model for deletion. The next `save()` deletes its row and applies the delete rules of its relationships.
+  ///
+  /// A model that was never saved is only removed from the context. A model of another context is ignored.
   public func delete<T: PersistentModel>(_ model: T) {
     deleteAny(model)
   }
@@ -211,7 +216,7 @@ public final class ModelContext {
     stores.entity(named: storage.descriptor.name)
   }
 
-  /// What tells the rows of a model's store from those of others.
+  /// The identifier of a model's store.
   func storeIdentifier(of storage: ModelStorage) -> String? {
     stores.all.count == 1 ? stores.all[0].uuid : entity(of: storage)?.store.uuid
   }
@@ -220,7 +225,7 @@ public final class ModelContext {
     registered[root(of: entity)][storage.key] = Unmanaged.passUnretained(storage)
   }
 
-  /// Called by a storage whose model goes away.
+  /// Called by a storage whose model is deallocated.
   func forget(_ storage: ModelStorage) {
     guard storage.key.isRowKey, let entity = entity(of: storage) else { return }
     let root = root(of: entity)
@@ -238,11 +243,11 @@ public final class ModelContext {
     registered[root(of: entity)][key]?.takeUnretainedValue()
   }
 
-  /// The model of a row: the living one, or a new one as a fault.
+  /// Returns the model of a row: the living one, or a new fault.
   func model(of entity: ModelEntity, key: Int64) -> any PersistentModel {
     if let model = registeredStorage(entity, key)?.model { return model }
     let reader = stores.reader(of: entity)
-    // Only the row says of which class its model is.
+    // Only the row has the class of its model.
     if reader.isPolymorphic {
       do {
         if let model = try rows(reader.rowStatement, reader, [.key(key)]).first { return model }

@@ -1,13 +1,11 @@
 import InstarSchema
 import InstarStore
 
-// Files with large values that rows give up.
+// Files with large values that no row references after a save.
 
 extension ModelSave {
-  /// The files that rows refer to, and will not any more once the changes are written.
-  ///
-  /// - Parameter deleted: models whose rows go; of the others the changed values count.
-  func filesGivenUp(
+  /// Returns the files of deleted rows and of changed values.
+  func filesReleased(
     by deleted: [Change], _ changed: [Change], _ session: SQLSession
   ) throws -> Set<String> {
     var names: Set<String> = []

@@ -1,13 +1,13 @@
 import InstarSchema
 import InstarStore
 
-// The places of links in ordered relationships (Core Data layout, section 4.4).
+// Positions of links in ordered relationships (Core Data layout, section 4.4).
 
 extension ModelSave {
-  /// What lies between two places, as Core Data counts: one more fits in between without moving the others.
+  /// The distance between two positions in Core Data. A new link fits between two others without moving them.
   private static let step: Int64 = 2048
 
-  /// A row that came to another owner, or is new, comes last among the owner's, unless the owner says otherwise.
+  /// Puts a row that is new, or has a new owner, last among the owner's rows. The owner's own order overrides this.
   func placeAmongMembers(_ change: Change, _ session: SQLSession) throws {
     let layout = change.entity.layout
     for (slot, property) in change.entity.descriptor.properties.enumerated() {
@@ -26,7 +26,7 @@ extension ModelSave {
     }
   }
 
-  /// The order in which a changed relationship has its models.
+  /// Writes the order of a changed relationship.
   func writeOrder(_ change: Change, _ session: SQLSession) throws {
     let storage = change.storage
     for (slot, place) in change.entity.slots.enumerated() {
@@ -55,7 +55,7 @@ extension ModelSave {
     }
   }
 
-  /// New links come last among those of the models at the other end, where these have an order that says nothing of them.
+  /// Puts new links last among those of the related models, if these have an order that does not contain the links yet.
   func placeAmongLinks(_ change: Change, _ session: SQLSession) throws {
     let storage = change.storage
     for (slot, place) in change.entity.slots.enumerated() {
@@ -64,7 +64,7 @@ extension ModelSave {
         case .joinTable(let name, let own, let other) = relationship.place,
         storage.state == .inserted || storage.changedSlots.contains(slot)
       else { continue }
-      // Each link is of another model at the other end, so that no two of them get one place.
+      // Each link has another model at the other end, so no two links get the same position.
       let isOfSameModel = other.columns.map { "o.\($0) = j.\($0)" }.joined(separator: " AND ")
       try run(
         "UPDATE \(name) AS j SET \(column) = \(Self.step) + ifnull((SELECT max(o.\(column)) "
@@ -76,11 +76,11 @@ extension ModelSave {
 }
 
 extension EntityLayout.RelationshipStorage {
-  /// What the members of the relationship are ordered by: their places, then their keys.
+  /// Returns the ORDER BY clause for the members: by their positions, then by their keys.
   ///
   /// - Parameters:
-  ///   - alias: of the table that holds the links.
-  ///   - key: of the members.
+  ///   - alias: The alias of the table with the links.
+  ///   - key: The key of a member.
   func order(_ alias: String, key: String) -> String {
     guard let orderColumn, relationship.isOrdered else { return "ORDER BY \(key)" }
     return "ORDER BY \(alias).\(orderColumn) IS NULL, \(alias).\(orderColumn), \(key)"

@@ -2,15 +2,14 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// What one `save()` writes to one store: the rows of a context's changes there, in one transaction.
+/// Writes the changes of a context to one store, in one transaction.
 ///
-/// Order: deletions first, so that a deleted row's unique value is free; then keys for the new rows; then the changed rows,
-/// which may give a unique value free, or take one, that a new row has; then the new rows; then
-/// what is stored outside a model's own row (join tables, keys of relationships without inverse); then the high-water
-/// marks of the keys. When the transaction fails, the models get their temporary keys back.
+/// Order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique values
+/// with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse); the
+/// order of links. If the transaction fails, the models get their temporary keys again.
 ///
-/// Where several stores have changes, their transactions are nested: each is begun and written inside the one before, so
-/// that none is committed before all are written, and the innermost is committed first.
+/// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
+/// before all are written. The innermost commits first.
 struct ModelSave {
   let stores: ModelStores
   let store: ModelStore
@@ -24,9 +23,9 @@ struct ModelSave {
     var storage: ModelStorage { model._modelStorage }
   }
 
-  /// The changes of a context, by store, in the order in which the stores are written.
+  /// Returns a save for each store with changes, in the order in which the stores are written.
   ///
-  /// - Throws: `modelNotInSchema` for a model that no store has.
+  /// - Throws: `modelNotInSchema` for a model that is not in any store.
   static func saves(of context: ModelContext) throws -> [ModelSave] {
     func changes(_ models: [any PersistentModel]) throws -> [Change] {
       try models.map {
@@ -59,7 +58,7 @@ struct ModelSave {
     self.deleted = deleted
   }
 
-  /// What others are told of it. To be asked for before it runs.
+  /// The models of the save for notifications. Read it before the save runs.
   var notice: SaveNotice {
     SaveNotice(
       store: store, inserted: inserted.map(\.model), updated: changed.map(\.model),
@@ -68,14 +67,14 @@ struct ModelSave {
 
   private var isEmpty: Bool { inserted.isEmpty && changed.isEmpty && deleted.isEmpty }
 
-  /// New models in an order in which each comes after those that it refers to, as an app inserts them: its triggers may
-  /// count on that.
+  /// Returns new models in an order in which each follows those that it references, as an app inserts them. The app's
+  /// triggers may rely on that order.
   private static func referredFirst(_ changes: [Change]) -> [Change] {
     let changesByModel = Dictionary(
       changes.map { (ObjectIdentifier($0.model), $0) }, uniquingKeysWith: { first, _ in first })
     var ordered: [Change] = []
     var seen: Set<ObjectIdentifier> = []
-    // Without recursion: a list of models may be as long as there is memory.
+    // Iterative, because a list of models can be long enough to overflow the stack.
     for change in changes {
       var waiting = [(change, false)]
       while let (change, isReady) = waiting.popLast() {
@@ -95,10 +94,10 @@ struct ModelSave {
 
   // MARK: Running
 
-  /// Writes all of them, or, where one of them fails before the first commit, none.
+  /// Writes all saves, or none if one fails before the first commit.
   ///
-  /// - Parameter onCommit: called for each that is committed, with the rows that were in the store before and are changed
-  ///   or gone; `nil` where they are too many to list.
+  /// - Parameter onCommit: Called after each commit with the rows that were updated or deleted; `nil` if they are too
+  ///   many to list.
   static func run(
     _ saves: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
   ) throws {
@@ -107,20 +106,21 @@ struct ModelSave {
     onCommit(first, rows)
   }
 
-  /// - Throws: `modelValidationFailure`; `unreadableStore` where the store's configuration does not allow to save. To be
-  ///   called before anything is written.
+  /// Checks the changes before anything is written.
+  ///
+  /// - Throws: `modelValidationFailure`; `unreadableStore` if the store's configuration does not allow saving.
   func validate() throws {
     guard store.allowsSave else {
       let names = Set((inserted + changed + deleted).map(\.entity.layout.name)).sorted()
       throw InstarError(
         .unreadableStore, "cannot save \(names.joined(separator: ", "))",
-        cause: "the configuration of \(store.place) does not allow to save", state: "unchanged",
-        next: "call rollback(), or open it with allowsSave: true")
+        cause: "the configuration of \(store.place) does not allow saving", state: "unchanged",
+        next: "call rollback(), or open the store with allowsSave: true")
     }
     for change in inserted + changed { try validate(change) }
   }
 
-  /// - Parameter others: written and committed before this one is committed.
+  /// - Parameter others: The saves to write and commit before this one commits.
   private func run(
     with others: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
   ) throws -> SaveLog.Rows? {
@@ -131,9 +131,9 @@ struct ModelSave {
       try store.connection.perform { session in
         try session.transaction {
           try store.requireSameStructure(session)
-          // Rows may refer to each other in a circle: what they refer to has to be there in the end.
+          // Rows may reference each other in a circle, so SQLite checks foreign keys only at the commit.
           if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
-          files = try filesGivenUp(by: deleted, changed, session)
+          files = try filesReleased(by: deleted, changed, session)
           for change in deleted { try delete(change, session) }
           replaced = try assignKeys(session)
           for change in changed {
@@ -151,14 +151,14 @@ struct ModelSave {
             }
           }
           for change in inserted + changed { try writeMembers(change, session) }
-          // In the order of their rows, where nobody has said another.
+          // Links without a position of their own get the order of their rows.
           let ordered = (inserted + changed).filter(\.entity.hasOrderedLinks)
             .sorted { $0.storage.key < $1.storage.key }
           for change in ordered { try placeAmongMembers(change, session) }
           for change in ordered { try writeOrder(change, session) }
           for change in ordered { try placeAmongLinks(change, session) }
           if !others.isEmpty {
-            // What the commit would be refused for has to be met before others are committed.
+            // Finds violations that would fail the commit before other stores commit.
             try session.requireResolvedForeignKeys()
             try Self.run(others, onCommit: onCommit)
           }
@@ -204,12 +204,14 @@ struct ModelSave {
           next: "set '\(property)', or make it optional")
       case .model(let model):
         guard !isInstance(model, of: destination) else { continue }
-        // An inherited relationship can be set for a model of any class that has it.
+        // An inherited relationship accepts a model of any class that has it.
         let name = model._modelStorage.descriptor.name
         throw SwiftDataError.validation(
           what,
-          "relationship '\(property)' leads to a model of \(name), and can lead to one of \(destination) only",
-          next: "take it out of the relationship of \(name) that is the inverse of '\(property)'")
+          "relationship '\(property)' references a model of \(name); it accepts \(destination) only",
+          next:
+            "remove the model from the relationship of \(name) that is the inverse of '\(property)'"
+        )
       default: continue
       }
     }
@@ -218,7 +220,7 @@ struct ModelSave {
     if let slot = keySlots.first(where: { change.storage.changedSlots.contains($0) }) {
       throw SwiftDataError.validation(
         "cannot save \(change.entity.layout.name) \(change.storage.key)",
-        "its primary key '\(change.entity.descriptor.properties[slot].name)' was changed, by which the row is known",
+        "'\(change.entity.descriptor.properties[slot].name)' was changed, which is part of the row's primary key",
         next: "insert a new model with the new key, and delete this one")
     }
   }
@@ -268,7 +270,7 @@ struct ModelSave {
     try statement.run()
   }
 
-  /// - Parameter takesRow: whether the row was another model's, which may have been of another class.
+  /// - Parameter takesRow: Whether the row is that of another model, which may be of another class.
   private func update(
     _ change: Change, slots: [Int], takesRow: Bool = false, _ session: SQLSession
   ) throws {
@@ -297,12 +299,12 @@ struct ModelSave {
     guard session.changedRowCount > 0 else {
       throw InstarError(
         .storeChanged, "cannot save \(change.entity.layout.name) \(change.storage.key)",
-        cause: "its row was deleted elsewhere since it was changed here", state: "unchanged",
-        next: "call rollback(), or delete it here too")
+        cause: "another context or process deleted the row", state: "unchanged",
+        next: "call rollback(), or delete the model here too")
     }
   }
 
-  /// Binds the values of a slot's columns, and goes on to the index behind them.
+  /// Binds the values of a slot's columns, and moves the index after them.
   private func bind(
     _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
     _ session: SQLSession
@@ -331,7 +333,7 @@ struct ModelSave {
     }
   }
 
-  /// An array or the like as the store keeps it, where that is not how models do.
+  /// Returns a collection in the form that the column has; `nil` if that is the form in memory.
   private func collection(
     _ slot: Int, of change: Change, _ session: SQLSession
   ) throws -> Slot? {
@@ -432,14 +434,14 @@ struct ModelSave {
 
   // MARK: Keys
 
-  /// New keys follow the highest one ever handed out. Those of tables without rowid are made of values, which may be keys
-  /// of others: they come last.
+  /// Assigns keys to the inserted models. New keys follow the highest one ever assigned. Keys of tables without rowid
+  /// consist of values, which may be keys of other new models, so they come last.
   ///
-  /// - Returns: for each inserted model whether it takes the place of a row.
+  /// - Returns: For each inserted model, whether it updates an existing row.
   private func assignKeys(_ session: SQLSession) throws -> [Bool] {
     var replaced = Array(repeating: false, count: inserted.count)
     var highest: [String: Int64] = [:]
-    // Models of this save that have one unique value are one row too: the later one takes the earlier one's place.
+    // Models of this save with the same unique value share a row. The last one determines its values.
     var keysOfValues: [UniqueValue: Int64] = [:]
     for change in changed {
       for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
@@ -492,7 +494,7 @@ struct ModelSave {
       guard try statement.step(), statement.storageClass(at: 0) == .integer else {
         throw SwiftDataError.validation(
           "cannot save a new \(layout.name)", "its primary key has no value",
-          next: "set all properties that are the primary key")
+          next: "set all properties of the primary key")
       }
       return statement.integer(at: 0)
     }
@@ -511,7 +513,7 @@ struct ModelSave {
     let values: [AttributeValue]
   }
 
-  /// What of an inserted model may stand in one row only. A group with a value that is missing is none.
+  /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
   private func uniqueValues(of change: Change) -> [UniqueValue] {
     change.entity.uniqueSlots.compactMap { group in
       let values = group.compactMap { change.storage.slots[$0].attributeValue }
@@ -523,7 +525,7 @@ struct ModelSave {
     }
   }
 
-  /// The row that has one of an inserted model's unique values already: the model takes its place.
+  /// Returns the key of the row that already has a unique value of an inserted model.
   private func keyOfReplacedRow(_ change: Change, _ session: SQLSession) throws -> Int64? {
     for group in change.entity.uniqueSlots {
       let values = group.map { change.storage.slots[$0] }
@@ -540,11 +542,11 @@ struct ModelSave {
       guard try statement.step() else { continue }
       let key = statement.integer(at: 0)
       statement.reset()
-      // A changed model gives the value free with this save; one that keeps it is among `keysOfValues`.
-      let isGivenUp = changed.contains {
+      // A changed model frees its old value in this save. If it keeps the value, `keysOfValues` has it.
+      let isFreed = changed.contains {
         $0.storage.key == key && $0.entity.layout.table == change.entity.layout.table
       }
-      if !isGivenUp { return key }
+      if !isFreed { return key }
     }
     return nil
   }
@@ -565,7 +567,7 @@ struct ModelSave {
       switch relationship.place {
       case .column: continue
       case .foreignKey(let reference):
-        // With an inverse the foreign key is a slot of the member, and is written with its row.
+        // With an inverse, the foreign key is a slot of the member and was written with its row.
         guard relationship.relationship.inverseName == nil,
           let target = stores.entity(named: relationship.relationship.destination)?.layout
         else { continue }
@@ -577,7 +579,7 @@ struct ModelSave {
             [storage.key, member], session)
         }
         for member in removed {
-          // It may have another owner by now, which was written before.
+          // The member may have another owner by now, which was written before.
           try run(
             "\(update) \(cleared(reference)) WHERE \(isMember) "
               + "AND \(reference.condition("t0", equals: "?1"))", [storage.key, member], session)
@@ -587,7 +589,7 @@ struct ModelSave {
         let directions =
           relationship.keepsBothDirections
           ? [(own, other), (other, own)] : [(own, other)]
-        // Both sides may write the same link.
+        // Both sides may insert the same link.
         for member in added {
           for (own, other) in directions {
             let columns = (own.columns + other.columns).joined(separator: ", ")

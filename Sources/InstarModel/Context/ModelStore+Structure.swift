@@ -3,13 +3,13 @@ import InstarStore
 import Synchronization
 
 extension ModelStore {
-  /// The store may have been migrated since it was opened. Rows written in the shape of the old version would be wrong in
-  /// the new one, even where SQLite takes them: entities have other numbers there.
+  /// Checks that nobody has migrated the store since it was opened. Rows of the old version would be wrong in the new
+  /// one even if SQLite accepts them, because its entities have other numbers.
   ///
-  /// Only others can have changed it, and SQLite counts changes of a database's structure, so that this costs nothing as
-  /// long as nobody else commits, and one statement then.
+  /// Call it inside the transaction that writes. It costs nothing until others commit, then one statement, because
+  /// SQLite counts changes of the structure.
   ///
-  /// - Throws: `storeChanged`. To be called inside the transaction that writes.
+  /// - Throws: `storeChanged`.
   func requireSameStructure(_ session: SQLSession) throws {
     let commits = connection.commitCountOfOthers
     if !session.hasMetCommitsOfOthers, knownStructure.withLock({ $0.commits == commits }) { return }
@@ -17,22 +17,22 @@ extension ModelStore {
     let version = try statement.step() ? statement.integer(at: 0) : 0
     statement.reset()
     if knownStructure.withLock({ $0.version != version }) {
-      guard try isBuiltAsExpected(session) else {
+      guard try matchesModels(session) else {
         throw InstarError(
           .storeChanged, "cannot save with the models of \(schema.version)",
-          cause: "the store was migrated to another version since its container was opened",
-          state: "unchanged", next: "open a container with the models of that version")
+          cause: "the store was migrated to another version after its container was opened",
+          state: "unchanged", next: "open a container with the models of the new version")
       }
     }
     knownStructure.withLock { $0 = (commits, version) }
   }
 
-  /// Whether the store has what the models speak of, and no other form of it.
-  private func isBuiltAsExpected(_ session: SQLSession) throws -> Bool {
+  /// Whether the store's structure matches the models. An adopted store may have more.
+  private func matchesModels(_ session: SQLSession) throws -> Bool {
     layout.fits(try StoreStructure.read(session.database, format: layout.format))
   }
 
-  /// The tables of the entities and of their links, each once.
+  /// The tables of the entities and their join tables.
   private var tables: Set<String> {
     let entities = layout.entityLayouts
     var tables = Set(entities.map(\.table))
@@ -42,18 +42,18 @@ extension ModelStore {
     return tables
   }
 
-  /// Deletes all rows, and has SQLite overwrite what they held.
+  /// Deletes all rows and makes SQLite overwrite their content.
   ///
-  /// - Parameter others: erases the other stores, before the transaction of this one ends.
+  /// - Parameter others: Erases the other stores before this transaction ends.
   func erase(with others: () throws -> Void) throws {
     try connection.perform { session in
       let before = try session.integer("PRAGMA secure_delete") ?? 0
       try session.run("PRAGMA secure_delete = ON")
-      // By SQLite's number for it: 0, 1, or 2 for "fast". Where it stays on, only later deletions are slower.
+      // SQLite returns 0, 1, or 2 for "fast". If resetting it fails, later deletions are only slower.
       defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
       try session.transaction {
         try requireSameStructure(session)
-        // Which table refers to which does not matter where all are empty in the end.
+        // The order of tables does not matter, because all are empty at the commit.
         if layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
         for table in tables {
           try session.run("DELETE FROM \(table)")
@@ -72,12 +72,13 @@ extension ModelStore {
 }
 
 extension ModelStores {
-  /// Deletes all rows of all stores: of all of them or of none, as far as it does not fail in the commits themselves.
+  /// Deletes all rows of all stores, or of none if it fails before the first commit.
   func erase() throws {
     if let store = all.first(where: { !$0.allowsSave }) {
       throw InstarError(
         .unreadableStore, "cannot delete all models of \(store.place)",
-        cause: "its configuration does not allow to save", state: "unchanged")
+        cause: "its configuration does not allow saving", state: "unchanged",
+        next: "open the store with allowsSave: true")
     }
     try erase(all[...])
   }

@@ -3,28 +3,29 @@ import InstarSchema
 import InstarStore
 import Synchronization
 
-/// One open store of a container, which is built as its part of the container's schema says.
+/// An open store of a container. Its structure matches its part of the container's schema.
 final class ModelStore: Sendable {
   let connection: StoreConnection
-  /// With the models that are in this store, and no others.
+  /// The schema of the models in this store.
   let schema: Schema
   let layout: StoreLayout
-  /// What tells the store's rows from those of others: its `Z_UUID`, where it has one.
+  /// The store's identifier: its `Z_UUID`, or the path of a plain store.
   let uuid: String
-  /// How errors call the store.
+  /// The store's name in errors.
   let place: String
   /// Whether contexts may save.
   let allowsSave: Bool
-  /// When the structure was known to be the schema's: how many commits of others had been met, and SQLite's count of
-  /// structural changes, where that was asked for.
+  /// When the structure was last checked: the number of commits by others until then, and SQLite's count of changes
+  /// of the structure, if it was read.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
-  /// By "TABLE.COLUMN", whether collections are archives there.
+  /// Whether a column has archives of collections, by "TABLE.COLUMN".
   private let archiveColumns = Mutex<[String: Bool]>([:])
 
-  /// Maps a store whose structure must be that of the schema. A store that was adopted with more than
-  /// that may have it still.
+  /// Opens a store whose structure must match the schema. An adopted store may have more.
   ///
-  /// - Parameter creatingWhereEmpty: makes the schema's tables in a database that has none.
+  /// - Parameter creatingWhereEmpty: Whether to create the schema's tables in an empty database.
+  /// - Throws: `invalidModel` or `incompleteSchema` for models that cannot be stored; `unknownVersion` if the structure
+  ///   does not match. The store is then unchanged.
   init(
     schema: Schema, connection: StoreConnection, place: String, allowsSave: Bool = true,
     creatingWhereEmpty: Bool
@@ -35,13 +36,13 @@ final class ModelStore: Sendable {
     self.place = place
     self.allowsSave = allowsSave
     layout = try Self.layout(of: schema, connection)
-    // Counted before: what is committed while the store is looked at is looked at again.
+    // Counted before the structure is read, so that a commit during the reading is checked later.
     knownStructure = Mutex((commits: connection.commitCountOfOthers, version: nil))
     uuid = try Self.open(
       schema, layout, connection, creatingWhereEmpty: creatingWhereEmpty)
   }
 
-  /// The layout that the schema has in this store: which name a join table has is not always the schema's to say.
+  /// Returns the layout of the schema in this store. The names of join tables may depend on the store.
   private static func layout(
     of schema: Schema, _ connection: StoreConnection
   ) throws -> StoreLayout {
@@ -73,9 +74,9 @@ final class ModelStore: Sendable {
       }
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let fit = StructureFit(of: structure, to: layout.structure)
-      // A store is used by its tables; one that lost its metadata can still be adopted.
+      // Only the tables matter here; a store without metadata can still be adopted.
       let metadata = try CoreDataMetadata.readIfSound(session.database)
-      // What a stage works on was matched to its version before; a store is believed as it was left.
+      // The clone of a stage was matched before. Another store may have more only if its stamp is valid.
       let mayHaveMore =
         !creatingWhereEmpty
         || metadata?.version == schema.version && metadata?.fingerprint == structure.fingerprint
@@ -86,7 +87,7 @@ final class ModelStore: Sendable {
     }
   }
 
-  /// Plain stores have no identifier of their own: that of the file stands for it.
+  /// Opens a plain store. It has no identifier, so the path of its file is used.
   private static func openTables(
     _ schema: Schema, _ layout: PlainLayout, _ session: SQLSession, creatingWhereEmpty: Bool
   ) throws -> String {
@@ -111,12 +112,13 @@ final class ModelStore: Sendable {
     guard !differences.isEmpty else { return }
     throw InstarError(
       .unknownVersion, "cannot open the store with schema \(schema.version)",
-      cause: "the store is built otherwise:\n" + differences.joined(separator: "\n"),
-      next: "open the container with a migration plan that knows this version of the store")
+      cause: "the store's structure does not match the models:\n"
+        + differences.joined(separator: "\n"),
+      next: "open the container with a migration plan that has the version of the store")
   }
 
-  /// Whether collections in a column are kept as archives, as SwiftData does, and not as JSON: an app of Apple's reads no
-  /// other form than it wrote.
+  /// Whether a column has collections as archives, as SwiftData writes them, not as JSON. An app on Apple's platforms
+  /// reads only the form that it writes.
   func keepsArchives(
     in column: StoredColumn, of table: String, _ session: SQLSession
   ) throws -> Bool {
@@ -125,7 +127,7 @@ final class ModelStore: Sendable {
     if let known = archiveColumns.withLock({ $0[key] }) { return known }
     var samples = "SELECT \(column.name) FROM \(table) WHERE \(column.name) IS NOT NULL LIMIT 100"
     if column.mayBeExternal {
-      // A value that lies in a file is read only where there is no other.
+      // Values in files come last, because reading them takes longer.
       samples =
         "SELECT \(column.name) FROM (\(samples)) ORDER BY substr(\(column.name), 1, 1) = x'02' LIMIT 1"
     }

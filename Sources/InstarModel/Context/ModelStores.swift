@@ -4,20 +4,19 @@ import Synchronization
 
 /// The open stores of one container, and its models mapped to their tables.
 ///
-/// Invariants: there is at least one store; each entity is in exactly one; no relationship leads from one store to
-/// another, and no entity inherits from one in another. Where several are written together, transactions begin in the
-/// order of `all`.
+/// Invariants: there is at least one store; each entity is in exactly one store, together with the entities that it
+/// inherits from or has relationships with. Transactions over several stores begin in the order of `all`.
 final class ModelStores: Sendable {
   let all: [ModelStore]
-  /// With the models of all stores.
+  /// The schema of the models in all stores.
   let schema: Schema
-  /// Those of the first store, then those of the next.
+  /// The entities of the first store, then those of the next.
   let entities: [ModelEntity]
-  /// How whole rows of each entity are read, by its position.
+  /// The readers of whole rows, by the position of the entity.
   private let readers: [RowReader]
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
-  /// An error met where nothing could be thrown, for the next fetch or save of any context.
+  /// An error from code that cannot throw, for the next fetch or save of any context.
   private let deferredError = Mutex<(any Error)?>(nil)
   /// What went wrong in the closure of a stage; `nil` elsewhere.
   let stageFailures: StageFailures?
@@ -53,10 +52,10 @@ final class ModelStores: Sendable {
       entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// The entity of a model type.
+  /// Returns the entity of a model type.
   ///
-  /// - Throws: `modelNotInSchema`, naming the type, the version the store is at, and the closure that asked. A stage may
-  ///   run without some of a container's stores: their models are of the version, but in no store.
+  /// - Throws: `modelNotInSchema` with the type, the store's version and the closure. In a stage, some of a container's
+  ///   stores may be missing, so their models are in the schema but not in a store.
   func entity(
     for type: any PersistentModel.Type, action: String, phase: String?
   ) throws(InstarError) -> ModelEntity {
@@ -67,9 +66,9 @@ final class ModelStores: Sendable {
       throw InstarError(
         .modelNotInSchema, "\(name) cannot be \(action)\(place)",
         cause:
-          "another store of the container has its rows, and that store is not at \(schema.version) and takes no part in this stage",
+          "the store with its rows is not at \(schema.version), so it takes no part in this stage",
         next:
-          "ask before whether the context has the model: if context.container.schema.entity(for: \(name).self) != nil { … }"
+          "check first whether the context has the model: if context.container.schema.entity(for: \(name).self) != nil { … }"
       )
     }
     let cause: String
@@ -95,20 +94,20 @@ final class ModelStores: Sendable {
     positionsByName[name].map { entities[$0] }
   }
 
-  /// An entity and those below it, whose rows a fetch of it finds.
+  /// Returns an entity and its subentities, whose rows a fetch of the entity finds too.
   func family(of entity: ModelEntity) -> [ModelEntity] {
     entities.filter { $0.isInFamily(of: entity) }
   }
 
-  /// How rows of an entity, and of those below it, are read.
+  /// Returns a reader for the rows of an entity and its subentities.
   ///
-  /// - Parameter slots: those to be read; all, where none are given.
+  /// - Parameter slots: The slots to read; `nil` for all.
   func reader(of entity: ModelEntity, slots: [Int]? = nil) -> RowReader {
     guard let slots else { return readers[entity.position] }
     return RowReader(entity, slots: slots, family: family(of: entity))
   }
 
-  // MARK: Errors of what cannot throw
+  // MARK: Errors of code that cannot throw
 
   /// Keeps an error for the next fetch or save of any context.
   func note(_ error: any Error) {
@@ -122,8 +121,8 @@ final class ModelStores: Sendable {
 }
 
 extension ModelEntity {
-  /// Whether it is that entity or one below it. Their numbers follow that one's without a gap (Core Data layout,
-  /// section 2.2), and say nothing about entities of other stores.
+  /// Whether this is the given entity or one of its subentities. Their numbers follow without a gap (Core Data layout,
+  /// section 2.2). Numbers of different stores are unrelated.
   func isInFamily(of entity: ModelEntity) -> Bool {
     store === entity.store && entity.layout.numbers.contains(layout.number)
   }

@@ -1,4 +1,4 @@
-/// Models in the order in which they came, each once.
+/// A set of models in the order of their insertion.
 struct OrderedModels {
   private var models: [(any PersistentModel)?] = []
   private var positions: [ObjectIdentifier: Int] = [:]

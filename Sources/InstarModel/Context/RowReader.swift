@@ -1,11 +1,11 @@
 import InstarStore
 
-/// What a statement selects of the rows of an entity, and what each row is read as.
+/// The columns that a statement selects for an entity, and how each row is read.
 ///
-/// Rows of the entities below it are found by the same statement. Their own columns are then selected too, and the entity
-/// number says which of them count: a fetch of a superclass gives instances of the classes that its rows are of.
+/// The same statement finds the rows of subentities. It then selects their columns too, and the entity number of a row
+/// selects the columns to read. So a fetch of a superclass returns instances of its subclasses.
 struct RowReader: Sendable {
-  /// What is read of a row of one entity.
+  /// The slots to read from a row of one entity.
   struct Part: Sendable {
     let entity: ModelEntity
     let slots: [Int]
@@ -15,17 +15,16 @@ struct RowReader: Sendable {
 
   /// The store that has the rows.
   let store: ModelStore
-  /// As they are selected: the key, what the slots are read from, and the entity number where there are several parts.
+  /// In the order of the SELECT: the key, the readings of the slots, and the entity number if there are several parts.
   private let columns: [RowExpression]
-  /// The entity's own, then those of the entities below it, whose numbers follow its own without a gap (Core Data layout,
-  /// section 2.2).
+  /// The entity first, then its subentities by number, which follow without a gap (Core Data layout, section 2.2).
   private let parts: [Part]
-  /// Reads the row with a key.
+  /// The SQL that selects the row with a key.
   let rowStatement: String
 
   /// - Parameters:
-  ///   - slots: those to be read; all, where none are given.
-  ///   - family: the entity and those below it.
+  ///   - slots: The slots to read; `nil` for all.
+  ///   - family: The entity and its subentities.
   init(_ entity: ModelEntity, slots: [Int]? = nil, family: [ModelEntity]) {
     store = entity.store
     let below = family.filter { $0 !== entity }.sorted { $0.layout.number < $1.layout.number }
@@ -35,7 +34,7 @@ struct RowReader: Sendable {
       let slots = slots ?? entity.columnSlots
       let firstColumns = slots.map { slot -> Int32 in
         let readings = entity.readingsBySlot[slot]
-        // Inherited properties have one column for all.
+        // All entities share the columns of inherited properties.
         if let known = positions[readings] { return known }
         let first = Int32(columns.count)
         columns += readings
@@ -53,17 +52,17 @@ struct RowReader: Sendable {
       + "WHERE \(entity.layout.key.condition("t0", equals: "?1"))"
   }
 
-  /// The number of the first column behind those of the reader.
+  /// The number of the first column after those of the reader.
   var endColumn: Int32 { Int32(columns.count) }
 
-  /// Whether rows of several entities are found.
+  /// Whether the statement finds rows of several entities.
   var isPolymorphic: Bool { parts.count > 1 }
 
   func columns(alias: String = "t0") -> String {
     columns.map { $0.sql(alias) }.joined(separator: ", ")
   }
 
-  /// How the current row is read.
+  /// Returns how to read the current row.
   func part(of statement: SQLStatement) -> Part {
     guard isPolymorphic else { return parts[0] }
     let offset = Int(statement.integer(at: endColumn - 1)) - parts[0].entity.layout.number

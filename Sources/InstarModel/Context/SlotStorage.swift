@@ -43,8 +43,8 @@ enum SlotStorage: Sendable {
       isOptional: relationship.relationship.isOptional, numberColumn: relationship.entityColumn)
   }
 
-  /// The columns that a save writes: none, one, one for each field of a composite, or those of a foreign key and then its
-  /// number column.
+  /// The columns that a save writes: none, one, one for each field of a composite, or those of a foreign key and then
+  /// its number column.
   var columns: [StoredColumn] {
     switch self {
     case .attribute(let column, _): column.isGenerated ? [] : [column]

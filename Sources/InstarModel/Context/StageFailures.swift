@@ -3,10 +3,10 @@ import Synchronization
 
 /// The errors that contexts met while a closure of a stage ran, also those that the closure caught.
 ///
-/// Plans are full of `try?`. A closure that goes on after a failed fetch leaves values behind, and a later stage drops their
-/// column: so the first error fails the stage (`ModelContext.finishStage()`). This holds for every error of a fetch, a
-/// getter, the scratchpad or a save, whatever its kind: each leaves something undone that the closure asked for. One
-/// exception: a failed save counts no longer once the same context has saved its changes after all.
+/// Plans are full of `try?`. A closure that goes on after a failed fetch leaves values behind, and a later stage
+/// drops their column: so the first error fails the stage (`ModelContext.finishStage()`). This holds for every error
+/// of a fetch, a getter, the scratchpad or a save, whatever its kind: each leaves something undone that the closure
+/// asked for. One exception: a failed save counts no longer once the same context has saved its changes after all.
 ///
 /// Belongs to the stores of one closure, so that contexts which the closure makes itself count too.
 final class StageFailures: Sendable {
@@ -49,8 +49,8 @@ final class StageFailures: Sendable {
 extension ModelContext {
   /// Saves what the closure of a stage left pending.
   ///
-  /// - Throws: the first error of a fetch, a getter, the scratchpad or a save in the closure, also where the closure caught
-  ///   it; else as `save()` does.
+  /// - Throws: the first error of a fetch, a getter, the scratchpad or a save in the closure, also where the closure
+  ///   caught it; else as `save()` does.
   package func finishStage() throws {
     // Before the save: where several things failed, the first one is the cause.
     if let error = stores.stageFailures?.firstRead { throw Self.swallowed(error) }

@@ -3,13 +3,13 @@ import InstarSchema
 import InstarStore
 
 extension CodableForm {
-  /// A value, or an optional one, as it is stored.
+  /// Returns the stored form of a value or an optional one.
   func slot<Value: Codable>(ofOptional value: Value) throws -> Slot {
     if let optional = value as? any OptionalCodable { return try optional.slot(in: self) }
     return try slot(of: value)
   }
 
-  /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
+  /// Returns the value, or the optional one, of a stored form; `nil` if the form does not fit the type.
   func value<Value: Codable>(of slot: Slot, asOptional type: Value.Type) -> Value? {
     if let optional = type as? any OptionalCodable.Type {
       return optional.optionalValue(of: slot, in: self) as? Value
@@ -17,9 +17,9 @@ extension CodableForm {
     return value(of: slot, as: type)
   }
 
-  /// The value as it is stored.
+  /// Returns the stored form of a value.
   ///
-  /// - Throws: what the type's own encoding throws.
+  /// - Throws: The error of the type's encoding.
   func slot(of value: some Codable) throws -> Slot {
     switch self {
     case .json: return .blob(try Self.json(value))
@@ -33,15 +33,15 @@ extension CodableForm {
     }
   }
 
-  /// The value that is stored so; `nil` where there is none that fits.
+  /// Returns the value of a stored form; `nil` if the form does not fit the type.
   func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
-    // Why it does not fit is asked again by who says so.
+    // `refusal` finds the reason again if an error needs it.
     try? decode(slot, as: type)
   }
 
-  /// The value that is stored so; `nil` where it is no value of this form.
+  /// Returns the value of a stored form; `nil` if it is of another form.
   ///
-  /// - Throws: what the type's own decoding throws.
+  /// - Throws: The error of the type's decoding.
   func decode<Value: Codable>(_ slot: Slot, as type: Value.Type) throws -> Value? {
     switch (self, slot) {
     case (.json, .blob(let data)):
@@ -62,41 +62,41 @@ extension CodableForm {
     }
   }
 
-  /// Why a stored value is none of the type; `nil` where its decoding does not say.
+  /// Returns why a stored value is not of the type; `nil` if its decoding succeeds.
   ///
-  /// An error's own description may quote what is stored, which is no business of whoever reads the error.
+  /// The description of a decoding error may quote the stored value, which may be private, so it is not used.
   func refusal<Value: Codable>(of slot: Slot, as type: Value.Type) -> String? {
     do {
       _ = try decode(slot, as: type)
       return nil
     } catch DecodingError.keyNotFound(let key, _) {
-      return "it has no '\(key.stringValue)'"
+      return "the value has no '\(key.stringValue)'"
     } catch DecodingError.typeMismatch(let wanted, let context),
       DecodingError.valueNotFound(let wanted, let context)
     {
       let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }
-      return "it has no \(wanted)"
+      return "the value has no \(wanted)"
         + (path.isEmpty ? "" : " at '\(path.joined(separator: "."))'")
     } catch is DecodingError {
-      return "it is damaged, or was written for another type"
+      return "the value is damaged or was written for another type"
     } catch {
-      return "\(type) threw a \(Swift.type(of: error))"
+      return "the decoding of \(type) threw a \(Swift.type(of: error))"
     }
   }
 
-  /// Keys in order, so that equal values are equal bytes.
+  /// Encodes a value with sorted keys, so equal values have equal bytes.
   static func json(_ value: some Encodable) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     return try encoder.encode(value)
   }
 
-  /// `user` for `{"user":{}}`, which is how Swift encodes a case without values.
+  /// Returns `user` for `{"user":{}}`, the form in which Swift encodes a case without values.
   private static func caseName(_ json: Data) throws -> String? {
     try JSONDecoder().decode([String: [String: String]].self, from: json).keys.first
   }
 
-  /// One field's value; the plain ones as columns hold them, all others as JSON.
+  /// Returns the stored form of a field: a plain value as in a column, all others as JSON.
   fileprivate static func slot(ofField value: some Encodable) throws -> Slot {
     if let attribute = value as? any PersistentAttribute { return attribute.slot }
     if let raw = value as? any RawRepresentable,
@@ -146,7 +146,7 @@ extension Optional: OptionalCodable where Wrapped: Codable {
   }
 }
 
-/// Takes a struct apart into its fields.
+/// Encodes a struct into the stored forms of its fields.
 private final class FieldEncoder: Encoder {
   var values: [String: Slot] = [:]
   let codingPath: [any CodingKey] = []
@@ -156,7 +156,7 @@ private final class FieldEncoder: Encoder {
     KeyedEncodingContainer(Container(encoder: self))
   }
 
-  // Only types that read themselves by keys are taken apart; one that writes itself in another way has no fields.
+  // The type decodes a keyed container, so it must encode one too.
   func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal() }
   func singleValueContainer() -> any SingleValueEncodingContainer { Refusal() }
 
@@ -194,8 +194,8 @@ private final class FieldEncoder: Encoder {
   private struct Refusal: UnkeyedEncodingContainer, SingleValueEncodingContainer {
     static let error = InstarError(
       .invalidModel, "cannot store a value",
-      cause: "its type reads itself by keys, but does not write one value for each",
-      next: "let Swift make its Codable conformance, or keep the value whole: @Attribute(.codable)")
+      cause: "the type's `encode(to:)` does not write every key that `init(from:)` reads",
+      next: "let Swift synthesize Codable, or store the value as JSON with @Attribute(.codable)")
     let codingPath: [any CodingKey] = []
     let count = 0
     func encodeNil() throws { throw Self.error }
@@ -208,7 +208,7 @@ private final class FieldEncoder: Encoder {
   }
 }
 
-/// Puts a struct together from its fields.
+/// Decodes a struct from the stored forms of its fields.
 private struct FieldDecoder: Decoder {
   let values: [String: Slot]
   let codingPath: [any CodingKey] = []
@@ -223,7 +223,7 @@ private struct FieldDecoder: Decoder {
 
   static var mismatch: DecodingError {
     DecodingError.dataCorrupted(
-      DecodingError.Context(codingPath: [], debugDescription: "a composite is read by its keys"))
+      DecodingError.Context(codingPath: [], debugDescription: "a composite is decoded by its keys"))
   }
 
   private struct Container<Key: CodingKey>: KeyedDecodingContainerProtocol {

@@ -3,15 +3,15 @@ import Foundation
 import InstarSchema
 import Synchronization
 
-/// How values of a Codable type that is no attribute type of its own are stored (Core Data layout, section 3.4).
+/// The stored form of a Codable type that is not an attribute type (Core Data layout, section 3.4).
 ///
-/// Found from the type alone, since a schema is made without a value at hand.
+/// It depends on the type only, because a schema is created without values.
 enum CodableForm: Sendable {
-  /// One column for each stored field, named as the field; what is no plain value in it is JSON in a BLOB.
+  /// One column for each stored field, with the field's name. A field that is not a plain value is JSON in a BLOB.
   case fields([Field])
-  /// One column for each case of an enum without raw value; the column of the value's case holds the name of the case.
+  /// One column for each case of an enum without raw value. The column of the value's case has the name of the case.
   case cases([String])
-  /// UTF-8 JSON in one BLOB: arrays, sets, dictionaries, and types that encode themselves in a way of their own.
+  /// UTF-8 JSON in one BLOB: arrays, sets, dictionaries, and types with custom coding.
   case json
 
   struct Field: Sendable {
@@ -19,11 +19,11 @@ enum CodableForm: Sendable {
     let type: Schema.AttributeType
     /// The field's type in Swift.
     let swiftType: Schema.SwiftType
-    /// Where in the struct the field is: what tells key paths apart.
+    /// The offset of the field in the struct, which identifies key paths.
     let offset: Int
   }
 
-  /// The columns of a value that has several.
+  /// The columns of a composite; `nil` for JSON.
   var leaves: [Schema.PropertyMetadata.Leaf]? {
     switch self {
     case .fields(let fields):
@@ -63,12 +63,12 @@ enum CodableForm: Sendable {
           swiftType: Schema.SwiftType(fieldType), offset: offset))
       return true
     }
-    // Keys that are not the fields' names are the type's own business.
+    // If the keys differ from the names of the fields, the fields cannot be found by name.
     let isPlain = fields.allSatisfy { keyType.init(stringValue: $0.name) != nil }
     return isStruct && !fields.isEmpty && isPlain ? .fields(fields) : .json
   }
 
-  /// How a field of a composite is stored by itself.
+  /// Returns the attribute type of a field of a composite.
   static func attributeType(of type: Any.Type) -> Schema.AttributeType {
     if let optional = type as? any OptionalType.Type {
       return attributeType(of: optional.wrappedType)
@@ -96,16 +96,16 @@ extension Optional: OptionalType {
   static var wrappedType: Any.Type { Wrapped.self }
 }
 
-/// A decoder that only learns by which keys a type wants to be read.
+/// A decoder that only records the key type that a type asks for.
 private final class KeyProbe: Decoder {
   private(set) var keyType: (any CodingKey.Type)?
   let codingPath: [any CodingKey] = []
   let userInfo: [CodingUserInfoKey: Any] = [:]
 
-  /// `nil` for a type that does not read itself by keys.
+  /// Returns `nil` for a type that does not decode a keyed container.
   static func keyType<Value: Decodable>(of type: Value.Type) -> (any CodingKey.Type)? {
     let probe = KeyProbe()
-    // Always throws: the probe has no values to give.
+    // Always throws, because the probe has no values.
     _ = try? Value(from: probe)
     return probe.keyType
   }

@@ -1,9 +1,9 @@
-/// What the metadata of an enum says of its cases.
+/// Reads the cases of an enum from its metadata.
 enum EnumCases {
-  /// The names of an enum's cases, in source order; `nil` for other types, and where a case has associated values.
+  /// Returns the names of an enum's cases in source order; `nil` for other types, and if a case has associated values.
   ///
-  /// Read from the metadata that the compiler emits for reflection: a reference to the nominal type descriptor, in it a
-  /// relative reference to the field descriptor, in that one record for each case (swift/docs/ABI/TypeMetadata.rst and
+  /// The compiler emits this metadata for reflection: a pointer to the nominal type descriptor, there a relative
+  /// pointer to the field descriptor, there one record for each case (swift/docs/ABI/TypeMetadata.rst and
   /// swift/include/swift/RemoteInspection/Records.h).
   static func namesWithoutValues(of type: Any.Type) -> [String]? {
     let enumKind: UInt = 0x201
@@ -29,10 +29,10 @@ enum EnumCases {
     return names
   }
 
-  /// All cases of an enum without associated values, in source order; `nil` for other types.
+  /// Returns all cases of an enum without associated values, in source order; `nil` for other types.
   ///
-  /// Such an enum is stored in memory as the number of its case (swift/docs/ABI/TypeLayout.rst, "Multi-Case Enums without
-  /// payloads"); one with a single case takes no memory at all.
+  /// Such a value is the number of its case in memory (swift/docs/ABI/TypeLayout.rst, "Multi-Case Enums without
+  /// payloads"). An enum with a single case has size 0.
   static func all<Value>(of type: Value.Type) -> [Value]? {
     guard let names = namesWithoutValues(of: type), !names.isEmpty else { return nil }
     let size = MemoryLayout<Value>.size

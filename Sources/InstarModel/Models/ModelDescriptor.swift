@@ -1,41 +1,41 @@
 public import InstarSchema
 import Synchronization
 
-/// What the SDK knows of one model class: its properties by slot, and how its relationships pair up with those of other
-/// classes. One instance for each class, made when the class is first used, never changed.
+/// Describes a model class: its properties by slot, and the inverses of its relationships. There is one instance for
+/// each class, created at the first use and never changed.
 public final class ModelDescriptor: @unchecked Sendable {
-  // Everything but `inverses` and `madeEntity` is immutable; these have their own locks. Not marked Sendable only because
-  // metatypes and key paths are not.
+  // Everything is immutable except `inverses` and `cachedEntity`, which have locks. It is unchecked only because
+  // metatypes and key paths are not Sendable.
 
   /// The name of the entity: the class's own name, without the types around it.
   public let name: String
   let type: any PersistentModel.Type
   /// The model the class inherits from.
   let superclass: ModelDescriptor?
-  /// Those of the superclass first, in the same slots as there.
+  /// The properties, those of the superclass first, in the same slots.
   let properties: [Schema.PropertyMetadata]
   let slotsByKeyPath: [AnyKeyPath: Int]
-  /// The groups of `#Unique` and of `#Index` of the class itself.
+  /// The groups of the class's own `#Unique` and `#Index`.
   let uniqueness: [[AnyKeyPath]]
   let indices: [[AnyKeyPath]]
-  /// Those of `#Index` that have a name of their own.
+  /// The indexes of `#Index` with a name.
   let namedIndices: [NamedIndex]
-  /// The name of the entity in the version before; `nil` where it was not renamed.
+  /// The name of the entity in the previous version; `nil` if it was not renamed.
   let originalName: String?
-  /// What `@Table` says; `nil` for a model without.
+  /// The arguments of `@Table`; `nil` without one.
   let table: Schema.Table?
 
-  /// The inverse of each relationship; filled on first use, since it needs the descriptors of other classes.
+  /// The inverse of each relationship; filled at the first use, because it needs the descriptors of other classes.
   private let inverses = Mutex<[Inverse?]?>(nil)
 
-  private let madeEntity = Mutex<Schema.Entity?>(nil)
+  private let cachedEntity = Mutex<Schema.Entity?>(nil)
 
-  /// The entity of the class in every schema. One for all: a default such as `UUID()` would be another one each time, and
-  /// two schemas of the same models not equal.
+  /// The entity of the class. All schemas share it, because a default such as `UUID()` would differ each time and make
+  /// schemas of the same models unequal.
   var entity: Schema.Entity {
-    if let entity = madeEntity.withLock({ $0 }) { return entity }
+    if let entity = cachedEntity.withLock({ $0 }) { return entity }
     let new = Schema.Entity(self)
-    return madeEntity.withLock { made in
+    return cachedEntity.withLock { made in
       if let made { return made }
       made = new
       return new
@@ -54,6 +54,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     let isToOne: Bool
   }
 
+  /// Creates the descriptor of a class. Only the code that `@Model` emits calls it.
   public init<Model: PersistentModel>(
     _ type: Model.Type, name: String, originalName: String? = nil,
     superclass: (any PersistentModel.Type)? = nil,
@@ -75,18 +76,18 @@ public final class ModelDescriptor: @unchecked Sendable {
     self.name = name
     self.type = type
     properties = type.schemaMetadata
-    // An inherited property is named by a path from either class.
+    // Key paths to an inherited property may start at either class.
     slotsByKeyPath = Dictionary(
       properties.enumerated().map { ($1.keyPath, $0) }, uniquingKeysWith: { first, _ in first }
     ).merging(self.superclass?.slotsByKeyPath ?? [:]) { own, _ in own }
   }
 
-  /// How many slots the models of a class have: the number of the first own one of a class that inherits from it.
+  /// Returns the number of slots of a class, which is the number of the first own slot of its subclasses.
   public static func slotCount(of type: any PersistentModel.Type) -> Int {
     type._modelDescriptor.properties.count
   }
 
-  /// The slots of the properties that the class does not inherit.
+  /// The slots of the class's own properties.
   var ownSlots: Range<Int> { (superclass?.properties.count ?? 0)..<properties.count }
 
   /// The type's name with the types around it: "NotesSchemaV1.Note".
@@ -97,18 +98,18 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The type's name with its module and the types around it: no other class has it.
   private var fullName: String { String(reflecting: type) }
 
-  /// The names of two classes of one name: with the types around them, or with their modules where those are not enough.
+  /// The names of two classes of one name: with the types around them, or with their modules where those are not
+  /// enough.
   static func names(of one: ModelDescriptor, and other: ModelDescriptor) -> (String, String) {
     let areNested = one.qualifiedName != one.name && other.qualifiedName != other.name
     return areNested && one.qualifiedName != other.qualifiedName
       ? (one.qualifiedName, other.qualifiedName) : (one.fullName, other.fullName)
   }
 
-  /// The slots of each group that has to be unique, the inherited ones included.
+  /// The slots of each unique group, including inherited groups.
   var uniqueSlots: [[Int]] { (superclass?.uniqueSlots ?? []) + ownUniqueSlots }
 
-  /// The slots of each group that the class itself says is unique: those of `#Unique`, and each property that is unique by
-  /// itself.
+  /// The slots of the class's own unique groups: those of `#Unique`, and each property that alone is unique.
   var ownUniqueSlots: [[Int]] {
     var groups = ownSlots.filter { properties[$0].isUnique }.map { [$0] }
     for group in slots(of: uniqueness) where !groups.contains(group) { groups.append(group) }
@@ -122,7 +123,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     groups.map { group in group.compactMap { slotsByKeyPath[$0] } }.filter { !$0.isEmpty }
   }
 
-  /// The model that the class inherits from, and those that its relationships lead to.
+  /// The superclass, and the models that the relationships reference.
   var neighbours: [any PersistentModel.Type] {
     let related = properties.compactMap { property -> (any PersistentModel.Type)? in
       guard case .relationship(let relationship) = property.kind else { return nil }
@@ -131,13 +132,13 @@ public final class ModelDescriptor: @unchecked Sendable {
     return (superclass.map { [$0.type] } ?? []) + related
   }
 
-  /// Whether the slot is a to-many relationship whose models have an order.
+  /// Returns whether the slot is an ordered to-many relationship.
   func isOrdered(_ slot: Int) -> Bool {
     guard case .relationship(let relationship) = properties[slot].kind else { return false }
     return !relationship.isToOne && relationship.metadata.options.contains(.ordered)
   }
 
-  /// The relationship that is kept in step with the one in `slot`; `nil` where there is none.
+  /// Returns the inverse of the relationship in `slot`; `nil` without one.
   func inverse(ofSlot slot: Int) -> Inverse? {
     inverses.withLock { cached in
       if let cached { return cached[slot] }
@@ -147,11 +148,11 @@ public final class ModelDescriptor: @unchecked Sendable {
     }
   }
 
-  /// An inverse is the property named by `inverse:` on either side; else the only property of the other class that leads
-  /// here, if this is also the only one that leads there and at least one of them is to-one. Two arrays without a named
-  /// inverse stay unpaired: see `unpairedManyToMany`.
+  /// The inverse is the property that `inverse:` names on either side. Without `inverse:`, two relationships pair up
+  /// if they are the only ones between the two classes and at least one of them is to-one. Two arrays stay unpaired:
+  /// see `unpairedManyToMany`.
   private func inverseUncached(ofSlot slot: Int) -> Inverse? {
-    // An inherited relationship has the inverse it has in the superclass.
+    // An inherited relationship has the same inverse as in the superclass.
     if let superclass, slot < ownSlots.lowerBound { return superclass.inverse(ofSlot: slot) }
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
     let other = relationship.destination._modelDescriptor
@@ -173,8 +174,8 @@ public final class ModelDescriptor: @unchecked Sendable {
     return other.inverseValue(ofSlot: candidate)
   }
 
-  /// Whether one of the own relationships names that slot of a class as its inverse, by a path from that class or from one
-  /// that inherits from it: inherited properties have the same slots.
+  /// Returns whether one of the relationships names the slot of another class as its inverse. The key path may start
+  /// at a subclass, because inherited properties have the same slots.
   private func names(_ slot: Int, asInverse inverse: Int, of descriptor: ModelDescriptor) -> Bool {
     guard case .relationship(let relationship) = properties[slot].kind,
       let named = relationship.metadata.inverse
@@ -183,7 +184,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     return destination.inherits(from: descriptor) && destination.slotsByKeyPath[named] == inverse
   }
 
-  /// Whether the class is that one, or inherits from it.
+  /// Returns whether the class is the given one or inherits from it.
   func inherits(from descriptor: ModelDescriptor) -> Bool {
     self === descriptor || superclass?.inherits(from: descriptor) == true
   }
@@ -198,14 +199,14 @@ public final class ModelDescriptor: @unchecked Sendable {
       !relationship.metadata.options.contains(.withoutInverse)
     else { return nil }
     let other = relationship.destination._modelDescriptor
-    let here = slotsWithoutNamedInverse(leadingTo: other).filter { other !== self || $0 != slot }
-    let there = other.slotsWithoutNamedInverse(leadingTo: self)
+    let here = slotsWithoutNamedInverse(referencing: other).filter { other !== self || $0 != slot }
+    let there = other.slotsWithoutNamedInverse(referencing: self)
       .filter { other !== self || $0 != slot }
     guard there.count == 1, other === self || here == [slot] else { return nil }
     return there[0]
   }
 
-  private func slotsWithoutNamedInverse(leadingTo destination: ModelDescriptor) -> [Int] {
+  private func slotsWithoutNamedInverse(referencing destination: ModelDescriptor) -> [Int] {
     ownSlots.filter { slot in
       guard case .relationship(let relationship) = properties[slot].kind,
         relationship.metadata.inverse == nil,
@@ -213,33 +214,34 @@ public final class ModelDescriptor: @unchecked Sendable {
         !relationship.metadata.options.contains(.ownInverse),
         relationship.destination._modelDescriptor === destination
       else { return false }
-      // A property that the other side names as its inverse is taken.
+      // A property that the other side names as an inverse is already paired.
       return !destination.properties.indices.contains {
         destination.names($0, asInverse: slot, of: self)
       }
     }
   }
 
-  /// What is wrong with the inverse that a relationship names; `nil` where the two are kept in step.
+  /// Returns the error in the `inverse:` of a relationship; `nil` if the two pair up.
   func inverseProblem(ofSlot slot: Int) -> String? {
     guard case .relationship(let relationship) = properties[slot].kind,
       let named = relationship.metadata.inverse
     else { return nil }
     let path = "\(name).\(properties[slot].name)"
     guard let inverse = inverse(ofSlot: slot) else {
-      return "the inverse of \(path), `\(named)`, is no relationship of \(relationship.destination)"
+      return
+        "the inverse of \(path), `\(named)`, is not a relationship of \(relationship.destination)"
     }
     let other = "\(inverse.descriptor.name).\(inverse.descriptor.properties[inverse.slot].name)"
     guard let back = inverse.descriptor.inverse(ofSlot: inverse.slot) else {
-      return "\(path) names \(other) as its inverse, which does not lead to \(name)"
+      return "\(path) names \(other) as its inverse, which does not reference \(name)"
     }
     return back.slot == slot && inherits(from: back.descriptor)
       ? nil
-      : "\(path) names \(other) as its inverse, which is that of \(back.descriptor.name).\(back.descriptor.properties[back.slot].name)"
+      : "\(path) names \(other) as its inverse, which is already the inverse of \(back.descriptor.name).\(back.descriptor.properties[back.slot].name)"
   }
 
-  /// The properties of the other class that this array could be the inverse of, were it named: the mistake behind Core
-  /// Data's "Expected only Arrays for Relationships".
+  /// Returns the array of the other class that would be the inverse of this one if `inverse:` named it. The missing
+  /// `inverse:` is the mistake behind Core Data's "Expected only Arrays for Relationships".
   func unpairedManyToMany(ofSlot slot: Int) -> String? {
     guard case .relationship(let relationship) = properties[slot].kind, !relationship.isToOne,
       inverse(ofSlot: slot) == nil, let candidate = inferredInverse(ofSlot: slot)

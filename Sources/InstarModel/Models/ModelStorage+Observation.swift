@@ -1,9 +1,9 @@
 public import Observation
 
-/// Lets `withObservationTracking` see which properties of a model are read, and when one of them changes: set by its
-/// owner, from the other side of a relationship, or by reading the row anew.
+/// Reports reads and changes of properties to `withObservationTracking`. A change may come from code, from the other
+/// side of a relationship, or from reading the row again.
 ///
-/// A property is told from the others by its slot, so that a change that knows no more than the slot can be announced.
+/// Observers identify a property by its slot, because some changes know only the slot.
 extension ModelStorage: Observable {
   fileprivate subscript(observed slot: Int) -> Int { slot }
 
@@ -21,7 +21,7 @@ extension ModelStorage: Observable {
     observers?.didSet(self, keyPath: ObservedSlots.path(slot))
   }
 
-  /// Runs `change`, which may change any property.
+  /// Runs `change` and reports a change of every property.
   func announcingAllChanges(_ change: () -> Void) {
     guard observers != nil else { return change() }
     for slot in descriptor.properties.indices { noteWillChange(slot) }
@@ -31,7 +31,7 @@ extension ModelStorage: Observable {
 }
 
 private enum ObservedSlots {
-  /// Made once: a key path with an argument takes memory.
+  /// Created once, because each key path with an argument takes memory.
   private static let first: [any KeyPath<ModelStorage, Int> & Sendable] = (0..<64).map(make)
 
   static func path(_ slot: Int) -> KeyPath<ModelStorage, Int> {

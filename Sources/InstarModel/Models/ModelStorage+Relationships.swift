@@ -1,4 +1,4 @@
-/// Both sides of a relationship are kept in step here, in memory; `save()` writes them.
+/// Keeps both sides of a relationship consistent in memory. `save()` writes them.
 extension ModelStorage {
   func toOne(at slot: Int) -> (any PersistentModel)? {
     noteAccess(to: slot)
@@ -14,7 +14,7 @@ extension ModelStorage {
     }
   }
 
-  /// The members of a to-many relationship, read from the store at the first access.
+  /// Returns the members of a to-many relationship and reads them at the first access.
   func toMany(at slot: Int) -> [any PersistentModel] {
     noteAccess(to: slot)
     if state == .fault { fill() }
@@ -55,7 +55,7 @@ extension ModelStorage {
     noteDidChange(slot)
     pendingMembers[slot] = nil
     if oldIdentities == newIdentities {
-      // Only where models have an order is another one a change.
+      // A new order is a change only if the relationship is ordered.
       if descriptor.isOrdered(slot), !zip(old, new).allSatisfy({ $0 === $1 }) {
         markChanged(slot, of: model)
       }
@@ -72,7 +72,7 @@ extension ModelStorage {
     }
   }
 
-  /// A relationship is a set: a model stands in it once.
+  /// Removes duplicates, because a relationship has each model once.
   private static func withoutRepetition(
     _ models: [any PersistentModel], count: Int
   ) -> [any PersistentModel] {
@@ -81,7 +81,7 @@ extension ModelStorage {
     return models.filter { seen.insert(ObjectIdentifier($0)).inserted }
   }
 
-  /// A model that is related to one in a context belongs to that context too.
+  /// Inserts new models into the context of the model that they are related to.
   private func joinContexts(of model: any PersistentModel, with others: [any PersistentModel]) {
     if let context {
       for other in others where other._modelStorage.context == nil { context.insertAny(other) }
@@ -101,7 +101,7 @@ extension ModelStorage {
     noteDidChange(slot)
   }
 
-  /// The inverse side of a link from `other` to `model`, which this storage belongs to.
+  /// Sets the inverse side of a link from `other` to `model`, the model of this storage.
   func link(
     _ other: any PersistentModel, at slot: Int, isToOne: Bool, of model: any PersistentModel,
     forwardSlot: Int
@@ -110,7 +110,7 @@ extension ModelStorage {
       let previous = toOne(at: slot)
       if previous === other { return }
       replaceToOne(other, at: slot, of: model)
-      // The model had another owner: it leaves that one's relationship.
+      // Removes the model from the relationship of its previous owner.
       if let previous {
         previous._modelStorage.unlinkForward(model, at: forwardSlot, of: previous)
       }
@@ -122,7 +122,7 @@ extension ModelStorage {
     switch slots[slot] {
     case .models(var models):
       if models.contains(where: { $0 === other }) { return }
-      // Taken out first, so that the append below does not copy the array.
+      // Removed from the slot first, so the append below does not copy the array.
       slots[slot] = .null
       models.append(other)
       slots[slot] = .models(models)
@@ -135,7 +135,7 @@ extension ModelStorage {
     }
   }
 
-  /// Takes `other` out of the inverse side; `model` is the one this storage belongs to.
+  /// Removes `other` from the inverse side; `model` is the model of this storage.
   func unlink(
     _ other: any PersistentModel, at slot: Int, isToOne: Bool, of model: any PersistentModel
   ) {
@@ -156,7 +156,7 @@ extension ModelStorage {
     }
   }
 
-  /// A change from the other side is also kept apart from the members: these may be read again before the next save.
+  /// Keeps a change from the other side apart from the members, because they may be read again before the next save.
   private func noteAdded(
     _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
   ) {

@@ -2,19 +2,19 @@ import Foundation
 import InstarSchema
 import Observation
 
-/// The state of one model object: its values by slot, and its place in a context.
+/// The values of one model by slot, and its state in a context.
 ///
 /// States:
-/// - `detached`: made by an initializer; in no context.
+/// - `detached`: created by an initializer, without a context.
 /// - `inserted`: in a context; `save()` will write its row.
-/// - `fault`: the row exists; its values are read at the first access.
-/// - `loaded`: the row exists and its values are here; changed slots are marked.
+/// - `fault`: the row exists; the first access reads its values.
+/// - `loaded`: the row exists and its values are in memory; changed slots are marked.
 /// - `deleted`: `save()` will delete the row.
-/// - `gone`: the row was deleted, or the context is gone.
+/// - `gone`: the row was deleted, or the context was released.
 ///
-/// Invariants: a storage belongs to exactly one model, which alone keeps it alive, so `model` is valid as long as the
-/// storage is. `context` is not nil exactly in the states inserted, fault, loaded and deleted, as long as the context
-/// lives. Used by one thread at a time, as its context is.
+/// Invariants: only the model retains its storage, so `model` is valid as long as the storage exists. `context` is
+/// not nil exactly in the states inserted, fault, loaded and deleted, as long as the context exists. Only one thread
+/// at a time uses a storage, as its context.
 public final class ModelStorage {
   enum State {
     case detached, inserted, fault, loaded, deleted, gone
@@ -26,13 +26,13 @@ public final class ModelStorage {
   /// The row's key (`isRowKey`), once the row is written.
   var key: Int64 = .min
   var changedSlots = SlotSet()
-  /// The keys a to-many relationship had in the store, by slot: what a save compares with.
+  /// The keys of a to-many relationship in the store, by slot. A save compares with them.
   var savedMembers: [Int: Set<Int64>] = [:]
-  /// Set by an initializer that was given a value its type cannot encode; thrown once the model is in a context.
+  /// The error of an initializer whose argument cannot be encoded. The context throws it after the model is inserted.
   var encodingError: (any Error)?
-  /// Who watches the model's properties; made when a property is first read.
+  /// The observers of the model's properties; created when a property is first read.
   var observers: ObservationRegistrar?
-  /// Changes made from the other side of a relationship that were not saved yet.
+  /// Unsaved changes from the other side of a relationship.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
   unowned(unsafe) var model: (any PersistentModel)?
@@ -42,14 +42,13 @@ public final class ModelStorage {
     var removed: Set<ObjectIdentifier> = []
   }
 
-  /// Called by the code that `@Model` emits, as the first step of a model's initializer.
+  /// Creates an empty storage. The code that `@Model` emits calls it first in a model's initializer.
   public init(_ descriptor: ModelDescriptor) {
     self.descriptor = descriptor
     slots = ContiguousArray(repeating: .null, count: descriptor.properties.count)
   }
 
-  /// Called by a model that inherits from another one, with the storage that the initializer of the superclass filled.
-  /// Its values, once it is done, are taken over into this storage, which alone is used from then on.
+  /// Moves the values that the superclass's initializer set into this storage. From then on only this one is used.
   public func joined(with inherited: ModelStorage) -> ModelStorage {
     if inherited === self || inherited.slots.isEmpty { return self }
     for slot in inherited.slots.indices where slots.indices.contains(slot) {
@@ -79,13 +78,13 @@ public final class ModelStorage {
 
   // MARK: Attributes
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize(slot: Int, to value: some PersistentAttribute) {
     slots[slot] = value.slot
   }
 
-  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
-  /// context's next save or fetch throws.
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
     noteAccess(to: slot)
     if state == .fault { fill() }
@@ -98,7 +97,7 @@ public final class ModelStorage {
     return Value.placeholder
   }
 
-  /// Sets a slot, and notes the change in the context; an equal value is none.
+  /// Sets a slot and marks the change in the context. An equal value is not a change.
   public func setValue(
     _ value: some PersistentAttribute, at slot: Int, of model: any PersistentModel
   ) {
@@ -107,7 +106,7 @@ public final class ModelStorage {
 
   private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
     if state == .fault { fill() }
-    // An equal value is no change: only dirty columns are written.
+    // A save writes only changed columns.
     if state == .loaded, slots[slot].isSameValue(as: new) { return }
     noteWillChange(slot)
     slots[slot] = new
@@ -115,7 +114,7 @@ public final class ModelStorage {
     noteDidChange(slot)
   }
 
-  /// What is in a slot as it is, whatever it is.
+  /// Returns the content of a slot without reading the row.
   func value(inSlot slot: Int) -> Slot { slots[slot] }
 
   func markChanged(_ slot: Int, of model: any PersistentModel) {
@@ -131,27 +130,27 @@ public final class ModelStorage {
 
   // MARK: Attributes of types with a raw value
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value)
   where Value.RawValue: PersistentAttribute {
     slots[slot] = value.rawValue.slot
   }
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value?)
   where Value.RawValue: PersistentAttribute {
     slots[slot] = value?.rawValue.slot ?? .null
   }
 
-  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
-  /// context's next save or fetch throws.
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
   public func value<Value: RawRepresentable>(at slot: Int) -> Value
   where Value.RawValue: PersistentAttribute {
     value(at: slot) { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) }
   }
 
-  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
-  /// context's next save or fetch throws.
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
   public func value<Value: RawRepresentable>(at slot: Int) -> Value?
   where Value.RawValue: PersistentAttribute {
     value(at: slot) { slot -> Value?? in
@@ -160,14 +159,14 @@ public final class ModelStorage {
     }
   }
 
-  /// Sets a slot, and notes the change in the context; an equal value is none.
+  /// Sets a slot and marks the change in the context. An equal value is not a change.
   public func setValue<Value: RawRepresentable>(
     _ value: Value, at slot: Int, of model: any PersistentModel
   ) where Value.RawValue: PersistentAttribute {
     set(value.rawValue.slot, at: slot, of: model)
   }
 
-  /// Sets a slot, and notes the change in the context; an equal value is none.
+  /// Sets a slot and marks the change in the context. An equal value is not a change.
   public func setValue<Value: RawRepresentable>(
     _ value: Value?, at slot: Int, of model: any PersistentModel
   ) where Value.RawValue: PersistentAttribute {
@@ -176,21 +175,21 @@ public final class ModelStorage {
 
   // MARK: Attributes of Codable types, and optional ones of them
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   @_disfavoredOverload
   public func initialize<Value: Codable>(slot: Int, to value: Value) {
     slots[slot] = encoded(value, at: slot)
   }
 
-  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
-  /// context's next save or fetch throws.
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
   @_disfavoredOverload
   public func value<Value: Codable>(at slot: Int) -> Value {
     guard let form = attribute(at: slot)?.form else { return value(at: slot) { _ in nil } }
     return value(at: slot) { form.value(of: $0, asOptional: Value.self) }
   }
 
-  /// Sets a slot, and notes the change in the context; an equal value is none.
+  /// Sets a slot and marks the change in the context. An equal value is not a change.
   @_disfavoredOverload
   public func setValue<Value: Codable>(
     _ value: Value, at slot: Int, of model: any PersistentModel
@@ -206,7 +205,7 @@ public final class ModelStorage {
     encoded(at: slot) { try attribute(at: slot)?.form?.slot(ofOptional: value) ?? .null }
   }
 
-  /// A value that its type cannot encode is kept as NULL; the context's next fetch or save throws.
+  /// Returns the encoded value, or NULL if encoding fails. The context's next fetch or save then throws.
   private func encoded(at slot: Int, _ encode: () throws -> Slot) -> Slot {
     do {
       return try encode()
@@ -230,7 +229,7 @@ public final class ModelStorage {
     if state == .fault { fill() }
     if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
     if let value = convert(slots[slot]) { return value }
-    // Rows are checked when they are read, so there is none: it was deleted, or never was.
+    // Reading a row checks its values, so the row was deleted or never had a value.
     context?.noteUnreadableValue(of: self, slot: slot)
     if let value = attribute(at: slot)?.defaultSlot().flatMap(convert)
       ?? Placeholder.value(of: Value.self)
@@ -238,13 +237,14 @@ public final class ModelStorage {
       return value
     }
     var error = unreadable(slot)
-    error.next = "set it before it is read, give it an initial value, or make it optional"
+    error.next =
+      "set the property before reading it, give it an initial value, or make it optional"
     UnansweredRead.end(with: error)
   }
 
-  /// Why a property cannot be read: the row is gone, has no value, or a value that is not of the property's type.
+  /// Returns why a property cannot be read: its row was deleted, has no value, or a value that is not of its type.
   ///
-  /// - Parameter stored: The stored value, where it is not in the slot.
+  /// - Parameter stored: The stored value, if it is not in the slot.
   func unreadable(_ slot: Int, stored: Slot? = nil) -> InstarError {
     let name = descriptor.properties[slot].name
     var error = InstarError(
@@ -268,19 +268,19 @@ public final class ModelStorage {
 
   // MARK: Attributes stored by a value transformer
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value>(slot: Int, toTransformable value: Value) {
     slots[slot] = transformed(value, at: slot)
   }
 
-  /// The value of a slot, read from the store when first asked for. Where it cannot be read, a placeholder, and the
-  /// context's next save or fetch throws.
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
   public func transformableValue<Value>(at slot: Int) -> Value {
     let transformation = attribute(at: slot)?.transformation
     return value(at: slot) { transformation?.value(of: $0, as: Value.self) }
   }
 
-  /// Sets a slot, and notes the change in the context; a value stored as equal bytes is none.
+  /// Sets a slot and marks the change in the context. A value with equal bytes is not a change.
   public func setTransformableValue<Value>(
     _ value: Value, at slot: Int, of model: any PersistentModel
   ) {
@@ -293,8 +293,8 @@ public final class ModelStorage {
 
   // MARK: Types that cannot be stored
 
-  // Chosen where no other overload fits. Such a model does not compile, because the description of the property does not
-  // (`Schema.PropertyMetadata`); these keep the compiler from saying so at each access, too.
+  // The compiler chooses these if no other overload fits. The model still does not compile, because the property's
+  // `Schema.PropertyMetadata` does not. They only prevent a second error at each access.
 
   @_disfavoredOverload
   public func initialize<Value>(slot: Int, to value: Value) {
@@ -311,37 +311,37 @@ public final class ModelStorage {
 
   // MARK: To-one relationships
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination) {
     slots[slot] = .model(value)
   }
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination?) {
     slots[slot] = value.map { .model($0) } ?? .null
   }
 
-  /// The model of a to-one relationship; `nil` where there is none.
+  /// Returns the model of a to-one relationship, or `nil`.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination? {
     toOne(at: slot) as? Destination
   }
 
-  /// The model of a required to-one relationship. Where the row has none, an empty one, and the context's next
-  /// save or fetch throws.
+  /// Returns the model of a required to-one relationship. If the row has none, returns an empty model, and the
+  /// context's next fetch or save throws.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination {
     if let model = toOne(at: slot) as? Destination { return model }
     context?.noteUnreadableValue(of: self, slot: slot)
     return Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
   }
 
-  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
+  /// Sets a relationship and its inverse, and marks the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: Destination?, at slot: Int, of model: any PersistentModel
   ) {
     setToOne(value, at: slot, of: model)
   }
 
-  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
+  /// Sets a relationship and its inverse, and marks the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: Destination, at slot: Int, of model: any PersistentModel
   ) {
@@ -350,34 +350,34 @@ public final class ModelStorage {
 
   // MARK: To-many relationships
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]) {
     slots[slot] = .models(value)
   }
 
-  /// Sets a slot in a model's initializer: no change is noted.
+  /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]?) {
     slots[slot] = .models(value ?? [])
   }
 
-  /// The models of a to-many relationship, read from the store when first asked for.
+  /// Returns the models of a to-many relationship and reads them at the first access.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination] {
     toMany(at: slot).compactMap { $0 as? Destination }
   }
 
-  /// The models of a to-many relationship, read from the store when first asked for.
+  /// Returns the models of a to-many relationship and reads them at the first access.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination]? {
     toMany(at: slot).compactMap { $0 as? Destination }
   }
 
-  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
+  /// Sets a relationship and its inverse, and marks the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: [Destination], at slot: Int, of model: any PersistentModel
   ) {
     setToMany(value, at: slot, of: model)
   }
 
-  /// Sets a relationship, and its inverse at the other end; notes the change in the context.
+  /// Sets a relationship and its inverse, and marks the change in the context.
   public func setValue<Destination: PersistentModel>(
     _ value: [Destination]?, at slot: Int, of model: any PersistentModel
   ) {
@@ -385,17 +385,17 @@ public final class ModelStorage {
   }
 }
 
-/// The backing property that `@Model` puts beside each persisted one; the value itself is in the model's storage.
+/// The backing variable that `@Model` adds for each persisted property. The value itself is in the model's storage.
 @frozen
 public struct PersistedProperty: Sendable {
-  /// Holds nothing.
+  /// Creates the variable, which has no content.
   public init() {}
 }
 
-/// Which slots of a model changed.
+/// The changed slots of a model.
 struct SlotSet {
   private var low: UInt64 = 0
-  /// Slots from 64 on; few models have them.
+  /// Slots from 64 on, which few models have.
   private var high: Set<Int> = []
 
   var isEmpty: Bool { low == 0 && high.isEmpty }

@@ -1,16 +1,19 @@
 public import Foundation
 public import InstarSchema
 
-/// A type that an attribute can have: how it is declared in a table, and how its values are stored
+/// A type of attributes, with its declared type in a table and the stored form of its values
 /// (Core Data layout, section 3.1).
 public protocol PersistentAttribute {
+  /// The attribute type in a schema.
   static var attributeType: Schema.AttributeType { get }
+  /// Whether the type is an `Optional`.
   static var isOptionalAttribute: Bool { get }
-  /// `nil` where the stored value cannot be one of this type.
+  /// Creates a value from its stored form; `nil` if that is not of this type.
   init?(slot: Slot)
+  /// The stored form of the value.
   var slot: Slot { get }
-  /// What a getter gives when the store holds nothing that fits. The context reports such a row as an error; a getter
-  /// cannot throw.
+  /// The value that a getter returns if the store has none of this type. A getter cannot throw; the context's next
+  /// fetch or save does.
   static var placeholder: Self { get }
 }
 
@@ -63,7 +66,7 @@ extension Bool: PersistentAttribute {
 extension FixedWidthInteger where Self: PersistentAttribute {
   public static var placeholder: Self { 0 }
   public init?(slot: Slot) {
-    // A 64-bit unsigned value is stored by its bits: SQLite's integers are signed.
+    // A 64-bit unsigned value is stored with the same bits, because SQLite's integers are signed.
     guard case .integer(let integer) = slot else { return nil }
     if Self.bitWidth == 64 {
       self = Self(truncatingIfNeeded: integer)
@@ -122,7 +125,7 @@ extension Double: PersistentAttribute {
   public init?(slot: Slot) {
     switch slot {
     case .real(let real): self = real
-    // A column with NUMERIC or REAL affinity may give a whole number back as an integer.
+    // A column with NUMERIC or REAL affinity may return a whole number as an integer.
     case .integer(let integer): self = Double(integer)
     default: return nil
     }
@@ -146,7 +149,7 @@ extension Decimal: PersistentAttribute {
   public init?(slot: Slot) {
     switch slot {
     case .integer(let integer): self = Decimal(integer)
-    // Through text: 10.11 as a binary fraction is not 10.11.
+    // Converted through text, because 10.11 as a binary fraction is not 10.11.
     case .real(let real):
       guard let decimal = Decimal(string: "\(real)") else { return nil }
       self = decimal
@@ -156,7 +159,7 @@ extension Decimal: PersistentAttribute {
     default: return nil
     }
   }
-  /// Text that SQLite's NUMERIC affinity makes an integer or a real of, as Core Data stores it.
+  /// Text, which SQLite's NUMERIC affinity converts to an integer or a real, as Core Data stores it.
   public var slot: Slot { .text(description) }
 }
 
@@ -207,6 +210,6 @@ extension URL: PersistentAttribute {
 }
 
 extension PersistentAttribute {
-  /// The value as a schema carries it as a default; `nil` for none.
+  /// The value as the default in a schema; `nil` for no value.
   var attributeValue: AttributeValue? { slot.attributeValue }
 }

@@ -1,8 +1,8 @@
-/// Which row of which store a model is.
+/// Identifies a model by its row and store.
 public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
-  /// The part that tells the rows of one entity apart.
+  /// The part of an identifier that differs between the rows of one entity.
   public struct ID: Hashable, Sendable, Codable {
-    /// The row's key; no row key for a model that was not saved yet.
+    /// The row's key; a temporary key before the first save (`isRowKey`).
     let key: Int64
     let entityName: String
     let storeIdentifier: String?
@@ -10,7 +10,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
 
   public let id: ID
   public var entityName: String { id.entityName }
-  /// The store's UUID, or `nil` for a model that was not saved yet.
+  /// The store's identifier; `nil` before the first save.
   public var storeIdentifier: String? { id.storeIdentifier }
 
   init(entityName: String, key: Int64, storeIdentifier: String?) {
@@ -18,7 +18,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
   }
 }
 
-/// By entity, then in the order in which the rows were made.
+/// Ordered by entity, then by the key of the row.
 extension PersistentIdentifier: Comparable {
   public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
     (left.entityName, left.id.key) < (right.entityName, right.id.key)
@@ -32,7 +32,7 @@ extension PersistentIdentifier: CustomStringConvertible {
 }
 
 extension Int64 {
-  /// Whether it is the key of a row. Models that were not saved yet have keys from the lowest integer on: in ordinary tables
-  /// 0 and negative numbers are keys like others.
+  /// Whether this is the key of a row. Temporary keys count up from the lowest integer, because 0 and negative
+  /// numbers are valid keys in ordinary tables.
   var isRowKey: Bool { self >= .min / 2 }
 }

@@ -1,35 +1,36 @@
 public import InstarSchema
 public import Observation
 
-/// A class whose instances are rows of a store. `@Model` makes a class conform; nobody writes the members by hand.
+/// A class whose instances are rows of a store. `@Model` adds the conformance and its members; do not write them
+/// yourself.
 public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
   /// The persisted properties, in source order.
   static var schemaMetadata: [Schema.PropertyMetadata] { get }
-  /// What the SDK knows of the class; one instance for each class.
+  /// The description of the class; one instance for each class.
   static var _modelDescriptor: ModelDescriptor { get }
-  /// Where the values are kept.
+  /// The storage of the values.
   var _modelStorage: ModelStorage { get }
-  /// Makes the object for a row that is in the store already.
+  /// Creates the object for an existing row.
   init(_modelStorage: ModelStorage)
 }
 
 extension PersistentModel {
-  /// Which row of which store this is. Before the first `save()` it is a temporary one.
+  /// Identifies the model's row and store. Before the first `save()` it is temporary.
   public var persistentModelID: PersistentIdentifier { _modelStorage.persistentIdentifier }
 
-  /// The same as `persistentModelID`; a model's own `id` takes its place.
+  /// The same as `persistentModelID`, unless the model declares its own `id`.
   public var id: PersistentIdentifier { persistentModelID }
 
-  /// The context the model is in, or `nil` before `insert(_:)` and after its deletion was saved.
+  /// The context of the model; `nil` before `insert(_:)` and after a save has deleted it.
   public var modelContext: ModelContext? { _modelStorage.context }
 
-  /// Whether there are changes that `save()` would write.
+  /// Whether the model has changes that `save()` would write.
   public var hasChanges: Bool { _modelStorage.hasChanges }
 
-  /// Whether the model will be deleted, or was, by `save()`.
+  /// Whether the next `save()` will delete the model, or a save has deleted it.
   public var isDeleted: Bool { _modelStorage.isDeleted }
 
-  /// One row is one object within a context, so identity is equality.
+  /// Compares identity, because a context has one object for each row.
   public static func == (left: Self, right: Self) -> Bool { left === right }
 
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }

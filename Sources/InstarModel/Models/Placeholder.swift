@@ -1,10 +1,11 @@
 @_spi(Reflection) import Swift
 import Foundation
 
-/// What a getter gives where there is no value to give: it cannot throw, and the context's next fetch or save does.
+/// Creates the value that a getter returns if the store has none. A getter cannot throw; the context's next fetch or
+/// save does.
 enum Placeholder {
-  /// A value of the type; `nil` for a class, and an enum with associated values, whose decoding accepts nothing that is
-  /// empty.
+  /// Returns a value of the type; `nil` for a class, or an enum with associated values, whose decoding refuses
+  /// everything empty.
   static func value<Value>(of type: Value.Type) -> Value? { value(of: type, depth: 0) }
 
   fileprivate static func value<Value>(of type: Value.Type, depth: Int) -> Value? {
@@ -27,11 +28,11 @@ enum Placeholder {
     return structure(of: type, depth: depth)
   }
 
-  /// A struct made of placeholders for its fields, where its decoding refuses them: a mail address wants an "@".
+  /// Returns a struct with placeholders in its fields. It is for a type whose decoding refuses empty values, such as
+  /// a mail address that needs an "@".
   ///
-  /// Such a value is none that the type would make itself, but one that Swift can keep, copy and release: the stored
-  /// fields of a struct are all there is to its memory (swift/docs/ABI/TypeLayout.rst, "Fragile Struct and Tuple
-  /// Layout").
+  /// The type would not create such a value, but Swift can keep, copy and release it, because the memory of a struct
+  /// consists of its stored fields (swift/docs/ABI/TypeLayout.rst, "Fragile Struct and Tuple Layout").
   private static func structure<Value>(of type: Value.Type, depth: Int) -> Value? {
     let structKind: UInt = 0x200
     guard depth <= depthLimit,
@@ -43,7 +44,7 @@ enum Placeholder {
       fields.append((offset, write))
       return true
     }
-    // A type compiled without reflection does not tell its fields.
+    // A type that was compiled without reflection has no list of fields.
     guard isWhole, !fields.isEmpty || MemoryLayout<Value>.size == 0 else { return nil }
     return withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { memory in
       let bytes = UnsafeMutableRawBufferPointer(memory)
@@ -54,7 +55,7 @@ enum Placeholder {
     }
   }
 
-  /// What puts the placeholder of a field in its place; `nil` where there is none.
+  /// Returns a function that writes the placeholder of a field; `nil` if the field has no placeholder.
   private static func writing<Field>(
     _ type: Field.Type, depth: Int
   ) -> ((UnsafeMutableRawPointer) -> Void)? {
@@ -63,7 +64,7 @@ enum Placeholder {
     }
   }
 
-  /// A type may hold itself.
+  /// A type may contain itself.
   private static let depthLimit = 20
 
   private static func firstCase<Value: CaseIterable>(of type: Value.Type) -> Any? {
@@ -75,12 +76,12 @@ enum Placeholder {
   }
 
   private static func decoded<Value: Decodable>(_ type: Value.Type, depth: Int) -> Value? {
-    // Why it refuses does not matter: there is no value to be had that way.
+    // The reason does not matter; the caller tries another way.
     depth > depthLimit ? nil : try? type.init(from: EmptyDecoder(depth: depth + 1))
   }
 }
 
-/// Gives a type's decoding what is empty: no elements, no optional fields, placeholders for the others.
+/// A decoder with empty content: no elements, no optional fields, and placeholders for the other fields.
 private struct EmptyDecoder: Decoder {
   let depth: Int
   let codingPath: [any CodingKey] = []
@@ -100,13 +101,13 @@ private struct EmptyDecoder: Decoder {
 
   private static func nothing(_ type: any Any.Type) -> DecodingError {
     DecodingError.valueNotFound(
-      type, DecodingError.Context(codingPath: [], debugDescription: "nothing is stored"))
+      type, DecodingError.Context(codingPath: [], debugDescription: "no value is stored"))
   }
 
   private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let depth: Int
     let codingPath: [any CodingKey] = []
-    /// An enum with associated values reads itself by the one key that is there.
+    /// An enum with associated values decodes the only key.
     var allKeys: [Key] { EnumCases.all(of: Key.self)?.first.map { [$0] } ?? [] }
 
     func contains(_ key: Key) -> Bool { true }

@@ -41,23 +41,23 @@ public struct RelationshipMetadata {
 }
 
 extension Schema {
-  /// One persisted property of a model, as `@Model` describes it. The type of the key path's value decides whether it is
-  /// an attribute or a relationship.
+  /// The description of a persisted property, which `@Model` emits. The type of the key path's value decides whether
+  /// it is an attribute or a relationship.
   public struct PropertyMetadata {
     let name: String
     let keyPath: AnyKeyPath
     let kind: Kind
-    /// What `@Column` says.
+    /// The arguments of `@Column`.
     private(set) var column: Schema.Column?
 
-    /// The same property in a column that is described.
+    /// Returns the property with the description of its column.
     public func column(_ column: Schema.Column) -> PropertyMetadata {
       var copy = self
       copy.column = column
       return copy
     }
 
-    /// Whether the property is unique by itself.
+    /// Whether the property alone is unique.
     var isUnique: Bool {
       switch kind {
       case .attribute(let attribute): attribute.metadata.options.contains(.unique)
@@ -65,7 +65,7 @@ extension Schema {
       }
     }
 
-    /// The type of an array, set or dictionary of values that is kept as a whole.
+    /// The type of an array, set or dictionary that is stored in one column.
     var collectionType: (any Codable.Type)? {
       guard case .attribute(let attribute) = kind, case .json = attribute.form else { return nil }
       let type =
@@ -73,7 +73,7 @@ extension Schema {
       return type is any Collection.Type ? type as? any Codable.Type : nil
     }
 
-    /// What a property that is kept in memory only holds in a model that was read: its initial value.
+    /// The initial value of a property that is in memory only, for a model that is read.
     var valueInMemory: Slot {
       guard case .attribute(let kind) = kind else { return .null }
       return kind.defaultSlot() ?? (kind.valueType as? any PersistentAttribute.Type)?.placeholder
@@ -90,25 +90,25 @@ extension Schema {
       var type: Schema.AttributeType
       var isOptional: Bool
       var metadata: AttributeMetadata
-      /// Evaluated only when it is needed: a default such as `UUID()` differs at each call.
+      /// Called only when needed, because a default such as `UUID()` differs at each call.
       var defaultSlot: () -> Slot?
-      /// The type of the property as it is declared.
+      /// The declared type of the property.
       var valueType: any Any.Type
-      /// How a value of a Codable type is stored; `nil` for a type that an attribute has of itself, or by its raw value.
+      /// The stored form of a Codable type; `nil` for attribute types and types with a raw value.
       var form: CodableForm?
-      /// Set where a value transformer stores the values.
+      /// The value transformer, if the attribute has one.
       var transformation: ValueTransformation?
-      /// Whether a stored value, which is not NULL, is one of the property's type. `nil` where the storage class decides.
+      /// Whether a stored value, which is not NULL, is of the property's type. `nil` if its storage class is enough.
       var accepts: ((Slot) -> Bool)?
-      /// Why a Codable type's own decoding refuses a stored value, in words that quote nothing of it.
+      /// Why a Codable type's decoding refuses a stored value, without quoting the value.
       var refusal: ((Slot) -> String?)?
-      /// What a Codable type's own encoding says of an initial value that it cannot store.
+      /// The error of a Codable type's encoding for the initial value; `nil` if it can be stored.
       var defaultProblem: (() -> (any Error)?)?
 
-      /// The columns of a value that has several.
+      /// The columns of a composite.
       var leaves: [Leaf]? { form?.leaves }
 
-      /// Whether the initial value is the same each time: that of `UUID()` is not.
+      /// Whether the initial value is always the same. That of `UUID()` is not.
       var hasConstantDefault: Bool {
         guard let one = defaultSlot(), let other = defaultSlot() else { return true }
         return one.isSameValue(as: other)
@@ -129,7 +129,7 @@ extension Schema {
       var metadata: RelationshipMetadata
     }
 
-    /// An attribute.
+    /// Describes an attribute.
     public init<Model: PersistentModel, Value: PersistentAttribute>(
       _ name: String, _ keyPath: KeyPath<Model, Value>,
       _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
@@ -142,7 +142,7 @@ extension Schema {
           defaultSlot: { defaultValue?().slot }, valueType: Value.self))
     }
 
-    /// An attribute of a type with a raw value, which is what is stored.
+    /// Describes an attribute that is stored by its raw value.
     public init<Model: PersistentModel, Value: RawRepresentable>(
       _ name: String, _ keyPath: KeyPath<Model, Value>,
       _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
@@ -152,7 +152,7 @@ extension Schema {
         defaultSlot: { defaultValue?().rawValue.slot })
     }
 
-    /// An optional attribute of a type with a raw value.
+    /// Describes an optional attribute that is stored by its raw value.
     public init<Model: PersistentModel, Value: RawRepresentable>(
       _ name: String, _ keyPath: KeyPath<Model, Value?>,
       _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value?)? = nil
@@ -175,8 +175,8 @@ extension Schema {
           accepts: { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) != nil }))
     }
 
-    /// An attribute of a Codable type: a struct or an enum is kept in a column for each field or case, anything else as
-    /// JSON.
+    /// Describes an attribute of a Codable type. A struct or an enum has a column for each field or case; other types
+    /// are JSON.
     @_disfavoredOverload
     public init<Model: PersistentModel, Value: Codable>(
       _ name: String, _ keyPath: KeyPath<Model, Value>,
@@ -187,7 +187,7 @@ extension Schema {
         defaultValue: { defaultValue?() })
     }
 
-    /// An optional attribute of a Codable type.
+    /// Describes an optional attribute of a Codable type.
     @_disfavoredOverload
     public init<Model: PersistentModel, Value: Codable>(
       _ name: String, _ keyPath: KeyPath<Model, Value?>,
@@ -208,7 +208,7 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: .codable, isOptional: isOptional, metadata: metadata,
-          // One that cannot be stored is refused when the schema is used: see `defaultProblem`.
+          // `defaultProblem` reports an initial value that cannot be stored when the schema is used.
           defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } },
           valueType: isOptional ? Value?.self : Value.self, form: form,
           accepts: { form.value(of: $0, as: type) != nil },
@@ -225,7 +225,7 @@ extension Schema {
       }
     }
 
-    /// An attribute that a value transformer stores, of whatever type.
+    /// Describes an attribute of any type that a value transformer stores.
     public init<Model: PersistentModel, Value>(
       transformable name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: AttributeMetadata,
       defaultValue: (() -> Value)? = nil
@@ -237,13 +237,13 @@ extension Schema {
       kind = .attribute(
         AttributeKind(
           type: .data, isOptional: Value.self is any OptionalType.Type, metadata: metadata,
-          // A transformer that is not registered yet is no error before a value is stored.
+          // The transformer must be registered only when a value is stored.
           defaultSlot: { defaultValue.flatMap { try? transformation.slot(of: $0()) } },
           valueType: Value.self, transformation: transformation,
           accepts: { transformation.value(of: $0, as: Value.self) != nil }))
     }
 
-    /// Chosen by the compiler where no other initializer fits, to say so.
+    /// Unavailable. The compiler chooses it if no other initializer fits, and reports its message.
     @available(
       *, unavailable,
       message:
@@ -257,7 +257,7 @@ extension Schema {
       self.init(transformable: name, keyPath, metadata, defaultValue: defaultValue)
     }
 
-    /// A required to-one relationship.
+    /// Describes a required to-one relationship.
     public init<Model: PersistentModel, Destination: PersistentModel>(
       _ name: String, _ keyPath: KeyPath<Model, Destination>,
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
@@ -268,7 +268,7 @@ extension Schema {
         metadata)
     }
 
-    /// An optional to-one relationship.
+    /// Describes an optional to-one relationship.
     public init<Model: PersistentModel, Destination: PersistentModel>(
       _ name: String, _ keyPath: KeyPath<Model, Destination?>,
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
@@ -279,7 +279,7 @@ extension Schema {
         metadata)
     }
 
-    /// A to-many relationship.
+    /// Describes a to-many relationship.
     public init<Model: PersistentModel, Destination: PersistentModel>(
       _ name: String, _ keyPath: KeyPath<Model, [Destination]>,
       _ metadata: RelationshipMetadata = RelationshipMetadata(),
@@ -290,7 +290,7 @@ extension Schema {
         metadata)
     }
 
-    /// A to-many relationship declared as an optional array.
+    /// Describes a to-many relationship that is declared as an optional array.
     public init<Model: PersistentModel, Destination: PersistentModel>(
       _ name: String, _ keyPath: KeyPath<Model, [Destination]?>,
       _ metadata: RelationshipMetadata = RelationshipMetadata(),

@@ -1,10 +1,10 @@
 public import Foundation
 import InstarSchema
 
-/// The value of one property of one model, as it is kept in memory.
+/// The value of one property in memory.
 ///
-/// Attributes are kept as SQLite stores them, so that a row is filled without knowing any Swift type, and the accessor
-/// of a property converts one value when it is asked for.
+/// Attributes have the form in which SQLite stores them, so reading a row needs no Swift types. The accessor of a
+/// property converts the value at each access.
 @frozen
 public enum Slot {
   case null
@@ -12,18 +12,18 @@ public enum Slot {
   case real(Double)
   case text(String)
   case blob(Data)
-  /// A to-one relationship whose object was not made yet: the key of the row at the other end.
+  /// A to-one relationship whose model is not in memory yet: the key of the referenced row.
   case key(Int64)
   case model(any PersistentModel)
-  /// A to-many relationship that was not read yet, or a value that a fetch of some properties only left out.
+  /// A to-many relationship that was not read yet, or a value that `propertiesToFetch` left out.
   case unloaded
   case models([any PersistentModel])
-  /// A value that has a column for each of its fields, in their order.
+  /// A composite: the values of its columns, in the order of its fields.
   case composite([Slot])
 }
 
 extension Slot {
-  /// The stored value of an attribute; `nil` for none, and for relationships.
+  /// The stored value of an attribute; `nil` for NULL and for relationships.
   var attributeValue: AttributeValue? {
     switch self {
     case .integer(let integer): .integer(integer)
@@ -47,7 +47,7 @@ extension Slot {
     if case .null = self { true } else { false }
   }
 
-  /// Whether two attribute values are stored alike. Relationships never compare equal.
+  /// Returns whether two attribute values have the same stored form. Relationships never compare equal.
   func isSameValue(as other: Slot) -> Bool {
     switch (self, other) {
     case (.null, .null): true

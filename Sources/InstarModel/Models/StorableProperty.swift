@@ -1,7 +1,7 @@
-/// Which types a property of a model can have: what is storable without more ado has a `type` here.
+/// Overloads of `type` for every type that a property of a model can have.
 ///
-/// The code that `@Model` emits for a property conforms a type to it that has one more `type`, for all other types, which
-/// does not compile and names the property.
+/// `@Model` emits a conforming type for a property, with one more overload for all other types. It is unavailable,
+/// and its message names the property.
 public protocol _StorableProperty {}
 
 extension _StorableProperty {

@@ -1,15 +1,15 @@
 package import InstarSchema
 import Synchronization
 
-/// A getter that was asked for a value where there is none, of a type of which no placeholder can be made: a class, or an
-/// enum with associated values, whose decoding accepts nothing that is empty.
+/// Ends the process when a getter has neither a value nor a placeholder. Only a class, or an enum with associated
+/// values, whose decoding refuses everything empty has no placeholder.
 ///
-/// A getter can neither throw nor return without a value, so that the code which reads cannot go on. Who runs code of others
-/// in a process of its own says here how it gives the error on before that process ends.
+/// A getter can neither throw nor return without a value, so the calling code cannot continue. This is the only fatal
+/// error that a store's content can cause. A worker reports it to its keeper first.
 package enum UnansweredRead {
   private static let reporter = Mutex<(@Sendable (InstarError) -> Void)?>(nil)
 
-  /// Has `report` called with the error, which names model and property, before the process ends.
+  /// Sets the function that is called with the error, which names model and property, before the process ends.
   package static func reporting(to report: @escaping @Sendable (InstarError) -> Void) {
     reporter.withLock { $0 = report }
   }

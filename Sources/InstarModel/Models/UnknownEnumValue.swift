@@ -2,7 +2,8 @@
 import Foundation
 import InstarStore
 
-/// A stored value that is not the raw value of any case of its enum, as an earlier version of an app may have written it.
+/// A stored value that is not the raw value of any case of its enum, as an earlier version of an app may have written
+/// it.
 ///
 /// Only the value of an enum is quoted: all others may be what a person typed, and errors go to the journal.
 struct UnknownEnumValue {

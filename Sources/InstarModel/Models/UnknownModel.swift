@@ -1,6 +1,6 @@
 import InstarSchema
 
-/// What `ModelContext.model(for:)`, which cannot throw, returns for an identifier whose entity the schema does not have.
+/// The result of `ModelContext.model(for:)`, which cannot throw, for an entity that the schema does not have.
 final class UnknownModel: PersistentModel {
   static var schemaMetadata: [Schema.PropertyMetadata] { [] }
   static let _modelDescriptor = ModelDescriptor(UnknownModel.self, name: "")

@@ -2,22 +2,22 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// How a value transformer's attribute is stored: the transformer's bytes in one BLOB.
+/// The stored form of an attribute with a value transformer: the transformer's bytes in one BLOB.
 ///
-/// A property of type `Data` holds these bytes themselves where no transformer is known by the name: so a migration
-/// carries values along that only the app can read. Foundation's own transformers, which archive any object, are there for
-/// collections of plain values.
+/// If no transformer is registered, a property of type `Data` has the bytes themselves, so a migration keeps values
+/// that only the app can read. Foundation's own transformers archive any object; Instar has them for collections of
+/// plain values.
 struct ValueTransformation: Sendable {
-  /// Looked up when it is used: an app may register its transformers after a schema was made.
+  /// Resolved at each use, because an app may register its transformers after it creates a schema.
   let transformerName: String
 
   private var isFoundations: Bool {
     ["NSSecureUnarchiveFromData", "NSKeyedUnarchiveFromData"].contains(transformerName)
   }
 
-  /// A value, or an optional one, as it is stored.
+  /// Returns the stored bytes of a value or an optional one.
   ///
-  /// - Throws: `invalidModel` where no such transformer is known, or it makes no `Data` of the value.
+  /// - Throws: `invalidModel` if the transformer is not registered, or does not return `Data` for the value.
   func slot<Value>(of value: Value) throws(InstarError) -> Slot {
     if let optional = value as? any OptionalValue, optional.wrappedValue == nil { return .null }
     guard let transformer = ValueTransformer.named(transformerName) else {
@@ -25,13 +25,14 @@ struct ValueTransformation: Sendable {
       if isFoundations, let archive = try archive(of: value) { return .blob(archive) }
       throw InstarError(
         .invalidModel, "cannot store a value",
-        cause: "no value transformer is registered by the name '\(transformerName)'",
+        cause: "no value transformer is registered with the name '\(transformerName)'",
         next: "call ValueTransformer.setValueTransformer(_:forName:) before opening the container")
     }
     guard let data = transformer.transformedValue(value) as? Data else {
       throw InstarError(
         .invalidModel, "cannot store a value",
-        cause: "value transformer '\(transformerName)' makes no Data of a \(Value.self)")
+        cause: "value transformer '\(transformerName)' did not return Data for a \(Value.self)",
+        next: "return Data from its transformedValue(_:) for every value of the property")
     }
     return .blob(data)
   }
@@ -42,11 +43,12 @@ struct ValueTransformation: Sendable {
     } catch {
       throw InstarError(
         .invalidModel, "cannot store a value",
-        cause: "Foundation could not archive it: \(error.localizedDescription)")
+        cause: "Foundation cannot archive it: \(error.localizedDescription)",
+        next: "register a value transformer of your own for the type")
     }
   }
 
-  /// The value, or the optional one, that is stored so; `nil` where there is none that fits.
+  /// Returns the value, or the optional one, of stored bytes; `nil` if they do not fit the type.
   func value<Value>(of slot: Slot, as type: Value.Type) -> Value? {
     if slot.isNull, let optional = type as? any NilValue.Type { return optional.nilValue as? Value }
     guard case .blob(let data) = slot else { return nil }
@@ -61,7 +63,7 @@ struct ValueTransformation: Sendable {
   }
 }
 
-/// `Optional`, to make a `nil` of a type that is known to be one.
+/// `Optional`, to create a `nil` of a type that is known to be optional.
 protocol NilValue {
   static var nilValue: Any { get }
 }

@@ -1,10 +1,10 @@
 public import InstarSchema
 import Synchronization
 
-/// Makes the bytes that an attribute with the option `.transformable(by:)` is stored as, and the value of the bytes.
+/// Converts the values of an attribute with the option `.transformable(by:)` to stored bytes and back.
 ///
-/// Foundation has this class on Apple's platforms only. A subclass overrides both methods; what its
-/// `transformedValue(_:)` returns must be `Data`, and is what the store holds.
+/// Foundation has this class on Apple's platforms only. A subclass overrides both methods. Its `transformedValue(_:)`
+/// must return `Data`, which the store keeps.
 ///
 /// ```swift
 /// final class ColorTransformer: ValueTransformer {
@@ -13,32 +13,32 @@ import Synchronization
 /// }
 /// ```
 ///
-/// One transformer may be used by several threads at once.
+/// Several threads may use a transformer at once.
 open class ValueTransformer {
-  /// Called by the SDK where an attribute names the class.
+  /// Creates a transformer. The SDK calls it if an attribute names the class.
   public required init() {}
 
-  /// The class of what `transformedValue(_:)` returns. Not asked by Instar.
+  /// The class of the result of `transformedValue(_:)`. Instar does not use it.
   open class func transformedValueClass() -> AnyClass { ValueTransformer.self }
 
-  /// Whether there is a way back. Not asked by Instar: a stored attribute always needs one.
+  /// Whether `reverseTransformedValue(_:)` works. Instar does not use it, because a stored attribute always needs it.
   open class func allowsReverseTransformation() -> Bool { true }
 
-  /// The `Data` that a value is stored as; `nil` where there is none.
+  /// Returns the `Data` to store for a value, or `nil` for no value.
   open func transformedValue(_ value: Any?) -> Any? { value }
 
-  /// The value of stored `Data`; `nil` where it is not one of this transformer.
+  /// Returns the value of stored `Data`, or `nil` if the transformer did not write it.
   open func reverseTransformedValue(_ value: Any?) -> Any? { value }
 
-  /// Transformers are shared between threads by contract.
+  /// Transformers must allow use by several threads.
   private struct Known: @unchecked Sendable {
     let transformer: ValueTransformer
   }
 
   private static let known = Mutex<[String: Known]>([:])
 
-  /// Makes a transformer known by a name, or unknown where it is `nil`. To be called before a container is opened whose
-  /// models name it.
+  /// Registers a transformer under a name, or removes it if it is `nil`. Call it before opening a container whose
+  /// models use the name.
   public static func setValueTransformer(
     _ transformer: ValueTransformer?, forName name: NSValueTransformerName
   ) {
@@ -46,7 +46,7 @@ open class ValueTransformer {
     known.withLock { $0[name.rawValue] = entry }
   }
 
-  /// The names of all transformers that are known, in order.
+  /// Returns the names of all registered transformers, sorted.
   public static func valueTransformerNames() -> [NSValueTransformerName] {
     known.withLock { $0.keys.sorted() }.map { NSValueTransformerName($0) }
   }
@@ -56,20 +56,20 @@ open class ValueTransformer {
   }
 }
 
-/// The name a value transformer is known by.
+/// The name of a registered value transformer.
 public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// The same without a label.
+  /// Creates a name, without an argument label.
   public init(_ rawValue: String) { self.rawValue = rawValue }
 }
 
 extension Schema.Attribute.Option {
-  /// A value transformer of this class makes the stored bytes of the value, and the value of the bytes.
+  /// Stores the attribute with a value transformer of this class, which it registers under the name of the class.
   ///
-  /// The attribute's type may be any. The class is known by its name from here on, and so is the option in a schema.
+  /// The attribute can have any type. The option in a schema has the name only.
   public static func transformable(by transformer: ValueTransformer.Type) -> Self {
     let name = String(describing: transformer)
     if ValueTransformer.named(name) == nil {
@@ -79,6 +79,6 @@ extension Schema.Attribute.Option {
     return transformable(by: name)
   }
 
-  /// The transformer's name; `nil` for other options.
+  /// The name of the transformer; `nil` for other options.
   var transformerName: String? { name == "transformable" ? argument : nil }
 }

@@ -2,18 +2,18 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// A descriptor as one SELECT: its condition and its order, and the parameters bound to them.
+/// A fetch descriptor as one SELECT: its condition and order, and their bound parameters.
 struct FetchStatement {
   let entity: ModelEntity
-  /// Every entity whose rows decide which rows are found.
+  /// Every entity that the condition or order depends on.
   let entities: [ModelEntity]
   let parameters: [Slot]
-  /// `nil` where SQLite cannot sort as the descriptors do: the rows are then sorted in memory.
+  /// The ORDER BY clause; `nil` if SQLite cannot sort like the descriptors, so the models are sorted in memory.
   let order: String?
   private let joins: String
   private let conditions: [String]
 
-  /// - Throws: `SwiftDataError.unsupportedPredicate`, naming the part of the predicate that is none in SQL.
+  /// - Throws: `SwiftDataError.unsupportedPredicate` with the part of the predicate that cannot be expressed in SQL.
   init<T: PersistentModel>(
     _ predicate: Predicate<T>?, sortBy: [SortDescriptor<T>] = [], entity: ModelEntity,
     stores: ModelStores
@@ -35,8 +35,8 @@ struct FetchStatement {
   }
 
   /// - Parameters:
-  ///   - condition: one more condition on the row `t0`.
-  ///   - ordering: takes the place of the descriptor's order.
+  ///   - condition: A further condition on the row `t0`.
+  ///   - ordering: Replaces the descriptor's order.
   func sql(
     selecting columns: String, where condition: String? = nil, ordering: String? = nil,
     limit: Int? = nil, offset: Int? = nil
@@ -49,7 +49,7 @@ struct FetchStatement {
     return sql
   }
 
-  /// `ORDER BY` for descriptors that compare stored values in a way SQLite can be told.
+  /// Returns the `ORDER BY` clause for descriptors that compare stored values as SQLite can.
   private static func order<T: PersistentModel>(
     _ sortBy: [SortDescriptor<T>], _ entity: ModelEntity, alias: String
   ) -> String? {
@@ -78,7 +78,7 @@ struct FetchStatement {
     return terms.isEmpty ? "" : " ORDER BY " + terms.joined(separator: ", ")
   }
 
-  /// What a sort descriptor compares by. Foundation keeps it to itself; its reflection names it.
+  /// Returns the comparison of a sort descriptor. It is private to Foundation, but reflection shows it.
   private enum Comparison {
     case values, lexical, other
 

@@ -1,8 +1,8 @@
 import Foundation
 import InstarStore
 
-// Arithmetic on integers and binary fractions. Decimals are exact in Swift and are not in SQLite, and 64 bits without sign
-// do not fit its integers: they are not lowered.
+// Arithmetic on signed integers and floating point numbers. Decimals are exact in Swift but not in SQLite, and unsigned
+// 64-bit numbers do not fit its integers, so both are refused.
 
 extension PredicateExpressions.Arithmetic: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
@@ -30,7 +30,7 @@ extension PredicateExpressions.IntRemainder: LowerablePredicateExpression {
 
 extension PredicateExpressions.FloatDivision: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    // SQLite's own gives NULL for a division by zero, Swift's gives infinity.
+    // A division by zero is NULL in SQLite and infinity in Swift.
     try lowering.arithmetic(self, lhs, rhs) { "\(PredicateFunctions.divide)(\($0), \($1))" }
   }
 }
@@ -54,7 +54,7 @@ extension PredicateLowering {
     case .integer: break
     case .real: result.canBeNotANumber = true
     case .float:
-      // Rounded after each step, as Float is.
+      // Rounded after each step, like Float.
       result.sql = "\(PredicateFunctions.float)(\(result.sql))"
       result.canBeNotANumber = true
     default: throw unsupported(expression, "SQLite would compute something else")

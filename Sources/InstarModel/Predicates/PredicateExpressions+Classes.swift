@@ -1,7 +1,7 @@
 import Foundation
 import InstarStore
 
-// `is`, `as?` and `as!` between models that inherit from each other: the row's entity number tells its class.
+// `is`, `as?` and `as!` between a model and its subclasses. The entity number of the row shows its class.
 
 extension PredicateExpressions.TypeCheck: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
@@ -27,11 +27,11 @@ extension PredicateExpressions.ForceCast: LowerablePredicateExpression {
   }
 }
 
-/// A row seen as one of a certain class.
+/// A row that is cast to a class.
 private struct ClassCast {
   let model: ModelTerm
   let entity: ModelEntity
-  /// True for a row of that class, false or NULL for others.
+  /// True for rows of the class, false or NULL for others.
   let condition: String
 
   init(
@@ -42,7 +42,7 @@ private struct ClassCast {
       let type = type as? any PersistentModel.Type,
       let entity = lowering.stores.entity(named: type._modelDescriptor.name),
       entity.descriptor === type._modelDescriptor
-    else { throw lowering.unsupported(expression, "it is no model of the store") }
+    else { throw lowering.unsupported(expression, "the type is not a model of the store") }
     lowering.note(entity)
     self.model = model
     self.entity = entity
@@ -55,7 +55,7 @@ private struct ClassCast {
     }
   }
 
-  /// The row, where it is one of that class, else none.
+  /// The row if it is of the class, else `nil`.
   var result: ModelTerm {
     ModelTerm(
       entity: entity, key: "(CASE WHEN \(condition) THEN \(model.key) END)", isOptional: true,

@@ -111,7 +111,7 @@ extension PredicateExpressions.RangeExpressionContains: LowerablePredicateExpres
 }
 
 extension PredicateLowering {
-  /// The members of a relationship, or the elements of an array.
+  /// Returns the members of a relationship, or the elements of an array.
   func sequence(
     _ sequence: some PredicateExpression, of expression: some Any
   ) throws -> PredicateTerm {
@@ -120,18 +120,18 @@ extension PredicateLowering {
     case .members, .elements: return term
     default:
       throw unsupported(
-        expression, "only relationships and stored arrays of plain values can be looked through")
+        expression, "only relationships and stored arrays of plain values can be searched")
     }
   }
 
-  /// `(SELECT … )` over the members, or the elements, that every filter, and `test`, let through.
+  /// Returns `(SELECT … )` over the members or elements that match every filter and `test`.
   func subquery(
     _ sequence: PredicateTerm, selecting selection: String, _ test: MembersTerm.Test? = nil
   ) throws -> String {
     switch sequence {
     case .members(let members): return try subquery(members, selecting: selection, test)
     case .elements(let elements): return try subquery(elements, selecting: selection, test)
-    default: throw unsupported(selection, "it is no sequence")
+    default: throw unsupported(selection, "the expression is not a sequence")
     }
   }
 
@@ -143,7 +143,7 @@ extension PredicateLowering {
     let conditions = try (elements.filters + (test.map { [$0] } ?? [])).map {
       try $0(element).matchCondition
     }
-    // The JSON is kept as bytes, which some versions of SQLite refuse and others take for a form of their own.
+    // The JSON is stored as bytes. Some versions of SQLite refuse them as JSON, others read them as JSONB.
     let json = "\(PredicateFunctions.json)(\(elements.json))"
     return "(SELECT \(selection) FROM json_each(\(json)) AS \(alias)"
       + (conditions.isEmpty ? ")" : " WHERE \(conditions.joined(separator: " AND ")))")
@@ -166,7 +166,8 @@ extension PredicateLowering {
       source =
         "\(name) AS \(links) JOIN \(table) AS \(alias) ON \(other.condition(links, refersTo: alias))"
       link = own.condition(links, equals: members.ownerKey)
-    case .column: throw unsupported(members.ownerKey, "it is no to-many relationship")
+    case .column:
+      throw unsupported(members.ownerKey, "the expression is not a to-many relationship")
     }
     let member = ModelTerm(
       entity: members.entity, key: members.entity.layout.key.reading.sql(alias), alias: alias,
@@ -179,7 +180,7 @@ extension PredicateLowering {
       + "WHERE \(conditions.joined(separator: " AND ")))"
   }
 
-  /// Whether a constant list has an element; `nil` where they cannot be compared in SQL.
+  /// Returns whether a constant list has an element; `nil` if SQL cannot compare them.
   func contains(_ list: [PredicateTerm], _ element: PredicateTerm) throws -> SQLValue? {
     let key: SQLValue
     switch element {

@@ -116,7 +116,7 @@ extension PredicateExpressions.Comparison: LowerablePredicateExpression {
 }
 
 extension PredicateLowering {
-  /// `==` as Swift means it; `nil` where the two cannot be compared in SQL.
+  /// Returns `==` with Swift's meaning; `nil` if SQL cannot compare the two.
   func equality(_ left: PredicateTerm, _ right: PredicateTerm) throws -> SQLValue? {
     switch (left, right) {
     case (.nil, .nil): return .condition("1")
@@ -153,7 +153,7 @@ extension PredicateLowering {
     }
   }
 
-  /// Two composites are equal where all their columns are; `nil` where one column holds what cannot be compared.
+  /// Compares two composites by their columns; `nil` if SQL cannot compare one of them.
   private func equality(_ left: CompositeTerm, _ right: CompositeTerm) -> SQLValue? {
     guard left.leaves.count == right.leaves.count else { return nil }
     var conditions: [String] = []
@@ -166,7 +166,7 @@ extension PredicateLowering {
       "(\(conditions.joined(separator: " AND ")))", guards: left.guards + right.guards)
   }
 
-  /// `<` and its like; `nil` where there is no such order in SQL.
+  /// Returns `<` or another order comparison; `nil` if SQL has no such order.
   func comparison(_ left: SQLValue, _ sign: String, _ right: SQLValue) -> SQLValue? {
     guard left.kind == right.kind else { return nil }
     let sql: String
@@ -174,7 +174,7 @@ extension PredicateLowering {
     case .text:
       sql = "(\(left.sql) COLLATE \(PredicateFunctions.textCollation) \(sign) \(right.sql))"
     case .unsigned:
-      // The upper half is stored as negative numbers: it comes after the lower one, in its own order.
+      // The upper half of the values is stored as negative numbers, in the same order, and comes after the lower half.
       sql = "((\(left.sql) < 0, \(left.sql)) \(sign) (\(right.sql) < 0, \(right.sql)))"
     case .integer, .real, .float, .decimal, .date, .blob, .comparisonResult:
       sql = "(\(left.sql) \(sign) \(right.sql))"

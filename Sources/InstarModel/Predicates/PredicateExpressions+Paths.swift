@@ -13,7 +13,7 @@ extension PredicateExpressions.Variable: LowerablePredicateExpression {
 
 extension PredicateExpressions.Value: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    // Every constant of a type that has a place in SQL was taken before.
+    // Constants of types with a counterpart in SQL were handled before.
     throw lowering.unsupported(self, "a value of type \(Output.self) cannot be bound")
   }
 }
@@ -49,13 +49,13 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
         return .value(
           .condition(
             "NOT EXISTS \(try lowering.subquery(root, selecting: "1"))", guards: guards))
-      default: throw lowering.unsupported(self, "members have no order")
+      default: throw lowering.unsupported(self, "the members of a relationship have no order")
       }
     case .list, .range, .nil: throw lowering.unsupported(self)
     }
   }
 
-  /// The value of a column, or the elements of the array it holds.
+  /// Returns the value of a column, or the elements of its array.
   private func term(of value: SQLValue) -> PredicateTerm {
     var value = value
     if value.kind == .json, let element = ElementsTerm.Element(of: Output.self) {
@@ -72,7 +72,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
     of model: ModelTerm, _ lowering: PredicateLowering
   ) throws -> PredicateTerm {
     guard let slot = model.entity.descriptor.slotsByKeyPath[keyPath] else {
-      // Besides the stored properties only `persistentModelID` and `id` are known, and only they have this type.
+      // Of the other properties only `persistentModelID` and `id` are supported, and only they have this type.
       guard Output.self == PersistentIdentifier.self else {
         throw lowering.unsupported(
           self, "only stored properties of \(model.entity.layout.name) are in the store")
@@ -127,7 +127,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
 
   private func part(of value: SQLValue, _ lowering: PredicateLowering) throws -> SQLValue {
     var part = value
-    // A raw value is what is stored.
+    // The stored value is the raw value.
     if lowering.isRawValue(keyPath, of: Root.Output.self) { return part }
     part.columnAlias = nil
     switch (value.kind, kind) {
@@ -151,7 +151,7 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
   }
 }
 
-/// The integers that SQLite, whose integers are signed, can only keep by their bits.
+/// Unsigned 64-bit integers, which SQLite stores as signed ones with the same bits.
 protocol Unsigned64 {}
 extension UInt: Unsigned64 {}
 extension UInt64: Unsigned64 {}
@@ -162,7 +162,7 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
     let isNil: String
     let inner: PredicateTerm
     let outerGuards: [String]
-    // NULL in, NULL out: a column of a row that is joined by the key is NULL where the key is.
+    // A column of a joined row is NULL if the key of the join is.
     var joined: (ModelTerm)?
     switch try lowering.term(wrapped) {
     case .model(var model):
@@ -178,7 +178,7 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
       value.guards = []
       value.isOptional = false
       inner = .value(value)
-    // An array of models is never nil.
+    // An array of models is never `nil`.
     case .members(let members):
       return try lowering.with(variable.key, .members(members)) { try lowering.term(transform) }
     case .elements(var elements):
@@ -242,11 +242,11 @@ extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
 extension PredicateExpressions.NilCoalesce: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     let left = try lowering.term(lhs)
-    // The other side of an array, which is never nil, is never asked for.
+    // An array is never `nil`, so the default value is never used.
     if case .members = left { return left }
     switch (left, try lowering.term(rhs)) {
     case (.nil, let right): return right
-    // The elements of NULL are none.
+    // NULL has no elements.
     case (.elements(var elements), .list(let list)) where list.isEmpty:
       elements.isOptional = false
       elements.json = "IFNULL(\(elements.json), '[]')"

@@ -1,7 +1,7 @@
 import Foundation
 import InstarStore
 
-// Text, compared by the functions that Foundation itself evaluates with.
+// Text, compared by the functions with which Foundation evaluates predicates.
 
 extension PredicateExpressions.CollectionContainsCollection: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {

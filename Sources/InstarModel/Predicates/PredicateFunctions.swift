@@ -4,11 +4,11 @@ import GRDBSQLite
 import InstarSchema
 import InstarStore
 
-/// What SQLite cannot compute as Swift does, as functions and collations of a connection.
+/// Functions and collations of a connection, for operations that SQLite computes differently from Swift.
 ///
-/// Text is passed to the very functions Foundation evaluates predicates with; texts of ASCII alone, which nearly all are,
-/// take a way by bytes that gives the same. The functions are deterministic, and cannot be called from a store's own
-/// triggers and views.
+/// They pass text to the functions with which Foundation evaluates predicates. ASCII text, which is the most
+/// frequent, has a faster path with the same results. The functions are deterministic, and a store's triggers and
+/// views cannot call them.
 enum PredicateFunctions {
   static let contains = "instar_contains"
   static let startsWith = "instar_starts_with"
@@ -21,14 +21,14 @@ enum PredicateFunctions {
   static let uuid = "instar_uuid"
   static let json = "instar_json"
 
-  /// Swift's order of text: equal where canonically equivalent, else by Unicode scalars.
+  /// Swift's order of text: canonically equivalent texts are equal; others are ordered by Unicode scalars.
   static let textCollation = "INSTAR_TEXT"
-  /// `String.StandardComparator.lexical`.
+  /// The order of `String.StandardComparator.lexical`.
   static let lexicalCollation = "INSTAR_LEXICAL"
 
-  /// Makes the functions known to a connection, once.
+  /// Registers the functions with a connection, once.
   static func register(_ session: SQLSession) throws(InstarError) {
-    // Asked of the connection itself: several containers may share it.
+    // The connection itself shows whether it has them, because several containers may share it.
     let isRegistered = try session.integer(
       "SELECT 1 FROM pragma_function_list WHERE name = '\(contains)'")
     guard isRegistered == nil, let connection = session.database.sqliteConnection else { return }
@@ -81,7 +81,7 @@ enum PredicateFunctions {
       guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL else { return }
       sqlite3_result_double(context, Double(Float(sqlite3_value_double(values[0]))))
     }
-    // The bytes of a UUID that is written as text, as it is in JSON.
+    // Converts the text of a UUID in JSON to its bytes.
     add(uuid, 1) { context, _, values in
       guard let values, let text = SQLiteText(values[0]), let uuid = UUID(uuidString: text.string)
       else { return }
@@ -90,7 +90,7 @@ enum PredicateFunctions {
         sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient)
       }
     }
-    // A stored array as JSON: stores of Apple's frameworks have archives.
+    // Converts a stored array to JSON. Stores of Apple's frameworks have archives.
     add(json, 1) { context, _, values in
       guard let values, sqlite3_value_type(values[0]) != SQLITE_NULL,
         let start = sqlite3_value_blob(values[0])
@@ -103,7 +103,7 @@ enum PredicateFunctions {
           context, text.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(text.count),
           transient)
       }
-      // Only what begins like an archive is worth a copy.
+      // Copies the bytes only if they begin like an archive.
       if bytes.first != UInt8(ascii: "b") {
         answer(bytes)
       } else {
@@ -120,7 +120,7 @@ enum PredicateFunctions {
     }
     guard isDone else {
       throw InstarError(
-        .sqlFailed, "cannot use a store", cause: "SQLite did not take the functions of predicates")
+        .sqlFailed, "cannot open a store", cause: "SQLite refused the SDK's functions")
     }
   }
 
@@ -132,7 +132,7 @@ enum PredicateFunctions {
     ) -> Int32
 }
 
-/// Calls `body` with both texts; the result stays NULL where one is NULL.
+/// Calls `body` with both texts, unless one is NULL, which makes the result NULL.
 private func withTexts(
   _ context: OpaquePointer?, _ values: UnsafeMutablePointer<OpaquePointer?>?,
   _ body: (SQLiteText, SQLiteText) -> Void
@@ -147,7 +147,7 @@ private func withTexts(
 private struct SQLiteText {
   let bytes: UnsafeBufferPointer<UInt8>
 
-  /// `nil` for NULL.
+  /// Returns `nil` for NULL.
   init?(_ value: OpaquePointer?) {
     guard let start = sqlite3_value_text(value) else { return nil }
     bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
@@ -160,7 +160,7 @@ private struct SQLiteText {
 
   var string: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// Whether each byte is one character: ASCII without the carriage return, which makes one with the line feed after it.
+  /// Whether each byte is one character: ASCII without the carriage return, which forms one character with a line feed.
   private var isBytewise: Bool {
     for byte in bytes where byte >= 0x80 || byte == 0x0D { return false }
     return true
@@ -170,7 +170,7 @@ private struct SQLiteText {
 
   func contains(_ other: SQLiteText) -> Bool {
     guard isBytewise, other.isBytewise else {
-      // The generic search by characters, which Foundation calls, not the one of StringProtocol.
+      // Calls the generic search by characters, as Foundation does, not that of StringProtocol.
       return Self.containsElements(string, other.string)
     }
     guard let first = other.bytes.first else { return true }

@@ -1,16 +1,16 @@
 import Foundation
 import InstarSchema
 
-/// Values that are kept in several columns, and enums that are kept by their raw value.
+/// Values in several columns, and enums that are stored by their raw value.
 extension PredicateLowering {
-  /// The composite of these columns, which the slot of an entity is kept in.
+  /// Returns the composite of the columns of a slot.
   func composite(_ columns: [String], _ entity: ModelEntity, _ slot: Int) -> CompositeTerm? {
     guard case .attribute(let kind) = entity.descriptor.properties[slot].kind, let form = kind.form,
       let leaves = form.leaves, leaves.count == columns.count
     else { return nil }
     let isNil = "(\(columns.map { "\($0) IS NULL" }.joined(separator: " AND ")))"
     var columns = columns
-    // Rows from before the property have its initial value, in SQL as in memory.
+    // Rows from before the property was added have its initial value, in SQL as in memory.
     if !kind.isOptional,
       !entity.accepts(.composite(columns.map { _ in .null }), at: slot),
       case .composite(let initial)? = kind.defaultSlot(), initial.count == columns.count
@@ -26,7 +26,7 @@ extension PredicateLowering {
       }, fields: form.fields, isNil: isNil)
   }
 
-  /// The composite of a constant; `nil` for a value that is not kept in several columns.
+  /// Returns the composite of a constant; `nil` for a value that does not have several columns.
   func composite<Value: Codable>(of value: Value) -> CompositeTerm? {
     let form = CodableForm.of(Value.self)
     guard let leaves = form.leaves, case .composite(let slots)? = try? form.slot(of: value) else {
@@ -34,16 +34,16 @@ extension PredicateLowering {
     }
     return CompositeTerm(
       leaves: zip(slots, leaves).map { slot, leaf in
-        // A decimal is bound as text, which only a column makes a number of by itself.
+        // A decimal is bound as text, which only a column with NUMERIC affinity converts to a number.
         let sql = leaf.type == .decimal ? "CAST(\(bind(slot)) AS NUMERIC)" : bind(slot)
         return SQLValue(sql: sql, kind: SQLValue.Kind(leaf.type))
       },
       fields: form.fields, isNil: "0")
   }
 
-  /// Whether a path leads from a value to the raw value that it is stored as.
+  /// Returns whether a key path goes from a value to its raw value.
   ///
-  /// The path of a conformance cannot be compared with one that names the type: it is tried on the values of the type.
+  /// A key path through a conformance cannot be compared with one of the type, so this tries it on values of the type.
   func isRawValue<Value, Part>(_ path: KeyPath<Value, Part>, of type: Value.Type) -> Bool {
     guard let raw = type as? any RawRepresentable.Type else { return false }
     return isRawValue(path, ofRaw: raw)
@@ -54,7 +54,7 @@ extension PredicateLowering {
     if let cases = EnumCases.all(of: type) {
       return cases.allSatisfy { Self.isEqual($0[keyPath: path], $0.rawValue) }
     }
-    // A struct keeps its raw value as its only field.
+    // The raw value of a struct is its only field.
     return MemoryLayout<Raw>.offset(of: path) == 0
       && MemoryLayout<Raw>.size == MemoryLayout<Raw.RawValue>.size
   }
@@ -67,7 +67,7 @@ extension PredicateLowering {
 }
 
 extension CodableForm {
-  /// The fields of a struct; `nil` for other forms.
+  /// The fields of a struct; `nil` for other stored forms.
   var fields: [Field]? {
     if case .fields(let fields) = self { fields } else { nil }
   }

@@ -2,17 +2,17 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// Lowers Foundation's predicate trees to SQL conditions that hold for the same rows.
+/// Translates Foundation's predicate trees to SQL conditions that match the same rows.
 ///
-/// Swift's meaning is kept, not SQL's: `nil == nil` is true, text is equal where it is canonically equivalent and ordered
-/// by Unicode scalars, "contains" goes by characters. Values are always bound, never spelled out. What has no such
-/// condition throws and names the part of the predicate.
+/// They have Swift's meaning, not SQL's: `nil == nil` is true, canonically equivalent texts are equal, the order of
+/// text is by Unicode scalars, and "contains" compares characters. Values are always bound, never written into the
+/// SQL. A part without such a condition throws an error that names it.
 final class PredicateLowering {
   let stores: ModelStores
-  /// The one whose rows are asked for.
+  /// The entity whose rows the predicate selects.
   private let store: ModelStore
   private(set) var parameters: [Slot] = []
-  /// The entities that the predicate looks at: where one has unsaved changes, SQL does not know the answer.
+  /// The entities that the predicate depends on. If one has unsaved changes, SQL cannot evaluate the predicate.
   private(set) var entities: [ModelEntity] = []
   private var variables: [PredicateExpressions.VariableID: PredicateTerm] = [:]
   private var aliasCount = 0
@@ -46,7 +46,7 @@ final class PredicateLowering {
   // MARK: Parts
 
   func term(_ expression: some PredicateExpression) throws -> PredicateTerm {
-    // A part without variables has one value, whatever it is made of; evaluating one with variables throws.
+    // Evaluates a part without variables. For a part with variables this throws.
     if let value = try? expression.evaluate(PredicateBindings()), let term = try constant(value) {
       return term
     }
@@ -58,26 +58,28 @@ final class PredicateLowering {
 
   func value(_ expression: some PredicateExpression) throws -> SQLValue {
     guard case .value(let value) = try term(expression) else {
-      throw unsupported(expression, "it is no single value")
+      throw unsupported(expression, "the expression is not a single value")
     }
     return value
   }
 
   func condition(_ expression: some PredicateExpression) throws -> SQLValue {
     let value = try value(expression)
-    guard value.kind == .bool else { throw unsupported(expression, "it is no condition") }
+    guard value.kind == .bool else {
+      throw unsupported(expression, "the expression is not a condition")
+    }
     return value
   }
 
   func text(_ expression: some PredicateExpression) throws -> SQLValue {
     let value = try value(expression)
-    guard value.kind == .text else { throw unsupported(expression, "it is no text") }
+    guard value.kind == .text else { throw unsupported(expression, "the expression is not a text") }
     return value
   }
 
   func variable(_ key: PredicateExpressions.VariableID) -> PredicateTerm? { variables[key] }
 
-  /// Lowers a part in which `variable` stands for `term`.
+  /// Translates a part in which `variable` stands for `term`.
   func with<Result>(
     _ variable: PredicateExpressions.VariableID, _ term: PredicateTerm, _ body: () throws -> Result
   ) rethrows -> Result {
@@ -90,14 +92,14 @@ final class PredicateLowering {
     SwiftDataError(
       .unsupportedPredicate,
       InstarError(
-        .unsupported, "cannot fetch by this predicate",
+        .unsupported, "cannot fetch with this predicate",
         cause: "`\(expression)` cannot be expressed in SQL" + (reason.map { ": \($0)" } ?? ""),
         next: "fetch without this part, and filter the models in Swift"))
   }
 
   // MARK: Constants
 
-  /// The term of a constant; `nil` for types that no attribute can have.
+  /// Returns the term of a constant; `nil` for types that attributes cannot have.
   func constant(_ value: Any) throws -> PredicateTerm? {
     if let optional = value as? any OptionalValue {
       guard let wrapped = optional.wrappedValue else { return .nil }
@@ -148,7 +150,7 @@ final class PredicateLowering {
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {
     let entity = stores.entity(named: identifier.entityName)
-    // A model that was not saved, and one of another store, is no row here.
+    // An unsaved model, or one of another store, has no row in this store.
     let isHere = identifier.storeIdentifier == store.uuid
     return SQLValue(
       sql: bind(.integer(isHere ? identifier.id.key : .min)),
@@ -156,7 +158,7 @@ final class PredicateLowering {
   }
 
   private func bindText(_ text: String) -> SQLValue {
-    // The three ASCII characters that others decompose to (KELVIN SIGN, GREEK QUESTION MARK, VARIA).
+    // The ASCII characters that other characters decompose to (KELVIN SIGN, GREEK QUESTION MARK, VARIA).
     let isPlain = text.utf8.allSatisfy {
       $0 < 0x80 && $0 != UInt8(ascii: "K") && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "`")
     }
@@ -169,12 +171,12 @@ final class PredicateLowering {
   }
 }
 
-/// A part of a predicate that knows what it is in SQL.
+/// A part of a predicate that can be translated to SQL.
 protocol LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm
 }
 
-/// `Optional`, whatever it holds.
+/// `Optional` of any type.
 protocol OptionalValue {
   var wrappedValue: Any? { get }
 }
@@ -183,7 +185,7 @@ extension Optional: OptionalValue {
   var wrappedValue: Any? { map { $0 } }
 }
 
-/// A range given as a constant.
+/// A constant range.
 protocol ConstantRange {
   func term(_ lowering: PredicateLowering) throws -> RangeTerm?
 }

@@ -2,7 +2,7 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// What a part of a predicate stands for in SQL.
+/// A part of a predicate in SQL.
 enum PredicateTerm {
   case value(SQLValue)
   case model(ModelTerm)
@@ -17,30 +17,30 @@ enum PredicateTerm {
 
 /// A value as an SQL expression.
 ///
-/// Invariant: where all `guards` are true, the expression is NULL exactly where the value of the Swift expression is
-/// `nil` (or not a number). So a value of type `Bool` is 0 or 1, never NULL, and SQL's third truth value cannot appear.
+/// Invariant: if all `guards` are true, the expression is NULL exactly if the Swift expression is `nil` (or not a
+/// number). So a value of type `Bool` is 0 or 1, never NULL, and SQL's third truth value cannot occur.
 struct SQLValue {
   var sql: String
   var kind: Kind
   var isOptional = false
-  /// What must hold for the Swift expression to have a value at all: the operand of each `!` is not nil. Where one does
-  /// not hold Swift throws, and the row does not match.
+  /// The conditions under which the Swift expression has a value: the operand of each `!` is not `nil`. If one is
+  /// false, Swift throws, and the row does not match.
   var guards: [String] = []
-  /// Arithmetic can give NaN, which SQLite keeps as NULL.
+  /// Whether the value may be NaN, which SQLite stores as NULL.
   var canBeNotANumber = false
-  /// The table alias, where the expression is nothing but a column of that table.
+  /// The alias of the table if the expression is one of its columns.
   var columnAlias: String?
-  /// A constant text that is canonically equivalent to no other one: it can be compared byte by byte.
+  /// Whether the value is a constant text without canonically equivalent ones, which SQL can compare by bytes.
   var isPlainText = false
 
   enum Kind: Equatable {
     case bool, integer
-    /// 64 bits without sign, stored by their bits.
+    /// An unsigned 64-bit integer, stored as a signed one with the same bits.
     case unsigned
     case real, float, decimal, text, url, date, blob, comparisonResult
-    /// A value of a Codable type: only whether it is nil can be told.
+    /// A value of a Codable type, which SQL can only compare with `nil`.
     case json
-    /// The key of a row, with the root entity it belongs to.
+    /// The key of a row of a root entity.
     case identifier(root: String)
 
     init(_ type: Schema.AttributeType) {
@@ -63,31 +63,31 @@ struct SQLValue {
     SQLValue(sql: sql, kind: .bool, guards: guards)
   }
 
-  /// The condition under which a row matches, guards included.
+  /// The condition for a matching row, with the guards.
   var matchCondition: String { (guards + [sql]).joined(separator: " AND ") }
 }
 
-/// A row of an entity, named by its key.
+/// A row of an entity, identified by its key.
 struct ModelTerm {
   var entity: ModelEntity
-  /// The expression that gives the row's key.
+  /// The expression for the row's key.
   var key: String
   var isOptional = false
   var guards: [String] = []
-  /// The alias of the row's table, where the key is that row's own.
+  /// The alias of the row's table if the key is the row's own.
   var alias: String?
-  /// The alias of the table whose column the key is.
+  /// The alias of the table that has the key as a column.
   var keyAlias: String?
-  /// The query that a join to the row's table belongs to.
+  /// The query that joins the row's table.
   var scope: QueryScope
 
-  /// The alias of the row's table, which is joined where it is not there yet.
+  /// Returns the alias of the row's table, and joins the table at the first call.
   func rowAlias(_ lowering: PredicateLowering) -> String {
     alias ?? scope.alias(of: entity, key: key, makeAlias: lowering.makeAlias)
   }
 }
 
-/// The members of a to-many relationship, as far as filters let them through.
+/// The members of a to-many relationship that match the filters.
 struct MembersTerm {
   var entity: ModelEntity
   var place: EntityLayout.RelationshipStorage.Place
@@ -95,15 +95,15 @@ struct MembersTerm {
   var guards: [String] = []
   var filters: [Test] = []
 
-  /// A condition on one member, or one element.
+  /// A condition on one member or element.
   typealias Test = (PredicateTerm) throws -> SQLValue
 }
 
-/// The elements of a property that holds an array or a set of plain values, as far as filters let them through.
+/// The elements of an array or a set of plain values that match the filters.
 struct ElementsTerm {
-  /// The expression that gives the property's JSON.
+  /// The expression for the property's JSON.
   var json: String
-  /// What each element is.
+  /// The type of the elements.
   var element: Element
   var isOptional = false
   var guards: [String] = []
@@ -113,7 +113,7 @@ struct ElementsTerm {
     var type: Schema.AttributeType
     var isOptional: Bool
 
-    /// What the elements of a collection type are in SQL; `nil` where they have no counterpart there.
+    /// Returns the kind of the elements of a collection type in SQL; `nil` if they have no counterpart.
     init?(of collection: any Any.Type) {
       let collection = (collection as? any OptionalType.Type)?.wrappedType ?? collection
       guard let sequence = collection as? any Collection.Type else { return nil }
@@ -125,15 +125,15 @@ struct ElementsTerm {
       isOptional = element is any OptionalType.Type
       self.type = CodableForm.attributeType(of: element)
       switch self.type {
-      // JSON has no bytes; Foundation writes them as Base64.
+      // Foundation writes bytes as Base64, because JSON has no bytes.
       case .codable, .data: return nil
-      // Above the largest signed number SQLite reads a real one.
+      // SQLite reads numbers above the largest signed integer as reals.
       case .int64 where element is any Unsigned64.Type: return nil
       default: break
       }
     }
 
-    /// The element that `name` stands for.
+    /// Returns the element that `name` stands for.
     func value(_ name: String) -> SQLValue {
       let sql =
         switch type {
@@ -147,20 +147,20 @@ struct ElementsTerm {
   }
 }
 
-/// A value that is kept in several columns.
+/// A value in several columns.
 struct CompositeTerm {
   /// The values of the columns, in their order.
   var leaves: [SQLValue]
-  /// The fields that the columns hold; `nil` for an enum, whose columns are its cases.
+  /// The fields in the columns; `nil` for an enum, whose columns are its cases.
   var fields: [CodableForm.Field]?
-  /// Holds where there is no value.
+  /// The condition that is true if the value is `nil`.
   var isNil: String
   var isOptional = false
   var guards: [String] = []
 }
 
 extension PredicateTerm {
-  /// What must hold for a sequence to have a value at all.
+  /// The conditions under which a sequence has a value.
   var guardsOfSequence: [String] {
     switch self {
     case .members(let members): members.guards
@@ -176,11 +176,11 @@ struct RangeTerm {
   var includesUpper: Bool
 }
 
-/// One SELECT, outer or inner, and the tables that paths through to-one relationships join to it.
+/// One SELECT, outer or inner, and the tables that it joins for paths through to-one relationships.
 final class QueryScope {
   private(set) var joins: [(alias: String, entity: ModelEntity, key: String)] = []
 
-  /// The alias of the table that holds the row with that key. The same path is joined once.
+  /// Returns the alias of the joined table with the row of a key. Each path is joined once.
   func alias(of entity: ModelEntity, key: String, makeAlias: () -> String) -> String {
     if let made = joins.first(where: {
       $0.entity.layout.table == entity.layout.table && $0.key == key

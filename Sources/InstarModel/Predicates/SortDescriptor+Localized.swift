@@ -1,8 +1,8 @@
 public import Foundation
 
 extension String {
-  /// How people expect text to be sorted where they are. Foundation has these as `String.StandardComparator`, on Apple's
-  /// platforms only; on Linux that has `lexical` alone.
+  /// Compares text by the rules of the current locale. Foundation has these comparators in
+  /// `String.StandardComparator` on Apple's platforms only; on Linux that has only `lexical`.
   public struct LocalizedComparator: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
       case localized, localizedStandard
@@ -12,14 +12,14 @@ extension String {
 
     /// By the rules of the current locale: "äb" before "az".
     public static let localized = LocalizedComparator(kind: .localized)
-    /// As a file manager sorts: by the rules of the current locale, without regard to case where that tells nothing apart,
-    /// and numbers by their values: "file2" before "file10".
+    /// The order of a file manager: by the rules of the current locale, mostly without regard to case, and with
+    /// numbers by their values: "file2" before "file10".
     public static let localizedStandard = LocalizedComparator(kind: .localizedStandard)
   }
 }
 
 extension SortDescriptor where Compared: PersistentModel {
-  /// Sorts models by a text as people expect it. SQLite cannot, so that the models are sorted in memory.
+  /// Sorts models by a text with the rules of a language. SQLite does not know these rules, so Instar sorts in memory.
   ///
   /// ```swift
   /// FetchDescriptor<Note>(sortBy: [SortDescriptor(\.title, comparator: .localizedStandard)])
@@ -32,7 +32,7 @@ extension SortDescriptor where Compared: PersistentModel {
       \Compared.[localized: LocalizedPath(keyPath: keyPath, kind: comparator.kind)], order: order)
   }
 
-  /// The same for a text that may be missing: models without come first.
+  /// Sorts models by an optional text. Models without a text come first.
   public init(
     _ keyPath: any KeyPath<Compared, String?> & Sendable, comparator: String.LocalizedComparator,
     order: SortOrder = .forward
@@ -52,8 +52,7 @@ extension PersistentModel {
   }
 }
 
-/// A property, and by what it is compared. It is the argument of a key path, which is how a sort descriptor for any type
-/// of value can be given an order of its own.
+/// A property and its comparator. As the argument of a key path it gives a sort descriptor an order of its own.
 private struct LocalizedPath<Model, Text>: Hashable, Sendable {
   let keyPath: any KeyPath<Model, Text> & Sendable
   let kind: String.LocalizedComparator.Kind

@@ -1,7 +1,7 @@
 public import Foundation
 
-// The comparisons of text as people read it. Foundation has them in `#Predicate` on Apple's platforms only; on Linux the
-// macro asks for these functions, and finds them here.
+// Localized comparisons of text. Foundation supports them in `#Predicate` on Apple's platforms only. On Linux its macro
+// expands to calls of these functions.
 
 #if !canImport(Darwin)
   extension PredicateExpressions {

@@ -1,7 +1,7 @@
 public import InstarSchema
 
 extension Schema {
-  /// The schema of these models, and of those that their relationships and superclasses lead to.
+  /// Creates the schema of models, and of all models that their relationships and superclasses reference.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
     self.init(types, reached: Self.reached(from: types), version: version)
   }
@@ -20,20 +20,20 @@ extension Schema {
         all: types))
   }
 
-  /// The same, with the models written without brackets.
+  /// Creates the same schema, with the models as separate arguments.
   public init(_ types: any PersistentModel.Type..., version: Version = Version(1, 0, 0)) {
     self.init(types, version: version)
   }
 
-  /// The schema of one version of an app's models.
+  /// Creates the schema of one version of an app's models.
   ///
-  /// A version names all of its models: one that a relationship leads to and that is missing may be that of another version.
-  /// Opening a container, and a plan, report it by name.
+  /// A version names all of its models, because a referenced model that it does not name may be that of another
+  /// version. Opening a container and loading a plan report a missing model by name.
   public init(versionedSchema: any VersionedSchema.Type) {
     self.init(versionedSchema.models, reached: [], version: versionedSchema.versionIdentifier)
   }
 
-  /// The types that can be reached from others, and are not among them.
+  /// Returns the types that others reference, directly or not, without the given ones.
   private static func reached(
     from types: [any PersistentModel.Type]
   ) -> [any PersistentModel.Type] {
@@ -50,7 +50,7 @@ extension Schema {
     return Array(all.dropFirst(types.count))
   }
 
-  /// The schema without the models that were only reached.
+  /// The schema without the models that were only referenced.
   var withNamedModelsOnly: Schema {
     guard !modelTypes.reached.isEmpty else { return self }
     return Schema(
@@ -58,7 +58,7 @@ extension Schema {
       modelTypes: modelTypes)
   }
 
-  /// The entity of a model type, or `nil` where the schema does not have it.
+  /// Returns the entity of a model type, or `nil` if the schema does not have the type.
   public func entity<Model: PersistentModel>(for type: Model.Type) -> Entity? {
     let name = type._modelDescriptor.name
     guard modelTypes.byEntityName[name].map({ $0 == type }) ?? true else { return nil }
@@ -82,7 +82,7 @@ extension Schema.Entity {
       case .attribute(let kind):
         if let leaves = kind.leaves {
           for leaf in leaves {
-            // A column is empty where another case, or no value at all, is stored.
+            // A column is NULL if the value is another case or `nil`.
             var column = Schema.Attribute(
               name: "\(property.name).\(leaf.name)",
               originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
@@ -102,7 +102,7 @@ extension Schema.Entity {
         attribute.swiftType = Schema.SwiftType(kind.valueType)
         attribute.column = property.column
         if table != nil, !kind.hasConstantDefault {
-          // `UUID()` is no default of a column: each row would have the same one.
+          // `UUID()` cannot be the default of a column, because each row would get the same one.
           attribute.column = attribute.column ?? Schema.Column()
           attribute.column?.hasConstantDefault = false
         }
@@ -117,7 +117,7 @@ extension Schema.Entity {
           minimumModelCount: kind.metadata.minimumModelCount,
           maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
           isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-          // That one is said by the inverse.
+          // The inverse already shows it.
           options: kind.metadata.options.filter { $0 != .ownInverse },
           hashModifier: kind.metadata.hashModifier)
         relationship.swiftType = Schema.SwiftType(kind.valueType)
@@ -144,9 +144,9 @@ extension Schema.Entity {
 }
 
 extension Schema {
-  /// What is wrong with the models of this schema, one error each; empty where they can be stored.
+  /// Returns the errors in the models of the schema; empty if they can be stored.
   ///
-  /// `Schema`'s initializers cannot throw, as SwiftData's cannot; a container and a plan ask this first.
+  /// Like SwiftData's, the initializers of `Schema` cannot throw. Containers and plans call this method first.
   public func modelProblems() -> [InstarError] {
     var problems: [InstarError] = []
     let types = modelTypes.all.compactMap { $0 as? any PersistentModel.Type }
@@ -211,12 +211,13 @@ extension Schema {
           problems.append(
             InstarError(
               .invalidModel, "cannot use schema \(version)", cause: cause,
-              next: "name a relationship of \(destination.name) that leads to \(descriptor.name)"))
+              next:
+                "name a relationship of \(destination.name) that references \(descriptor.name)"))
         } else if kind.metadata.options.contains(.ownInverse), destination !== descriptor {
           problems.append(
             InstarError(
               .invalidModel, "cannot use schema \(version)",
-              cause: "\(path) is marked as its own inverse, but leads to \(destination.name)",
+              cause: "\(path) is marked as its own inverse, but references \(destination.name)",
               next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)"))
         } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
           path <= "\(destination.name).\(candidate)"
@@ -237,7 +238,7 @@ extension Schema {
 }
 
 extension ModelDescriptor {
-  /// What of `#Unique` and `#Index` cannot be kept: a path to what has no column, or several.
+  /// Returns the errors in `#Unique` and `#Index`: key paths to properties without exactly one column.
   fileprivate func constraintProblems(_ version: Schema.Version) -> [InstarError] {
     func hasColumn(_ property: Schema.PropertyMetadata) -> Bool {
       switch property.kind {
@@ -248,21 +249,23 @@ extension ModelDescriptor {
     func problem(_ cause: String) -> InstarError {
       InstarError(
         .invalidModel, "cannot use schema \(version)", cause: cause,
-        next: "name properties that hold one value, or a to-one relationship")
+        next: "use a property with a single value, or a to-one relationship")
     }
     let indexed = indices + namedIndices.map { $0.elements.map(\.property) }
     let wanted = [("#Unique", uniqueness), ("#Index", indexed)].flatMap { macro, groups in
       groups.joined().compactMap { keyPath -> InstarError? in
         guard let slot = slotsByKeyPath[keyPath] else {
-          return problem("\(macro) of \(name) names `\(keyPath)`, which is no stored property")
+          return problem("\(macro) of \(name) names `\(keyPath)`, which is not a stored property")
         }
         return hasColumn(properties[slot])
           ? nil
-          : problem("\(macro) of \(name) names '\(properties[slot].name)', which is not one value")
+          : problem(
+            "\(macro) of \(name) names '\(properties[slot].name)', which does not have exactly one column"
+          )
       }
     }
     let marked = properties[ownSlots].filter { $0.isUnique && !hasColumn($0) }.map {
-      problem("'\($0.name)' of \(name) is unique, but is not one value")
+      problem("'\($0.name)' of \(name) is unique, but does not have exactly one column")
     }
     return wanted + marked
   }

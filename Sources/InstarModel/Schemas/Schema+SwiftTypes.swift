@@ -2,8 +2,8 @@ public import Foundation
 public import InstarSchema
 
 extension Schema.Attribute {
-  /// The type of the Swift property; in a schema that came from a file or another process, the type that such a column is
-  /// declared with, optional or not.
+  /// The type of the Swift property. In a schema from a file or another process it is the usual Swift type of such a
+  /// column, optional or not.
   public var valueType: any Any.Type {
     if let type = swiftType.type { return type }
     return switch type {
@@ -26,8 +26,8 @@ extension Schema.Attribute {
     isOptional ? Value?.self : type
   }
 
-  /// The value that existing rows get when the attribute is new and required, as a value of `valueType`; `nil` where none is
-  /// declared.
+  /// The initial value, of type `valueType`, which existing rows get if the attribute is new and required; `nil`
+  /// without one.
   public var defaultValue: Any? {
     guard let storedDefault else { return nil }
     let slot = Slot(storedDefault)
@@ -62,19 +62,19 @@ extension Schema.Relationship {
 }
 
 extension Schema {
-  /// Writes the schema to a file, as JSON with sorted keys. A file that is there is replaced at once or not at all.
+  /// Writes the schema to a file as JSON with sorted keys. An existing file is replaced atomically.
   ///
-  /// - Throws: what writing the file throws.
+  /// - Throws: Errors of writing the file; an existing file is then unchanged.
   public func save(to url: URL) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
     try encoder.encode(self).write(to: url, options: .atomic)
   }
 
-  /// Reads what `save(to:)` wrote. The schema equals the one that was saved, but has no Swift types: it can be compared, not
-  /// opened.
+  /// Reads a schema that `save(to:)` wrote. It equals the saved one but has no Swift types, so it can be compared but
+  /// not used to open a container.
   ///
-  /// - Throws: `DecodingError` for a file that holds no schema; what reading the file throws.
+  /// - Throws: `DecodingError` if the file does not contain a schema; errors of reading the file.
   public static func load(from url: URL) throws -> Schema {
     try JSONDecoder().decode(Schema.self, from: Data(contentsOf: url))
   }

@@ -1,17 +1,16 @@
 public import InstarSchema
 
-/// The versions an app's store had, and the stages between them.
+/// The versions of an app's store, and the stages between them.
 public protocol SchemaMigrationPlan: SendableMetatype {
-  /// All versions, oldest first.
+  /// The schemas of all versions, oldest first.
   static var schemas: [any VersionedSchema.Type] { get }
-  /// In any order; each leads from one version to a later one.
+  /// The stages, in any order. Each goes from one version to a later one, and at most one starts at each version.
   static var stages: [MigrationStage] { get }
-  /// In which order a table of a store that Apple's frameworks made has its columns after a change; `.asNew` where the
-  /// plan does not say.
+  /// The order of columns after a change, in stores that Apple's frameworks created. The default is `.asNew`.
   static var columnOrder: ColumnOrder { get }
-  /// Where plain stores say which version they are at; `PRAGMA user_version` without one.
+  /// Where plain stores have their version. The default is `PRAGMA user_version`.
   static var versionSource: VersionSource { get }
-  /// Which version it is that another tool's history table names, for stores that declare none themselves.
+  /// The versions that entries in another tool's history table stand for, for stores without a version of their own.
   ///
   /// ```swift
   /// static var importedVersions: [ToolVersion: Schema.Version] {
@@ -19,41 +18,42 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   /// }
   /// ```
   ///
-  /// The tool's table is read and never written: after a run the version stands at `versionSource`.
+  /// Instar reads the tool's table and never writes it. After a run the version is in `versionSource`.
   static var importedVersions: [ToolVersion: Schema.Version] { get }
 }
 
 extension SchemaMigrationPlan {
-  /// That of a new store.
+  /// `.asNew`.
   public static var columnOrder: ColumnOrder { .asNew }
   /// `PRAGMA user_version`.
   public static var versionSource: VersionSource { .userVersion }
-  /// None.
+  /// Empty.
   public static var importedVersions: [ToolVersion: Schema.Version] { [:] }
 }
 
-/// What a change of schema may do to the order of a table's columns. Stores that Instar made are altered in any case.
+/// How a change of schema orders the columns of a table. In stores that Instar created it always adds columns at the
+/// end.
 @frozen
 public enum ColumnOrder: Sendable, Hashable {
-  /// As Core Data's own migration leaves it: a table with other columns is made anew, in the order of a new store. Takes
-  /// time in proportion to its rows.
+  /// The order of a new store, as Core Data's migration leaves it. A table whose columns change is rebuilt, which
+  /// takes time in proportion to its rows.
   case asNew
-  /// Columns that are added stand last: adding and renaming take no time, however many rows there are. Apps that read by
-  /// name, as Core Data does, see no difference.
+  /// New columns are last. Adding and renaming columns takes the same time for any number of rows. Apps that read
+  /// columns by name, as Core Data does, see no difference.
   case asAdded
 }
 
 /// One step between two versions.
 public enum MigrationStage: Sendable {
-  /// Instar derives what to do from the two schemas: properties and entities that were added, removed or renamed
-  /// (`originalName:`).
+  /// Instar derives the changes from the two schemas: properties and entities that were added, removed or renamed
+  /// (`originalName:`). It refuses a change that needs code.
   case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
 
-  /// The same change of schema with code around it.
+  /// The same change of schema, with code before and after it.
   ///
-  /// `willMigrate` runs before it and sees only models of the old version, `didMigrate` runs after it and sees only
-  /// models of the new one. What a closure leaves unsaved is saved when it returns; when it throws, the run ends and the
-  /// store stays as it was.
+  /// `willMigrate` runs before the change and sees only models of the old version. `didMigrate` runs after it and
+  /// sees only models of the new version. Pending changes are saved when a closure returns. If a closure throws, the
+  /// run ends and the store is unchanged.
   @preconcurrency
   case custom(
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
@@ -62,12 +62,14 @@ public enum MigrationStage: Sendable {
 }
 
 extension MigrationStage {
+  /// The version that the stage starts at.
   public var fromVersion: any VersionedSchema.Type {
     switch self {
     case .lightweight(let from, _), .custom(let from, _, _, _): from
     }
   }
 
+  /// The version that the stage ends at.
   public var toVersion: any VersionedSchema.Type {
     switch self {
     case .lightweight(_, let to), .custom(_, let to, _, _): to

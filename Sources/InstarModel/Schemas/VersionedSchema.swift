@@ -1,7 +1,9 @@
 public import InstarSchema
 
-/// A complete snapshot of an app's models at one version: all of them, changed or not.
+/// One version of an app's models. It names all models, also those that did not change.
 public protocol VersionedSchema: SendableMetatype {
+  /// The model classes of the version.
   static var models: [any PersistentModel.Type] { get }
+  /// The version, unique within a plan.
   static var versionIdentifier: Schema.Version { get }
 }

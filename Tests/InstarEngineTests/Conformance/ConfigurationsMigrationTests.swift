@@ -331,7 +331,7 @@ struct ConfigurationsMigrationTests {
     try makeFirst()
     let reading = configuration("visits", Schema([SalesV2.Page.self]), allowsSave: false)
     let error = try error(LightweightSalesPlan.self, [sales, reading])
-    #expect(error.description.contains("does not allow to save"))
+    #expect(error.description.contains("does not allow saving"))
     #expect(try versions() == ["sales": "1.0.0", "visits": "1.0.0"])
     try open(LightweightSalesPlan.self).close()
     #expect(try pages(open(LightweightSalesPlan.self, [sales, reading])).count == 2)

@@ -214,7 +214,7 @@ struct ContainerConformanceTests {
     #expect(try names(container) == ["kept"])
   }
 
-  @Test("a configuration that does not allow to save opens the store for reading")
+  @Test("a configuration that does not allow saving opens the store for reading")
   func readOnly() throws {
     let container = try ModelContainer(for: schema, configurations: file)
     try add("one", to: container)

@@ -395,7 +395,7 @@ struct ConfigurationsConformanceTests {
 
   // MARK: Reading only, erasing
 
-  @Test("a configuration that does not allow to save refuses changes of its models only")
+  @Test("a configuration that does not allow saving refuses changes of its models only")
   func readOnly() throws {
     try filled().close()
     let reading = ModelConfiguration(

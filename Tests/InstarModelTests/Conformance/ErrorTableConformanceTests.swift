@@ -43,8 +43,8 @@ struct ErrorTableConformanceTests {
     #expect(error?.code == .brokenReferences)
     let text = try #require(error?.description)
     #expect(text.contains("cannot read Folder "))
-    #expect(text.contains("Note.folder of 1 row leads to it, but there is no such row"))
-    #expect(text.contains("2 more links of Note.folder lead to rows that are gone"))
+    #expect(text.contains("Note.folder of 1 row references it, but the row does not exist"))
+    #expect(text.contains("2 more links of Note.folder reference missing rows"))
     #expect(text.contains("instarctl plan"))
   }
 

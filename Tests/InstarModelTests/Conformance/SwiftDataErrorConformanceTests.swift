@@ -145,7 +145,7 @@ struct SwiftDataErrorConformanceTests {
     attribute.relationshipKeyPathsForPrefetching = [\.number]
     #expect(
       try cause(.unsupportedKeyPath) { _ = try context.fetch(attribute) }.cause
-        == "'number' is no relationship")
+        == "'number' is not a relationship")
   }
 
   @Test("unsupportedSortDescriptor is never needed: what SQLite cannot sort by is sorted in memory")
