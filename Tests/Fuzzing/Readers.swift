@@ -32,7 +32,9 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> Int32 
       _ = try? metadata.readSchema()
     }
   case .model:
-    if let archive = try? Inflate.bytes(of: Array(bytes), limit: CoreDataModel.archiveLimitBytes) {
+    if let archive = try? DeflateReader.bytes(
+      of: Array(bytes), limit: CoreDataModel.archiveLimitBytes)
+    {
       _ = try? CoreDataModel(archive: archive)
     }
   case .archive:

@@ -160,17 +160,21 @@ struct CoreDataModelTests {
       if index % 8 == 0 { bomb.append(0) }
       if bit == "1" { bomb[bomb.count - 1] |= 1 << UInt8(index % 8) }
     }
-    #expect(throws: Inflate.Problem.tooLarge) { try Inflate.bytes(of: bomb, limit: 2_580_000) }
-    #expect(throws: Inflate.Problem.truncated) { try Inflate.bytes(of: bomb, limit: 2_580_001) }
+    #expect(throws: DeflateReader.Problem.tooLarge) {
+      try DeflateReader.bytes(of: bomb, limit: 2_580_000)
+    }
+    #expect(throws: DeflateReader.Problem.truncated) {
+      try DeflateReader.bytes(of: bomb, limit: 2_580_001)
+    }
     let zeros = [UInt8](repeating: 0, count: 100_000)
-    #expect(throws: Inflate.Problem.tooLarge) {
-      try Inflate.bytes(of: HostileStores.stored(zeros), limit: 99_999)
+    #expect(throws: DeflateReader.Problem.tooLarge) {
+      try DeflateReader.bytes(of: HostileStores.stored(zeros), limit: 99_999)
     }
     #expect(throws: Never.self) {
-      try Inflate.bytes(of: HostileStores.stored(zeros), limit: 100_000)
+      try DeflateReader.bytes(of: HostileStores.stored(zeros), limit: 100_000)
     }
-    #expect(throws: Inflate.Problem.truncated) {
-      try Inflate.bytes(of: Array(HostileStores.stored(zeros).dropLast()), limit: 100_000)
+    #expect(throws: DeflateReader.Problem.truncated) {
+      try DeflateReader.bytes(of: Array(HostileStores.stored(zeros).dropLast()), limit: 100_000)
     }
   }
 
@@ -255,7 +259,7 @@ struct CoreDataModelTests {
       }
       // Damaged input may fail with an error, but must not trap.
       if attempt % 2 == 1 {
-        bytes = (try? Inflate.bytes(of: bytes, limit: 1 << 20)) ?? []
+        bytes = (try? DeflateReader.bytes(of: bytes, limit: 1 << 20)) ?? []
       }
       do {
         _ = try CoreDataModel(archive: bytes)

@@ -37,7 +37,9 @@ struct PlainIntrospectionTests {
         == Schema.Column.Junction(table: "_PostToTag", own: ["A"], other: ["B"]))
     #expect(found.schema.entity(named: "Tag")?.relationships.map(\.name) == ["posts"])
     #expect(
-      found.notes == ["table loose has no model, because it has no primary key; a migration keeps it unchanged"])
+      found.notes == [
+        "table loose has no model, because it has no primary key; a migration keeps it unchanged"
+      ])
   }
 
   @Test(

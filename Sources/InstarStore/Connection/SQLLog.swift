@@ -47,8 +47,8 @@ public final class SQLLog: @unchecked Sendable {
     var seconds = 0.0
   }
 
-  /// The number of statements that a log with a repetition limit counts separately. Further ones, such as statements with
-  /// literals, are counted as one.
+  /// The number of statements that a log with a repetition limit counts separately. Further ones, such as statements
+  /// with literals, are counted as one.
   private static let statementLimit = 1000
 
   /// - Parameters:

@@ -82,7 +82,7 @@ extension CoreDataModel {
     }
     let archive: [UInt8]
     do {
-      archive = try Inflate.bytes(of: packed, limit: archiveLimitBytes)
+      archive = try DeflateReader.bytes(of: packed, limit: archiveLimitBytes)
     } catch {
       throw switch error {
       case .truncated: unreadable("the compressed model is truncated")

@@ -1,7 +1,7 @@
 internal import CCompression
 
 /// Unpacks raw DEFLATE (RFC 1951), in which Core Data packs the archived model of a store.
-enum Inflate {
+enum DeflateReader {
   /// Why the input is refused.
   enum Problem: Error, Equatable {
     case truncated, malformed
