@@ -63,7 +63,7 @@ struct FileMigration {
       if version == plan.versions.last?.schema.version { return .current }
       throw InstarError(
         .unreadableStore, "cannot migrate the store",
-        cause: "the store is at \(version), and its configuration does not allow to save",
+        cause: "the store is at \(version), and its configuration does not allow saving",
         next: "open the store once with allowsSave: true")
     }
     return .behind(from: version, adopting: match.state == .unversioned ? version : nil)

@@ -77,7 +77,7 @@ struct ArchivedCollectionTests {
     #expect(!ArchivedCollection.canArchive(String.self))
   }
 
-  @Test("are no values where a part of them cannot be read, which the next write would lose")
+  @Test("count as missing where a part of them cannot be read, which the next write would lose")
   func unreadable() throws {
     let collections: [NSObject] = [
       NSDictionary(dictionary: ["a": NSNumber(value: Double.nan), "b": NSNumber(value: 1)]),
@@ -179,7 +179,7 @@ struct ArchivedCollectionTests {
     }
   }
 
-  @Test("that are damaged are no values, and never a trap")
+  @Test("that are damaged count as missing, and never trap")
   func damaged() throws {
     let sound = try #require(
       try ArchivedCollection.archive(of: [["a": Data([1])], ["b": Data([2, 3])]]))

@@ -186,7 +186,7 @@ struct BatchTests {
     #expect(context.model(for: decoded) === note)
   }
 
-  @Test("an identifier that leads nowhere makes the next fetch throw")
+  @Test("an identifier of a missing row makes the next fetch throw")
   func danglingIdentifier() throws {
     let context = try library(notes: 1)
     let lonely = try ModelContainer(

@@ -222,7 +222,7 @@ struct InheritanceTests {
     let context = others()
     // An upsert on the superclass's unique name, by another class.
     context.insert(Country(name: "Norden", code: "XN"))
-    // Siblings with equal values in different properties are no duplicates.
+    // Siblings with equal values in different properties are not duplicates.
     context.insert(Country(name: "Sverige", code: "4"))
     context.insert(Province(name: "Skåne", number: 17))
     try context.save()

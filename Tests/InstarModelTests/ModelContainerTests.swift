@@ -87,7 +87,7 @@ struct ModelContainerTests {
     #expect(try Data(contentsOf: configuration.url) == before)
   }
 
-  @Test("models that relationships lead to need not be named, as in SwiftData")
+  @Test("models that relationships reference need not be named, as in SwiftData")
   func reachedModels() throws {
     let container = try ModelContainer(
       for: Library.Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))

@@ -226,7 +226,7 @@ struct ModelContextTests {
     #expect(fetched.map { $0.items.map(\.name) } == [["y"], ["x"]])
   }
 
-  @Test("a unique value that a changed model gives up can be taken by a new one")
+  @Test("a unique value that a changed model frees can be used by a new one")
   func uniqueValueGivenUp() throws {
     let container = try Library.container()
     let context = ModelContext(container)
@@ -266,7 +266,7 @@ struct ModelContextTests {
     #expect(first.title == "second")
   }
 
-  @Test("deleting runs the delete rules: cascade deletes, nullify lets go")
+  @Test("deleting runs the delete rules: cascade deletes, nullify clears")
   func deleteRules() throws {
     let container = try Library.container()
     let context = ModelContext(container)

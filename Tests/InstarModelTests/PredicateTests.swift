@@ -133,7 +133,7 @@ struct PredicateTests {
         == [shelf])
   }
 
-  @Test("what is no expression in SQL is refused by name, with and without pending changes")
+  @Test("what SQL cannot express is refused by name, with and without pending changes")
   func unsupported() throws {
     let context = try sample()
     func expectRefused(_ predicate: Predicate<Item>, naming part: String) {

@@ -13,8 +13,8 @@ struct RandomPredicates {
 
   var random: SeededGenerator
 
-  /// Texts that tell one way of comparing from another: case, accents composed and not, signs that are equivalent to ASCII
-  /// ones, characters of several scalars, order of scalars against order of UTF-16.
+  /// Texts that tell one way of comparing from another: case, accents composed and not, signs that are equivalent to
+  /// ASCII ones, characters of several scalars, order of scalars against order of UTF-16.
   static let texts = [
     "", "a", "A", "b", "ab", "abc", "B", "K", "\u{212A}", "Kelvin", "\u{212A}elvin", "é",
     "e\u{301}",
@@ -484,8 +484,8 @@ struct RandomPredicates {
     }
   }
 
-  // The builders want to know the type of what their closure returns. The same state makes the same expression twice: the
-  // first one gives the type, the second one has the builder's own variable in it.
+  // The builders want to know the type of what their closure returns. The same state makes the same expression twice:
+  // the first one gives the type, the second one has the builder's own variable in it.
 
   private mutating func members(_ item: Expressions.Variable<Item>, _ depth: Int) -> Condition {
     let labels = Expressions.build_KeyPath(root: item, keyPath: \.labels)

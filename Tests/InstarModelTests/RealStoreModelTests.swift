@@ -3,8 +3,8 @@ import Instar
 import InstarTestSupport
 import Testing
 
-/// The models behind `CartKitSwiftData_v1.sqlite`, read off its tables. A to-many relationship without an inverse has its
-/// column in the destination's table.
+/// The models behind `CartKitSwiftData_v1.sqlite`, read off its tables. A to-many relationship without an inverse has
+/// its column in the destination's table.
 private enum Carts: VersionedSchema {
   static let versionIdentifier = Schema.Version(1, 0, 0)
   static var models: [any PersistentModel.Type] {

@@ -155,7 +155,7 @@ struct SeveralContextsTests {
     #expect(try notes(second).isEmpty)
   }
 
-  @Test("the main context lives as long as its container, and the container is let go of")
+  @Test("the main context lives as long as its container, and does not keep the container alive")
   @MainActor
   func mainContext() throws {
     weak var gone: ModelContainer?

@@ -109,7 +109,8 @@ struct ConfigurationsConformanceTests {
     #expect(try tables("b-visits.store") == ["ZVISIT"])
   }
 
-  @Test("models that relationships lead to, and those that nobody names, need not be named")
+  @Test(
+    "models that relationships reference, and those that no configuration names, need not be named")
   func unnamedModels() throws {
     let container = try ModelContainer(
       for: Customer.self, Order.self, Visit.self,

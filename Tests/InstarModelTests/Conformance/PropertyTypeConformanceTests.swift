@@ -10,8 +10,8 @@ struct PropertyTypeConformanceTests {
       for: EveryType.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
   }
 
-  /// Saves values in a property, its optional form and its array form, reads them from the store, and takes the optional
-  /// one away again.
+  /// Saves values in a property, its optional form and its array form, reads them from the store, and takes the
+  /// optional one away again.
   private func expectKept<Value: Equatable>(
     _ values: [Value], _ one: ReferenceWritableKeyPath<EveryType, Value>,
     _ optional: ReferenceWritableKeyPath<EveryType, Value?>,

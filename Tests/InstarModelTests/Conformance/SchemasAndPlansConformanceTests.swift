@@ -83,7 +83,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(Set([version, Schema.Version(1, 0, 0)]).count == 1)
   }
 
-  @Test("a schema is made of a versioned schema, of an array of models, or of models one by one")
+  @Test("a schema is created from a versioned schema, an array of models, or single models")
   func initializers() {
     let version = Schema.Version(3, 1, 4)
     let models: [any PersistentModel.Type] = [TripsSchemaV2.Trip.self]

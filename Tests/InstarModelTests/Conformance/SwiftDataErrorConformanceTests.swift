@@ -58,7 +58,8 @@ struct SwiftDataErrorConformanceTests {
 
   // MARK: Opening
 
-  @Test("loadIssueModelContainer: a file that is no store, one that may not be read, a folder")
+  @Test(
+    "loadIssueModelContainer: a file that is not a store, one without read permission, a folder")
   func loadIssue() throws {
     let text = try folder.file("text.store", Data("no database, but long enough to be one".utf8))
     let cause = try cause(.loadIssueModelContainer) {
@@ -80,7 +81,7 @@ struct SwiftDataErrorConformanceTests {
       _ = try open(url, Lone.self)
       Issue.record("opened")
     } catch SwiftDataError.backwardMigration {
-      Issue.record("taken for another kind")
+      Issue.record("matched another kind")
     } catch SwiftDataError.loadIssueModelContainer {
       // As it should be.
     }
