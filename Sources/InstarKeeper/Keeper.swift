@@ -138,7 +138,8 @@ public final class Keeper {
           probe, plans: plans, adopt: adopt, adoptsDifferences: true)
         if !isCurrent {
           report.findings =
-            try inspection.findings() + inspection.removedValues(openPolicy)
+            try inspection.findings() + inspection.rowsInNeed(openPolicy)
+            + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
             + inspection.brokenLinks(openPolicy)
           let path = inspection.path
           report.migration =

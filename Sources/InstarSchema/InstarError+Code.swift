@@ -52,6 +52,8 @@ extension InstarError {
     public static let unconfirmedAdoption = Code("I212")
     /// The file is not a schema that `instarctl schema export` wrote.
     public static let notASchema = Code("I213")
+    /// A change of type loses values, and neither the plan nor the operator accepts that.
+    public static let unacceptedLoss = Code("I214")
 
     // 3: a run
     /// A stage of the plan threw an error.

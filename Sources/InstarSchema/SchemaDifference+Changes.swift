@@ -10,6 +10,15 @@ extension SchemaDifference {
     public var sentence: String
     /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
     public var needsCustomStage: String?
+    /// The rows that need the custom stage; without such rows a lightweight stage is enough. `nil` if rows do not matter.
+    public var rowsInNeed: RowsInNeed?
+  }
+
+  /// Rows that have no value for a property that the new version requires. Names are those of the new version.
+  public struct RowsInNeed: Sendable, Hashable {
+    public var entity: String
+    /// Only rows without a value of this property need the stage; `nil` for a new property, for which all rows do.
+    public var property: String?
   }
 
   /// Every change, entity by entity; empty if both versions are stored in the same way.
@@ -105,7 +114,8 @@ extension SchemaDifference {
           kind: .additive, entity: entity, property: new.name,
           sentence: "adds \(path) (\(kind))",
           needsCustomStage: isFilled
-            ? nil : "\(path) is required, and existing rows have no value for it")
+            ? nil : "\(path) is required, and existing rows have no value for it",
+          rowsInNeed: isFilled ? nil : RowsInNeed(entity: entity))
       ]
     }
     var changes: [Change] = []
@@ -129,7 +139,9 @@ extension SchemaDifference {
         Change(
           kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
           needsCustomStage: new.storedDefault == nil
-            ? "\(path) becomes required, and rows without a value need one" : nil))
+            ? "\(path) becomes required, and rows without a value need one" : nil,
+          rowsInNeed: new.storedDefault == nil
+            ? RowsInNeed(entity: entity, property: new.name) : nil))
     } else if !old.isOptional, new.isOptional {
       changes.append(
         Change(
@@ -151,7 +163,8 @@ extension SchemaDifference {
           sentence:
             "adds relationship \(path) to \(new.isToOneRelationship ? "one" : "many") \(new.destination)",
           needsCustomStage: isFilled
-            ? nil : "\(path) is required, and existing rows have no value for it")
+            ? nil : "\(path) is required, and existing rows have no value for it",
+          rowsInNeed: isFilled ? nil : RowsInNeed(entity: entity))
       ]
     }
     var changes: [Change] = []
@@ -191,7 +204,8 @@ extension SchemaDifference {
       changes.append(
         Change(
           kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
-          needsCustomStage: "\(path) becomes required, and rows without a value need one"))
+          needsCustomStage: "\(path) becomes required, and rows without a value need one",
+          rowsInNeed: RowsInNeed(entity: entity, property: new.name)))
     }
     if old.deleteRule != new.deleteRule {
       changes.append(

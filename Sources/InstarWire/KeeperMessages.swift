@@ -35,6 +35,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var adopt: Schema.Version?
   /// Whether the adoption is confirmed although the store differs from the version in ways that do not prevent it.
   public var adoptsDifferences = false
+  /// Whether values may be lost where a stage changes the type of a property and no code of the plan writes them.
+  public var acceptsLoss = false
   /// The time limit of one stage, in seconds; the worker is killed after it.
   public var stageTimeLimitSeconds: Double
   /// How long to wait for other processes to release the store, in seconds.

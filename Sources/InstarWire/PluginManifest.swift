@@ -23,6 +23,8 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var versionSource = VersionSource.userVersion
   /// The version of the plan that each version of another tool means.
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
+  /// The properties ("Note.pages") whose values the plan gives up where a stage changes their type.
+  public var acceptedLosses: [String] = []
 
   /// A plan for stores with `PRAGMA user_version`, without imported versions.
   public init(name: String, versions: [VersionManifest], stages: [StageManifest]) {

@@ -38,7 +38,7 @@ enum ExitStatus: Int32, Sendable {
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
-      .unconfirmedAdoption, .notAPlugin, .wrongABI, .untrustedPlugin,
+      .unconfirmedAdoption, .unacceptedLoss, .notAPlugin, .wrongABI, .untrustedPlugin,
       .unsupported, .invalidConfiguration:
       self = .refused
     default:

@@ -26,14 +26,19 @@ struct SchemaChange {
       stage.entityChanges(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
+    let values = CarriedValues(stage, difference)
     let steps = try session.withoutTriggers {
       switch (stage.from.layout, stage.to.layout) {
       case (.coreData, .coreData):
-        return try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
+        return try values.carry(session) {
+          try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
+        }
       case (.plain(let old), .plain(let new)):
-        return try PlainChangeExecutor(
-          change: PlainChange(old: old, new: new, difference: difference)
-        ).run(session)
+        return try values.carry(session) {
+          try PlainChangeExecutor(
+            change: PlainChange(old: old, new: new, difference: difference)
+          ).run(session)
+        }
       case (.coreData, .plain), (.plain, .coreData):
         throw InstarError(
           .internalError,

@@ -4,16 +4,55 @@ import InstarStore
 
 /// Refuses stages that the difference of their versions does not allow, before any of them runs.
 package enum StageCheck {
-  /// Refuses a lightweight stage between versions that need code.
+  /// Refuses a lightweight stage between versions that need code whatever the rows are.
   package static func check(
     _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String
   ) throws(InstarError) {
     guard case .lightweight = stage.stage else { return }
-    var reasons = difference.changes.compactMap(\.needsCustomStage)
+    var reasons = difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
     if stage.to.layout.format == .plain { reasons += difference.linksToMoveBetweenTables }
-    guard !reasons.isEmpty else { return }
+    if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
+  }
+
+  /// Refuses a lightweight stage for the rows that its change of schema would meet.
+  static func checkNeeds(
+    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String,
+    _ session: SQLSession
+  ) throws(InstarError) {
+    guard case .lightweight = stage.stage else { return }
+    let layouts = stage.from.layout.entityLayouts
+    var reasons: [String] = []
+    for change in difference.changes {
+      guard let need = change.rowsInNeed, let reason = change.needsCustomStage,
+        let mapping = difference.entities.first(where: { $0.new.name == need.entity }),
+        let layout = layouts.first(where: { $0.name == mapping.old?.name }),
+        let sql = layout.rowCountStatement(without: need.property.flatMap(mapping.sourceName)),
+        let count = try session.integer(sql), count > 0
+      else { continue }
+      reasons.append("\(reason): \(count) rows of \(layout.name)")
+    }
+    if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
+  }
+
+  /// On which rows it depends whether a lightweight stage can run.
+  static func conditions(
+    of stage: PlanDefinition.Stage, _ difference: SchemaDifference
+  ) -> [String] {
+    guard case .lightweight = stage.stage else { return [] }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
-    throw InstarError(
+    return difference.changes.compactMap { change in
+      guard let need = change.rowsInNeed, let reason = change.needsCustomStage else { return nil }
+      let rows = need.property.map { "no row of \(need.entity) lacks '\($0)'" }
+      return "the stage from \(from) to \(to) runs only if "
+        + "\(rows ?? "\(need.entity) has no rows"): \(reason)"
+    }
+  }
+
+  private static func needsCode(
+    _ stage: PlanDefinition.Stage, _ plan: String, _ reasons: [String]
+  ) -> InstarError {
+    let (from, to) = (stage.from.schema.version, stage.to.schema.version)
+    return InstarError(
       .needsCustomStage, "cannot use plan \(plan)",
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
@@ -22,5 +61,13 @@ package enum StageCheck {
         .custom(fromVersion: \(stage.stage.fromVersion).self, toVersion: \(stage.stage.toVersion).self,
           willMigrate: { context in … }, didMigrate: { context in … })
         """)
+  }
+}
+
+extension SchemaDifference.EntityMapping {
+  /// The name that a property had in the old version; `nil` where it is new.
+  fileprivate func sourceName(of property: String) -> String? {
+    attributes.first { $0.new.name == property }?.old?.name
+      ?? relationships.first { $0.new.name == property }?.old?.name
   }
 }

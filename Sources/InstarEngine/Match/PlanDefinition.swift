@@ -12,6 +12,7 @@ package struct PlanDefinition: Sendable {
   private let columnOrder: ColumnOrder
   private let versionSource: VersionSource
   private let importedVersions: [ToolVersion: Schema.Version]
+  private let acceptedLosses: [String]
 
   package struct Version: Sendable {
     package let schema: Schema
@@ -100,6 +101,7 @@ package struct PlanDefinition: Sendable {
     }
     versionSource = plan.versionSource
     importedVersions = plan.importedVersions
+    acceptedLosses = plan.acceptedLosses
     self.name = name
     self.versions = versions
     self.stages = plan.stages
@@ -118,6 +120,7 @@ package struct PlanDefinition: Sendable {
     columnOrder = plan.columnOrder
     versionSource = plan.versionSource
     importedVersions = plan.importedVersions
+    acceptedLosses = plan.acceptedLosses
   }
 
   /// The versions that stages pass from one to another, both included; `nil` where no stages connect them.
@@ -181,6 +184,7 @@ package struct PlanDefinition: Sendable {
       .sorted { $0.from < $1.from })
     manifest.versionSource = versionSource
     manifest.importedVersions = importedVersions
+    manifest.acceptedLosses = acceptedLosses
     return manifest
   }
 }

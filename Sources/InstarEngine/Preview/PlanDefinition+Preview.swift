@@ -30,6 +30,7 @@ extension PlanDefinition {
     for stage in path {
       let change = SchemaChange(stage)
       try StageCheck.check(stage, change.difference, plan: name)
+      migration.notes += StageCheck.conditions(of: stage, change.difference)
       var planned: [PlannedChange]?
       do throws(InstarError) {
         planned = try empty?.make(change)

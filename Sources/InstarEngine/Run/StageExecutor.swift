@@ -106,7 +106,14 @@ private struct StageRun {
   let place: String
 
   func run() throws(InstarError) {
-    for part in parts { try StageCheck.check(part.stage, part.change.difference, plan: plan) }
+    for part in parts {
+      try StageCheck.check(part.stage, part.change.difference, plan: plan)
+      try step("the check") {
+        try part.connection.perform { session in
+          try StageCheck.checkNeeds(part.stage, part.change.difference, plan: plan, session)
+        }
+      }
+    }
     if case .custom(_, _, let willMigrate?, _) = stage {
       try runClosure(
         willMigrate, "willMigrate",

@@ -16,6 +16,8 @@ package struct MigrationPath {
   package var last: Schema
   /// Where the plan looks for the version of a plain store.
   var versionSource: VersionSource
+  /// The properties of the first schema whose values the plan gives up where their type changes.
+  let acceptedLosses: [String]
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]
 
@@ -27,6 +29,7 @@ package struct MigrationPath {
     let what = "cannot migrate from \(version)"
     plan = manifest.name
     versionSource = manifest.versionSource
+    acceptedLosses = manifest.acceptedLosses
     guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
       let target = manifest.versions.last?.schema
     else {

@@ -35,6 +35,7 @@ extension MigrationRun {
   struct Backup {
     let store: StoreBaseline
     let removedValues: RemovedValues
+    let convertedValues: ConvertedValues
   }
 
   /// Makes the backup, checks it, and makes the clone from it.
@@ -74,7 +75,8 @@ extension MigrationRun {
       let layout = attempt.layouts.before
       return Backup(
         store: try StoreBaseline(db, layout: layout),
-        removedValues: try RemovedValues(db, layout: layout, path: attempt.path))
+        removedValues: try RemovedValues(db, layout: layout, path: attempt.path),
+        convertedValues: try ConvertedValues(db, layout: layout, path: attempt.path))
     }
   }
 }

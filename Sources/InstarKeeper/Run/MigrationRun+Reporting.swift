@@ -32,7 +32,9 @@ extension MigrationRun {
 
   func result(of code: InstarError.Code?) -> RunReport.Result {
     if code == .busyStore { return .busy }
-    return state == .inspecting ? .refused : .failed
+    // Found on the clone, but no error of the run: waiting does not cure it.
+    let isRefusal = code == .needsCustomStage || code == .unacceptedLoss
+    return state == .inspecting || isRefusal ? .refused : .failed
   }
 
   /// The error as the supervisor gets it: about this store, with the state that the store is in now.

@@ -13,9 +13,12 @@ extension MigrationRun {
     _ attempt: Attempt, _ backup: Backup
   ) throws -> CloneVerification.Result {
     let before = backup.store
-    var result = try verify(attempt, before)
+    let (verified, lost) = try verify(attempt, backup)
+    var result = verified
     try attempt.external.requireFiles(
       result.externalFiles.subtracting(before.externalFiles), ofClone: attempt.folder.clone)
+    try attempt.path.requireAcceptance(
+      of: lost, isAccepted: request.acceptsLoss, store: request.store)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
@@ -23,19 +26,20 @@ extension MigrationRun {
       reference: attempt.inspection.reference)
     result.structure = try write(stamp, to: attempt.folder.clone, attempt.layouts.after.format)
     report.notes =
-      backup.removedValues.sentences + stampNotes(stamp, attempt.path) + result.notes
+      backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
+      + result.notes
       + metadataNotes(attempt.inspection, before)
     report.count(before: before.census, after: result.census, path: attempt.path)
     return result
   }
 
   private func verify(
-    _ attempt: Attempt, _ before: StoreBaseline
-  ) throws -> CloneVerification.Result {
+    _ attempt: Attempt, _ backup: Backup
+  ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     let verification = CloneVerification(
       path: attempt.path, layout: layout, additions: attempt.inspection.fit.additions,
-      before: before)
+      before: backup.store)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     do {
       let clone = try GuardedConnection.open(folder.clone, access: .immutable)
@@ -43,7 +47,7 @@ extension MigrationRun {
       return try clone.inDatabase { db in
         var result = try verification.verify(db)
         result.externalFiles = try ExternalFiles.references(db, layout)
-        return result
+        return (result, try backup.convertedValues.unwritten(in: db, layout: layout))
       }
     } catch let error as DatabaseError {
       throw InstarError(

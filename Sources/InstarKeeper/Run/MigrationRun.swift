@@ -117,7 +117,10 @@ package struct MigrationRun {
   /// Refuses what cannot succeed.
   private func check(_ inspection: StoreInspection) throws -> Layouts {
     let path = inspection.path
-    if let finding = inspection.findings().first(where: { $0.severity == .error }) {
+    var findings = inspection.findings()
+    // Only SQLite may open a store that this process has open: the worker counts the rows there.
+    if openPolicy != .shared { findings += try inspection.rowsInNeed(openPolicy) }
+    if let finding = findings.first(where: { $0.severity == .error }) {
       throw InstarError(
         finding.code ?? .unsupported, "cannot migrate the store", cause: finding.message,
         next: finding.fix)

@@ -20,6 +20,17 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   ///
   /// Instar reads the tool's table and never writes it. After a run the version is in `versionSource`.
   static var importedVersions: [ToolVersion: Schema.Version] { get }
+  /// Properties whose values may be lost where a custom stage changes their type, by their names in the version a store
+  /// is at: "CompiledTags.flavors".
+  ///
+  /// ```swift
+  /// static var acceptedLosses: [String] { ["CompiledTags.flavors"] }
+  /// ```
+  ///
+  /// A change of type makes a column anew, and `didMigrate` writes the converted values. A run that finds none written is
+  /// refused, unless the property is named here or the operator runs `instarctl migrate --accept-loss`. The values stay in
+  /// the backup.
+  static var acceptedLosses: [String] { get }
 }
 
 extension SchemaMigrationPlan {
@@ -29,6 +40,8 @@ extension SchemaMigrationPlan {
   public static var versionSource: VersionSource { .userVersion }
   /// Empty.
   public static var importedVersions: [ToolVersion: Schema.Version] { [:] }
+  /// None.
+  public static var acceptedLosses: [String] { [] }
 }
 
 /// How a change of schema orders the columns of a table. In stores that Instar created it always adds columns at the

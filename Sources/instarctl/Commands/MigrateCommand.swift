@@ -44,6 +44,10 @@ struct MigrateCommand: InstarCommand {
   @Flag(help: "Adopt a store although it differs from the version that --adopt names.")
   var yes = false
 
+  @Flag(
+    help: "Migrate also where a change of type loses values that no code of the plan writes.")
+  var acceptLoss = false
+
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -68,6 +72,7 @@ struct MigrateCommand: InstarCommand {
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
       request.adoptsDifferences = yes
+      request.acceptsLoss = acceptLoss
 
       var report =
         interruption.hasHappened

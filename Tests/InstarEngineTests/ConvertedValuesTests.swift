@@ -1,0 +1,280 @@
+import GRDB
+import Instar
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Whole runs of an app's container: the keeper's part counts, the engine's carries values over.
+@Suite("Values of a property whose type changes", .serialized)
+struct ConvertedValuesTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.store")
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+  }
+
+  private func open(
+    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
+  ) throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema(versionedSchema: version), migrationPlan: plan,
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+  }
+
+  private var lastReport: RunReport? {
+    get throws { try StateFolder(path: folder.path("state")).history().reports.last }
+  }
+
+  /// Three tags with values of each kind.
+  private func make(_ format: StoreFormat, flavors: Data? = Data(#"["sweet"]"#.utf8)) throws {
+    if format == .plain {
+      let queue = try DatabaseQueue(path: path)
+      try queue.writeWithoutTransaction { db in
+        try db.execute(
+          sql: """
+            CREATE TABLE tag (id INTEGER PRIMARY KEY, text TEXT, number INTEGER);
+            INSERT INTO tag VALUES (1, '1', 1), (2, '2', 2), (3, NULL, 3); PRAGMA user_version = 1;
+            """)
+      }
+      return try queue.close()
+    }
+    let container = try open(TagsV1.self)
+    let context = ModelContext(container)
+    for number in 1...3 {
+      context.insert(
+        TagsV1.Tag(
+          text: number < 3 ? "\(number)" : nil, number: number,
+          compiled: TagsV1.Compiled(name: "\(number)", flavors: flavors)))
+    }
+    try context.save()
+    try container.close()
+  }
+
+  private func error(
+    _ version: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type
+  ) throws -> InstarError {
+    let before = try Data(contentsOf: URL(filePath: path))
+    let error = #expect(throws: SwiftDataError.self) { try open(version, plan) }
+    #expect(try Data(contentsOf: URL(filePath: path)) == before)
+    return try #require(error?.cause)
+  }
+
+  @Test(
+    "are not dropped without a word: the run is refused, and the store is as it was",
+    arguments: [StoreFormat.coredata, .plain])
+  func refused(format: StoreFormat) throws {
+    try make(format)
+    let error =
+      format == .plain
+      ? try error(RowTagsV2.self, RowPlan<Silent>.self) : try error(TagsV2.self, Plan<Silent>.self)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 2 non-null values of Tag.text"), "\(error)")
+    #expect(error.cause.contains("from string to int64"))
+    #expect(error.next?.contains("instarctl migrate --accept-loss \(path)") == true)
+    #expect(error.state == "unchanged")
+    #expect(try lastReport?.result == .refused)
+  }
+
+  @Test(
+    "may go where the plan says so, and the report says how many",
+    arguments: [StoreFormat.coredata, .plain])
+  func accepted(format: StoreFormat) throws {
+    try make(format)
+    if format == .plain {
+      try open(RowTagsV2.self, RowPlan<Accepting>.self).close()
+    } else {
+      try open(TagsV2.self, Plan<Accepting>.self).close()
+    }
+    #expect(try lastReport?.notes.contains("drops 2 non-null values of Tag.text") == true)
+  }
+
+  @Test("are the plan's code's to write", arguments: [StoreFormat.coredata, .plain])
+  func written(format: StoreFormat) throws {
+    try make(format)
+    let texts: [Int?]
+    if format == .plain {
+      let context = ModelContext(try open(RowTagsV2.self, RowPlan<Writing>.self))
+      texts = try context.fetch(FetchDescriptor<RowTagsV2.Tag>(sortBy: [SortDescriptor(\.number)]))
+        .map(\.text)
+    } else {
+      let context = ModelContext(try open(TagsV2.self, Plan<Writing>.self))
+      texts = try context.fetch(FetchDescriptor<TagsV2.Tag>(sortBy: [SortDescriptor(\.number)]))
+        .map(\.text)
+    }
+    #expect(texts == [10, 20, 30])
+    #expect(try lastReport?.notes.contains { $0.contains("Tag.text") } == false)
+  }
+
+  @Test(
+    "come along where they are numbers of another kind", arguments: [StoreFormat.coredata, .plain])
+  func numbers(format: StoreFormat) throws {
+    try make(format)
+    let numbers: [Double]
+    if format == .plain {
+      let context = ModelContext(try open(RowTagsV2.self, RowPlan<Accepting>.self))
+      numbers = try context.fetch(FetchDescriptor<RowTagsV2.Tag>()).map(\.number)
+    } else {
+      let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+      numbers = try context.fetch(FetchDescriptor<TagsV2.Tag>()).map(\.number)
+    }
+    #expect(numbers.sorted() == [1, 2, 3])
+  }
+
+  @Test("come along where the new type decodes them, in a field of a composite too")
+  func decoded() throws {
+    try make(.coredata)
+    let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+    let tags = try context.fetch(FetchDescriptor<TagsV2.Tag>())
+    #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet"], count: 3))
+  }
+
+  @Test("come along as keyed archives")
+  func archived() throws {
+    let archive = try NSKeyedArchiver.archivedData(
+      withRootObject: ["sweet", "sour"] as NSArray, requiringSecureCoding: true)
+    try make(.coredata, flavors: archive)
+    let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+    let tags = try context.fetch(FetchDescriptor<TagsV2.Tag>())
+    #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet", "sour"], count: 3))
+  }
+
+  @Test("are refused all together where the new type does not decode one of them")
+  func undecodable() throws {
+    try make(.coredata, flavors: Data("no JSON".utf8))
+    let error = try error(TagsV2.self, Plan<Accepting>.self)
+    #expect(error.code == .unacceptedLoss)
+    #expect(
+      error.cause.contains("drops 3 non-null values of Tag.compiled.flavors"), "\(error)")
+  }
+
+  // MARK: Plans
+
+  /// What the stage does about the texts.
+  protocol Manner: SendableMetatype {
+    static var losses: [String] { get }
+    static var writes: Bool { get }
+  }
+
+  enum Silent: Manner {
+    static var losses: [String] { [] }
+    static var writes: Bool { false }
+  }
+
+  enum Accepting: Manner {
+    static var losses: [String] { ["Tag.text"] }
+    static var writes: Bool { false }
+  }
+
+  enum Writing: Manner {
+    static var losses: [String] { [] }
+    static var writes: Bool { true }
+  }
+
+  enum Plan<How: Manner>: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [TagsV1.self, TagsV2.self] }
+    static var acceptedLosses: [String] { How.losses }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: TagsV1.self, toVersion: TagsV2.self, willMigrate: nil,
+          didMigrate: { context in
+            guard How.writes else { return }
+            for tag in try context.fetch(FetchDescriptor<TagsV2.Tag>()) {
+              tag.text = Int(tag.number) * 10
+            }
+          })
+      ]
+    }
+  }
+
+  enum RowPlan<How: Manner>: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [RowTagsV1.self, RowTagsV2.self] }
+    static var acceptedLosses: [String] { How.losses }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: RowTagsV1.self, toVersion: RowTagsV2.self, willMigrate: nil,
+          didMigrate: { context in
+            guard How.writes else { return }
+            for tag in try context.fetch(FetchDescriptor<RowTagsV2.Tag>()) {
+              tag.text = Int(tag.number) * 10
+            }
+          })
+      ]
+    }
+  }
+
+  // MARK: Models
+
+  enum TagsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Tag.self] }
+
+    struct Compiled: Codable {
+      var name: String
+      var flavors: Data?
+    }
+
+    @Model
+    final class Tag {
+      var text: String?
+      var number: Int
+      var compiled: Compiled
+      init(text: String?, number: Int, compiled: Compiled) {
+        (self.text, self.number, self.compiled) = (text, number, compiled)
+      }
+    }
+  }
+
+  enum TagsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Tag.self] }
+
+    struct Compiled: Codable {
+      var name: String
+      var flavors: [String]?
+    }
+
+    @Model
+    final class Tag {
+      var text: Int?
+      var number: Double
+      var compiled: Compiled
+      init(text: Int?, number: Double, compiled: Compiled) {
+        (self.text, self.number, self.compiled) = (text, number, compiled)
+      }
+    }
+  }
+
+  enum RowTagsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Tag.self] }
+
+    @Table("tag")
+    @Model
+    final class Tag {
+      @Column(.primaryKey) var id: Int
+      var text: String?
+      var number: Int?
+      init(id: Int) { self.id = id }
+    }
+  }
+
+  enum RowTagsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Tag.self] }
+
+    @Table("tag")
+    @Model
+    final class Tag {
+      @Column(.primaryKey) var id: Int
+      var text: Int?
+      var number: Double = -1
+      init(id: Int) { self.id = id }
+    }
+  }
+}

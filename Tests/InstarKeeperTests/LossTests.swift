@@ -1,0 +1,160 @@
+import Foundation
+import InstarKeeper
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@Suite("Values and rows that a stage would lose")
+struct LossTests {
+  private static let retype =
+    "ALTER TABLE ZNOTE DROP COLUMN ZTITLE; ALTER TABLE ZNOTE ADD COLUMN ZTITLE INTEGER"
+
+  @Test(
+    "a change of type that nobody wrote the values of is refused, and the store stays as it was")
+  func refused() throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let host = StageHost(title: .int64, kind: .custom, sql: Self.retype)
+    let report = try migrate(fixture, host)
+    #expect(report.result == .refused)
+    #expect(report.error?.code == .unacceptedLoss)
+    #expect(
+      report.error?.cause
+        == "the run drops 10 non-null values of Note.title: its type changes from string to int64, "
+        + "and no code of the plan wrote the new values")
+    #expect(
+      report.error?.next
+        == "write the values in didMigrate; or add \"Note.title\" to the plan's acceptedLosses; "
+        + "or run: instarctl migrate --accept-loss \(fixture.store)")
+    let after = fixture.state()
+    #expect(after.bytes == before.bytes && after.instar?.isEmpty != false)
+  }
+
+  @Test("the operator accepts the loss, and the report says how much it was")
+  func acceptedByOperator() throws {
+    let fixture = try KeeperFixture()
+    let host = StageHost(title: .int64, kind: .custom, sql: Self.retype)
+    let report = try migrate(fixture, host, acceptsLoss: true)
+    #expect(report.result == .migrated)
+    #expect(report.notes.contains("drops 10 non-null values of Note.title"))
+  }
+
+  @Test("the plan accepts the loss")
+  func acceptedByPlan() throws {
+    let fixture = try KeeperFixture()
+    var host = StageHost(title: .int64, kind: .custom, sql: Self.retype)
+    host.acceptedLosses = ["Note.title"]
+    let finding = try finding(fixture, host)
+    #expect(finding?.severity == .note)
+    #expect(
+      finding?.message
+        == "drops 10 non-null values of Note.title unless didMigrate writes them: "
+        + "its type changes from string to int64; the plan accepts the loss")
+    #expect(try migrate(fixture, host).result == .migrated)
+  }
+
+  @Test("values that code of the plan wrote are no loss")
+  func written() throws {
+    let fixture = try KeeperFixture()
+    let host = StageHost(
+      title: .int64, kind: .custom, sql: Self.retype + "; UPDATE ZNOTE SET ZTITLE = Z_PK")
+    let report = try migrate(fixture, host)
+    #expect(report.result == .migrated && !report.notes.contains { $0.contains("Note.title") })
+  }
+
+  @Test("a plan warns of values that its code has to write, with the command")
+  func planned() throws {
+    let fixture = try KeeperFixture()
+    let finding = try finding(
+      fixture, StageHost(title: .int64, kind: .custom, sql: Self.retype))
+    #expect(finding?.severity == .warning && finding?.code == .unacceptedLoss)
+    #expect(finding?.fix?.contains("instarctl migrate --accept-loss") == true)
+  }
+
+  @Test("rows without a value for a new required property refuse a lightweight stage beforehand")
+  func rowsInNeed() throws {
+    let fixture = try KeeperFixture()
+    let host = StageHost(addsMood: true, sql: "ALTER TABLE ZNOTE ADD COLUMN ZMOOD VARCHAR")
+    #expect(try finding(fixture, host)?.severity == .error)
+    let report = try migrate(fixture, host)
+    #expect(report.result == .refused && report.error?.code == .needsCustomStage)
+    #expect(
+      report.error?.cause
+        == "the stage from 1.0.0 to 2.0.0 is lightweight, but Note.mood is required, "
+        + "and existing rows have no value for it: 10 rows of Note")
+    #expect(fixture.state().instar == nil)
+    try fixture.execute("DELETE FROM ZNOTE")
+    #expect(try finding(fixture, host) == nil)
+    #expect(try migrate(fixture, host).result == .migrated)
+  }
+
+  private func migrate(
+    _ fixture: KeeperFixture, _ host: StageHost, acceptsLoss: Bool = false
+  ) throws -> RunReport {
+    var request = fixture.request()
+    request.acceptsLoss = acceptsLoss
+    let conversation = ScriptedConversation([.migrate(request)])
+    try Keeper(conversation: conversation, host: host).serve()
+    return try #require(conversation.reports.first)
+  }
+
+  /// What a plan says of the loss; `nil` for nothing.
+  private func finding(_ fixture: KeeperFixture, _ host: StageHost) throws -> Finding? {
+    let conversation = ScriptedConversation([
+      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+    ])
+    try Keeper(conversation: conversation, host: host).serve()
+    return try #require(conversation.plans.first).findings.first
+  }
+}
+
+/// One stage from the fixture's first version, which is SQL.
+private struct StageHost: PluginHost {
+  var title = Schema.AttributeType.string
+  var addsMood = false
+  var kind = StageManifest.Kind.lightweight
+  var acceptedLosses: [String] = []
+  var sql: String
+
+  private var versions: [Schema] {
+    var second = KeeperFixture.first
+    second.version = Schema.Version(2, 0, 0)
+    for index in second.entities.indices where second.entities[index].name == "Note" {
+      var attributes = second.entities[index].attributes.filter { $0.name != "title" }
+      attributes.append(
+        Schema.Attribute(name: "title", type: title, isOptional: title != .string))
+      if addsMood { attributes.append(Schema.Attribute(name: "mood", type: .string)) }
+      second.entities[index].attributes = attributes
+    }
+    return [KeeperFixture.first, second]
+  }
+
+  func describe(plugin: String) throws(InstarError) -> PluginManifest {
+    var manifests: [VersionManifest] = []
+    for schema in versions {
+      let structure = try CoreDataLayout(schema: schema).structure
+      manifests.append(
+        VersionManifest(schema: schema, structure: structure, fingerprint: structure.fingerprint))
+    }
+    var plan = PlanManifest(
+      name: "NotesPlan", versions: manifests,
+      stages: [
+        StageManifest(from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: kind)
+      ])
+    plan.acceptedLosses = acceptedLosses
+    return PluginManifest(plans: [plan])
+  }
+
+  func plan(
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    PlannedMigration(plan: plan, from: version, to: Schema.Version(2, 0, 0), stages: [])
+  }
+
+  func migrate(
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    try SQLHost(kind: kind, sql: sql).migrate(work, onEvent: onEvent)
+  }
+}
