@@ -2,8 +2,9 @@ import InstarModel
 import InstarSchema
 import InstarStore
 
-/// The values of attributes whose type changes in a way that keeps them: numbers of another kind, and bytes or text that the
-/// new type decodes. The change of schema makes their columns anew; the values wait in temporary tables meanwhile.
+/// The values of attributes whose type changes in a way that keeps them: numbers of another kind, and bytes or text
+/// that the new type decodes. The change of schema makes new columns; the values wait in temporary tables
+/// meanwhile.
 ///
 /// All values of an attribute are carried over, or none: a part of them would look like the work of the plan's code.
 struct CarriedValues {

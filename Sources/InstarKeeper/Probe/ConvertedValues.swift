@@ -3,11 +3,11 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// The values of attributes whose type changes on the way. The change of schema makes a new column; the values come along
-/// only where Instar can carry them over (the engine's `CarriedValues`) or code of the plan writes them.
+/// The values of attributes whose type changes on the way. The change of schema makes a new column; the values come
+/// along only where Instar can carry them over (the engine's `CarriedValues`) or code of the plan writes them.
 ///
-/// Whether it did is read from the clone, never asked of the worker: an attribute counts as written where one of its rows
-/// has a value that is not the attribute's default.
+/// Whether it did is read from the clone, never asked of the worker: an attribute counts as written where one of its
+/// rows has a value that is not the attribute's default.
 struct ConvertedValues {
   struct Attribute {
     /// Names of the first version and of the last one.
@@ -62,7 +62,8 @@ struct ConvertedValues {
 }
 
 extension Database {
-  /// How many rows have a value of an attribute, and how many different ones; `nil` where the entity has no such attribute.
+  /// How many rows have a value of an attribute, and how many different ones; `nil` where the entity has no such
+  /// attribute.
   fileprivate func values(
     _ name: String, of entity: String, in layout: StoreLayout, except literals: [String] = []
   ) throws -> (count: Int, distinct: Int)? {

@@ -3,8 +3,8 @@ package import InstarSchema
 import InstarStore
 
 extension Schema {
-  /// The Swift type by which an attribute is decoded, or a field of a composite one ("author.name"); `nil` where the schema
-  /// has no such type.
+  /// The Swift type by which an attribute is decoded, or a field of a composite one ("author.name"); `nil` where the
+  /// schema has no such type.
   package func decodedType(of attribute: String, in entity: String) -> (any Decodable.Type)? {
     guard let model = modelTypes.byEntityName[entity] as? any PersistentModel.Type else {
       return nil

@@ -2,8 +2,8 @@ public import InstarSchema
 
 /// Conversions between kinds of numbers that keep the value.
 public enum NumberConversion {
-  /// The converted value of a column in SQL, NULL where the new type has no such number; `nil` where the types are not two
-  /// kinds of numbers.
+  /// The converted value of a column in SQL, NULL where the new type has no such number; `nil` where the types are not
+  /// two kinds of numbers.
   ///
   /// Decimals are numbers in the Core Data format only: ordinary tables keep them as text.
   public static func sql(
