@@ -117,7 +117,7 @@ extension CodableForm {
       return rawValue(raw, of: slot) as? Value
     }
     guard case .blob(let data) = slot else { return nil }
-    return try JSONDecoder().decode(type, from: data)
+    return try JSONDecoder().decode(type, from: ArchivedCollection.json(of: data) ?? data)
   }
 
   private static func rawValue<Raw: RawRepresentable>(_ type: Raw.Type, of slot: Slot) -> Raw? {
