@@ -28,8 +28,8 @@ struct PluginOutputTests {
       output: .captured(limitBytes: 10_000))
     close(descriptor)
     let request = WorkerRequest.migrate(
-      plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path, externalFolder: nil,
-      sqlDebugLevel: 0)
+      plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path,
+      store: clone.path, externalFolder: nil, sqlDebugLevel: 0)
     messages: while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
