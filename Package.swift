@@ -14,8 +14,8 @@ let strict = features + [.treatAllWarnings(as: .error)]
 /// The modules that a plugin compiles against also yield a `.swiftinterface`: plugins are built by
 /// another `swiftc` invocation than the SDK, and must not see GRDB or any C module behind it.
 ///
-/// Their warnings are not errors, because of the one that cannot be avoided: Foundation on Linux is not built for library
-/// evolution, and every public import of it says so. `packaging/test` fails on any other warning.
+/// Their warnings are not errors, because one cannot be avoided: Foundation on Linux is not built for library
+/// evolution, and every public import of it warns. `packaging/test` fails on any other warning.
 let publicModule: [SwiftSetting] =
   features + [
     .unsafeFlags([

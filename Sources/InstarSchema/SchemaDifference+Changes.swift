@@ -10,7 +10,7 @@ extension SchemaDifference {
     public var sentence: String
     /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
     public var needsCustomStage: String?
-    /// The rows that need the custom stage; without such rows a lightweight stage is enough. `nil` if rows do not matter.
+    /// The rows that need the custom stage; without them a lightweight stage is enough. `nil` if rows do not matter.
     public var rowsInNeed: RowsInNeed?
   }
 

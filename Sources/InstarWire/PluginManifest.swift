@@ -23,7 +23,7 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var versionSource = VersionSource.userVersion
   /// The version of the plan that each version of another tool means.
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
-  /// The properties ("Note.pages") whose values the plan gives up where a stage changes their type.
+  /// The properties ("Note.pages") whose values the plan agrees to lose when a stage changes their type.
   public var acceptedLosses: [String] = []
 
   /// A plan for stores with `PRAGMA user_version`, without imported versions.

@@ -1,10 +1,10 @@
 import InstarSchema
 
-/// The version after a schema, made mechanically: every kind of change that a lightweight stage makes, wherever the schema
-/// has something that can be changed so. Every third entity stays as it is.
+/// The next version of a schema, made mechanically: every kind of change that a lightweight stage makes, wherever the
+/// schema allows it. Every third entity stays as it is.
 struct ChangedSchema {
   private(set) var schema: Schema
-  /// The name of the relationship that led to one model and leads to many, as "Entity.relationship".
+  /// The relationship that changes from to-one to to-many, as "Entity.relationship".
   private(set) var widened: String?
 
   init(after schema: Schema) {

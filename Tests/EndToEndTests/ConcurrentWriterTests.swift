@@ -40,8 +40,8 @@ struct ConcurrentWriterTests {
   }
 }
 
-/// Another process that inserts boxes all the time, one a transaction, and is told to give up at once where it is kept
-/// out. Another process, because SQLite's locks are the process's: one of this process would be let through.
+/// Another process that inserts boxes all the time, one per transaction, and does not wait for locks. SQLite's locks
+/// belong to a process, so a writer in this process would not be locked out.
 private final class WritingApp {
   static let writesBeforeRun = 3
 

@@ -31,7 +31,7 @@ struct MisbehavingPluginTests {
       ("abort", .workerDied, "was killed by SIGABRT"),
       ("exit", .workerExited, "exited with status 0"),
       ("flood", .outputLimit, "printed"),
-      ("garbage", .protocolViolation, "this is no message"),
+      ("garbage", .protocolViolation, "this is no message"),  // tidy:ignore words
       // Confinement holds: the closure says what it was able to do.
       ("escape", .stageFailed, "nothing escaped"),
     ])
@@ -69,7 +69,7 @@ struct MisbehavingPluginTests {
   }
 
   @Test(
-    "and leaves threads behind does its work all the same: the worker is killed before the clone is looked at"
+    "and leaves threads behind does its work all the same: the keeper kills the worker before it reads the clone"
   )
   func leavesThreads() async throws {
     let store = try BoxStore("threads", in: folder)

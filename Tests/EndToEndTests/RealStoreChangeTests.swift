@@ -119,7 +119,7 @@ struct RealStoreChangeTests {
     let conventions = try StoreReader.withReadOnlyStore(subject.path) {
       try CoreDataConventions(of: $0)
     }
-    // Whose name a join table has is no rule's, and stays: see the names below.
+    // No rule explains the name of a join table; a run keeps it: see the names below.
     let layout = try CoreDataLayout(schema: subject.after, conventions: conventions)
     let after = try Contents(subject.path, layout)
     let expected = subject.contents.changed(to: subject.after)
@@ -129,7 +129,7 @@ struct RealStoreChangeTests {
     #expect(after.lines.count == expected.lines.count, comment)
     let before = subject.contents.metadata
     if before.count == 1 {
-      // Its property list is made anew.
+      // Instar writes a new property list.
       #expect(after.metadata["Z_UUID"] == before["Z_UUID"], comment)
     } else {
       #expect(after.metadata == before, comment)

@@ -99,7 +99,7 @@ struct RealStoreMigrationTests {
     #expect(names == ["Ann", "Bo", "Cy"])
   }
 
-  /// What a schema speaks of, to the letter.
+  /// The exact statements of a schema.
   private func statements(_ path: String) throws -> Set<String> {
     try StoreReader.withReadOnlyStore(path) { db in
       try String.fetchSet(
@@ -193,8 +193,8 @@ struct RealStoreMigrationTests {
     return plugin
   }
 
-  /// What a Moody store of any version holds. Apple's migration by mapping models gave rows other keys: they are known by
-  /// their values.
+  /// The content of a Moody store of any version. Apple's migration by mapping models changed the keys of rows, so rows
+  /// are matched by their values.
   private func moodyValues(_ path: String) throws -> [String] {
     try StoreReader.withReadOnlyStore(path) { db in
       let (regions, continents, countries): (String, String, String)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Migrating stores that other tools made")
 struct TableStoreTests {
-  @Test("a store of SQLAlchemy and Alembic keeps all that no model speaks of")
+  @Test("a store of SQLAlchemy and Alembic keeps everything that no model describes")
   func alembic() async throws {
     let store = try TableStore("alembic")
     let seen = try await store.probe()
@@ -28,7 +28,7 @@ struct TableStoreTests {
     ]
     for name in kept { #expect(after[name] == before[name], "\(name)") }
     #expect(after["ix_note_created_at"] == nil)
-    // SQLite itself writes a renamed column anew, wherever it is spoken of.
+    // SQLite itself rewrites references to a renamed column.
     #expect(after["pinned_note"] == before["pinned_note"]?.replacing("f.name", with: "f.title"))
     #expect(
       after["note"] == """
@@ -119,7 +119,7 @@ struct TableStoreTests {
     #expect(try store.strings("PRAGMA user_version") == ["10100"])
   }
 
-  @Test("a store of GRDB loses a uniqueness, and renames what a generated column is made of")
+  @Test("a store of GRDB loses a uniqueness, and renames the source of a generated column")
   func grdb() async throws {
     let store = try TableStore("grdb")
     let seen = try await store.probe()

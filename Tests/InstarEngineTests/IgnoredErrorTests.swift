@@ -116,7 +116,7 @@ struct IgnoredErrorTests {
     #expect(error.code == .missingRequiredValues)
     #expect(error.stage == "1.0.0 → 2.0.0 (1 of 1), willMigrate")
     #expect(
-      error.cause.contains("cannot read Note 2: 'mood' holds no value of its type"), "\(error)")
+      error.cause.contains("cannot read Note 2: 'mood' holds 'bored'"), "\(error)")
     #expect(error.cause.hasSuffix("; the plan's code ignored this error"))
   }
 

@@ -108,7 +108,8 @@ struct AdoptionTests {
     let fixture = try store("DROP INDEX \(name)")
     let (refused, _) = try fixture.migrate(
       request: request(fixture, adopt: Self.first, confirmed: false))
-    #expect(refused.error?.cause.contains("index ZNOTE(ZFOLDER) is missing; Instar creates it") == true)
+    #expect(
+      refused.error?.cause.contains("index ZNOTE(ZFOLDER) is missing; Instar creates it") == true)
     let (report, _) = try fixture.migrate(
       request: request(fixture, adopt: Self.first, confirmed: true))
     #expect(report.result == .migrated, "\(String(describing: report.error))")

@@ -54,7 +54,7 @@ struct LossTests {
     #expect(try migrate(fixture, host).result == .migrated)
   }
 
-  @Test("values that code of the plan wrote are no loss")
+  @Test("values that the code of the plan wrote are not a loss")
   func written() throws {
     let fixture = try KeeperFixture()
     let host = StageHost(

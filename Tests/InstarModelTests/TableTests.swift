@@ -267,7 +267,7 @@ struct TableTests {
     #expect {
       try context.save()
     } throws: {
-      "\($0)".contains("primary key 'position' was changed")
+      "\($0)".contains("'position' was changed")
     }
   }
 

@@ -16,7 +16,7 @@ package struct MigrationPath {
   package var last: Schema
   /// Where the plan looks for the version of a plain store.
   var versionSource: VersionSource
-  /// The properties of the first schema whose values the plan gives up where their type changes.
+  /// The properties of the first schema whose values the plan agrees to lose when their type changes.
   let acceptedLosses: [String]
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]

@@ -145,7 +145,7 @@ extension MigrationPath {
       + "or run: instarctl migrate --accept-loss \(store)"
   }
 
-  /// - Throws: `unacceptedLoss` where values are lost that neither the plan nor the request gives up.
+  /// - Throws: `unacceptedLoss` if values are lost and neither the plan nor the request accepts that.
   func requireAcceptance(
     of unwritten: [ConvertedValues.Attribute], isAccepted: Bool, store: String
   ) throws(InstarError) {

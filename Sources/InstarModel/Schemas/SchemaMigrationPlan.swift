@@ -27,9 +27,9 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   /// static var acceptedLosses: [String] { ["CompiledTags.flavors"] }
   /// ```
   ///
-  /// A change of type makes a column anew, and `didMigrate` writes the converted values. A run that finds none written is
-  /// refused, unless the property is named here or the operator runs `instarctl migrate --accept-loss`. The values stay in
-  /// the backup.
+  /// A change of type replaces the column, and `didMigrate` writes the converted values. A run that finds no new
+  /// value is refused, unless this list names the property or the operator runs `instarctl migrate --accept-loss`.
+  /// The old values stay in the backup.
   static var acceptedLosses: [String] { get }
 }
 

@@ -62,7 +62,8 @@ struct ConfigCheckCommand: InstarCommand {
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
-      notes.append("the service's unit does not match these watches; run: sudo instarctl config apply")
+      notes.append(
+        "the service's unit does not match these watches; run: sudo instarctl config apply")
     }
     output.write(
       CheckedConfiguration(
