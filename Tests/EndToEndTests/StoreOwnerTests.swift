@@ -134,7 +134,7 @@ struct StoreOwnerTests {
     let planted = [
       "bob/mallory.store": "the store's owner 4666",
       "bob/root.store": "belongs to user 4002, not to root",
-      "bob/group.store": "group 4002 can write", "bob/link.store": "the store is a symbolic link",
+      "bob/group.store": "group 4002 can write", "bob/link.store": "a symbolic link of user 4666",
     ]
     try store("bob/mallory.store", of: mallory, mode: 0o644)
     try store("bob/root.store", of: 0, mode: 0o644)

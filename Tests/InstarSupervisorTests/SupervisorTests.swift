@@ -136,7 +136,7 @@ struct SupervisorTests {
     let report = try await supervisor.migrate(request) { _ in }
     #expect(report.result == .failed)
     #expect(report.error?.code == .keeperDied)
-    #expect(report.error?.cause == "it was killed by SIGSEGV; it wrote:\nlast words")
+    #expect(report.error?.cause == "the keeper was killed by SIGSEGV; its last output:\nlast words")
     #expect(report.error?.state == "unchanged")
     #expect(report.error?.store == store)
     #expect(report.from == Schema.Version(1, 0, 0))
@@ -169,7 +169,7 @@ struct SupervisorTests {
       """
     let report = try await supervisor(keeper).migrate(request) { _ in }
     #expect(report.result == .failed)
-    #expect(report.error?.cause.contains("it exited with status 3") == true)
+    #expect(report.error?.cause.contains("the keeper exited with status 3") == true)
     #expect(report.error?.state?.hasPrefix("unchanged") == true)
     #expect(try state.openPhases().records == [phase(.cloning)])
     #expect(try state.history().reports == [])

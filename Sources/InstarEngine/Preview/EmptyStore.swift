@@ -49,7 +49,8 @@ struct EmptyStore {
     // The statements of a Core Data layout list the entities too.
     try self.init(
       StoreDDL(
-        format: layout.format, statements: layout.createStatements, isMadeByInstar: true))
+        format: layout.format, statements: layout.createStatements + layout.triggerStatements,
+        isMadeByInstar: true))
   }
 
   private static func failure(_ cause: String) -> InstarError {

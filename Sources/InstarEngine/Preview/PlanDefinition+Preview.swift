@@ -44,8 +44,16 @@ extension PlanDefinition {
       }
       if planned == nil {
         let general = try EmptyStore(of: stage.from.layout)
-        planned = try general.make(change)
-        empty = general
+        do throws(InstarError) {
+          planned = try general.make(change)
+          empty = general
+        } catch {
+          // Only the store itself has triggers of derived attributes that Instar cannot create.
+          guard error.code == .unsupported else { throw error }
+          migration.notes.append(
+            "the statements from \(stage.from.schema.version) to \(stage.to.schema.version) depend on the store: "
+              + error.cause)
+        }
       }
       migration.stages.append(
         PlannedMigration.Stage(

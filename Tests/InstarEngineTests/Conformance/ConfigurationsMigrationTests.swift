@@ -208,7 +208,7 @@ struct ConfigurationsMigrationTests {
     let text = error.description
     #expect(error.cause?.code == .modelNotInSchema)
     #expect(text.contains("SalesV1.Customer cannot be counted in willMigrate"))
-    #expect(text.contains("another store of the container has its rows"))
+    #expect(text.contains("it takes no part in this stage"))
     #expect(text.contains("context.container.schema.entity(for: SalesV1.Customer.self) != nil"))
     #expect(error.cause?.state == "unchanged")
     #expect(try folder.contents().filter { $0.key.hasSuffix(".store") } == before)
