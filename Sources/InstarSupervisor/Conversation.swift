@@ -4,9 +4,9 @@ import Synchronization
 
 /// The state of one call and its keeper, for whoever cancels the call.
 ///
-/// States: starting → working ⇄ writing back; canceled from the first two. A canceled conversation never writes back,
-/// and one that writes back is never canceled: whichever comes first decides, under one lock. A run that could not
-/// write back because other processes wrote to the store works again; a cancellation requested meanwhile takes effect
+/// States: starting → working ⇄ cutting over; canceled from the first two. A canceled conversation never cuts over,
+/// and one that cuts over is never canceled: whichever comes first decides, under one lock. A run that could not
+/// cut over because other processes wrote to the store works again; a cancellation requested meanwhile takes effect
 /// then.
 ///
 /// A keeper that still writes back after the grace hangs. It is killed, which does not damage the store: another keeper
@@ -15,7 +15,7 @@ final class Conversation: Sendable {
   private enum State {
     case starting
     case working(KeeperSession)
-    case writingBack(KeeperSession, isCancelWanted: Bool)
+    case cuttingOver(KeeperSession, isCancelWanted: Bool)
     case canceled
   }
 
@@ -51,7 +51,7 @@ final class Conversation: Sendable {
       switch state {
       case .canceled: return false
       case .starting, .working: return true
-      case .writingBack(let session, let isCancelWanted):
+      case .cuttingOver(let session, let isCancelWanted):
         state = isCancelWanted ? .canceled : .working(session)
         return !isCancelWanted
       }
@@ -61,14 +61,14 @@ final class Conversation: Sendable {
   /// Enters the phase of the cutover, in which nothing cancels the run.
   ///
   /// - Returns: `false` if the run was canceled, or has not started.
-  func beginWritingBack() -> Bool {
+  func beginCutover() -> Bool {
     state.withLock { state in
       switch state {
       case .starting, .canceled: return false
       case .working(let session):
-        state = .writingBack(session, isCancelWanted: false)
+        state = .cuttingOver(session, isCancelWanted: false)
         return true
-      case .writingBack: return true
+      case .cuttingOver: return true
       }
     }
   }
@@ -82,8 +82,8 @@ final class Conversation: Sendable {
       case .working(let session):
         state = .canceled
         return session
-      case .writingBack(let session, let isCancelWanted):
-        state = .writingBack(session, isCancelWanted: true)
+      case .cuttingOver(let session, let isCancelWanted):
+        state = .cuttingOver(session, isCancelWanted: true)
         if !isCancelWanted { endAfterGrace() }
         return nil
       case .canceled:
@@ -97,7 +97,7 @@ final class Conversation: Sendable {
   private func endAfterGrace() {
     DispatchQueue.global().asyncAfter(deadline: .now() + writeBackGrace.inSeconds) { [weak self] in
       let session = self?.state.withLock { state -> KeeperSession? in
-        guard case .writingBack(let session, isCancelWanted: true) = state else { return nil }
+        guard case .cuttingOver(let session, isCancelWanted: true) = state else { return nil }
         return session
       }
       session?.kill()

@@ -107,7 +107,7 @@ struct Run: Sendable {
     let mayEnter =
       switch phase.phase {
       case .cloning: conversation.beginCloning()
-      case .cutover: conversation.beginWritingBack()
+      case .cutover: conversation.beginCutover()
       }
     guard mayEnter else { throw interrupted() }
     try journal.enter(phase)

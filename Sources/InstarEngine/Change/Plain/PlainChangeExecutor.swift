@@ -52,6 +52,7 @@ struct PlainChangeExecutor {
   /// The number of rows that reference a missing row, by the two tables; `nil` where SQLite cannot check the foreign
   /// keys.
   private func foreignKeyViolations(_ session: SQLSession) throws -> [String: Int]? {
+    // Preparing fails if a foreign key names a missing table or column. SQLite allows that in an app's tables.
     guard let statement = try? session.statement("PRAGMA foreign_key_check") else { return nil }
     defer { statement.reset() }
     var violations: [String: Int] = [:]
