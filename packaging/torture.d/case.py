@@ -1,0 +1,417 @@
+"""One case of torture: a folder with a store, what is done to it, and what is found afterwards.
+
+A case collects problems, each of one kind:
+
+  lost       the store is neither whole at its old version nor whole at its new one, an acknowledged write is missing,
+             or a backup that was promised is missing or damaged
+  untrue     a report, the ledger or an exit status says something else than a fresh connection finds
+  leftovers  files that nobody removes, after one recovery
+  hangs      a program took longer than its limit, or outlived everything that could need it
+"""
+
+import ctypes
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import stores
+from programs import KEEPER, WORKER, Programs, calls
+
+KINDS = ("lost", "leftovers", "untrue", "hangs")
+SIDES = ("-wal", "-shm", "-journal")
+HERE = os.path.dirname(os.path.realpath(__file__))
+STATUS = {"migrated": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
+
+
+@dataclass
+class Bench:
+    """What all cases of one call share."""
+
+    build: str
+    plugin: str
+    work: str
+    limit: float = 60
+
+
+class Case:
+    def __init__(self, bench, name, seed, folder):
+        self.bench, self.name, self.seed, self.folder = bench, name, seed, folder
+        self.chance = random.Random(f"{name}:{seed}")
+        self.problems, self.notes = [], []
+        self.programs = Programs(bench.build, folder, bench.plugin)
+        self.data = os.path.join(folder, "data")
+        os.makedirs(self.data, mode=0o755)
+        self.recipe = self.store = None
+        self.mounts = []
+        self.place(self.data)
+
+    def place(self, data):
+        """Decides where store and state folder are."""
+        self.data = data
+        self.store = os.path.join(data, "a.store")
+        self.state = os.path.join(data, "state")
+
+    # Results
+
+    def problem(self, kind, text):
+        self.problems.append((kind, text))
+
+    def note(self, text):
+        self.notes.append(text)
+
+    # The store
+
+    def make(self, **fixed):
+        self.recipe = stores.Recipe.draw(self.chance, **fixed)
+        stores.make(self.store, self.recipe)
+        self.old, self.new = stores.contents(self.recipe)
+        self.note(
+            f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
+            + (", external values" if self.recipe.external else ""))
+
+    def read(self, path):
+        """What a fresh connection, in a process of its own, finds in a store."""
+        try:
+            done = subprocess.run(
+                ["/usr/bin/python3", "-IS", os.path.join(HERE, "judge.py"), path], capture_output=True,
+                text=True, timeout=60, stdin=subprocess.DEVNULL)
+            return json.loads(done.stdout)
+        except subprocess.TimeoutExpired:
+            return {"error": "the store cannot be read within a minute"}
+        except ValueError:
+            return {"error": f"the reader ended: {done.stderr[-300:]}"}
+
+    def read_copy(self, path=None):
+        """The same of a copy with its side files and external values; the store itself stays as it is."""
+        path = path or self.store
+        copy = os.path.join(self.folder, "copy")
+        shutil.rmtree(copy, ignore_errors=True)
+        os.makedirs(copy)
+        name = os.path.basename(path)
+        target = os.path.join(copy, name)
+        try:
+            for side in ("", "-wal", "-journal"):
+                if os.path.exists(path + side):
+                    shutil.copyfile(path + side, target + side)
+            external = stores.external_folder(path)
+            if os.path.isdir(external):
+                shutil.copytree(external, stores.external_folder(target))
+        except OSError as error:
+            return {"error": f"cannot copy: {error}"}
+        return self.read(target)
+
+    def identify(self, found, extra=None):
+        """Returns "old" or "new"; None, with the reason, where the store is neither.
+
+        `extra`: rows beyond the recipe's, as `Extra`, that other writers may have added.
+        """
+        if "error" in found:
+            return None, found["error"]
+        if found["integrity"] != "ok":
+            return None, f"integrity_check: {found['integrity']}"
+        if found["foreign"]:
+            return None, f"{found['foreign']} foreign keys reference nothing"
+        reasons = []
+        for name, expected in (("old", self.old), ("new", self.new)):
+            reason = mismatch(found, expected, extra)
+            if reason is None:
+                return name, None
+            reasons.append(f"not {name}: {reason}")
+        return None, "; ".join(reasons)
+
+    def require_whole(self, when, copy=False, extra=None):
+        """Requires that the store is whole, and returns which version it is."""
+        if not os.path.exists(self.store):
+            self.problem("lost", f"{when}: the store is gone")
+            return None
+        found = self.read_copy() if copy else self.read(self.store)
+        version, reason = self.identify(found, extra)
+        if version is None:
+            self.problem("lost", f"{when}: {reason}")
+        elif not copy:
+            self.found = found
+        return version
+
+    # What was said
+
+    def check_hang(self, answer, what):
+        if answer.hung:
+            self.problem("hangs", f"{what} took more than {answer.seconds:.0f} s")
+
+    def check_report(self, answer, version, what="the report"):
+        """Compares what `instarctl migrate --json` said with the version that was found."""
+        if answer.hung or version is None:
+            return
+        report = answer.report
+        if report is None or "result" not in report:
+            if answer.status == 0:
+                self.problem("untrue", f"{what}: exit status 0 without a report: {answer.messages[-300:]}")
+            elif answer.status > 0 and report is None:
+                self.problem("untrue", f"{what}: exit status {answer.status}, and no JSON: {answer.messages[-300:]}")
+            return
+        result, error = report["result"], report.get("error") or {}
+        expected = STATUS.get(result)
+        if error.get("code") == "I101":
+            expected = 5
+        if answer.status != expected:
+            self.problem("untrue", f"{what} is '{result}', but the exit status is {answer.status}")
+        if result in ("migrated", "current"):
+            if version != "new":
+                self.problem("untrue", f"{what} is '{result}', but the store is at its {version} version")
+            if result == "migrated":
+                self.require_backup(report.get("backup"), f"{what}'s backup")
+            return
+        state = error.get("state") or ""
+        if state.startswith("unchanged") and version != "old":
+            self.problem("untrue", f"{what} says '{state}', but the store is at its {version} version ({error})")
+        promised = re.search(r"backup kept at (.*)$", state)
+        if promised:
+            self.require_backup(promised.group(1), f"{what}'s kept backup")
+        if state.startswith("damaged"):
+            self.problem("untrue", f"{what} says '{state}', but the store is whole")
+        if not state:
+            self.problem("untrue", f"{what} does not say which state the store is in: {error}")
+
+    def require_backup(self, path, what):
+        if not path or not os.path.exists(path):
+            self.problem("lost", f"{what} '{path}' does not exist")
+            return
+        version, reason = self.identify(self.read_copy(path), getattr(self, "extra_before", None))
+        if version != "old":
+            self.problem("lost", f"{what} is not the store from before: {reason or version}")
+
+    def ledger(self):
+        """The runs in the ledger, and the number of lines that are not one."""
+        runs, broken = [], 0
+        try:
+            with open(os.path.join(self.state, "ledger", "ledger.jsonl"), errors="replace") as stream:
+                for line in stream:
+                    try:
+                        runs.append(json.loads(line))
+                    except ValueError:
+                        broken += 1
+        except OSError:
+            pass
+        return runs, broken
+
+    def check_ledger(self, version):
+        """The ledger must have each run once, and a migrated run exactly where the store is migrated."""
+        runs, broken = self.ledger()
+        if broken:
+            self.problem("untrue", f"the ledger has {broken} lines that are not a run")
+        seen = [run.get("run") for run in runs]
+        for run in sorted({run for run in seen if seen.count(run) > 1}):
+            results = [r["result"] for r in runs if r.get("run") == run]
+            self.problem("untrue", f"the ledger has run {run} {len(results)} times: {', '.join(results)}")
+        migrated = [run for run in runs if run.get("result") == "migrated" and run.get("store") == self.store]
+        if version == "new" and not migrated:
+            self.problem("untrue", "the store is at its new version, but no run in the ledger migrated it")
+        if version == "old" and migrated:
+            self.problem("untrue", "the ledger has a migrated run, but the store is at its old version")
+        for run in migrated:
+            self.require_backup(run.get("backup"), "the ledger's backup")
+
+    # What is left
+
+    def check_leftovers(self, version, allowed=()):
+        """Nothing but the store, its external values and one backup may be left."""
+        folder = os.path.dirname(self.store)
+        names = set(os.listdir(folder)) - {"a.store", ".instar", ".a_SUPPORT", "state", *allowed}
+        for side in SIDES:
+            name = "a.store" + side
+            # A store that nobody opened keeps what its app left; an open WAL store has both files.
+            if name in names and self.side_may_stay(side):
+                names.discard(name)
+        if names:
+            self.problem("leftovers", "beside the store: " + ", ".join(sorted(names)))
+        inside = sorted(os.listdir(os.path.join(folder, ".instar"))) if os.path.isdir(folder + "/.instar") else []
+        backups = [name for name in inside if name.endswith(".backup") and not name.startswith(".")]
+        others = [
+            name for name in inside if name not in backups
+            and not (name.endswith("_SUPPORT") and name[1:-len("_SUPPORT")] + ".backup" in backups)]
+        if others:
+            self.problem("leftovers", ".instar: " + ", ".join(others))
+        runs, _ = self.ledger()
+        named = {
+            os.path.basename(run["backup"]) for run in runs if run.get("backup")}
+        if version == "new" and not backups:
+            self.problem("lost", "the store is at its new version without a backup")
+        unnamed = [name for name in backups if name not in named]
+        if unnamed:
+            self.problem("leftovers", "backups that no run in the ledger names: " + ", ".join(unnamed))
+        if version == "new" and len(backups) > 1:
+            self.problem("leftovers", f"{len(backups)} backups of one migration: " + ", ".join(backups))
+        self.check_external()
+        for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("", ("phases", "ledger"))):
+            path = os.path.join(self.state, part)
+            names = set(os.listdir(path)) - set(kept) if os.path.isdir(path) else ()
+            if names:
+                self.problem("leftovers", f"state/{part}: " + ", ".join(sorted(names)))
+
+    def side_may_stay(self, side):
+        untouched = {"hot": ("-journal",), "pending": ("-wal", "-shm")}.get(self.recipe.start, ())
+        if self.recipe.journal == "wal" and side in ("-wal", "-shm"):
+            # An empty log is what SQLite leaves of a connection that was killed; the next one removes it.
+            path = self.store + side
+            return side in untouched or side == "-shm" or os.path.getsize(path) == 0
+        if self.recipe.journal in ("persist", "truncate") and side == "-journal":
+            return True
+        return side in untouched
+
+    def check_external(self):
+        folder = stores.external_folder(self.store)
+        present = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        strays = present - set(getattr(self, "found", {}).get("files", ()))
+        if strays:
+            self.problem("leftovers", f"{len(strays)} external files that no row references")
+
+    # The usual end of a case
+
+    def conclude(self, answer=None, allowed=(), extra=None, finish=None):
+        """Recovers once, then checks store, reports, ledger and leftovers.
+
+        `answer`: what the call said that was tortured, if it lived to say it.
+        """
+        before = self.require_whole("before recovery", copy=True, extra=extra)
+        if answer is not None:
+            self.check_hang(answer, "the command")
+            if answer.status is not None and answer.status >= 0:
+                self.check_report(answer, before)
+        self.await_end()
+        recovery = self.programs.recover(self.state, self.bench.limit)
+        self.check_hang(recovery, "the recovery")
+        errors = [o["error"] for o in recovery.objects if "error" in o and "run" not in o]
+        for error in errors:
+            self.problem("hangs", f"the recovery failed: {error}")
+        version = self.require_whole("after recovery", extra=extra)
+        if before and version and version != before and answer is not None and answer.report is not None:
+            self.problem("untrue", f"the recovery changed the store from {before} to {version} after the report")
+        self.check_ledger(version)
+        self.check_leftovers(version, allowed)
+        if finish if finish is not None else self.chance.random() < 0.3:
+            self.migrate_at_last(version, extra)
+        return version
+
+    def migrate_at_last(self, version, extra=None):
+        """The store is not merely whole: the next run migrates it, or finds it current."""
+        answer = self.programs.migrate(self.store, self.state, self.bench.limit)
+        self.check_hang(answer, "the next run")
+        result = (answer.report or {}).get("result")
+        if result != ("current" if version == "new" else "migrated"):
+            self.problem("untrue", f"the next run of the {version} store: {result} {answer.messages[-600:]}")
+        elif self.require_whole("after the next run", extra=extra) != "new":
+            self.problem("lost", "the store is not at its new version after the next run")
+
+    # Processes
+
+    def end(self):
+        """Ends what the case has started and mounted."""
+        self.await_end()
+        for mount in reversed(self.mounts):
+            mount.remove()
+
+    def await_end(self, limit=10.0):
+        """Waits for the processes that outlived their parents: what nobody waits for must end by itself."""
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid != 0:
+                continue
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.002)
+        for pid in children():
+            command = command_of(pid)
+            if "strace" not in command:
+                self.problem("hangs", f"process '{command}' outlived its supervisor by {limit:.0f} s")
+            os.kill(pid, signal.SIGKILL)
+        self.await_end_of_killed()
+
+    @staticmethod
+    def await_end_of_killed():
+        while True:
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+
+@dataclass
+class Extra:
+    """Rows that other writers added: name -> (whether the write was acknowledged, the row's size at 1.0.0)."""
+
+    rows: dict
+
+
+def mismatch(found, expected, extra=None):
+    """Returns how the found store differs from the expected contents; None where it does not."""
+    if found["version"] != expected.version:
+        return f"version {found['version']}"
+    if found["labelled"] != (expected.version == stores.NEW):
+        return "the structure of another version"
+    for table, rows in expected.rows.items():
+        actual = found["rows"][table]
+        if extra is not None and table in ("parcel", "account"):
+            actual = extra.remaining(actual)
+        if actual != rows:
+            wrong = [pair for pair in zip(actual, rows) if pair[0] != pair[1]][:1]
+            return f"{len(actual)} rows of {table}, expected {len(rows)}; first difference: {str(wrong)[:300]}"
+    return None
+
+
+def children():
+    """The children of this process, among them those whose parents have died."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as stream:
+        return [int(word) for word in stream.read().split()]
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return stream.read().replace(b"\0", b" ").decode(errors="replace")[:200]
+    except OSError:
+        return "?"
+
+
+def adopt_orphans():
+    """Makes this process the parent of its descendants' orphans."""
+    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def trace_of(case, program, key, prepare=None):
+    """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases."""
+    path = os.path.join(case.bench.work, "traces", f"{key}-{program}.json")
+    if not os.path.exists(path):
+        folder = f"{path}.{os.getpid()}"
+        os.makedirs(folder)
+        twin = Case(case.bench, case.name, case.seed, folder)
+        twin.recipe = case.recipe
+        stores.make(twin.store, twin.recipe)
+        log = os.path.join(folder, "trace")
+        starts = {}
+        if program in (KEEPER, WORKER):
+            for number in range(1, 6):
+                twin.programs.trace(program, number, ["-e", "signal=none"], f"{log}.{number}")
+            twin.programs.migrate(twin.store, twin.state)
+        else:
+            twin.programs.migrate(twin.store, twin.state, strace=["-e", "signal=none"], log=f"{log}.1")
+        for number in range(1, 6):
+            if os.path.exists(f"{log}.{number}"):
+                starts[number] = calls(f"{log}.{number}")
+        twin.await_end()
+        with open(folder + "/found.json", "w") as stream:
+            json.dump(starts, stream)
+        os.rename(folder + "/found.json", path)
+        shutil.rmtree(folder)
+    with open(path) as stream:
+        return {int(number): [tuple(call) for call in found] for number, found in json.load(stream).items()}

@@ -1,0 +1,150 @@
+"""Death: SIGKILL at a system call of a run or of a recovery, chosen among those of a traced twin.
+
+The victim is the worker, the keeper, the supervisor, or all of them at one instant: then the keeper is stopped by
+SIGSTOP right after the call, and everything is killed while it cannot move.
+"""
+
+import os
+import shutil
+import signal
+import time
+
+from case import children, command_of, trace_of
+from programs import KEEPER, SUPERVISOR, WORKER, calls, choose
+
+
+def perform(case):
+    victim = case.chance.choices((KEEPER, WORKER, SUPERVISOR, "all"), (35, 15, 20, 30))[0]
+    in_recovery = case.chance.random() < 0.35
+    case.make(rows=24, page_size=4096)
+    if in_recovery:
+        kill_all(case, late=True)
+        case.await_end()
+        kill_in_recovery(case, victim)
+        case.conclude()
+    elif victim == "all":
+        kill_all(case)
+        case.conclude()
+    else:
+        case.conclude(kill_one(case, victim))
+
+
+def key(case):
+    recipe = case.recipe
+    return f"{recipe.format}-{recipe.journal}-{recipe.start}-{'e' if recipe.external else 'i'}"
+
+
+def injection(call, signal_name):
+    name, number = call
+    return ["-e", f"trace={name}", "-e", f"inject={name}:signal={signal_name}:when={number}"]
+
+
+def kill_one(case, victim):
+    starts = trace_of(case, victim, key(case))
+    # The later starts of a worker do the work; the first ones only describe the plan.
+    number = max(starts) if case.chance.random() < 0.7 else case.chance.choice(sorted(starts))
+    call = choose(case.chance, starts[number])
+    case.note(f"{victim} (start {number}) is killed at {call[0]} number {call[1]}")
+    options = injection(call, "KILL")
+    if victim == SUPERVISOR:
+        return case.programs.migrate(case.store, case.state, case.bench.limit, strace=options)
+    case.programs.trace(victim, number, options)
+    answer = case.programs.migrate(case.store, case.state, case.bench.limit)
+    case.programs.untrace()
+    return answer
+
+
+def kill_all(case, late=False):
+    starts = trace_of(case, KEEPER, key(case))
+    found = starts[1][len(starts[1]) // 2:] if late else starts[1]
+    call = choose(case.chance, found)
+    case.note(f"everything is killed after {call[0]} number {call[1]} of the keeper")
+    stop_and_kill(case, call, lambda: case.programs.start(case.programs.migration(case.store, case.state)))
+
+
+def stop_and_kill(case, call, start, number=None):
+    """Starts a command, and kills everything once its keeper has made a call. Nothing happens where it ends before."""
+    log = os.path.join(case.folder, "stop")
+    number = number or case.programs.next_start(KEEPER)
+    case.programs.trace(KEEPER, number, injection(call, "STOP"), log)
+    process = start()
+    deadline = time.monotonic() + case.bench.limit
+    while process.poll() is None and not is_stopped(log) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    if process.poll() is None and time.monotonic() >= deadline:
+        case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
+    kill_tree(process.pid)
+    case.programs.untrace()
+    case.programs.finish(process, 10)
+
+
+def is_stopped(log):
+    try:
+        with open(log, "rb") as stream:
+            return b"stopped by SIGSTOP" in stream.read()
+    except OSError:
+        return False
+
+
+def kill_tree(root):
+    """Kills a process and all below it; stops each first, so that none reacts to the end of another."""
+    tree = [root]
+    for pid in tree:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            with open(f"/proc/{pid}/task/{pid}/children") as stream:
+                tree += [int(word) for word in stream.read().split()]
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as stream:
+                    tree += [p for p in map(int, stream.read().split()) if p not in tree]
+        except (OSError, ValueError):
+            continue
+    for pid in tree:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    for pid in children():
+        if pid != root and "strace" not in command_of(pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def kill_in_recovery(case, victim):
+    """Recovers once to count the calls, puts the data back, and recovers again until death; perhaps twice."""
+    if victim == WORKER:
+        victim = KEEPER
+    saved = case.folder + "/saved"
+    shutil.copytree(case.data, saved, symlinks=True)
+    log = case.folder + "/recovery"
+    first = case.programs.next_start(KEEPER)
+    for start in range(first, first + 3):
+        case.programs.trace(KEEPER, start, ["-e", "signal=none"], f"{log}.{start}")
+    case.programs.recover(
+        case.state, case.bench.limit, strace=["-e", "signal=none"] if victim == SUPERVISOR else None, log=log)
+    case.programs.untrace()
+    case.await_end()
+    logs = [log] if victim == SUPERVISOR else [f"{log}.{first}"]
+    logs = [calls(path) for path in logs if os.path.exists(path)]
+    shutil.rmtree(case.data)
+    os.rename(saved, case.data)
+    if not logs or not logs[0]:
+        case.note("nothing to recover")
+        return
+    for _ in range(case.chance.choice((1, 1, 2))):
+        call = choose(case.chance, logs[0])
+        case.note(f"{victim} is killed in the recovery at {call[0]} number {call[1]}")
+        if victim == "all":
+            stop_and_kill(case, call, lambda: case.programs.start(case.programs.migration(
+                case.folder + "/no-such.store", case.state)))
+        elif victim == SUPERVISOR:
+            case.programs.recover(case.state, case.bench.limit, strace=injection(call, "KILL"))
+        else:
+            case.programs.trace(KEEPER, case.programs.next_start(KEEPER), injection(call, "KILL"))
+            answer = case.programs.recover(case.state, case.bench.limit)
+            case.programs.untrace()
+            case.check_hang(answer, "a recovery whose keeper was killed")
+        case.await_end()
+        case.require_whole("after a recovery that was killed", copy=True)

@@ -1,0 +1,92 @@
+"""judge.py STORE: reads a store through a fresh connection of SQLite and prints what it holds, as JSON.
+
+It runs in a process of its own and knows nothing of Instar. A store that cannot be read is {"error": "..."}.
+"""
+
+import hashlib
+import json
+import os
+import plistlib
+import sqlite3
+import sys
+
+
+def read(path):
+    db = sqlite3.connect(f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=rw",
+                         uri=True, timeout=10, isolation_level=None)
+    found = {"integrity": "; ".join(row[0] for row in db.execute("PRAGMA integrity_check(5)"))}
+    found["foreign"] = len(db.execute("PRAGMA foreign_key_check").fetchall())
+    found["journal"] = db.execute("PRAGMA journal_mode").fetchone()[0]
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    found["tables"] = sorted(tables)
+    found["indexes"] = sorted(
+        row[0] for row in db.execute("SELECT tbl_name FROM sqlite_master WHERE type = 'index'"))
+    reader = read_coredata if "Z_METADATA" in tables else read_plain
+    found.update(reader(db, path))
+    db.close()
+    return found
+
+
+def columns(db, table):
+    return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+
+
+def read_coredata(db, path):
+    plist = plistlib.loads(db.execute("SELECT Z_PLIST FROM Z_METADATA").fetchone()[0])
+    label = "ZLABEL" if "ZLABEL" in columns(db, "ZPARCEL") else "NULL"
+    folder, name = os.path.split(path)
+    external = os.path.join(folder, "." + name.rsplit(".", 1)[0] + "_SUPPORT", "_EXTERNAL_DATA")
+    files = []
+
+    def value(stored):
+        if stored is None:
+            return None
+        if isinstance(stored, str):
+            return "text"
+        if stored[:1] == b"\x01":
+            content = stored[1:]
+        else:
+            file = stored[1:].rstrip(b"\x00").decode()
+            files.append(file)
+            try:
+                with open(os.path.join(external, file), "rb") as stream:
+                    content = stream.read()
+            except OSError as error:
+                return f"no file: {error.strerror}"
+        return hashlib.sha256(content).hexdigest()[:16]
+
+    parcels = [
+        [key, name, size, text, value(content), shelf]
+        for key, name, size, text, content, shelf in db.execute(
+            f"SELECT Z_PK, ZNAME, ZSIZE, {label}, ZCONTENT, ZSHELF FROM ZPARCEL ORDER BY Z_PK")]
+    return {
+        "version": (plist.get("NSStoreModelVersionIdentifiers") or [""])[0],
+        "files": sorted(files),
+        "labelled": label != "NULL",
+        "rows": {
+            "shelf": [list(r) for r in db.execute("SELECT Z_PK, ZBEHAVIOUR FROM ZSHELF ORDER BY 1")],
+            "parcel": parcels}}
+
+
+def read_plain(db, path):
+    del path
+    names = columns(db, "account")
+    balance = "cents" if "cents" in names else "balance"
+    label = "label" if "label" in names else "NULL"
+    return {
+        "version": f"{db.execute('PRAGMA user_version').fetchone()[0]}.0.0",
+        "files": [],
+        "labelled": label != "NULL",
+        "rows": {
+            "setting": [list(r) for r in db.execute("SELECT id, behaviour FROM setting ORDER BY 1")],
+            "account": [
+                list(r) for r in db.execute(f"SELECT id, owner, {balance}, {label} FROM account ORDER BY 1")],
+            "payment": [list(r) for r in db.execute("SELECT id, amount, account_id FROM payment ORDER BY 1")]}}
+
+
+if __name__ == "__main__":
+    try:
+        answer = read(sys.argv[1])
+    except Exception as problem:  # whatever it is, it is the finding
+        answer = {"error": f"{type(problem).__name__}: {problem}"}
+    json.dump(answer, sys.stdout)

@@ -1,0 +1,196 @@
+"""Starting Instar's programs, with strace between them where a case asks for it.
+
+A case has a folder `bin` that stands for the build folder (`INSTAR_BUILD_DIR`). Its keeper and worker are scripts: the
+n-th start of a program reads `PROGRAM.n.strace`, and where that exists, the program runs under strace with those
+arguments. `strace -D` leaves the program the child of whoever started it, so nobody notices.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+KEEPER, WORKER, SUPERVISOR, DAEMON = "instar-keeper", "instar-worker", "instarctl", "instard"
+
+WRAPPER = """#!/bin/sh
+n=1
+while ! mkdir "{case}/{program}.$n" 2>/dev/null; do n=$((n + 1)); done
+echo $$ >"{case}/{program}.$n/pid"
+[ -f "{case}/{program}.$n.strace" ] || exec "{build}/{program}" "$@"
+. "{case}/{program}.$n.strace"
+"""
+
+# Calls that change what is on disk, or what others may do with it. Cases choose these more often than others.
+WRITES = frozenset(
+    "write pwrite64 writev pwritev fsync fdatasync sync_file_range rename renameat renameat2 unlink unlinkat ftruncate "
+    "fallocate link linkat symlink mkdir rmdir fchmod fchown chmod copy_file_range sendfile".split())
+LOCKS = frozenset("fcntl flock openat close kill sendto recvfrom lseek munmap".split())
+# Killing at these says nothing, or strace cannot inject there.
+IGNORED = frozenset("execve exit exit_group rt_sigreturn restart_syscall vfork clone clone3 rt_sigsuspend".split())
+
+
+@dataclass
+class Answer:
+    """How one call of a program ended."""
+
+    status: int = 0
+    output: str = ""
+    messages: str = ""
+    hung: bool = False
+    seconds: float = 0.0
+    objects: list = field(default_factory=list)
+
+    @property
+    def report(self):
+        """The report of the run: the first object with a result, or an error that concerns no store."""
+        return self.objects[0] if self.objects else None
+
+
+class Programs:
+    """The programs of one build, as one case starts them."""
+
+    def __init__(self, build, folder, plugin):
+        self.build, self.folder, self.plugin = build, folder, plugin
+        self.bin = os.path.join(folder, "bin")
+        self.starts = os.path.join(folder, "starts")
+        os.makedirs(self.bin)
+        os.makedirs(self.starts)
+        for name in ("libInstar.so", "Modules", "InstarMacros-tool"):
+            os.symlink(os.path.join(build, name), os.path.join(self.bin, name))
+        for program in (KEEPER, WORKER):
+            path = os.path.join(self.bin, program)
+            with open(path, "w") as stream:
+                stream.write(WRAPPER.format(case=self.starts, program=program, build=build))
+            os.chmod(path, 0o755)
+
+    # strace
+
+    def next_start(self, program):
+        """The number of the next start of a keeper or a worker."""
+        number = 1
+        while os.path.exists(os.path.join(self.starts, f"{program}.{number}")):
+            number += 1
+        return number
+
+    def trace(self, program, number, options, log=None):
+        """Has the n-th start of a keeper or a worker run under strace."""
+        words = ["/usr/bin/strace", "-D", "-f", "-q", "-q", "-b", "execve", "-o", log or "/dev/null", *options]
+        quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+        with open(os.path.join(self.starts, f"{program}.{number}.strace"), "w") as stream:
+            stream.write(f"exec {quoted} '{self.build}/{program}' \"$@\"\n")
+
+    def untrace(self):
+        """Forgets the arguments for starts that have not happened."""
+        for name in os.listdir(self.starts):
+            if name.endswith(".strace"):
+                os.unlink(os.path.join(self.starts, name))
+
+    def pids(self, program):
+        """The processes of a program that this case has started, latest first."""
+        found = []
+        for number in range(self.next_start(program) - 1, 0, -1):
+            try:
+                with open(os.path.join(self.starts, f"{program}.{number}", "pid")) as stream:
+                    found.append(int(stream.read()))
+            except (OSError, ValueError):
+                continue
+        return found
+
+    # Calls
+
+    def start(self, arguments, strace=None, log=None, environment=None):
+        """Starts `instarctl` in a session of its own."""
+        command = [os.path.join(self.build, SUPERVISOR), *arguments]
+        if strace is not None:
+            command = ["/usr/bin/strace", "-f", "-q", "-q", "-b", "execve", "-o", log or "/dev/null", *strace, *command]
+        return self.start_command(command, environment)
+
+    def start_command(self, command, environment=None):
+        variables = {
+            name: value for name, value in os.environ.items() if not name.startswith("INSTAR_")}
+        variables.update(INSTAR_BUILD_DIR=self.bin, **(environment or {}))
+        output = open(os.path.join(self.folder, "output"), "w+")
+        messages = open(os.path.join(self.folder, "messages"), "w+")
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=messages, env=variables,
+            start_new_session=True)
+        process.files = (output, messages)
+        process.began = time.monotonic()
+        return process
+
+    def finish(self, process, limit):
+        """Waits for a program; one that takes longer than `limit` seconds is killed, and has hung."""
+        answer = Answer()
+        try:
+            process.wait(timeout=max(0.1, process.began + limit - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            answer.hung = True
+            kill_group(process)
+        answer.status = process.returncode
+        answer.seconds = time.monotonic() - process.began
+        texts = []
+        for stream in process.files:
+            stream.seek(0)
+            texts.append(stream.read())
+            stream.close()
+        answer.output, answer.messages = texts
+        for line in answer.output.splitlines():
+            try:
+                answer.objects.append(json.loads(line))
+            except ValueError:
+                pass
+        return answer
+
+    def migrate(self, store, state, limit=60, plugin=None, strace=None, log=None, more=()):
+        process = self.start(self.migration(store, state, plugin, more), strace=strace, log=log)
+        return self.finish(process, limit)
+
+    def migration(self, store, state, plugin=None, more=()):
+        return [
+            "migrate", store, "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *more]
+
+    def recover(self, state, limit=60, strace=None, log=None):
+        """A command with nothing else to do recovers the runs of a state folder."""
+        return self.migrate(os.path.join(self.folder, "no-such.store"), state, limit, strace=strace, log=log)
+
+
+def kill_group(process):
+    """Ends a program and what it has started and not put in another group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+# Traces
+
+CALL = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)")
+
+
+def calls(log):
+    """Returns each system call of a trace as (name, its number among the calls of that name by that thread)."""
+    counts, found = {}, []
+    with open(log, errors="replace") as stream:
+        for line in stream:
+            match = CALL.match(line)
+            if not match:
+                continue
+            thread, name = match.group(1), match.group(2)
+            number = counts.get((thread, name), 0) + 1
+            counts[thread, name] = number
+            if name not in IGNORED:
+                found.append((name, number))
+    return found
+
+
+def choose(chance, found, names=None):
+    """Chooses a call: mostly one that writes, sometimes one that locks, sometimes any."""
+    if names is None:
+        draw = chance.random()
+        names = WRITES if draw < 0.7 else LOCKS if draw < 0.85 else None
+    wanted = [call for call in found if names is None or call[0] in names] or found
+    return chance.choice(wanted) if wanted else None
