@@ -7,7 +7,7 @@ public import InstarSchema
 /// SQLite opens a store together with the files beside it, and a journal that another user placed there would be rolled
 /// back into the store. So the store must be a regular file that only its owner can write, and every folder above it
 /// must belong to the owner or root and be writable by nobody else. Folders above the store's own may be sticky.
-/// Symbolic links on the path must belong to root.
+/// Symbolic links on the path must belong to root, and the file may have one name only.
 public struct StoreTrust: Sendable {
   public let owner: UInt32
 
@@ -42,11 +42,13 @@ public struct StoreTrust: Sendable {
   /// - Throws: `unsafePath` with the cause; `missingStore`, `unreadableStore`.
   @discardableResult
   package func require(_ store: String) throws(InstarError) -> FileIdentity {
-    try target(of: store).identity
+    let (path, identity) = try target(of: store)
+    try Self.requireSingleLink(path)
+    return identity
   }
 
   /// Checks the store as `require` does, then again by a path on which the kernel follows no symbolic link: for the
-  /// process that opens the store.
+  /// process that opens the store. Hard links are not counted: a recovery must finish whatever was linked since.
   ///
   /// - Throws: What `require` throws; `storeChanged` if the two checks found different files.
   package func confirm(_ store: String) throws(InstarError) -> FileIdentity {

@@ -143,7 +143,7 @@ struct ScannerTests {
     }
   }
 
-  @Test("a version tells who may write the file, or the folders above it")
+  @Test("a version tells who may write the file, or the folders above it, and the file's names")
   func ownership() throws {
     try withTemporaryFolder { folder in
       let path = folder + "/a.store"
@@ -153,6 +153,10 @@ struct ScannerTests {
       #expect(chmod(path, 0o660) == 0)
       #expect(FileVersion(path: path) != before)
       #expect(chmod(path, 0o600) == 0)
+      #expect(FileVersion(path: path) == before)
+      #expect(link(path, folder + "/b.store") == 0)
+      #expect(FileVersion(path: path) != before)
+      #expect(unlink(folder + "/b.store") == 0)
       #expect(FileVersion(path: path) == before)
       #expect(chmod(folder, 0o770) == 0)
       #expect(FileVersion(path: path) != before)

@@ -94,6 +94,44 @@ struct MigrationRunTests {
     try refused(external, .unsafePath)
   }
 
+  @Test("a store with a second hard link is refused by run and plan, with the other name")
+  func hardLink() throws {
+    let fixture = try KeeperFixture()
+    let other = fixture.folder + "/Other.store"
+    try FileManager.default.linkItem(atPath: fixture.store, toPath: other)
+    let before = fixture.state()
+    let (report, conversation) = try fixture.migrate()
+    #expect(report.result == .refused)
+    #expect(report.error?.code == .unsafePath)
+    #expect(report.error?.cause.contains("2 names (hard links), also '\(other)'") == true)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+    #expect(conversation.asked.isEmpty)
+    let planning = ScriptedConversation([
+      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+    ])
+    try Keeper(conversation: planning, host: SQLHost()).serve()
+    #expect(planning.plans.first?.findings.first?.code == .unsafePath)
+  }
+
+  @Test(
+    "a hard link that is made during the run ends it before the store is written",
+    arguments: ["delete", "wal"])
+  func hardLinkDuringRun(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let store = fixture.store
+    let host = SQLHost(tamper: { _ in
+      try FileManager.default.linkItem(atPath: store, toPath: store + ".other")
+    })
+    let (report, _) = try fixture.migrate(host)
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .unsafePath)
+    #expect(report.error?.state == "unchanged")
+    #expect(report.backup == nil)
+    #expect(fixture.state().instar == nil)
+    #expect(try fixture.version() == Schema.Version(1, 0, 0))
+  }
+
   /// SQL that makes of a store one that is refused, and what the reason names.
   static let strangeStores: [(String, InstarError.Code, String)] = [
     (

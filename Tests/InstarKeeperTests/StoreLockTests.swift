@@ -51,6 +51,15 @@ struct StoreLockTests {
     #expect(try lock.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE") } == 4)
   }
 
+  @Test("is refused where the store has a second hard link")
+  func hardLink() throws {
+    let fixture = try KeeperFixture()
+    try FileManager.default.linkItem(atPath: fixture.store, toPath: fixture.store + ".other")
+    let error = #expect(throws: InstarError.self) { try lock(fixture) }
+    #expect(error?.code == .unsafePath)
+    try fixture.execute("DELETE FROM ZNOTE")
+  }
+
   @Test("is refused where another file has the store's name since it was inspected")
   func replacedFile() throws {
     let fixture = try KeeperFixture()

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
@@ -191,6 +192,30 @@ struct StoreTrustTests {
     #expect(
       try refusal(of: way + "/a.store").cause
         == "'\(way)' belongs to user 4666, not to root or the store's owner 4001")
+  }
+
+  @Test("a store with a second hard link is refused, with the other name where it is near")
+  func hardLinks() throws {
+    let near = folder.path("home/near")
+    try FileManager.default.createDirectory(
+      atPath: near, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    let other = near + "/it's.store"
+    #expect(Glibc.link(store, other) == 0)
+    var error = try refusal(of: store)
+    #expect(error.code == .unsafePath && error.state == "unchanged")
+    #expect(
+      error.cause == "the file has 2 names (hard links), also '\(near)/it'\\''s.store'; "
+        + "SQLite protects a store only if all apps use the same name")
+    #expect(error.next?.hasSuffix("find / -samefile '\(store)'") == true)
+    try FileManager.default.createDirectory(
+      atPath: near + "/deep", withIntermediateDirectories: false)
+    #expect(rename(other, near + "/deep/b.store") == 0)
+    error = try refusal(of: store)
+    #expect(error.cause.contains("the others are not in folders near it"))
+    // A recovery must finish all the same.
+    _ = try StoreTrust(owner: alice).confirm(store)
+    #expect(unlink(near + "/deep/b.store") == 0)
+    try StoreTrust(owner: alice).require(store)
   }
 
   @Test("a store must be a regular file that exists")

@@ -1,7 +1,7 @@
 import Foundation
 import InstarSchema
 
-/// Tells whether a file has changed: identity, size, time, owner and mode of the file, rights of the
+/// Tells whether a file has changed: identity, size, time, owner, mode and names of the file, rights of the
 /// folders above it, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
@@ -12,6 +12,8 @@ public struct FileVersion: Sendable, Hashable {
   /// Who may write the file, or rename it, decides whether it is used at all.
   var owner: UInt32
   var mode: UInt32
+  /// A store with several names is refused until the others are removed.
+  var linkCount: UInt64
   var folders: FolderRights
   /// -1 where there is no log.
   var walSizeBytes: Int64
@@ -33,6 +35,7 @@ public struct FileVersion: Sendable, Hashable {
     modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
     owner = file.st_uid
     mode = file.st_mode
+    linkCount = UInt64(file.st_nlink)
     self.folders = folders
     walSizeBytes = -1
     walModifiedNanoseconds = 0
@@ -49,6 +52,7 @@ public struct FileVersion: Sendable, Hashable {
   ) {
     self.owner = owner
     self.mode = mode
+    linkCount = 1
     folders = FolderRights()
     self.identity = identity
     self.sizeBytes = sizeBytes

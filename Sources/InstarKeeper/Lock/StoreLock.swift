@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
@@ -17,6 +18,7 @@ internal import InstarStore
 ///
 /// Invariants: while a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side
 /// files (that would drop POSIX locks). The connections have the file open that was inspected, not another of its name.
+/// The file has one name only, because SQLite's journals protect a file under one name.
 final class StoreLock {
   let path: String
   let usesLog: Bool
@@ -28,7 +30,7 @@ final class StoreLock {
 
   /// Waits for the lock and takes it.
   ///
-  /// - Throws: `busyStore`; `storeChanged` when the file was replaced.
+  /// - Throws: `busyStore`; `storeChanged` when the file was replaced; `unsafePath` when it has several names.
   init(_ file: StoreFile, busyTimeout: Double) throws {
     self.file = file
     path = file.path
@@ -37,6 +39,7 @@ final class StoreLock {
     self.holder = holder
     do {
       try Self.requireOpen(file)
+      try StoreTrust.requireSingleLink(path)
       let mode = try holder.inDatabase { try Self.journalMode($0) }
       usesLog = mode == "wal"
       if usesLog {
@@ -124,14 +127,20 @@ final class StoreLock {
     }
   }
 
-  /// The path must still name the locked file.
-  private func requireSamePath() throws {
+  /// Whether the path still names the locked file.
+  var hasPath: Bool {
     var status = stat()
-    guard lstat(path, &status) == 0, FileIdentity(status) == file.state.identity else {
+    return lstat(path, &status) == 0 && FileIdentity(status) == file.state.identity
+  }
+
+  /// The path must still name the locked file, and no other path may.
+  private func requireSamePath() throws {
+    guard hasPath else {
       throw InstarError(
         .storeChanged, "cannot write the store",
         cause: "the file was replaced after it was cloned", next: "run the same command again")
     }
+    try StoreTrust.requireSingleLink(path)
   }
 
   /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be

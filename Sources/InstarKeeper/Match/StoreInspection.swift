@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -65,6 +66,12 @@ struct StoreInspection {
           severity: .error, code: .unreadableStore,
           message: "user \(geteuid()) cannot write the store",
           fix: "run as the store's owner, or let user \(geteuid()) write the file"))
+    }
+    do {
+      try StoreTrust.requireSingleLink(paths.store)
+    } catch {
+      findings.append(
+        Finding(severity: .error, code: error.code, message: error.cause, fix: error.next))
     }
     if let finding = externalFinding() { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {

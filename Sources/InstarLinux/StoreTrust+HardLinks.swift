@@ -1,0 +1,70 @@
+import Glibc
+package import InstarSchema
+
+extension StoreTrust {
+  /// Refuses a store whose file has several names, that is, hard links.
+  ///
+  /// SQLite's locks belong to the file, but it finds journal, log and shared memory by the file's name. An app that has
+  /// the store open under another name writes another log, and neither side sees the writes of the other.
+  ///
+  /// - Throws: `unsafePath` with the other names that were found; nothing for a missing file.
+  package static func requireSingleLink(_ store: String) throws(InstarError) {
+    var status = stat()
+    guard lstat(store, &status) == 0, status.st_nlink > 1 else { return }
+    let names = otherNames(of: store, status)
+    let list = names.map(PathTrust.quoted).joined(separator: ", ")
+    throw InstarError(
+      .unsafePath, "cannot open '\(store)'", store: store,
+      cause: "the file has \(status.st_nlink) names (hard links)"
+        + (list.isEmpty ? "; the others are not in folders near it" : ", also \(list)")
+        + "; SQLite protects a store only if all apps use the same name",
+      state: "unchanged",
+      next:
+        "close the store in all apps, then remove the names that no app uses; to list them, run: "
+        + "find / -samefile \(PathTrust.quoted(store))")
+  }
+
+  /// The most folder entries that are read to find other names.
+  private static let entryLimit = 10_000
+  /// The most other names that are listed.
+  private static let nameLimit = 5
+
+  /// Searches the folder of the store and the one above it, with the folders in both, without following links.
+  private static func otherNames(of store: String, _ status: stat) -> [String] {
+    let identity = FileIdentity(status)
+    let wanted = min(Int(status.st_nlink) - 1, nameLimit)
+    let own = parent(of: store)
+    var names: [String] = []
+    var entries = 0
+    var listed: Set<String> = []
+
+    /// Returns the folders in a folder.
+    func search(_ folder: String) -> [String] {
+      guard names.count < wanted, listed.insert(folder).inserted, let stream = opendir(folder)
+      else { return [] }
+      defer { closedir(stream) }
+      var folders: [String] = []
+      while names.count < wanted, entries < entryLimit, let entry = readdir(stream) {
+        entries += 1
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        let path = folder == "/" ? "/" + name : folder + "/" + name
+        var found = stat()
+        guard name != ".", name != "..", path != store, lstat(path, &found) == 0 else { continue }
+        if found.st_mode & S_IFMT == S_IFDIR { folders.append(path) }
+        if FileIdentity(found) == identity { names.append(path) }
+      }
+      return folders
+    }
+    for folder in [own, parent(of: own)] {
+      for inner in search(folder) { _ = search(inner) }
+    }
+    return names.sorted()
+  }
+
+  private static func parent(of path: String) -> String {
+    let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    return folder.isEmpty ? "/" : folder
+  }
+}
