@@ -6,6 +6,7 @@ A case collects problems, each of one kind:
              or a backup that was promised is missing or damaged
   untrue     a report, the ledger or an exit status says something else than a fresh connection finds
   leftovers  files that nobody removes, after one recovery
+  crashes    a keeper or a supervisor ended by a signal that nobody sent
   hangs      a program took longer than its limit, or outlived everything that could need it
 """
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 import stores
 from programs import KEEPER, WORKER, Programs, calls
 
-KINDS = ("lost", "leftovers", "untrue", "hangs")
+KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
 STATUS = {"migrated": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
@@ -110,7 +111,7 @@ class Case:
     def identify(self, found, extra=None):
         """Returns "old" or "new"; None, with the reason, where the store is neither.
 
-        `extra`: rows beyond the recipe's, as `Extra`, that other writers may have added.
+        `extra`: the rows that apps added (see `writers.Extra`).
         """
         if "error" in found:
             return None, found["error"]
@@ -176,6 +177,8 @@ class Case:
             self.require_backup(promised.group(1), f"{what}'s kept backup")
         if state.startswith("damaged"):
             self.problem("untrue", f"{what} says '{state}', but the store is whole")
+        if error.get("code") == "I315" and self.name in ("disk", "plugins", "writers", "stores"):
+            self.problem("crashes", f"the keeper died: {error.get('cause')}")
         if not state:
             self.problem("untrue", f"{what} does not say which state the store is in: {error}")
 
@@ -346,19 +349,12 @@ class Case:
                 return
 
 
-@dataclass
-class Extra:
-    """Rows that other writers added: name -> (whether the write was acknowledged, the row's size at 1.0.0)."""
-
-    rows: dict
-
-
 def mismatch(found, expected, extra=None):
     """Returns how the found store differs from the expected contents; None where it does not."""
     if found["version"] != expected.version:
         return f"version {found['version']}"
-    if found["labelled"] != (expected.version == stores.NEW):
-        return "the structure of another version"
+    if found["schema"] != expected.schema:
+        return f"other statements in the schema: {sorted(set(found['schema']) ^ set(expected.schema))}"
     for table, rows in expected.rows.items():
         actual = found["rows"][table]
         if extra is not None and table in ("parcel", "account"):
@@ -388,9 +384,12 @@ def adopt_orphans():
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def trace_of(case, program, key, prepare=None):
-    """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases."""
-    path = os.path.join(case.bench.work, "traces", f"{key}-{program}.json")
+def trace_of(case, program, key, on_files=False):
+    """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases.
+
+    `on_files`: only the calls on files of the case.
+    """
+    path = os.path.join(case.bench.work, "traces", f"{key}-{program}{'-files' if on_files else ''}.json")
     if not os.path.exists(path):
         folder = f"{path}.{os.getpid()}"
         os.makedirs(folder)
@@ -398,16 +397,17 @@ def trace_of(case, program, key, prepare=None):
         twin.recipe = case.recipe
         stores.make(twin.store, twin.recipe)
         log = os.path.join(folder, "trace")
+        options = ["-y", "-e", "signal=none"]
         starts = {}
         if program in (KEEPER, WORKER):
             for number in range(1, 6):
-                twin.programs.trace(program, number, ["-e", "signal=none"], f"{log}.{number}")
+                twin.programs.trace(program, number, options, f"{log}.{number}")
             twin.programs.migrate(twin.store, twin.state)
         else:
-            twin.programs.migrate(twin.store, twin.state, strace=["-e", "signal=none"], log=f"{log}.1")
+            twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
         for number in range(1, 6):
             if os.path.exists(f"{log}.{number}"):
-                starts[number] = calls(f"{log}.{number}")
+                starts[number] = calls(f"{log}.{number}", twin.data if on_files else "")
         twin.await_end()
         with open(folder + "/found.json", "w") as stream:
             json.dump(starts, stream)

@@ -99,17 +99,16 @@ def kill_tree(root):
                     tree += [p for p in map(int, stream.read().split()) if p not in tree]
         except (OSError, ValueError):
             continue
-    for pid in tree:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    for pid in children():
-        if pid != root and "strace" not in command_of(pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    orphans = [pid for pid in children() if pid != root and "strace" not in command_of(pid)]
+    for pid in tree + orphans:
+        signal_process(pid, signal.SIGKILL)
+
+
+def signal_process(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def kill_in_recovery(case, victim):

@@ -18,9 +18,8 @@ def read(path):
     found["foreign"] = len(db.execute("PRAGMA foreign_key_check").fetchall())
     found["journal"] = db.execute("PRAGMA journal_mode").fetchone()[0]
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    found["tables"] = sorted(tables)
-    found["indexes"] = sorted(
-        row[0] for row in db.execute("SELECT tbl_name FROM sqlite_master WHERE type = 'index'"))
+    found["schema"] = sorted(
+        " ".join((row[0] or "").split()) for row in db.execute("SELECT sql FROM sqlite_master"))
     reader = read_coredata if "Z_METADATA" in tables else read_plain
     found.update(reader(db, path))
     db.close()
@@ -59,10 +58,13 @@ def read_coredata(db, path):
         [key, name, size, text, value(content), shelf]
         for key, name, size, text, content, shelf in db.execute(
             f"SELECT Z_PK, ZNAME, ZSIZE, {label}, ZCONTENT, ZSHELF FROM ZPARCEL ORDER BY Z_PK")]
+    behind = db.execute(
+        "SELECT count(*) FROM Z_PRIMARYKEY WHERE Z_NAME = 'Parcel' AND Z_MAX < (SELECT max(Z_PK) FROM ZPARCEL)")
+    if behind.fetchone()[0]:
+        return {"error": "Z_PRIMARYKEY would hand out a key again"}
     return {
         "version": (plist.get("NSStoreModelVersionIdentifiers") or [""])[0],
         "files": sorted(files),
-        "labelled": label != "NULL",
         "rows": {
             "shelf": [list(r) for r in db.execute("SELECT Z_PK, ZBEHAVIOUR FROM ZSHELF ORDER BY 1")],
             "parcel": parcels}}
@@ -76,7 +78,6 @@ def read_plain(db, path):
     return {
         "version": f"{db.execute('PRAGMA user_version').fetchone()[0]}.0.0",
         "files": [],
-        "labelled": label != "NULL",
         "rows": {
             "setting": [list(r) for r in db.execute("SELECT id, behaviour FROM setting ORDER BY 1")],
             "account": [

@@ -171,8 +171,11 @@ def kill_group(process):
 CALL = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)")
 
 
-def calls(log):
-    """Returns each system call of a trace as (name, its number among the calls of that name by that thread)."""
+def calls(log, on=""):
+    """Returns each system call of a trace as (name, its number among the calls of that name by that thread).
+
+    `on`: only the calls whose line has this text, such as the path of a folder.
+    """
     counts, found = {}, []
     with open(log, errors="replace") as stream:
         for line in stream:
@@ -182,7 +185,7 @@ def calls(log):
             thread, name = match.group(1), match.group(2)
             number = counts.get((thread, name), 0) + 1
             counts[thread, name] = number
-            if name not in IGNORED:
+            if name not in IGNORED and on in line:
                 found.append((name, number))
     return found
 

@@ -11,7 +11,7 @@ import plistlib
 import random
 import sqlite3
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 FORMATS = ("coredata", "plain")
 JOURNALS = ("delete", "truncate", "persist", "wal")
@@ -19,6 +19,29 @@ JOURNALS = ("delete", "truncate", "persist", "wal")
 STARTS = ("clean", "pending", "hot")
 
 OLD, NEW = "1.0.0", "2.0.0"
+
+_PARCEL = (
+    "CREATE TABLE ZPARCEL ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZSIZE INTEGER, ZSHELF INTEGER, ")
+_ACCOUNT = "CREATE TABLE account (id INTEGER PRIMARY KEY NOT NULL, owner TEXT NOT NULL, "
+_COREDATA = (
+    "CREATE TABLE ZSHELF ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZBEHAVIOUR VARCHAR )",
+    "CREATE INDEX ZPARCEL_ZSHELF_INDEX ON ZPARCEL (ZSHELF)",
+    "CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
+    "CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB)",
+    "CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB)")
+_PLAIN = (
+    "CREATE UNIQUE INDEX account_owner ON account (owner)",
+    "CREATE TABLE payment (id INTEGER PRIMARY KEY NOT NULL, amount INTEGER NOT NULL, "
+    "account_id INTEGER REFERENCES account (id) ON DELETE SET NULL)",
+    "CREATE INDEX payment_account ON payment (account_id)",
+    "CREATE TABLE setting (id INTEGER PRIMARY KEY NOT NULL, behaviour TEXT NOT NULL)")
+# The whole schema of each version. Whatever else a store has afterwards was not asked for.
+SCHEMAS = {
+    ("coredata", OLD): (_PARCEL + "ZNAME VARCHAR, ZCONTENT BLOB )", *_COREDATA),
+    ("coredata", NEW): (_PARCEL + "ZLABEL VARCHAR, ZNAME VARCHAR, ZCONTENT BLOB )", *_COREDATA),
+    ("plain", OLD): (_ACCOUNT + "balance INTEGER NOT NULL)", *_PLAIN),
+    ("plain", NEW): (_ACCOUNT + "cents INTEGER NOT NULL, label TEXT)", *_PLAIN),
+}
 
 
 @dataclass
@@ -63,7 +86,8 @@ class Contents:
     """The rows of one version, in the form in which `judge.py` reports them."""
 
     version: str
-    rows: dict = field(default_factory=dict)
+    schema: list
+    rows: dict
 
 
 def digest(data):
@@ -100,6 +124,11 @@ def contents(recipe):
     return plain_contents(recipe, *_accounts(recipe))
 
 
+def _versions(store_format, old, new):
+    return tuple(
+        Contents(version, sorted(SCHEMAS[store_format, version]), rows) for version, rows in ((OLD, old), (NEW, new)))
+
+
 def coredata_contents(recipe, parcels):
     shelves = [[1, recipe.behaviour], [2, "second"]]
     old = [[k, n, s, None, digest(c), f] for k, n, s, c, f in parcels]
@@ -109,9 +138,7 @@ def coredata_contents(recipe, parcels):
         if size % 4 == 0 and content is not None:
             content = content[::-1]
         new.append([key, name, size, f"parcel of {size}", digest(content), shelf])
-    return (
-        Contents(OLD, {"shelf": shelves, "parcel": old}),
-        Contents(NEW, {"shelf": shelves, "parcel": new}))
+    return _versions("coredata", {"shelf": shelves, "parcel": old}, {"shelf": shelves, "parcel": new})
 
 
 def plain_contents(recipe, accounts, payments):
@@ -119,9 +146,8 @@ def plain_contents(recipe, accounts, payments):
     payments = [list(payment) for payment in payments]
     old = [[k, o, b, None] for k, o, b in accounts]
     new = [[k, o, b + 1000, f"account of {b + 1000}"] for k, o, b in accounts]
-    return (
-        Contents(OLD, {"setting": setting, "account": old, "payment": payments}),
-        Contents(NEW, {"setting": setting, "account": new, "payment": payments}))
+    others = {"setting": setting, "payment": payments}
+    return _versions("plain", {"account": old, **others}, {"account": new, **others})
 
 
 # Making a store
@@ -135,6 +161,8 @@ def make(path, recipe):
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute(f"PRAGMA journal_mode = {recipe.journal}")
     db.execute("BEGIN")
+    for statement in sorted(SCHEMAS[recipe.format, OLD], key=lambda text: "INDEX" in text):
+        db.execute(statement)
     (_make_coredata if recipe.format == "coredata" else _make_plain)(db, path, recipe)
     db.execute("COMMIT")
     db.close()
@@ -143,15 +171,6 @@ def make(path, recipe):
 
 
 def _make_coredata(db, path, recipe):
-    for statement in (
-            "CREATE TABLE ZPARCEL ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZSIZE INTEGER, "
-            "ZSHELF INTEGER, ZNAME VARCHAR, ZCONTENT BLOB )",
-            "CREATE TABLE ZSHELF ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZBEHAVIOUR VARCHAR )",
-            "CREATE INDEX ZPARCEL_ZSHELF_INDEX ON ZPARCEL (ZSHELF)",
-            "CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
-            "CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB)",
-            "CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB)"):
-        db.execute(statement)
     names = random.Random(recipe.seed + 1)
     for key, name, size, content, shelf in _parcels(recipe):
         value = None
@@ -185,14 +204,6 @@ def _make_coredata(db, path, recipe):
 
 def _make_plain(db, path, recipe):
     del path
-    for statement in (
-            "CREATE TABLE account (id INTEGER PRIMARY KEY NOT NULL, owner TEXT NOT NULL, balance INTEGER NOT NULL)",
-            "CREATE UNIQUE INDEX account_owner ON account (owner)",
-            "CREATE TABLE payment (id INTEGER PRIMARY KEY NOT NULL, amount INTEGER NOT NULL, "
-            "account_id INTEGER REFERENCES account (id) ON DELETE SET NULL)",
-            "CREATE INDEX payment_account ON payment (account_id)",
-            "CREATE TABLE setting (id INTEGER PRIMARY KEY NOT NULL, behaviour TEXT NOT NULL)"):
-        db.execute(statement)
     accounts, payments = _accounts(recipe)
     db.executemany("INSERT INTO account VALUES (?, ?, ?)", accounts)
     db.executemany("INSERT INTO payment VALUES (?, ?, ?)", payments)

@@ -1,0 +1,125 @@
+"""app.py MODE STORE LOG: an app that uses a store while Instar migrates it, until LOG.stop exists.
+
+It runs in a process of its own, on Python's sqlite3. A writer appends "try NAME SIZE" to LOG before each transaction
+and "ack NAME" after SQLite has acknowledged it. What an app must never see (damage) it appends as "bad TEXT".
+
+Modes: writer (one connection), opener (a connection for each write), reader, checkpointer, vacuum, holder (keeps a
+read transaction), locker (keeps the write lock now and then).
+"""
+
+import os
+import random
+import sqlite3
+import sys
+import time
+
+BAD = ("malformed", "not a database", "no such table", "short read", "misuse")
+
+
+class App:
+    def __init__(self, mode, store, log):
+        self.mode, self.store, self.log = mode, store, log
+        self.stop = log + ".stop"
+        self.stream = open(log, "a", buffering=1)
+        self.chance = random.Random(os.path.basename(log))
+        self.db = None
+        self.number = 0
+
+    def say(self, text):
+        self.stream.write(text + "\n")
+
+    def open(self):
+        uri = "file:" + self.store + "?mode=rw"
+        self.db = sqlite3.connect(uri, uri=True, timeout=0.05, isolation_level=None)
+
+    def run(self):
+        self.open()
+        self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self.say("ready")
+        step = getattr(self, self.mode)
+        while not os.path.exists(self.stop):
+            try:
+                if self.db is None:
+                    self.open()
+                step()
+            except sqlite3.Error as error:
+                if any(word in str(error) for word in BAD):
+                    self.say(f"bad {self.mode}: {error}")
+                self.abandon()
+                if "unable to open" in str(error):
+                    time.sleep(0.005)
+            time.sleep(self.chance.random() * 0.004)
+        if self.db is not None:
+            self.db.close()
+
+    def abandon(self):
+        try:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+        except sqlite3.Error:
+            pass
+
+    def writer(self):
+        self.number += 1
+        name = f"app {os.path.basename(self.log)} {self.number}"
+        self.db.execute("BEGIN IMMEDIATE")
+        # Named only under the lock: what is tried elsewhere cannot have been written.
+        self.say(f"try {self.number} {name}")
+        tables = {row[0] for row in self.db.execute("SELECT name FROM sqlite_master")}
+        if "ZPARCEL" in tables:
+            self.db.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = Z_MAX + 1 WHERE Z_ENT = 1")
+            self.db.execute(
+                "INSERT INTO ZPARCEL (Z_PK, Z_ENT, Z_OPT, ZSIZE, ZSHELF, ZNAME) "
+                "SELECT Z_MAX, 1, 1, ?, 1, ? FROM Z_PRIMARYKEY WHERE Z_ENT = 1", (self.number, name))
+        else:
+            columns = [row[1] for row in self.db.execute("PRAGMA table_info(account)")]
+            balance = "cents" if "cents" in columns else "balance"
+            self.db.execute(f"INSERT INTO account (owner, {balance}) VALUES (?, ?)", (name, self.number))
+        self.db.execute("COMMIT")
+        self.say(f"ack {name}")
+
+    def opener(self):
+        try:
+            self.writer()
+        finally:
+            self.db.close()
+            self.db = None
+
+    def reader(self):
+        tables = [row[0] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        self.db.execute("BEGIN")
+        for table in tables:
+            try:
+                self.db.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+        verdict = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            self.say(f"bad reader: {verdict}")
+        self.db.execute("COMMIT")
+
+    def checkpointer(self):
+        kind = self.chance.choice(("PASSIVE", "FULL", "RESTART", "TRUNCATE"))
+        self.db.execute(f"PRAGMA wal_checkpoint({kind})").fetchone()
+
+    def vacuum(self):
+        self.db.execute("VACUUM")
+        time.sleep(0.02)
+
+    def holder(self):
+        self.db.execute("BEGIN")
+        self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        time.sleep(self.chance.random() * 0.2)
+        self.db.execute("COMMIT")
+        time.sleep(0.02)
+
+    def locker(self):
+        self.db.execute("BEGIN IMMEDIATE")
+        time.sleep(self.chance.random() * 0.1)
+        self.db.execute("ROLLBACK")
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    App(*sys.argv[1:4]).run()

@@ -1,0 +1,57 @@
+"""Faults: a call that writes fails with ENOSPC, EIO or EINTR, once or from then on, in a run or in a recovery.
+
+strace makes the call fail instead of being made. Only calls on the files of the case fail, not those on its channels.
+"""
+
+import death
+from case import trace_of
+from programs import KEEPER, SUPERVISOR, choose
+
+ERRORS = {
+    "write": ("ENOSPC", "EIO", "EINTR", "EDQUOT"), "pwrite64": ("ENOSPC", "EIO", "EINTR", "EDQUOT"),
+    "sendfile": ("ENOSPC", "EIO", "EINVAL"), "copy_file_range": ("ENOSPC", "EIO", "EXDEV"),
+    "fsync": ("EIO", "ENOSPC", "EINTR"), "fdatasync": ("EIO", "ENOSPC", "EINTR"),
+    "rename": ("EIO", "ENOSPC", "EXDEV"), "link": ("EIO", "ENOSPC", "EMLINK", "EXDEV"),
+    "ftruncate": ("EIO", "ENOSPC", "EINTR"), "fallocate": ("ENOSPC", "EOPNOTSUPP"),
+    "unlink": ("EIO", "EROFS"), "unlinkat": ("EIO", "EROFS"), "rmdir": ("EIO",),
+    "mkdir": ("ENOSPC", "EIO"), "openat": ("EMFILE", "EIO", "ENOSPC"), "fchmod": ("EIO",), "fchown": ("EIO",),
+    "pread64": ("EIO",), "fcntl": ("EIO", "EINTR"),
+}
+RARE = frozenset(("openat", "pread64", "fcntl"))
+
+
+def perform(case):
+    case.make(rows=24, page_size=4096)
+    program = case.chance.choices((KEEPER, SUPERVISOR), (4, 1))[0]
+    in_recovery = case.chance.random() < 0.25
+    if in_recovery:
+        death.kill_all(case, late=True)
+        case.await_end()
+        program = KEEPER
+    rare = case.chance.random() < 0.15
+    names = RARE if rare else frozenset(ERRORS) - RARE
+    starts = trace_of(case, program, death.key(case), on_files=True)
+    found = [call for number in starts for call in starts[number]]
+    call = choose(case.chance, found, names)
+    name, number = call
+    if in_recovery:
+        # A recovery makes far fewer calls than a run.
+        number = case.chance.randrange(1, 6)
+    error = case.chance.choice(ERRORS[name])
+    lasting = error not in ("EINTR", "EXDEV", "EMLINK") and case.chance.random() < 0.4
+    case.note(f"{name} number {number}{' and all later ones' if lasting else ''} of {program} ends with {error}"
+              + (" in the recovery" if in_recovery else ""))
+    options = ["-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={number}{'+' if lasting else ''}"]
+    strace = None
+    if program == SUPERVISOR:
+        strace = options
+    else:
+        case.programs.trace(KEEPER, case.programs.next_start(KEEPER), options)
+    if in_recovery:
+        answer = case.programs.recover(case.state, case.bench.limit, strace=strace)
+        case.check_hang(answer, "the recovery with a fault")
+        answer = None
+    else:
+        answer = case.programs.migrate(case.store, case.state, case.bench.limit, strace=strace)
+    case.programs.untrace()
+    case.conclude(answer)

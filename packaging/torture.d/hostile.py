@@ -1,0 +1,131 @@
+"""Hostile stores: flipped bits, zeroed and swapped pages, truncated files and logs, statements that never end.
+
+A damaged store may be refused, or migrated where integrity_check finds nothing afterwards; it may never be reported as
+migrated and be damaged, and never be changed by a run that says "unchanged".
+"""
+
+import os
+import sqlite3
+
+# Text that a reader or a writer of a table evaluates, and that takes for ever.
+BOMB = "instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || 'b')"
+BOMBS = (
+    "ALTER TABLE {0} ADD COLUMN bomb AS ({1})",
+    "CREATE VIEW bomb AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "CREATE TRIGGER bomb AFTER UPDATE ON {0} BEGIN SELECT {1}; END",
+    "CREATE INDEX bomb ON {0} ({1})",
+    "CREATE TABLE bomb (value CHECK ({1} = 0)); PRAGMA ignore_check_constraints = 1; INSERT INTO bomb VALUES (1)",
+)
+
+
+def perform(case):
+    bomb = case.chance.random() < 0.1
+    case.make(rows=case.chance.choice((24, 120)), start="clean" if bomb else case.chance.choice(
+        ("clean", "clean", "pending")))
+    if bomb:
+        statement = case.chance.choice(BOMBS)
+        case.note("bomb: " + statement.format("TABLE", "BOMB"))
+        plant(case, statement)
+    else:
+        for _ in range(case.chance.choice((1, 1, 1, 2, 5))):
+            damage(case)
+    before, bytes_before = {} if bomb else case.read_copy(), contents(case.store)
+    answer = case.programs.migrate(case.store, case.state, case.bench.limit)
+    case.check_hang(answer, "the command")
+    case.await_end()
+    report = answer.report or {}
+    error = report.get("error") or {}
+    if error.get("code") == "I315":
+        case.problem("crashes", f"the keeper died of a store: {error.get('cause')}")
+    if bomb:
+        return
+    after = case.read_copy()
+    if report.get("result") == "migrated":
+        if "error" in after or after["integrity"] != "ok":
+            case.problem("untrue", f"a store is 'migrated', and damaged: {after.get('error') or after['integrity']}")
+        backup = case.read_copy(report.get("backup") or "")
+        if "error" in backup or backup["integrity"] != "ok":
+            case.problem("lost", f"the backup is damaged: {backup.get('error') or backup['integrity']}")
+        elif "rows" in before and backup["rows"] != before["rows"]:
+            case.problem("lost", "the backup holds other rows than the store did")
+    elif (error.get("state") or "").startswith("unchanged"):
+        if contents(case.store) != bytes_before and after != before:
+            case.problem("untrue", f"'unchanged', but a reader finds something else: {differences(before, after)}")
+    if report.get("result") not in ("migrated", "current"):
+        inside = os.path.join(case.data, ".instar")
+        left = os.listdir(inside) if os.path.isdir(inside) else []
+        if left and "backup kept" not in (error.get("state") or ""):
+            case.problem("leftovers", ".instar: " + ", ".join(left))
+    phases = os.path.join(case.state, "phases")
+    if os.path.isdir(phases) and os.listdir(phases):
+        recovery = case.programs.recover(case.state, case.bench.limit)
+        case.check_hang(recovery, "the recovery")
+        if os.listdir(phases):
+            case.problem("leftovers", "state/phases: " + ", ".join(os.listdir(phases)))
+
+
+def contents(path):
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
+def differences(before, after):
+    return ", ".join(
+        f"{key}: {str(before.get(key))[:80]} -> {str(after.get(key))[:80]}"
+        for key in sorted(set(before) | set(after)) if before.get(key) != after.get(key))
+
+
+def plant(case, statement):
+    table = "ZPARCEL" if case.recipe.format == "coredata" else "account"
+    db = sqlite3.connect(case.store, isolation_level=None)
+    # The text goes in unevaluated where SQLite would evaluate it at once.
+    if statement.startswith("CREATE INDEX"):
+        db.execute(f"CREATE INDEX bomb ON {table} (1 + 1)")
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'bomb'", (statement.format(table, BOMB),))
+    else:
+        db.executescript(statement.format(table, BOMB))
+    db.close()
+
+
+def damage(case):
+    """Damages the store, or its log."""
+    chance = case.chance
+    paths = [case.store] * 4 + [path for path in (case.store + "-wal", case.store + "-journal") if os.path.exists(path)]
+    path = chance.choice(paths)
+    data = bytearray(contents(path) or b"")
+    if not data:
+        return
+    page = case.recipe.page_size
+    pages = max(1, len(data) // page)
+    kind = chance.choice(("bit", "bit", "bit", "byte", "header", "zero", "swap", "truncate", "shorten", "grow", "cell"))
+    if kind == "bit":
+        for _ in range(chance.choice((1, 1, 3, 20))):
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    elif kind == "byte":
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    elif kind == "header":
+        data[chance.randrange(min(100, len(data)))] = chance.randrange(256)
+    elif kind == "zero":
+        start = chance.randrange(pages) * page
+        data[start:start + page] = bytes(len(data[start:start + page]))
+    elif kind == "swap":
+        one, other = chance.randrange(pages) * page, chance.randrange(pages) * page
+        data[one:one + page], data[other:other + page] = data[other:other + page], data[one:one + page]
+    elif kind == "truncate":
+        del data[chance.randrange(len(data)):]
+    elif kind == "shorten":
+        del data[chance.randrange(pages) * page:]
+    elif kind == "grow":
+        data += chance.randbytes(chance.choice((1, 100, page, 3 * page)))
+    elif kind == "cell":
+        # The start of a page: its kind, its cells and where they are.
+        start = chance.randrange(pages) * page
+        data[min(start + chance.randrange(40), len(data) - 1)] = chance.randrange(256)
+    with open(path, "r+b") as stream:
+        stream.write(data)
+        stream.truncate()
+    case.note(f"{kind} in {os.path.basename(path)}")

@@ -1,0 +1,77 @@
+"""Hostile plugins: crash, hang, flood, forge messages, damage the clone, leave threads, files and SQL behind.
+
+Whatever a plugin does, the store is at its old version, or at its new one with exactly the rows that the plan writes.
+"""
+
+# What `Torture.swift` does in willMigrate, or in didMigrate after "late".
+BEHAVIOURS = (
+    "throw trap abort exit quick-exit hang spin flood memory threads descriptors garbage nothing endless-line "
+    "forged-end forged-stage forged-failure forged-text writing-threads late-write scribble truncate sparse "
+    "sparse-file large-file many-files deep-folders remove-clone replace-clone folder-for-clone link-for-clone "
+    "hard-link links pipe journal-left log-left mode folder-mode signals write-store scribble-external").split()
+# Heavy ones are drawn less often.
+HEAVY = frozenset("hang spin flood memory threads endless-line large-file many-files".split())
+
+# What SQL on the engine's own connection leaves in the clone. Each is harm that no schema describes.
+HARM = {
+    "coredata": (
+        "CREATE TRIGGER t AFTER INSERT ON ZPARCEL BEGIN DELETE FROM ZSHELF; END",
+        "CREATE VIEW v AS SELECT * FROM ZPARCEL",
+        "CREATE TABLE extra (value)",
+        "CREATE INDEX extra ON ZPARCEL (ZNAME)",
+        "CREATE UNIQUE INDEX extra ON ZPARCEL (ZSHELF)",
+        "UPDATE sqlite_master SET sql = replace(sql, 'ZNAME VARCHAR', 'ZNAME VARCHAR CHECK (0)') "
+        "WHERE name = 'ZPARCEL'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'ZNAME VARCHAR', 'ZNAME VARCHAR COLLATE nowhere') "
+        "WHERE name = 'ZPARCEL'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'ZNAME VARCHAR', 'ZNAME VARCHAR DEFAULT (zeroblob(900000000))') "
+        "WHERE name = 'ZPARCEL'",
+        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'ZSHELF') "
+        "WHERE name = 'ZPARCEL_ZSHELF_INDEX'",
+        "DELETE FROM sqlite_master WHERE name = 'ZPARCEL_ZSHELF_INDEX'",
+        "DELETE FROM ZPARCEL WHERE Z_PK % 2",
+        "UPDATE ZPARCEL SET ZSHELF = 77",
+        "UPDATE ZPARCEL SET ZCONTENT = x'0241424300'",
+        "UPDATE Z_PRIMARYKEY SET Z_MAX = 0",
+        "UPDATE Z_METADATA SET Z_PLIST = x'00'",
+        "DROP TABLE ZPARCEL",
+        "PRAGMA user_version = 7",
+        "PRAGMA journal_mode = WAL"),
+    "plain": (
+        "CREATE TRIGGER t AFTER INSERT ON account BEGIN DELETE FROM payment; END",
+        "CREATE VIEW v AS SELECT * FROM account",
+        "CREATE TABLE extra (value)",
+        "CREATE UNIQUE INDEX extra ON payment (account_id)",
+        "UPDATE sqlite_master SET sql = replace(sql, 'owner TEXT NOT NULL', "
+        "'owner TEXT NOT NULL ON CONFLICT REPLACE CHECK (0)') WHERE name = 'account'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'SET NULL', 'CASCADE') WHERE name = 'payment'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'amount INTEGER NOT NULL', "
+        "'amount INTEGER NOT NULL CHECK (instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || ''b'') = 0)') "
+        "WHERE name = 'payment'",
+        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'account_owner') "
+        "WHERE name = 'payment_account'",
+        "PRAGMA writable_schema = 1; DELETE FROM sqlite_master WHERE name = 'account_owner'",
+        "DELETE FROM account WHERE id % 2",
+        "UPDATE payment SET account_id = 4711",
+        "UPDATE account SET owner = 'same' || (id % 3)",
+        "DROP TABLE payment",
+        "PRAGMA foreign_keys = OFF; DELETE FROM account",
+        "PRAGMA user_version = 2"),
+}
+
+
+def perform(case):
+    if case.chance.random() < 0.4:
+        store_format = case.chance.choice(sorted(HARM))
+        behaviour = "sql " + case.chance.choice(HARM[store_format])
+    else:
+        store_format = case.chance.choice(sorted(HARM))
+        behaviour = case.chance.choice(BEHAVIOURS)
+        if behaviour in HEAVY and case.chance.random() < 0.6:
+            behaviour = case.chance.choice(BEHAVIOURS)
+    if case.chance.random() < 0.5:
+        behaviour = "late " + behaviour
+    case.make(rows=24, start="clean", behaviour=behaviour, external=False, format=store_format)
+    case.note(behaviour)
+    answer = case.programs.migrate(case.store, case.state, case.bench.limit, more=("--stage-time-limit", "2s"))
+    case.conclude(answer, finish=False)
