@@ -95,7 +95,15 @@ struct FileMigration {
       host: InProcessPluginHost(plan: plan, stages: stages),
       openPolicy: .shared
     ) { [PluginCatalog.Plan(plugin: program, manifest: manifest)] }
-    let report = run.perform()
+    var report = run.perform()
+    if let error = report.error, error.isInDoubt, let phase = journal.phase {
+      do {
+        let recovered = try Recovery(record: phase, openPolicy: .shared).perform()
+        report = RunReport(of: recovered, phase: phase, cause: error)
+      } catch {
+        throw error.about(state: report.error?.state)
+      }
+    }
     try journal.finish(report)
     return report.error
   }

@@ -32,6 +32,14 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
   }
 }
 
+extension InstarError {
+  /// The state of a store that may be at the old version or at the new one, until a recovery has read it.
+  package static let inDoubt = "in doubt: at the old version or at the new one"
+
+  /// Whether only a recovery can find out what content the store has.
+  package var isInDoubt: Bool { state?.hasPrefix(Self.inDoubt) == true }
+}
+
 extension InstarError: CustomStringConvertible {
   /// The error on several lines, for the terminal and the journal.
   ///

@@ -78,8 +78,13 @@ extension RunReport {
       ]
     case .clearedAway:
       error = cause.about(store: phase.store)
-      error?.state = "unchanged"
       backup = recovered.backup
+      error?.state = "unchanged"
+      if let backup {
+        let version = recovered.version.map { "at version \($0)" } ?? "without a version"
+        error?.state =
+          "\(version), changed by another process since the run; backup kept at \(backup)"
+      }
     case .storeMissing:
       error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,

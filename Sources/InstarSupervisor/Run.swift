@@ -51,6 +51,11 @@ struct Run: Sendable {
     let session = try keepers.take(as: identity)
     do throws(InstarError) {
       let report = try converse(session, journal)
+      if let error = report.error, error.isInDoubt, let phase = journal.phase {
+        // A connection that failed may still be open in that keeper.
+        session.kill()
+        return recovered(phase, error, journal)
+      }
       keepers.giveBack(session)
       return finished(report, journal)
     } catch {
@@ -144,7 +149,7 @@ struct Run: Sendable {
   private static func stateUnrecovered(_ phase: Phase) -> String {
     switch phase {
     case .cloning: "unchanged; the folder '.instar' beside it still holds the clone"
-    case .cutover: "intact, at the old version or the new one; the backup is kept"
+    case .cutover: "\(InstarError.inDoubt); the backup is kept"
     }
   }
 

@@ -91,6 +91,10 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var versionSource: VersionSource?
   /// The fingerprint of the migrated clone of a plain store; left out in `cloning`.
   public var fingerprint: String?
+  /// The version that the store declared before the run; left out in `cloning`, and if it declared none.
+  public var declaredVersion: Schema.Version?
+  /// The fingerprint of the store before the run; left out in `cloning`.
+  public var earlierFingerprint: String?
   /// The start of the run, in seconds since 1970.
   public var startedAt: Double
 
@@ -107,7 +111,7 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
 public struct RecoveryReport: Sendable, Codable, Hashable {
   /// What the recovery found and did.
   public enum Outcome: String, Sendable, Codable, Hashable {
-    /// The store is at its old version; the run's clone and backup are removed.
+    /// The run's clone is removed. If the store is as before the run, its backup is removed too.
     case clearedAway
     /// The store is at the new version; the backup is kept.
     case finished

@@ -79,7 +79,8 @@ struct DocumentedKeyTests {
   func recovery() throws {
     #expect(
       try keys(of: Sample.phase) == [
-        "backup", "fingerprint", "from", "phase", "plan", "plugin", "run", "startedAt", "store",
+        "backup", "declaredVersion", "earlierFingerprint", "fingerprint", "from", "phase", "plan",
+        "plugin", "run", "startedAt", "store",
         "to", "versionSource",
       ])
     #expect(try keys(of: Sample.recovery) == ["backup", "outcome", "run", "store", "version"])

@@ -50,6 +50,8 @@ enum Sample {
     phase.backup = "/srv/.instar/a.store.R1.backup"
     phase.versionSource = .userVersion
     phase.fingerprint = "f2"
+    phase.declaredVersion = from
+    phase.earlierFingerprint = "f1"
     return phase
   }
 

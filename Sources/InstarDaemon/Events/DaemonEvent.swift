@@ -293,6 +293,9 @@ extension DaemonEvent {
     let version = report.version.map { " at \($0)" } ?? ""
     let message =
       switch report.outcome {
+      case .clearedAway where report.backup != nil:
+        "recovered a run interrupted in its cutover: another process has changed \(store) since,"
+          + " and the backup is kept"
       case .clearedAway:
         "recovered a run interrupted before its cutover: \(store) is unchanged\(version)"
       case .finished:

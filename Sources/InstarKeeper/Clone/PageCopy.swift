@@ -23,6 +23,12 @@ package final class PageCopy {
     try step(1)
   }
 
+  /// Copies all pages but the last one, so that `finish` has little left to do before it commits.
+  package func copyAllButLastPage() throws {
+    let pages = sqlite3_backup_remaining(handle) - 1
+    if pages > 0 { try step(pages) }
+  }
+
   /// Copies the remaining pages, and commits.
   package func finish() throws {
     try step(-1)

@@ -27,6 +27,10 @@ final class StoreLock {
   /// The same as `holder` where the store has a rollback journal.
   private let writer: DatabaseQueue
   private let dataVersion: Int
+  /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
+  /// these connections do not know of a commit whose last step failed.
+  private(set) var mayHaveWritten = false
+  private var isReleased = false
 
   /// Waits for the lock and takes it.
   ///
@@ -69,8 +73,10 @@ final class StoreLock {
     }
   }
 
-  /// Releases the lock. An open transaction is rolled back.
+  /// Releases the lock. An open transaction is rolled back. May be called again.
   func release() {
+    if isReleased { return }
+    isReleased = true
     // Closing a connection releases its locks whatever it returns.
     if usesLog {
       try? holder.inDatabase { db in
@@ -104,7 +110,8 @@ final class StoreLock {
   ///
   /// - Returns: `false` when another process wrote to the store after it was cloned; the store is then as that process
   ///   left it.
-  /// - Throws: The database's error; the store is then unchanged.
+  /// - Throws: `storeChanged` or `unsafePath` where the file was replaced or linked before the commit, which then does
+  ///   not happen; else the database's error. The store is unchanged unless `mayHaveWritten` is set.
   func replaceContents(withClone clone: String) throws -> Bool {
     try requireSamePath()
     let source = try GuardedConnection.open(clone, access: .readOnly)
@@ -121,10 +128,26 @@ final class StoreLock {
           copy.abandon()
           return false
         }
+        mayHaveWritten = true
+        try copy.copyAllButLastPage()
+        // The last moment at which SQLite can roll back.
+        do {
+          try requireSamePath()
+        } catch {
+          copy.abandon()
+          throw error
+        }
         try copy.finish()
         return true
       }
     }
+  }
+
+  /// Copies the log into the locked file and empties it, so that no file that took its name is opened with this log.
+  /// Without effect while another process reads the log.
+  func emptyLog() {
+    guard usesLog else { return }
+    try? writer.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
   }
 
   /// Whether the path still names the locked file.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
@@ -33,6 +34,11 @@ struct StorePaths {
   func backup(_ run: String) -> String { backup(run, in: instarFolder) }
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
+
+  /// Brings the entries of the store's folder to disk.
+  func synchronizeFolder() throws(InstarError) {
+    try DurableFile.synchronizeFolder(folder.isEmpty ? "/" : folder)
+  }
 
   /// The folder in which Core Data keeps external values beside a store.
   var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }

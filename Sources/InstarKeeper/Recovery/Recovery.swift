@@ -12,9 +12,6 @@ package struct Recovery {
   private let record: PhaseRecord
   private let openPolicy: OpenPolicy
 
-  /// Seconds to wait for an app that is using the store.
-  private static let busyTimeout = 5.0
-
   package init(record: PhaseRecord, openPolicy: OpenPolicy) {
     self.record = record
     self.openPolicy = openPolicy
@@ -79,10 +76,8 @@ package struct Recovery {
     }
   }
 
-  /// Finds out whether the store is at the old version or at the new one.
-  ///
-  /// Opening the store for writing lets SQLite roll back a transaction that was cut off. The backup is removed only
-  /// where the store was read and is at the old version.
+  /// Finds out whether the store is at the old version or at the new one, and removes the backup only where the store
+  /// is proven to be as before the run.
   ///
   /// - Throws: `corruptStore` or `notAStore` where the store is damaged. After any other error nothing was decided. The
   ///   backup is kept in both cases.
@@ -102,42 +97,18 @@ package struct Recovery {
   }
 
   private func recoverStore(_ paths: StorePaths, backup: String) throws -> RecoveryReport {
-    _ = try openPolicy.probeFile(paths.store)
-    let queue = try GuardedConnection.open(
-      paths.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
-    defer { try? queue.close() }
-    return try queue.inDatabase { db in
-      let (version, isStamped) = try declaration(db)
-      if version == record.to, isStamped {
-        var report = RecoveryReport(run: record.run, store: record.store, outcome: .finished)
-        report.version = version
-        report.backup = access(backup, F_OK) == 0 ? backup : nil
-        return report
-      }
-      try CloneVerification.quickCheck(db, of: "the store")
-      var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
-      report.version = version
-      if version == record.to {
-        // The store changed since the cutover, or declared this version before: in doubt the backup stays.
-        report.backup = access(backup, F_OK) == 0 ? backup : nil
-      } else {
-        unlink(backup)
-        ExternalFiles.removeBackup(besideFile: backup)
-      }
-      return report
+    let found = try CutoverOutcome(of: record, in: paths, openPolicy)
+    var report = RecoveryReport(
+      run: record.run, store: record.store,
+      outcome: found.content == .new ? .finished : .clearedAway)
+    report.version = found.version
+    if found.content == .old {
+      unlink(backup)
+      ExternalFiles.removeBackup(besideFile: backup)
+    } else {
+      report.backup = access(backup, F_OK) == 0 ? backup : nil
     }
-  }
-
-  /// Returns the version that the store declares, and whether its structure is the one it was stamped with.
-  private func declaration(_ db: Database) throws -> (Schema.Version?, isStamped: Bool) {
-    // Only the record of a plain store has a source.
-    let format: StoreFormat = record.versionSource == nil ? .coredata : .plain
-    let structure = try StoreStructure.read(db, format: format)
-    let declared = try format.declaration(
-      db, at: record.versionSource ?? .userVersion, in: structure)
-    return (
-      declared.version, (declared.fingerprint ?? record.fingerprint) == structure.fingerprint
-    )
+    return report
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.

@@ -7,28 +7,18 @@ internal import InstarWire
 extension MigrationRun {
   /// The store may have been written to since it was inspected; its version must still be the same.
   func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
-    guard try hasInspectedVersion(lock, inspection) else {
+    let identity = inspection.probe.identity
+    let isUnchanged = try lock.read { db in
+      try StoreProbe.read(
+        db, file: inspection.probe.file, versionSources: Set(identity.declaredVersions.keys)
+      ).identity == identity
+    }
+    guard isUnchanged else {
       throw InstarError(
         .storeChanged, "cannot migrate the store",
         cause: "another process changed the store's version after it was inspected",
         next: "run the same command again")
     }
-  }
-
-  private func hasInspectedVersion(
-    _ lock: StoreLock, _ inspection: StoreInspection
-  ) throws -> Bool {
-    let identity = inspection.probe.identity
-    return try lock.read { db in
-      try StoreProbe.read(
-        db, file: inspection.probe.file, versionSources: Set(identity.declaredVersions.keys)
-      ).identity == identity
-    }
-  }
-
-  /// Whether the store reads back as what it was, after a cutover that failed. A store that cannot be read is in doubt.
-  func isAsInspected(_ attempt: Attempt) -> Bool {
-    (try? hasInspectedVersion(attempt.lock, attempt.inspection)) ?? false
   }
 
   /// What was read from the backup, which is what the store was.

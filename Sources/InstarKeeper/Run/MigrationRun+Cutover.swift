@@ -16,10 +16,10 @@ extension MigrationRun {
   mutating func keepBackup(_ attempt: Attempt, _ before: StoreBaseline) throws {
     let backup = backupPath(attempt.paths)
     try rename(attempt.folder.backup, toBackup: backup)
-    try DurableFile.synchronizeFolder(request.backupFolder ?? attempt.paths.instarFolder)
-    try DurableFile.synchronizeFolder(attempt.paths.folder.isEmpty ? "/" : attempt.paths.folder)
-    report.backup = backup
     do {
+      try DurableFile.synchronizeFolder(request.backupFolder ?? attempt.paths.instarFolder)
+      try attempt.paths.synchronizeFolder()
+      report.backup = backup
       try attempt.external.backUp(before.externalFiles, besideFile: backup)
     } catch {
       unlink(backup)
@@ -69,12 +69,15 @@ extension MigrationRun {
     let list = attempt.paths.fileList(request.run)
     var adopted: Set<String> = []
     let isCutOver: Bool
+    var record = record(.cutover, attempt.inspection)
     do {
-      var record = record(.cutover, attempt.inspection)
       record.backup = backup
       if attempt.layouts.after.format == .plain {
         record.fingerprint = result.structure.fingerprint
       }
+      let earlier = try attempt.lock.read { try CutoverOutcome.Declaration($0, record) }
+      record.declaredVersion = earlier.version
+      record.earlierFingerprint = earlier.fingerprint
       try conversation.enter(record)
       state = .cutover
       adopted = try attempt.external.adopt(
@@ -82,10 +85,7 @@ extension MigrationRun {
         listedIn: list)
       isCutOver = try writeBack(attempt, result)
     } catch {
-      // Where SQLite has undone the transaction, or none was begun, nobody needs the backup: without this a store that
-      // stays busy would collect one with each attempt.
-      if state != .cutover || isAsInspected(attempt) { removeBackup(attempt, adopted: adopted) }
-      throw error
+      throw afterFailure(error, attempt, record, adopted: adopted)
     }
     guard isCutOver else {
       removeBackup(attempt, adopted: adopted)
@@ -99,10 +99,47 @@ extension MigrationRun {
     return true
   }
 
+  /// Reads what a cutover that failed has left, and removes the backup only where nothing was written or the store is
+  /// proven to be as before: without this a store that stays busy would collect a backup with each attempt.
+  ///
+  /// - Returns: The error with the state that the store is in.
+  private mutating func afterFailure(
+    _ error: any Error, _ attempt: Attempt, _ record: PhaseRecord, adopted: Set<String>
+  ) -> InstarError {
+    var known = InstarError(error, what: Self.cutoverWhat, store: request.store)
+    guard attempt.lock.mayHaveWritten else {
+      removeBackup(attempt, adopted: adopted)
+      return known
+    }
+    let hasPath = attempt.lock.hasPath
+    if !hasPath { attempt.lock.emptyLog() }
+    attempt.lock.release()
+    guard hasPath else {
+      // The file of this name was never written.
+      attempt.external.disown(adopted)
+      unlink(attempt.paths.fileList(request.run))
+      known.state = "replaced by another process during the cutover"
+      return known
+    }
+    if let found = try? CutoverOutcome(of: record, in: attempt.paths, openPolicy),
+      found.content == .old
+    {
+      removeBackup(attempt, adopted: adopted)
+      known.state = "unchanged; SQLite rolled the transaction back"
+    } else {
+      // Recovery decides: the phase record and the list of files stay.
+      known.state = InstarError.inDoubt
+      known.next = "run: instarctl migrate '\(request.store)', which recovers the run first"
+    }
+    return known
+  }
+
+  private static let cutoverWhat = "cannot replace the store's content with the migrated clone"
+
   private func writeBack(
     _ attempt: Attempt, _ result: CloneVerification.Result
   ) throws -> Bool {
-    let what = "cannot replace the store's content with the migrated clone"
+    let what = Self.cutoverWhat
     let path = attempt.path
     do {
       guard try attempt.lock.replaceContents(withClone: attempt.folder.clone) else { return false }
@@ -110,8 +147,12 @@ extension MigrationRun {
       let known = InstarError(error, what: what)
       throw InstarError(
         known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed, what,
-        cause: known.cause, state: "unchanged; SQLite rolled the transaction back", next: known.next
-      )
+        cause: known.cause, next: known.next)
+    }
+    guard attempt.lock.hasPath else {
+      throw InstarError(
+        .storeChanged, what, cause: "the file was replaced during the cutover",
+        next: "find out what replaces the file, then run the same command again")
     }
     let isWritten = try attempt.lock.read { db in
       let structure = try StoreStructure.read(db, format: path.last.format)
@@ -121,9 +162,7 @@ extension MigrationRun {
     }
     guard isWritten else {
       throw InstarError(
-        .writeBackFailed, what, cause: "the store does not read back as version \(path.to)",
-        state: "in doubt",
-        next: Recovery.restoring(request.store, from: backupPath(attempt.paths)))
+        .writeBackFailed, what, cause: "the store does not read back as version \(path.to)")
     }
     return true
   }

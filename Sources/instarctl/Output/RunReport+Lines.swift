@@ -68,6 +68,8 @@ extension RunReport.Result {
 extension RecoveryReport {
   var line: ConsoleLine {
     switch outcome {
+    case .clearedAway where backup != nil:
+      "cleared away the interrupted run \(run): another process has changed '\(store)' since; backup kept at '\(backup ?? "")'"
     case .clearedAway:
       "cleared away the interrupted run \(run): '\(store)' is unchanged"
     case .finished:

@@ -1,0 +1,89 @@
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// The content of a store after a cutover that failed or was cut off, as a new connection reads it.
+///
+/// Only a new connection knows. A commit whose last step failed may have happened: the journal may be gone although the
+/// folder could not be synchronized, and complete frames may be in the log although its index does not count them.
+struct CutoverOutcome {
+  enum Content {
+    /// The version and structure from before the run. No journal or log can turn it into the new content.
+    case old
+    /// The new version, with the structure that the run gave it.
+    case new
+    /// Neither: another process changed the store in the meantime.
+    case other
+  }
+
+  let content: Content
+  /// The version that the store declares.
+  let version: Schema.Version?
+
+  /// Seconds to wait for an app that is using the store.
+  private static let busyTimeout = 5.0
+
+  /// Reads the store. Opening it for writing lets SQLite roll back a transaction that was cut off.
+  ///
+  /// - Precondition: This process has no other connection to the store, except an app's own (`OpenPolicy.shared`).
+  /// - Throws: `corruptStore` or `notAStore` where the store is damaged. After any other error nothing is known.
+  init(of record: PhaseRecord, in paths: StorePaths, _ openPolicy: OpenPolicy) throws {
+    _ = try openPolicy.probeFile(paths.store)
+    let queue = try GuardedConnection.open(
+      paths.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
+    defer { try? queue.close() }
+    (content, version) = try queue.inDatabase { db in
+      try db.execute(sql: "PRAGMA synchronous = FULL; BEGIN IMMEDIATE")
+      defer { if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") } }
+      let now = try Declaration(db, record)
+      var content = Content.other
+      if now.version == record.to, now.isStamped {
+        content = .new
+      } else {
+        try CloneVerification.quickCheck(db, of: "the store")
+        if now.isEarlier(record) { content = .old }
+      }
+      try Self.sealLog(db)
+      return (content, now.version)
+    }
+    // The removal of a rollback journal is the commit: it must survive a loss of power.
+    if content == .new { try paths.synchronizeFolder() }
+  }
+
+  /// Overwrites frames of a failed commit that may follow the last valid frame of the log. A process that rebuilds the
+  /// log's index after a crash would count them as committed.
+  private static func sealLog(_ db: Database) throws {
+    guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return }
+    let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    // SQLite writes the first page also where the value is the same.
+    try db.execute(sql: "PRAGMA user_version = \(version); COMMIT")
+  }
+
+  /// The version that a store declares, and the structure that it has.
+  struct Declaration {
+    let version: Schema.Version?
+    /// The fingerprint of the structure.
+    let fingerprint: String
+    /// Whether the structure is the one that a run stamped the store with.
+    let isStamped: Bool
+
+    init(_ db: Database, _ record: PhaseRecord) throws {
+      // Only the record of a plain store has a source.
+      let format: StoreFormat = record.versionSource == nil ? .coredata : .plain
+      let structure = try StoreStructure.read(db, format: format)
+      let declared = try format.declaration(
+        db, at: record.versionSource ?? .userVersion, in: structure)
+      version = declared.version
+      fingerprint = structure.fingerprint
+      isStamped = (declared.fingerprint ?? record.fingerprint) == fingerprint
+    }
+
+    /// Whether the store is as it was before the run. Records of earlier releases have no fingerprint.
+    func isEarlier(_ record: PhaseRecord) -> Bool {
+      guard let earlier = record.earlierFingerprint else { return version == record.from }
+      return version == record.declaredVersion && fingerprint == earlier
+    }
+  }
+}
