@@ -33,10 +33,8 @@ class App:
         self.db = sqlite3.connect(uri, uri=True, timeout=0.05, isolation_level=None)
 
     def run(self):
-        self.open()
-        self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        self.say("ready")
         step = getattr(self, self.mode)
+        self.say("ready")
         while not os.path.exists(self.stop):
             try:
                 if self.db is None:
@@ -46,15 +44,13 @@ class App:
                 if any(word in str(error) for word in BAD):
                     self.say(f"bad {self.mode}: {error}")
                 self.abandon()
-                if "unable to open" in str(error):
-                    time.sleep(0.005)
             time.sleep(self.chance.random() * 0.004)
         if self.db is not None:
             self.db.close()
 
     def abandon(self):
         try:
-            if self.db.in_transaction:
+            if self.db is not None and self.db.in_transaction:
                 self.db.execute("ROLLBACK")
         except sqlite3.Error:
             pass
@@ -82,6 +78,7 @@ class App:
         try:
             self.writer()
         finally:
+            self.abandon()
             self.db.close()
             self.db = None
 

@@ -159,7 +159,7 @@ class Case:
             return
         result, error = report["result"], report.get("error") or {}
         expected = STATUS.get(result)
-        if error.get("code") == "I101":
+        if result == "refused" and error.get("code") == "I106":
             expected = 5
         if answer.status != expected:
             self.problem("untrue", f"{what} is '{result}', but the exit status is {answer.status}")
@@ -384,12 +384,13 @@ def adopt_orphans():
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def trace_of(case, program, key, on_files=False):
+def trace_of(case, program, key, on=None):
     """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases.
 
-    `on_files`: only the calls on files of the case.
+    `on`: only the calls on this file of the case's data; "" for any of them.
     """
-    path = os.path.join(case.bench.work, "traces", f"{key}-{program}{'-files' if on_files else ''}.json")
+    name = f"{key}-{program}" + ("" if on is None else f"-on-{on}")
+    path = os.path.join(case.bench.work, "traces", f"{name}.json")
     if not os.path.exists(path):
         folder = f"{path}.{os.getpid()}"
         os.makedirs(folder)
@@ -407,7 +408,7 @@ def trace_of(case, program, key, on_files=False):
             twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
         for number in range(1, 6):
             if os.path.exists(f"{log}.{number}"):
-                starts[number] = calls(f"{log}.{number}", twin.data if on_files else "")
+                starts[number] = calls(f"{log}.{number}", "" if on is None else f"{twin.data}/{on}")
         twin.await_end()
         with open(folder + "/found.json", "w") as stream:
             json.dump(starts, stream)

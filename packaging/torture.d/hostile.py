@@ -30,7 +30,7 @@ def perform(case):
         for _ in range(case.chance.choice((1, 1, 1, 2, 5))):
             damage(case)
     before, bytes_before = {} if bomb else case.read_copy(), contents(case.store)
-    answer = case.programs.migrate(case.store, case.state, case.bench.limit)
+    answer = case.programs.migrate(case.store, case.state, case.bench.limit, more=("--stage-time-limit", "5s"))
     case.check_hang(answer, "the command")
     case.await_end()
     report = answer.report or {}

@@ -14,6 +14,7 @@ import sys
 def read(path):
     db = sqlite3.connect(f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=rw",
                          uri=True, timeout=10, isolation_level=None)
+    db.text_factory = lambda text: text.decode(errors="backslashreplace")
     found = {"integrity": "; ".join(row[0] for row in db.execute("PRAGMA integrity_check(5)"))}
     found["foreign"] = len(db.execute("PRAGMA foreign_key_check").fetchall())
     found["journal"] = db.execute("PRAGMA journal_mode").fetchone()[0]

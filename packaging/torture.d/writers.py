@@ -145,8 +145,13 @@ def swap(case):
     if kind == "link":
         return linked(case)
     found = trace_of(case, KEEPER, death.key(case))[1]
-    last = max((n for n, call in enumerate(found) if call[0] in ("fdatasync", "ftruncate")), default=len(found) - 1)
-    # After the commit a store may be replaced by anybody; nobody could know of it in time.
+    if kind == "replace" and case.recipe.journal == "wal":
+        # From the first page in the log on, the log belongs to whatever has the store's name: a rule of SQLite.
+        log = trace_of(case, KEEPER, death.key(case), on="a.store-wal")[1]
+        last = found.index(next(call for call in log if call[0] == "pwrite64"))
+    else:
+        # After the commit a store may be replaced by anybody; nobody could know of it in time.
+        last = max(n for n, call in enumerate(found) if call[0] in ("fdatasync", "ftruncate"))
     call = choose(case.chance, found[len(found) // 4:last])
     case.note(f"{kind} of the store after {call[0]} number {call[1]} of the keeper")
     other = os.path.join(case.folder, "other")
