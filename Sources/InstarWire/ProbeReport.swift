@@ -37,7 +37,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The path of the file.
   public var store: String
   /// How the schema maps to tables; null if the file is not a store.
-  public var format: StoreFormat?
+  @NullIfMissing public var format: StoreFormat?
   /// The state in relation to the plans of the given plugins.
   public var state: StoreState
   /// The reason for the state, one sentence; left out if the state says everything.
@@ -45,7 +45,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The error that ended the probe, or the reason why no plan could be chosen; else left out.
   public var error: InstarError?
   /// The version that the store declares, or that its plan recognises; null if unknown.
-  public var version: Schema.Version?
+  @NullIfMissing public var version: Schema.Version?
   /// The entities, ordered by name.
   public var entities: [Entity]
   /// The name of the plan that matches the store; left out without one.
@@ -101,42 +101,5 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     self.version = version
     self.entities = entities
     self.differences = differences
-  }
-
-  private enum CodingKeys: String, CodingKey {
-    case store, format, state, reason, error, version, entities, plan, plugin, planVersion
-    case nearestVersion, fittingVersions, differences, uuid, fingerprint, entityHashes, sizeBytes,
-      pageSizeBytes
-    case journalMode, walBytes, journalBytes, externalFiles, externalBytes, holders, toolVersions
-  }
-
-  /// Writes `format` and `version` as null if they are unknown, so that scripts find the keys.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(store, forKey: .store)
-    try container.encode(format, forKey: .format)
-    try container.encode(state, forKey: .state)
-    try container.encodeIfPresent(reason, forKey: .reason)
-    try container.encodeIfPresent(error, forKey: .error)
-    try container.encode(version, forKey: .version)
-    try container.encode(entities, forKey: .entities)
-    try container.encodeIfPresent(plan, forKey: .plan)
-    try container.encodeIfPresent(plugin, forKey: .plugin)
-    try container.encodeIfPresent(planVersion, forKey: .planVersion)
-    try container.encodeIfPresent(nearestVersion, forKey: .nearestVersion)
-    try container.encodeIfPresent(fittingVersions, forKey: .fittingVersions)
-    try container.encode(differences, forKey: .differences)
-    try container.encodeIfPresent(uuid, forKey: .uuid)
-    try container.encodeIfPresent(fingerprint, forKey: .fingerprint)
-    try container.encodeIfPresent(toolVersions, forKey: .toolVersions)
-    try container.encodeIfPresent(entityHashes, forKey: .entityHashes)
-    try container.encodeIfPresent(sizeBytes, forKey: .sizeBytes)
-    try container.encodeIfPresent(pageSizeBytes, forKey: .pageSizeBytes)
-    try container.encodeIfPresent(journalMode, forKey: .journalMode)
-    try container.encodeIfPresent(walBytes, forKey: .walBytes)
-    try container.encodeIfPresent(journalBytes, forKey: .journalBytes)
-    try container.encodeIfPresent(externalFiles, forKey: .externalFiles)
-    try container.encodeIfPresent(externalBytes, forKey: .externalBytes)
-    try container.encode(holders, forKey: .holders)
   }
 }

@@ -2,12 +2,12 @@ import InstarSchema
 import InstarSource
 import InstarWire
 
-extension LoadedSchema: Answer {
+extension LoadedSchema {
   var lines: [ConsoleLine] {
     var head = Table(.left, .left)
     head.add("version", "\(version?.description ?? "none declared")")
     if let plan {
-      head.add("plan", "\(plan)\(typeName.map { " (\($0))" } ?? "")")
+      head.add("plan", "\(plan)\(name.map { " (\($0))" } ?? "")")
     }
     if let origin { head.add("known from", "\(origin.words)") }
     head.add("fingerprint", "\(fingerprint)")

@@ -3,69 +3,53 @@ import InstarSource
 import InstarWire
 
 /// The answer of `schema diff`.
-struct SchemaDiff {
-  var old: LoadedSchema
-  var new: LoadedSchema
-  var comparison: SchemaComparison
+struct SchemaDiff: Answer {
+  struct Change: Encodable {
+    var sentence: String
+    var needsCustomStage: String?
+  }
+
+  var from: LoadedSchema
+  var to: LoadedSchema
+  var changes: [Change]
+  var notes: [String]
+  /// `nil` where no stage is needed.
+  @NullIfMissing var stage: SchemaComparison.Stage?
+  /// The stage to paste.
+  var source: String?
 
   /// Compares two schemas. What the tables of one cannot show is taken from the other.
   init(from old: LoadedSchema, to new: LoadedSchema) {
-    var (old, new) = (old, new)
+    (from, to) = (old, new)
     if old.origin == .tables, new.origin != .tables {
-      old.schema = old.schema.aligned(to: new.schema)
+      from.schema = old.schema.aligned(to: new.schema)
     } else if new.origin == .tables, old.origin != .tables {
-      new.schema = new.schema.aligned(to: old.schema)
+      to.schema = new.schema.aligned(to: old.schema)
     }
-    self.old = old
-    self.new = new
-    comparison = SchemaComparison(from: old.side, to: new.side)
-  }
-
-  /// `nil` where no stage is needed.
-  var stage: SchemaComparison.Stage? {
-    comparison.changes.isEmpty && old.version == new.version ? nil : comparison.stage
+    let comparison = SchemaComparison(from: from.side, to: to.side)
+    changes = comparison.changes.map {
+      Change(sentence: $0.sentence, needsCustomStage: $0.needsCustomStage)
+    }
+    notes = comparison.notes
+    if !changes.isEmpty || old.version != new.version {
+      stage = comparison.stage
+      source = comparison.stageSource
+    }
   }
 
   var lines: [ConsoleLine] {
-    var lines: [ConsoleLine] = ["\(old.title) → \(new.title)"]
-    guard !comparison.changes.isEmpty else {
-      lines.append(
-        comparison.notes.isEmpty ? "  no difference" : "  no difference in a store")
-      lines += comparison.notes.map { "  note: \($0)" }
-      return lines
+    var lines: [ConsoleLine] = ["\(from.title) → \(to.title)"]
+    if changes.isEmpty {
+      lines.append(notes.isEmpty ? "  no difference" : "  no difference in a store")
     }
-    for change in comparison.changes {
+    for change in changes {
       lines.append("  \(change.sentence)")
       if let reason = change.needsCustomStage {
         lines.append("    needs a custom stage: \(reason)")
       }
     }
-    lines += comparison.notes.map { "  note: \($0)" }
-    lines += ["", "stage: \(comparison.stage.rawValue)", ""]
-    return lines + ConsoleLine.lines(of: comparison.stageSource)
-  }
-}
-
-extension SchemaDiff: Answer {
-  private struct Change: Encodable {
-    var sentence: String
-    var needsCustomStage: String?
-  }
-
-  private enum CodingKeys: String, CodingKey {
-    case from, to, changes, notes, stage, source
-  }
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(old, forKey: .from)
-    try container.encode(new, forKey: .to)
-    try container.encode(
-      comparison.changes.map {
-        Change(sentence: $0.sentence, needsCustomStage: $0.needsCustomStage)
-      }, forKey: .changes)
-    try container.encode(comparison.notes, forKey: .notes)
-    try container.encode(stage, forKey: .stage)
-    try container.encodeIfPresent(stage.map { _ in comparison.stageSource }, forKey: .source)
+    lines += notes.map { "  note: \($0)" }
+    guard !changes.isEmpty, let stage, let source else { return lines }
+    return lines + ["", "stage: \(stage.rawValue)", ""] + ConsoleLine.lines(of: source)
   }
 }

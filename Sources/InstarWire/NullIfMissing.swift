@@ -1,0 +1,21 @@
+/// A value that JSON shows as null if there is none, so that scripts find its key.
+@propertyWrapper
+public struct NullIfMissing<Value: Sendable & Codable & Hashable>: Sendable, Codable, Hashable {
+  public var wrappedValue: Value?
+
+  public init(wrappedValue: Value?) {
+    self.wrappedValue = wrappedValue
+  }
+
+  /// Reads the value or null.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    wrappedValue = container.decodeNil() ? nil : try container.decode(Value.self)
+  }
+
+  /// Writes the value or null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(wrappedValue)
+  }
+}
