@@ -4,12 +4,11 @@ public import InstarSchema
 
 /// The system's journal, entry by entry, with fields (sd_journal_sendv(3)).
 public enum Journal {
-  /// Whether there is a journal. Without one `send` succeeds and the entry is lost: the library
-  /// reports no error.
+  /// Whether there is a journal. Without one `send` succeeds and the entry is lost: the library reports no error.
   public static var isAvailable: Bool { access("/run/systemd/journal/socket", W_OK) == 0 }
 
-  /// Whether standard error is a stream into the journal, as systemd sets it up for a service
-  /// (systemd.exec(5), `$JOURNAL_STREAM`).
+  /// Whether standard error is a stream into the journal, as systemd sets it up for a service (systemd.exec(5),
+  /// `$JOURNAL_STREAM`).
   public static var receivesStandardError: Bool {
     guard let stream = getenv("JOURNAL_STREAM") else { return false }
     var status = stat()
@@ -19,8 +18,8 @@ public enum Journal {
 
   /// Writes one entry.
   ///
-  /// - Parameter fields: Names are capital letters, digits and underscores, and begin with a
-  ///   letter. Values are any text, newlines included.
+  /// - Parameter fields: Names are capital letters, digits and underscores, and begin with a letter. Values are any
+  ///   text, newlines included.
   /// - Throws: `internalError` where a name is not of that form, or the entry cannot be sent.
   public static func send(fields: [(name: String, value: String)]) throws(InstarError) {
     var bytes: [UInt8] = []
@@ -51,8 +50,8 @@ public enum Journal {
     }
   }
 
-  /// The journal silently drops a field with another name.
-  private static func isFieldName(_ name: String) -> Bool {
+  /// Whether the journal keeps a field of that name; it drops others without an error.
+  public static func isFieldName(_ name: String) -> Bool {
     guard let first = name.utf8.first, name.utf8.count <= 64 else { return false }
     return (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first)
       && name.utf8.allSatisfy {

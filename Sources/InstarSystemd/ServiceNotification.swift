@@ -1,8 +1,8 @@
 import CSystemd
 import InstarSchema
 
-/// A notification to the manager that started this service (sd_notify(3)). Nothing is sent without
-/// `NOTIFY_SOCKET` in the environment.
+/// A notification to the manager that started this service (sd_notify(3)). Nothing is sent without `NOTIFY_SOCKET` in
+/// the environment.
 public enum ServiceNotification: Sendable, Hashable {
   /// Started, and ready for work.
   case ready

@@ -5,6 +5,7 @@ import InstarConfiguration
 import InstarDaemon
 import InstarLinux
 import InstarSchema
+import InstarSystemd
 import InstarWire
 import Logging
 import ServiceLifecycle
@@ -82,10 +83,12 @@ struct Instard: AsyncParsableCommand {
       }
       return
     }
-    let outputs = try LogOutputs(foreground: foreground, journal: journal)
+    let outputs = try logOutputs()
     let service = DaemonService(
       configuration: configuration, installation: try Installation.locate(),
-      log: EventLog { outputs.handler($0, level: verbose ? .debug : .info) },
+      log: EventLog {
+        EventLogHandler(identifier: $0, level: verbose ? .debug : .info, outputs: outputs)
+      },
       readConfiguration: { () throws(InstarError) in try readConfiguration() })
     // Writing to a keeper that died must not end the daemon.
     signal(SIGPIPE, SIG_IGN)
@@ -95,12 +98,27 @@ struct Instard: AsyncParsableCommand {
           .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
         ],
         gracefulShutdownSignals: [.sigterm, .sigint],
-        logger: Logger(label: "instard") { outputs.handler($0, level: .warning) }))
+        logger: Logger(label: "instard") {
+          EventLogHandler(identifier: $0, level: .warning, outputs: outputs)
+        }))
     let reload = Task {
       for await _ in await UnixSignalsSequence(trapping: .sighup) { service.reload() }
     }
     defer { reload.cancel() }
     try await group.run()
+  }
+
+  private func logOutputs() throws(InstarError) -> [EventLogHandler.Output] {
+    guard !journal || Journal.isAvailable else {
+      throw InstarError(
+        .unsupported, "cannot log to the journal",
+        cause: "/run/systemd/journal/socket does not exist", next: "run instard without --journal")
+    }
+    // A service's standard error is in the journal already, but without fields.
+    let usesStandardError =
+      foreground ? !Journal.receivesStandardError : !journal && !Journal.isAvailable
+    let usesJournal = journal || !usesStandardError
+    return (usesJournal ? [.journal] : []) + (usesStandardError ? [.standardError] : [])
   }
 
   private func readConfiguration() throws(InstarError) -> Configuration {

@@ -47,7 +47,7 @@ struct HostileStoreTests {
           WHERE Z_ENT = 1
         """)
     let answer = try await CommandLineTool.run("probe", folder.path("a"))
-    #expect(answer.output.contains(#"a\u{1B}[2J\nstate  current"#))
+    #expect(answer.output.contains(#"a\u001b[2J\nstate  current"#))
     #expect(!answer.output.contains("\u{1B}"))
   }
 
@@ -63,7 +63,7 @@ struct HostileStoreTests {
     let arguments = command == "migrate" ? ["--state-dir", folder.path("state")] : []
     let answer = try await CommandLineTool.run([command, store] + arguments)
     let written = answer.output + answer.messages
-    #expect(written.contains(#"a\u{1B}[2J\u{9B}2J\u{202E}\nerror: b"#))
+    #expect(written.contains(#"a\u001b[2J\u009b2J\u202e\nerror: b"#))
     #expect(!written.unicodeScalars.contains { ["\u{1B}", "\u{9B}", "\u{202E}"].contains($0) })
     #expect(!written.contains("\nerror: b"))
 

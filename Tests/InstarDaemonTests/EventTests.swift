@@ -59,13 +59,14 @@ struct EventTests {
       entry.message
         == "migrated '/srv/a.store' from 1.2.0 to 2.0.0 in 12 ms, 5 rows; "
         + "backup: '/srv/.instar/a.store.R1.backup'")
-    #expect(entry.priority == .notice)
+    #expect(entry.level == .notice)
     #expect(
-      entry.fields.map { "\($0.name)=\($0.value)" } == [
-        "INSTAR_STORE=/srv/a.store", "INSTAR_PLAN=NotesPlan", "INSTAR_PLUGIN=/p/notes.so",
-        "INSTAR_RUN=R1", "INSTAR_FROM=1.2.0", "INSTAR_TO=2.0.0", "INSTAR_STATE=current",
-        "INSTAR_ROWS=5", "INSTAR_BYTES=4096", "INSTAR_DURATION_USEC=12345",
-        "INSTAR_BACKUP=/srv/.instar/a.store.R1.backup",
+      entry.fields == [
+        "INSTAR_STORE": "/srv/a.store", "INSTAR_PLAN": "NotesPlan",
+        "INSTAR_PLUGIN": "/p/notes.so", "INSTAR_RUN": "R1", "INSTAR_FROM": "1.2.0",
+        "INSTAR_TO": "2.0.0", "INSTAR_STATE": "current", "INSTAR_ROWS": "5",
+        "INSTAR_BYTES": "4096", "INSTAR_DURATION_USEC": "12345",
+        "INSTAR_BACKUP": "/srv/.instar/a.store.R1.backup",
       ])
   }
 
@@ -78,11 +79,11 @@ struct EventTests {
       entry.message
         == "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0: 14 rows of Note have no value "
         + "for 'uid'; instard retries in 20 s; give it a default")
-    #expect(entry.priority == .error)
-    #expect(entry["INSTAR_CODE"] == "I204")
-    #expect(entry["INSTAR_STATE"] == "unchanged")
-    #expect(entry["INSTAR_STAGE"] == "AddTags (2 of 3), plugin 'notes'")
-    #expect(entry["INSTAR_ERROR"] == error.description)
+    #expect(entry.level == .error)
+    #expect(entry.fields["INSTAR_CODE"] == "I204")
+    #expect(entry.fields["INSTAR_STATE"] == "unchanged")
+    #expect(entry.fields["INSTAR_STAGE"] == "AddTags (2 of 3), plugin 'notes'")
+    #expect(entry.fields["INSTAR_ERROR"] == error.description)
   }
 
   @Test(
@@ -110,27 +111,27 @@ struct EventTests {
     report.plugin = "/p/notes.so"
     let entry = DaemonEvent.storeProbed(report).entry
     #expect(entry.kind == .storeUnversioned)
-    #expect(entry.priority == .warning)
+    #expect(entry.level == .warning)
     #expect(
       entry.message.hasSuffix(
         "instarctl migrate --adopt 1.0.0 --plugin '/p/notes.so' '/srv/a.store'"))
-    #expect(entry["INSTAR_STATE"] == "unversioned")
+    #expect(entry.fields["INSTAR_STATE"] == "unversioned")
   }
 
   @Test(
     "each state of a store is reported as urgently as it is",
     arguments: [
-      (StoreState.current, EventKind.storeCurrent, EventPriority.debug),
-      (.behind, .storeBehind, .information), (.ahead, .storeAhead, .warning),
-      (.unversioned, .storeUnversioned, .warning), (.unknown, .storeUnknown, .information),
+      (StoreState.current, EventKind.storeCurrent, Logger.Level.debug),
+      (.behind, .storeBehind, .info), (.ahead, .storeAhead, .warning),
+      (.unversioned, .storeUnversioned, .warning), (.unknown, .storeUnknown, .info),
       (.notAStore, .storeNotAStore, .warning), (.corrupt, .storeCorrupt, .error),
-      (.encrypted, .storeEncrypted, .warning), (.busy, .storeBusy, .information),
+      (.encrypted, .storeEncrypted, .warning), (.busy, .storeBusy, .info),
       (.unreadable, .probeFailed, .warning),
     ])
-  func priorities(state: StoreState, kind: EventKind, priority: EventPriority) {
+  func priorities(state: StoreState, kind: EventKind, level: Logger.Level) {
     let entry = DaemonEvent.storeProbed(ProbeReport(store: "/srv/a.store", state: state)).entry
     #expect(entry.kind == kind)
-    #expect(entry.priority == priority)
+    #expect(entry.level == level)
     #expect(entry.message.contains("'/srv/a.store'"))
   }
 
@@ -142,7 +143,7 @@ struct EventTests {
     report.version = Schema.Version(1, 0, 0)
     report.nearestVersion = Schema.Version(1, 0, 0)
     let entry = DaemonEvent.storeProbed(report).entry
-    #expect(entry.priority == .warning)
+    #expect(entry.level == .warning)
     #expect(
       entry.message
         == "'/srv/a.store' is at no version of the plan: built otherwise; nearest is 1.0.0: "
@@ -155,8 +156,8 @@ struct EventTests {
       plugin: "/p/notes.so", PluginManifestFixture.notes, rival: nil
     ).entry
     #expect(accepted.message == "plugin '/p/notes.so' provides NotesPlan (1.0.0, 2.0.0)")
-    #expect(accepted.priority == .notice)
-    #expect(accepted["INSTAR_PLAN"] == "NotesPlan")
+    #expect(accepted.level == .notice)
+    #expect(accepted.fields["INSTAR_PLAN"] == "NotesPlan")
     let error = InstarError(
       .wrongABI, "cannot use plugin '/p/notes.so'", cause: "it is built for ABI 2, not 1")
     let refused = DaemonEvent.pluginRefused(plugin: "/p/notes.so", error).entry
@@ -164,8 +165,8 @@ struct EventTests {
       refused.message
         == "cannot use plugin '/p/notes.so': it is built for ABI 2, not 1; instard does not use the plugin"
     )
-    #expect(refused["INSTAR_CODE"] == "I402")
-    #expect(refused["INSTAR_PLUGIN"] == "/p/notes.so")
+    #expect(refused.fields["INSTAR_CODE"] == "I402")
+    #expect(refused.fields["INSTAR_PLUGIN"] == "/p/notes.so")
   }
 
   @Test("two plugins with one plan are a warning with both names and the code")
@@ -173,8 +174,8 @@ struct EventTests {
     let accepted = DaemonEvent.pluginAccepted(
       plugin: "/p/b.so", PluginManifestFixture.notes, rival: "/p/a.so"
     ).entry
-    #expect(accepted.priority == .warning)
-    #expect(accepted["INSTAR_CODE"] == "I210")
+    #expect(accepted.level == .warning)
+    #expect(accepted.fields["INSTAR_CODE"] == "I210")
     #expect(
       accepted.message
         == "plugin '/p/b.so' provides NotesPlan (1.0.0, 2.0.0); cannot choose between plugins "
@@ -185,8 +186,8 @@ struct EventTests {
       .ambiguousPlan, "cannot choose a plan for '/srv/a.store'",
       cause: "'A' of '/p/a.so' and 'A' of '/p/b.so' know it", next: "remove one of the plugins")
     let probed = DaemonEvent.storeProbed(report).entry
-    #expect(probed.priority == .warning)
-    #expect(probed["INSTAR_CODE"] == "I210")
+    #expect(probed.level == .warning)
+    #expect(probed.fields["INSTAR_CODE"] == "I210")
     #expect(probed.message.contains("/p/a.so") && probed.message.contains("/p/b.so"))
   }
 
@@ -196,9 +197,9 @@ struct EventTests {
     event.stage = "1.0.0 → 1.1.0 (1 of 2)"
     event.durationMicroseconds = 900
     let entry = DaemonEvent.run(event).entry
-    #expect(entry.message == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2) finished in 900 µs")
-    #expect(entry["INSTAR_STAGE"] == "1.0.0 → 1.1.0 (1 of 2)")
-    #expect(entry["INSTAR_DURATION_USEC"] == "900")
+    #expect(entry.message == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2) finished in 0.9 ms")
+    #expect(entry.fields["INSTAR_STAGE"] == "1.0.0 → 1.1.0 (1 of 2)")
+    #expect(entry.fields["INSTAR_DURATION_USEC"] == "900")
   }
 
   /// Keeps what is logged.
@@ -248,7 +249,8 @@ struct EventTests {
   @Test("a flood of SQL is cut off, and the end of the run says how much was left out")
   func flood() {
     let lines = Recorder.Lines()
-    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    let start = ContinuousClock.now
+    let log = EventLog(now: { start }) { Recorder(identifier: $0, lines: lines) }
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
     event.text = String(repeating: "x", count: 20_000)
     for _ in 0..<LineLimit.lines + 7 { log.post(.run(event)) }
@@ -260,9 +262,9 @@ struct EventTests {
     #expect(logged.last?.hasPrefix("migrated '/srv/a.store'") == true)
   }
 
-  @Test("a line on standard error has time, priority, message and fields, and cannot be forged")
+  @Test("a line on standard error has time, level, message and fields, and cannot be forged")
   func standardError() {
-    let line = StandardErrorLogHandler.line(
+    let line = StandardErrorOutput.line(
       at: Date(timeIntervalSince1970: 1_763_720_130.5), level: .error, identifier: "instard",
       message: "cannot\u{1B}[2J migrate",
       fields: [
@@ -283,6 +285,6 @@ struct EventTests {
       ("", nil), ("é", nil),
     ] as [(String, String?)])
   func fieldNames(key: String, name: String?) {
-    #expect(JournalLogHandler.fieldName(key) == name)
+    #expect(JournalOutput.fieldName(key) == name)
   }
 }

@@ -1,6 +1,7 @@
 public import InstarConfiguration
 public import InstarSchema
 public import InstarWire
+import Logging
 
 /// Everything that the daemon logs.
 public enum DaemonEvent: Sendable {
@@ -54,7 +55,7 @@ extension DaemonEvent {
         error: error)
     case .watchStarted(let folder, let stores):
       return .make(
-        .watchStarted, .information, "watching '\(folder)': \(Self.count(stores, "store"))")
+        .watchStarted, .info, "watching '\(folder)': \(Self.count(stores, "store"))")
     case .watchFailed(let error):
       return .make(
         .watchFailed, .warning,
@@ -132,14 +133,14 @@ extension DaemonEvent {
     let differences = report.differences.prefix(5).joined(separator: "; ")
     let untouched = "instard does not change it"
     let kind: EventKind
-    var priority = EventPriority.warning
+    var level = Logger.Level.warning
     let message: String
     switch report.state {
     case .current:
-      (kind, priority) = (.storeCurrent, .debug)
+      (kind, level) = (.storeCurrent, .debug)
       message = "\(store) is current at \(version)"
     case .behind:
-      (kind, priority) = (.storeBehind, .information)
+      (kind, level) = (.storeBehind, .info)
       let end = report.planVersion.map { "\($0)" } ?? "the plan's last version"
       message = "\(store) is at \(version), behind \(end)"
     case .ahead:
@@ -166,14 +167,14 @@ extension DaemonEvent {
           + "; \(untouched)"
       } else {
         // Not a problem: the plugin may be installed tomorrow.
-        priority = .information
+        level = .info
         message = "no plugin knows \(store)\(reason)"
       }
     case .notAStore:
       kind = .storeNotAStore
       message = "\(store) is not a store\(reason)"
     case .corrupt:
-      (kind, priority) = (.storeCorrupt, .error)
+      (kind, level) = (.storeCorrupt, .error)
       message = "\(store) is damaged\(reason); \(untouched)"
     case .encrypted:
       kind = .storeEncrypted
@@ -182,11 +183,11 @@ extension DaemonEvent {
       kind = .probeFailed
       message = "\(store) cannot be read\(reason)"
     case .busy:
-      (kind, priority) = (.storeBusy, .information)
+      (kind, level) = (.storeBusy, .info)
       message = "\(store) is in use\(reason); instard tries again later"
     }
     return .make(
-      kind, priority, message, error: report.error,
+      kind, level, message, error: report.error,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_FROM", report.version?.description),
@@ -198,20 +199,20 @@ extension DaemonEvent {
   private static func step(_ event: RunEvent) -> EventEntry {
     let store = "'\(event.store)'"
     let versions = versions(event.from, event.to)
-    let took = event.durationMicroseconds.map { " in \(time($0))" } ?? ""
+    let took = event.durationMicroseconds.map { " in \(Quantity.duration(microseconds: $0))" } ?? ""
     let kind: EventKind
-    var priority = EventPriority.information
+    var level = Logger.Level.info
     let message: String
     switch event.step {
     case .started:
-      (kind, priority) = (.runStarted, .notice)
+      (kind, level) = (.runStarted, .notice)
       message = "migrating \(store)\(versions)"
     case .locked:
       kind = .runLocked
       message = "locked \(store)"
     case .backedUp:
       kind = .runBackedUp
-      let size = event.bytes.map { " (\(bytes($0)))" } ?? ""
+      let size = event.bytes.map { " (\(Quantity.bytes($0)))" } ?? ""
       message = "backed up \(store)\(size)\(took)"
     case .stageStarted:
       kind = .runStageStarted
@@ -229,11 +230,11 @@ extension DaemonEvent {
       kind = .runOutput
       message = "\(store): the plugin printed: \(event.text ?? "")"
     case .sql:
-      (kind, priority) = (.runSQL, .debug)
+      (kind, level) = (.runSQL, .debug)
       message = event.text ?? ""
     }
     return .make(
-      kind, priority, message,
+      kind, level, message,
       [
         ("INSTAR_STORE", event.store), ("INSTAR_PLAN", event.plan),
         ("INSTAR_PLUGIN", event.plugin), ("INSTAR_RUN", event.run),
@@ -249,33 +250,34 @@ extension DaemonEvent {
     let store = "'\(report.store)'"
     let versions = versions(report.from, report.to)
     let kind: EventKind
-    var priority: EventPriority
+    var level: Logger.Level
     var message: String
     switch report.result {
     case .migrated:
-      (kind, priority) = (.runMigrated, .notice)
+      (kind, level) = (.runMigrated, .notice)
       let rows = report.entities.compactMap(\.rowsAfter).reduce(0, +)
-      message = "migrated \(store)\(versions) in \(time(report.durationMicroseconds))"
+      message =
+        "migrated \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
     case .current:
-      (kind, priority) = (.runNotNeeded, .information)
+      (kind, level) = (.runNotNeeded, .info)
       message = "\(store) is already current"
     case .refused:
-      (kind, priority) = (.runRefused, .warning)
+      (kind, level) = (.runRefused, .warning)
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): refused"
     case .failed:
-      (kind, priority) = (.runFailed, .error)
+      (kind, level) = (.runFailed, .error)
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): failed"
     case .busy:
-      (kind, priority) = (.runBusy, .information)
+      (kind, level) = (.runBusy, .info)
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): it is in use"
     }
-    if followUp == .afterRestart { priority = .notice }
+    if followUp == .afterRestart { level = .notice }
     let rows = report.entities.compactMap(\.rowsAfter)
     return .make(
-      kind, priority, message + clause(followUp), error: report.error,
+      kind, level, message + clause(followUp), error: report.error,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_RUN", report.run),
@@ -340,52 +342,29 @@ extension DaemonEvent {
   private static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
     "\(number) \(number == 1 ? one : many ?? one + "s")"
   }
-
-  private static func time(_ microseconds: Int64) -> String {
-    switch microseconds {
-    case ..<1000: "\(microseconds) µs"
-    case ..<10_000_000: "\(microseconds / 1000) ms"
-    default: "\(microseconds / 1_000_000) s"
-    }
-  }
-
-  private static func bytes(_ number: Int64) -> String {
-    switch number {
-    case ..<10_000: "\(number) bytes"
-    case ..<10_000_000: "\(number / 1000) kB"
-    default: "\(number / 1_000_000) MB"
-    }
-  }
 }
 
 extension EventEntry {
-  /// An entry with the fields that have a value. Fields of the error come last and do not replace
-  /// others.
+  /// An entry with the fields that have a value. Fields of the error do not replace others.
   fileprivate static func make(
-    _ kind: EventKind, _ priority: EventPriority, _ message: String, error: InstarError? = nil,
+    _ kind: EventKind, _ level: Logger.Level, _ message: String, error: InstarError? = nil,
     _ values: [(name: String, value: String?)] = []
   ) -> EventEntry {
-    var fields: [Field] = []
-    func add(_ name: String, _ value: String?) {
-      guard let value, !value.isEmpty, !fields.contains(where: { $0.name == name }) else { return }
-      fields.append(Field(name, value))
-    }
-    for (name, value) in values { add(name, value) }
     var message = message
+    var all = values
     if let error {
       if let next = error.next, !message.contains(next) { message += "; \(next)" }
-      add("INSTAR_STORE", error.store)
-      add("INSTAR_STAGE", error.stage)
-      add("INSTAR_STATE", error.state)
-      add("INSTAR_CODE", error.code.rawValue)
-      add("INSTAR_ERROR", error.description)
+      all += [
+        ("INSTAR_STORE", error.store), ("INSTAR_STAGE", error.stage),
+        ("INSTAR_STATE", error.state), ("INSTAR_CODE", error.code.rawValue),
+        ("INSTAR_ERROR", error.description),
+      ]
     }
+    let fields = all.compactMap { name, value in value.map { (name, $0) } }
+    // Names and causes may come from files and plugins.
+    let line = message.split(whereSeparator: \.isNewline).joined(separator: " ")
     return EventEntry(
-      kind: kind, priority: priority, message: singleLine(message), fields: fields)
-  }
-
-  /// The text on one line: names and causes may come from files and plugins.
-  private static func singleLine(_ text: String) -> String {
-    text.split(whereSeparator: \.isNewline).joined(separator: " ")
+      kind: kind, level: level, message: line,
+      fields: Dictionary(fields.filter { !$0.1.isEmpty }) { first, _ in first })
   }
 }

@@ -1,7 +1,9 @@
+public import Logging
+
 /// The closed list of events, each with the `MESSAGE_ID` that the journal's catalog explains.
 ///
-/// The raw value is the field `INSTAR_EVENT`. Scripts rely on names and ids: never change or reuse
-/// them. Make new ids with `systemd-id128 new`.
+/// The raw value is the field `INSTAR_EVENT`. Scripts rely on names and ids: never change or reuse them. Make new ids
+/// with `systemd-id128 new`.
 public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case daemonStarted = "daemon-started"
   case daemonStopping = "daemon-stopping"
@@ -85,40 +87,12 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
   }
 }
 
-/// How urgent an entry is, as syslog(3) counts.
-public enum EventPriority: Int, Sendable, Hashable, Comparable {
-  case error = 3
-  case warning = 4
-  case notice = 5
-  case information = 6
-  case debug = 7
-
-  public static func < (left: EventPriority, right: EventPriority) -> Bool {
-    left.rawValue < right.rawValue
-  }
-}
-
 /// One entry of the journal: one line for people, fields for programs.
 public struct EventEntry: Sendable, Hashable {
   public var kind: EventKind
-  public var priority: EventPriority
+  public var level: Logger.Level
   /// Without a newline.
   public var message: String
-  /// The `INSTAR_` fields that apply, in a fixed order, without `INSTAR_EVENT`.
-  public var fields: [Field]
-
-  public struct Field: Sendable, Hashable {
-    public var name: String
-    public var value: String
-
-    public init(_ name: String, _ value: String) {
-      self.name = name
-      self.value = value
-    }
-  }
-
-  /// The value of a field; `nil` where the entry does not have it.
-  public subscript(_ name: String) -> String? {
-    fields.first { $0.name == name }?.value
-  }
+  /// The `INSTAR_` fields that apply, without `INSTAR_EVENT`.
+  public var fields: [String: String]
 }

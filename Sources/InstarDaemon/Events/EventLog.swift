@@ -9,9 +9,16 @@ public struct EventLog: Sendable {
   /// Debug SQL, under its own `SYSLOG_IDENTIFIER`.
   private let sqlLogger: Logger
   private let limit = LineLimit()
+  private let now: @Sendable () -> ContinuousClock.Instant
 
-  /// - Parameter handler: called once for each identifier.
-  public init(handler: (_ identifier: String) -> any LogHandler) {
+  /// - Parameters:
+  ///   - now: The clock of the limit of lines.
+  ///   - handler: Called once for each identifier.
+  public init(
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+    handler: (_ identifier: String) -> any LogHandler
+  ) {
+    self.now = now
     logger = Logger(label: "instard", factory: handler)
     var sqlLogger = Logger(label: "instar-sql", factory: handler)
     // Statements are switched on for each watch, whatever the level of the rest.
@@ -26,7 +33,7 @@ public struct EventLog: Sendable {
     case .run(var run) where run.step == .sql || run.step == .output:
       let text = run.text ?? ""
       let lines = run.step == .sql ? [text[...]] : text.split(whereSeparator: \.isNewline)
-      for line in lines where limit.take(at: .now) {
+      for line in lines where limit.take(at: now()) {
         run.text = Self.shortened(line)
         post(DaemonEvent.run(run).entry)
       }
@@ -46,25 +53,11 @@ public struct EventLog: Sendable {
   }
 
   private func post(_ entry: EventEntry) {
-    var metadata: Logger.Metadata = [
-      "INSTAR_EVENT": .string(entry.kind.rawValue),
-      "MESSAGE_ID": .string(entry.kind.messageID),
-    ]
-    for field in entry.fields { metadata[field.name] = .string(field.value) }
+    var metadata = entry.fields.mapValues { Logger.MetadataValue.string($0) }
+    metadata["INSTAR_EVENT"] = .string(entry.kind.rawValue)
+    metadata["MESSAGE_ID"] = .string(entry.kind.messageID)
     (entry.kind == .runSQL ? sqlLogger : logger)
-      .log(level: entry.priority.level, "\(entry.message)", metadata: metadata)
-  }
-}
-
-extension EventPriority {
-  var level: Logger.Level {
-    switch self {
-    case .error: .error
-    case .warning: .warning
-    case .notice: .notice
-    case .information: .info
-    case .debug: .debug
-    }
+      .log(level: entry.level, "\(entry.message)", metadata: metadata)
   }
 }
 

@@ -42,21 +42,13 @@ enum Console {
     }
   }
 
-  /// Writes JSON to standard output. Characters that control a terminal, which can only be in its strings, are written
-  /// as `\u009b`, which means the same.
+  /// Writes JSON to standard output. Characters that control a terminal can only be in its strings, and `\u009b` means
+  /// the same there.
   static func write(json text: String) {
-    var safe = ""
-    for scalar in text.unicodeScalars {
-      if scalar.value > 0x7E, scalar.isUnsafeOnTerminal {
-        for unit in String(scalar).utf16 {
-          let digits = String(unit, radix: 16)
-          safe += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        }
-      } else {
-        safe.unicodeScalars.append(scalar)
-      }
-    }
-    write(Data(safe.utf8), to: STDOUT_FILENO)
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    write(
+      Data(lines.map { String($0).escapedForTerminal }.joined(separator: "\n").utf8),
+      to: STDOUT_FILENO)
   }
 
   private static func write(_ lines: [ConsoleLine], to descriptor: Int32) {

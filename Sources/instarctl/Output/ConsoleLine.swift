@@ -1,3 +1,5 @@
+import InstarWire
+
 /// One line for a terminal, safe to print.
 ///
 /// Names, paths and SQL come from stores and plugins, and may hold sequences that control a terminal or forge a line.
@@ -10,7 +12,7 @@ struct ConsoleLine: ExpressibleByStringInterpolation {
 
   /// A line with the text in it, escaped.
   init(_ text: String) {
-    self.text = text.escaped
+    self.text = text.escapedForTerminal
     width = self.text.count
   }
 
@@ -79,37 +81,6 @@ struct ConsoleLine: ExpressibleByStringInterpolation {
         escaped += ConsoleLine(String(part))
       }
       return escaped
-    }
-  }
-}
-
-extension String {
-  /// The text on one line: characters that control a terminal, begin a line or turn the direction of writing are
-  /// written as `\n`, `\t` or `\u{1B}`.
-  fileprivate var escaped: String {
-    guard unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return self }
-    var text = ""
-    for scalar in unicodeScalars {
-      switch scalar {
-      case "\n": text += "\\n"
-      case "\t": text += "\\t"
-      case "\r": text += "\\r"
-      case _ where scalar.isUnsafeOnTerminal:
-        text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-      default: text.unicodeScalars.append(scalar)
-      }
-    }
-    return text
-  }
-}
-
-extension Unicode.Scalar {
-  var isUnsafeOnTerminal: Bool {
-    // The joiner of the parts of an emoji is harmless.
-    if self == "\u{200D}" { return false }
-    switch properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return true
-    default: return false
     }
   }
 }

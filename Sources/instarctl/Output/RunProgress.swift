@@ -33,7 +33,7 @@ struct RunProgress: Sendable {
     case .stageStarted: return "stage \(event.stage ?? "") started"
     case .stageFinished: return "stage \(event.stage ?? "") finished"
     case .verified: return "verified"
-    case .writtenBack: return "written back"
+    case .writtenBack: return "replaced by its clone"
     case .output, .sql: return ""
     }
   }

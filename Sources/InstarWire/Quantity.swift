@@ -1,9 +1,9 @@
 import Foundation
 
 /// Sizes, durations and times in units that people read.
-enum Quantity {
+public enum Quantity {
   /// `812 bytes`, `40 KiB`, `1.5 GiB`.
-  static func bytes(_ count: Int64) -> String {
+  public static func bytes(_ count: Int64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"]
     guard count >= 1024 else { return "\(count) bytes" }
     var value = Double(count) / 1024
@@ -16,7 +16,7 @@ enum Quantity {
   }
 
   /// `0.4 ms`, `83 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`.
-  static func duration(microseconds: Int64) -> String {
+  public static func duration(microseconds: Int64) -> String {
     let seconds = Double(microseconds) / 1_000_000
     if seconds < 1 { return "\(rounded(seconds * 1000)) ms" }
     if seconds < 60 { return "\(rounded(seconds)) s" }
@@ -26,7 +26,7 @@ enum Quantity {
   }
 
   /// `2026-11-21 10:15:30 UTC`
-  static func time(secondsSince1970 seconds: Double) -> String {
+  public static func time(secondsSince1970 seconds: Double) -> String {
     Date(timeIntervalSince1970: seconds).formatted(
       Date.ISO8601FormatStyle(dateTimeSeparator: .space).year().month().day()
         .time(includingFractionalSeconds: false)) + " UTC"

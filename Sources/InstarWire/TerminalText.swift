@@ -1,0 +1,33 @@
+extension String {
+  /// The text on one line, safe for a terminal. Characters that control a terminal, begin a line or turn the direction
+  /// of writing are written as in JSON: `\n`, `\t`, `\u001b`.
+  public var escapedForTerminal: String {
+    guard unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return self }
+    var text = ""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "\n": text += "\\n"
+      case "\t": text += "\\t"
+      case "\r": text += "\\r"
+      case _ where scalar.isUnsafeOnTerminal:
+        for unit in String(scalar).utf16 {
+          let digits = String(unit, radix: 16)
+          text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}
+
+extension Unicode.Scalar {
+  public var isUnsafeOnTerminal: Bool {
+    // The joiner of the parts of an emoji is harmless.
+    if self == "\u{200D}" { return false }
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return true
+    default: return false
+    }
+  }
+}
