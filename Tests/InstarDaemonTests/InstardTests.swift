@@ -9,12 +9,12 @@ import Testing
 
 /// The program itself, as built beside the tests.
 private struct Instard {
-  /// A folder of its own: `srv` to watch, `state`, `plugins`, `instard.yml`.
+  /// Its folder: `srv` to watch, `state`, `plugins`, `instard.yml`.
   let folder: String
   let program: String
 
-  init(watching folders: [String] = ["srv"]) throws {
-    folder = try makeTemporaryFolder()
+  init(in folder: String, watching folders: [String] = ["srv"]) throws {
+    self.folder = folder
     program = Self.buildFolder + "/instard"
     for name in ["srv", "plugins"] {
       try FileManager.default.createDirectory(
@@ -36,7 +36,7 @@ private struct Instard {
   var configuration: String { folder + "/instard.yml" }
 
   func configure(watching folders: [String], more: String = "") throws {
-    try write(
+    try Data(
       """
       state: \(folder)/state
       plugins: [\(folder)/plugins]
@@ -44,7 +44,8 @@ private struct Instard {
       watches:
       \(folders.map { "  - {folder: \(folder)/\($0), pattern: \"*.store\"}" }.joined(separator: "\n"))
       \(more)
-      """, to: configuration)
+      """.utf8
+    ).write(to: URL(filePath: configuration))
   }
 
   func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
@@ -53,8 +54,6 @@ private struct Instard {
       environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
       output: .captured(limitBytes: 1 << 20))
   }
-
-  func remove() { try? FileManager.default.removeItem(atPath: folder) }
 }
 
 /// Where a service manager listens: a datagram socket.
@@ -112,10 +111,13 @@ private func hasSoon(_ text: String, in child: ChildProcess) -> Bool {
 
 @Suite("instard", .serialized)
 struct InstardTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
   @Test("it starts on an empty folder, says it is ready, and ends with 0 when told to")
   func idle() throws {
-    let instard = try Instard()
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path)
     let manager = try NotifySocket(in: instard.folder)
     let child = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
     defer { child.kill() }
@@ -133,8 +135,7 @@ struct InstardTests {
 
   @Test("it feeds the watchdog as often as it is told to, and reloads before it says so")
   func watchdog() throws {
-    let instard = try Instard()
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path)
     let manager = try NotifySocket(in: instard.folder)
     let child = try instard.start(
       ["--foreground"],
@@ -151,8 +152,7 @@ struct InstardTests {
 
   @Test("a second daemon on the same state folder is refused")
   func onlyOne() throws {
-    let instard = try Instard()
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path)
     let manager = try NotifySocket(in: instard.folder)
     let first = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
     defer { first.terminate(grace: .seconds(10)) }
@@ -164,8 +164,7 @@ struct InstardTests {
 
   @Test("a watched folder that is missing is reported, and found after a reload")
   func missingFolder() throws {
-    let instard = try Instard(watching: ["srv", "later"])
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path, watching: ["srv", "later"])
     let manager = try NotifySocket(in: instard.folder)
     let child = try instard.start(["--foreground"], environment: ["NOTIFY_SOCKET": manager.path])
     defer { child.kill() }
@@ -195,15 +194,14 @@ struct InstardTests {
 
   @Test("a configuration that cannot be used ends the start with status 2 and its line")
   func badConfiguration() throws {
-    let instard = try Instard()
-    defer { instard.remove() }
-    try write("watches: 7", to: instard.configuration)
+    let instard = try Instard(in: folder.path)
+    try folder.write("watches: 7", to: "instard.yml")
     for arguments in [["--check"], []] {
       let child = try instard.start(arguments)
       #expect(try isSoon(child) == .exited(2))
       #expect(child.capturedOutput.contains("line 1: 'watches' must be a list"))
     }
-    try write("", to: instard.configuration)
+    try folder.write("", to: "instard.yml")
     let usage = try instard.start(["--no-such-flag"])
     #expect(try isSoon(usage) == .exited(2))
     let check = try instard.start(["--check"])
@@ -215,10 +213,9 @@ struct InstardTests {
 
   @Test("a store in a folder that others could write is probed as soon as they cannot any more")
   func folderRights() throws {
-    let instard = try Instard()
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path)
     #expect(chmod(instard.folder + "/srv", 0o775) == 0)
-    try write("not a database", to: instard.folder + "/srv/a.store")
+    try folder.write("not a database", to: "srv/a.store")
     let child = try instard.start(["--foreground"])
     defer { child.terminate(grace: .seconds(10)) }
     #expect(hasSoon("INSTAR_CODE=I107", in: child))
@@ -228,8 +225,7 @@ struct InstardTests {
 
   @Test("its events are in the journal, with message ids and fields")
   func journal() throws {
-    let instard = try Instard(watching: ["srv", "missing"])
-    defer { instard.remove() }
+    let instard = try Instard(in: folder.path, watching: ["srv", "missing"])
     guard getuid() == 0, FileManager.default.fileExists(atPath: "/lib/systemd/systemd-journald")
     else {
       print("NOT TESTED: the journal; that needs root and systemd-journald")

@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -111,7 +112,7 @@ struct PluginRegistryTests {
     var registry = PluginRegistry()
     let files = ["/p/a.so": version(1), "/p/b.so": version(1)]
     let error = InstarError(.keeperDied, "cannot use it", cause: "killed")
-    let results: [(path: String, result: Result<PluginManifest, InstarError>)] = [
+    let results: [(plugin: String, result: Result<PluginManifest, InstarError>)] = [
       ("/p/a.so", .success(manifest)), ("/p/b.so", .failure(error)),
     ]
     _ = registry.list(files)
@@ -132,14 +133,14 @@ struct PluginRegistryTests {
 
   @Test("a folder's plugins are its visible .so files; one that is not there has none")
   func folder() throws {
-    try withTemporaryFolder { folder in
-      for name in ["a.so", ".b.so", "c.so.tmp", "d.txt"] { try write("x", to: "\(folder)/\(name)") }
-      try FileManager.default.createSymbolicLink(
-        atPath: folder + "/e.so", withDestinationPath: folder + "/d.txt")
-      try FileManager.default.createDirectory(
-        atPath: folder + "/f.so", withIntermediateDirectories: false)
-      #expect(try PluginFolder.list(folder).keys.sorted() == [folder + "/a.so", folder + "/e.so"])
-      #expect(try PluginFolder.list(folder + "/none").isEmpty)
-    }
+    let temporary = try TemporaryFolder()
+    let folder = temporary.path
+    for name in ["a.so", ".b.so", "c.so.tmp", "d.txt"] { try temporary.write("x", to: name) }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder + "/e.so", withDestinationPath: folder + "/d.txt")
+    try FileManager.default.createDirectory(
+      atPath: folder + "/f.so", withIntermediateDirectories: false)
+    #expect(try PluginFolder.list(folder).keys.sorted() == [folder + "/a.so", folder + "/e.so"])
+    #expect(try PluginFolder.list(temporary.path("none")).isEmpty)
   }
 }

@@ -2,12 +2,18 @@ import Foundation
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @testable import InstarDaemon
 
 @Suite("Scanner")
 struct ScannerTests {
+  private let temporary: TemporaryFolder
+  private var folder: String { temporary.path }
+
+  init() throws { temporary = try TemporaryFolder() }
+
   private func scan(_ folder: String, recursive: Bool = false, patterns: [String] = ["*.store"])
     throws -> [String]
   {
@@ -18,61 +24,53 @@ struct ScannerTests {
 
   @Test("regular files that match are stores; side files, hidden files and links are not")
   func candidates() throws {
-    try withTemporaryFolder { folder in
-      for name in [
-        "a.store", "a.store-wal", "a.store-shm", "a.store-journal", ".hidden.store", "b.store~",
-        "#c.store#", ".#d.store", "e.txt", "ü.store",
-      ] { try write("x", to: "\(folder)/\(name)") }
-      try FileManager.default.createSymbolicLink(
-        atPath: folder + "/link.store", withDestinationPath: folder + "/a.store")
-      #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
-      try FileManager.default.createDirectory(
-        atPath: folder + "/folder.store", withIntermediateDirectories: false)
-      #expect(try scan(folder) == ["a.store", "ü.store"])
-      #expect(try scan(folder, patterns: ["*.txt", "a.*"]) == ["a.store", "e.txt"])
-      #expect(try scan(folder, patterns: [".hid*"]) == [".hidden.store"])
-    }
+    for name in [
+      "a.store", "a.store-wal", "a.store-shm", "a.store-journal", ".hidden.store", "b.store~",
+      "#c.store#", ".#d.store", "e.txt", "ü.store",
+    ] { try temporary.write("x", to: name) }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder + "/link.store", withDestinationPath: folder + "/a.store")
+    #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
+    try FileManager.default.createDirectory(
+      atPath: folder + "/folder.store", withIntermediateDirectories: false)
+    #expect(try scan(folder) == ["a.store", "ü.store"])
+    #expect(try scan(folder, patterns: ["*.txt", "a.*"]) == ["a.store", "e.txt"])
+    #expect(try scan(folder, patterns: [".hid*"]) == [".hidden.store"])
   }
 
   @Test("folders below are entered only where asked, and never our own or a link")
   func recursion() throws {
-    try withTemporaryFolder { folder in
-      for path in ["b/deep", ".instar", ".a_SUPPORT", "b/.instar"] {
-        try FileManager.default.createDirectory(
-          atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
-      }
-      for path in [
-        "1.store", "b/2.store", "b/deep/3.store", ".instar/4.store", ".a_SUPPORT/5.store",
-        "b/.instar/6.store",
-      ] { try write("x", to: "\(folder)/\(path)") }
-      try FileManager.default.createSymbolicLink(
-        atPath: folder + "/loop", withDestinationPath: folder)
-      #expect(try scan(folder) == ["1.store"])
-      #expect(try scan(folder, recursive: true) == ["1.store", "b/2.store", "b/deep/3.store"])
+    for path in ["b/deep", ".instar", ".a_SUPPORT", "b/.instar"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
     }
+    for path in [
+      "1.store", "b/2.store", "b/deep/3.store", ".instar/4.store", ".a_SUPPORT/5.store",
+      "b/.instar/6.store",
+    ] { try temporary.write("x", to: path) }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder + "/loop", withDestinationPath: folder)
+    #expect(try scan(folder) == ["1.store"])
+    #expect(try scan(folder, recursive: true) == ["1.store", "b/2.store", "b/deep/3.store"])
   }
 
   @Test("a folder is announced before it is listed")
   func announcedFirst() throws {
-    try withTemporaryFolder { folder in
-      let watch = Configuration.Watch(folder: folder)
-      let findings = try Scanner(watch: watch).scan { folder in
-        try? write("x", to: folder + "/late.store")
-        return nil
-      }
-      #expect(findings.stores.map(\.path) == [folder + "/late.store"])
+    let watch = Configuration.Watch(folder: folder)
+    let findings = try Scanner(watch: watch).scan { _ in
+      _ = try? temporary.write("x", to: "late.store")
+      return nil
     }
+    #expect(findings.stores.map(\.path) == [folder + "/late.store"])
   }
 
   @Test("a folder that cannot be watched is listed nevertheless, and named")
   func unwatchable() throws {
-    try withTemporaryFolder { folder in
-      try write("x", to: folder + "/a.store")
-      let problem = InstarError(.watchFailed, "cannot watch", cause: "the limit is reached")
-      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in problem }
-      #expect(findings.stores.count == 1)
-      #expect(findings.problems == [problem])
-    }
+    try temporary.write("x", to: "a.store")
+    let problem = InstarError(.watchFailed, "cannot watch", cause: "the limit is reached")
+    let findings = try Scanner(watch: .init(folder: folder)).scan { _ in problem }
+    #expect(findings.stores.count == 1)
+    #expect(findings.problems == [problem])
   }
 
   @Test("a folder that is not there is an error in words")
@@ -89,35 +87,31 @@ struct ScannerTests {
 
   @Test("a name that is not UTF-8 is left out and reported")
   func badName() throws {
-    try withTemporaryFolder { folder in
-      let descriptor = open(folder + "/\u{1}", O_CREAT | O_WRONLY, 0o600)
-      close(descriptor)
-      var bytes = Array((folder + "/x").utf8CString)
-      bytes[bytes.count - 2] = CChar(bitPattern: 0xFF)
-      #expect(rename(folder + "/\u{1}", bytes) == 0)
-      let findings = try Scanner(watch: .init(folder: folder, patterns: ["*"])).scan { _ in nil }
-      #expect(findings.stores.isEmpty)
-      #expect(findings.problems.map(\.cause) == ["its name is not UTF-8"])
-    }
+    let descriptor = open(folder + "/\u{1}", O_CREAT | O_WRONLY, 0o600)
+    close(descriptor)
+    var bytes = Array((folder + "/x").utf8CString)
+    bytes[bytes.count - 2] = CChar(bitPattern: 0xFF)
+    #expect(rename(folder + "/\u{1}", bytes) == 0)
+    let findings = try Scanner(watch: .init(folder: folder, patterns: ["*"])).scan { _ in nil }
+    #expect(findings.stores.isEmpty)
+    #expect(findings.problems.map(\.cause) == ["its name is not UTF-8"])
   }
 
   @Test("what has a store's name and is not a regular file is reported, and not opened")
   func planted() throws {
-    try withTemporaryFolder { folder in
-      #expect(symlink("/etc/passwd", folder + "/link.store") == 0)
-      #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
-      #expect(symlink("/etc/passwd", folder + "/link.txt") == 0)
-      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
-      #expect(findings.stores.isEmpty)
-      let user = ProcessIdentity.label(of: geteuid())
-      #expect(
-        findings.problems.map(\.cause)
-          == [
-            "a FIFO of user \(user), not a regular file",
-            "a symbolic link of user \(user), not a regular file",
-          ])
-      #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
-    }
+    #expect(symlink("/etc/passwd", folder + "/link.store") == 0)
+    #expect(mkfifo(folder + "/fifo.store", 0o600) == 0)
+    #expect(symlink("/etc/passwd", folder + "/link.txt") == 0)
+    let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
+    #expect(findings.stores.isEmpty)
+    let user = ProcessIdentity.label(of: geteuid())
+    #expect(
+      findings.problems.map(\.cause)
+        == [
+          "a FIFO of user \(user), not a regular file",
+          "a symbolic link of user \(user), not a regular file",
+        ])
+    #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
   }
 
   @Test(
@@ -125,63 +119,57 @@ struct ScannerTests {
     .enabled(if: geteuid() == 0, "mounting needs root"))
   func readOnly() throws {
     // /proc/sys is read-only in a container, /sys nearly everywhere; a mount of our own always.
-    try withTemporaryFolder { folder in
-      #expect(Scanner.writeProblem(of: folder) == nil)
-      guard mount("none", folder, "tmpfs", UInt(MS_RDONLY), nil) == 0 else {
-        print("NOT TESTED: a read-only watch; this root may not mount")
-        return
-      }
-      defer { umount(folder) }
-      let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
-      let problem = try #require(findings.problems.first)
-      #expect(problem.code == .watchFailed)
-      #expect(problem.what == "cannot migrate the stores in '\(folder)'")
-      #expect(problem.next == "instarctl config apply && systemctl restart instard")
-      #expect(
-        DaemonEvent.watchFailed(problem).entry.message.hasSuffix(
-          "instarctl config apply && systemctl restart instard"))
+    #expect(Scanner.writeProblem(of: folder) == nil)
+    guard mount("none", folder, "tmpfs", UInt(MS_RDONLY), nil) == 0 else {
+      print("NOT TESTED: a read-only watch; this root may not mount")
+      return
     }
+    defer { umount(folder) }
+    let findings = try Scanner(watch: .init(folder: folder)).scan { _ in nil }
+    let problem = try #require(findings.problems.first)
+    #expect(problem.code == .watchFailed)
+    #expect(problem.what == "cannot migrate the stores in '\(folder)'")
+    #expect(problem.next == "run: instarctl config apply && systemctl restart instard")
+    #expect(
+      DaemonEvent.watchFailed(problem).entry.message.hasSuffix(
+        "instarctl config apply && systemctl restart instard"))
   }
 
   @Test("a version tells who may write the file, or the folders above it, and the file's names")
   func ownership() throws {
-    try withTemporaryFolder { folder in
-      let path = folder + "/a.store"
-      try write("x", to: path)
-      #expect(chmod(path, 0o600) == 0)
-      let before = FileVersion(path: path)
-      #expect(chmod(path, 0o660) == 0)
-      #expect(FileVersion(path: path) != before)
-      #expect(chmod(path, 0o600) == 0)
-      #expect(FileVersion(path: path) == before)
-      #expect(link(path, folder + "/b.store") == 0)
-      #expect(FileVersion(path: path) != before)
-      #expect(unlink(folder + "/b.store") == 0)
-      #expect(FileVersion(path: path) == before)
-      #expect(chmod(folder, 0o770) == 0)
-      #expect(FileVersion(path: path) != before)
-    }
+    let path = folder + "/a.store"
+    try temporary.write("x", to: "a.store")
+    #expect(chmod(path, 0o600) == 0)
+    let before = FileVersion(path: path)
+    #expect(chmod(path, 0o660) == 0)
+    #expect(FileVersion(path: path) != before)
+    #expect(chmod(path, 0o600) == 0)
+    #expect(FileVersion(path: path) == before)
+    #expect(link(path, folder + "/b.store") == 0)
+    #expect(FileVersion(path: path) != before)
+    #expect(unlink(folder + "/b.store") == 0)
+    #expect(FileVersion(path: path) == before)
+    #expect(chmod(folder, 0o770) == 0)
+    #expect(FileVersion(path: path) != before)
   }
 
   @Test("a version tells size, time, identity and write-ahead log apart")
   func versions() throws {
-    try withTemporaryFolder { folder in
-      let path = folder + "/a.store"
-      #expect(FileVersion(path: path) == nil)
-      try write("x", to: path)
-      let first = FileVersion(path: path)
-      #expect(first != nil && first == FileVersion(path: path))
-      try write("x", to: path + "-wal")
-      let second = FileVersion(path: path)
-      #expect(second != first)
-      try write("xy", to: path + "-wal")
-      #expect(FileVersion(path: path) != second)
-      try FileManager.default.removeItem(atPath: path + "-wal")
-      #expect(FileVersion(path: path) == first)
-      try FileManager.default.copyItem(atPath: path, toPath: folder + "/copy")
-      #expect(rename(folder + "/copy", path) == 0)
-      #expect(FileVersion(path: path) != first)
-    }
+    let path = folder + "/a.store"
+    #expect(FileVersion(path: path) == nil)
+    try temporary.write("x", to: "a.store")
+    let first = FileVersion(path: path)
+    #expect(first != nil && first == FileVersion(path: path))
+    try temporary.write("x", to: "a.store-wal")
+    let second = FileVersion(path: path)
+    #expect(second != first)
+    try temporary.write("xy", to: "a.store-wal")
+    #expect(FileVersion(path: path) != second)
+    try FileManager.default.removeItem(atPath: path + "-wal")
+    #expect(FileVersion(path: path) == first)
+    try FileManager.default.copyItem(atPath: path, toPath: folder + "/copy")
+    #expect(rename(folder + "/copy", path) == 0)
+    #expect(FileVersion(path: path) != first)
   }
 
   @Test(
