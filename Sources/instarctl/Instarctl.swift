@@ -34,7 +34,7 @@ struct Instarctl: AsyncParsableCommand {
         5   the file does not exist
         6   the daemon cannot be reached
 
-      For several stores it is the most serious of theirs, in the order 1, 3, 5, 4, 0.
+      For several stores the most serious one counts, in the order 1, 3, 5, 4, 0.
       """,
     version: versionText,
     subcommands: [
@@ -44,7 +44,7 @@ struct Instarctl: AsyncParsableCommand {
 
   static func main() async {
     do {
-      var command = try parseAsRoot(LaunchArguments.ofThisProcess.remaining)
+      var command = try parseAsRoot(LaunchArguments.remaining)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {

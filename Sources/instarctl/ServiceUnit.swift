@@ -20,21 +20,17 @@ enum ServiceUnit {
 
   /// Writes the file; without content, removes it and its folder where that is empty then.
   static func replace(_ file: String, by content: String?) throws(InstarError) {
-    let folder = (file as NSString).deletingLastPathComponent
-    do {
+    do throws(InstarError) {
       if let content {
-        try FileManager.default.createDirectory(
-          atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
-        try DurableFile.write(Data(content.utf8), to: file, mode: 0o644)
+        _ = try OutputFile.replace(file, by: content)
       } else {
         try DurableFile.remove(file)
-        rmdir(folder)
+        rmdir((file as NSString).deletingLastPathComponent)
       }
     } catch {
       throw InstarError(
-        .incompleteInstallation, "cannot write '\(file)'",
-        cause: (error as? InstarError)?.cause ?? error.localizedDescription,
-        next: geteuid() == 0 ? nil : "run: sudo instarctl config apply")
+        .outputFailed, error.what, cause: error.cause,
+        next: geteuid() == 0 ? error.next : "run: sudo instarctl config apply")
     }
   }
 

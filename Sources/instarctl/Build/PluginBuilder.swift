@@ -19,7 +19,7 @@ struct PluginBuilder {
   /// of that name is kept.
   ///
   /// - Throws: `buildFailed`, or the error of the inspection.
-  func build() async throws(InstarError) -> BuiltPlugin {
+  func build() async throws(InstarError) -> PluginInspection {
     let files = try sourceFiles()
     let compiler = try compilerPath()
     let outputURL = URL(fileURLWithPath: output)
@@ -35,14 +35,14 @@ struct PluginBuilder {
     let compilation = try ChildProcess.start(
       executable: compiler, arguments: arguments(files: files, output: unfinished))
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
-    let supervisor = Supervisor(installation: installation, stateFolder: nil)
+    let supervisor = try Supervisor()
     let interruption = Interruption {
       compilation.kill()
       supervisor.cancel()
     }
     let termination = try compilation.wait()
     if interruption.hasHappened {
-      throw failure("interrupted")
+      throw failure("interrupted", next: "run the command again")
     }
     guard termination == .exited(0) else {
       throw failure(
@@ -61,15 +61,19 @@ struct PluginBuilder {
     do {
       _ = try await supervisor.plans(of: unfinished)
     } catch {
-      if interruption.hasHappened { throw failure("interrupted") }
+      if interruption.hasHappened { throw failure("interrupted", next: "run the command again") }
       throw failure(
         error.cause.replacing(unfinished, with: output), code: error.code, next: error.next)
     }
     try DurableFile.synchronizeFile(unfinished)
     guard rename(unfinished, output) == 0 else {
-      throw failure("cannot rename the finished plugin: \(String(cString: strerror(errno)))")
+      throw failure(
+        "cannot rename the finished plugin: \(String(cString: strerror(errno)))",
+        next: "run: ls -ld '\(folder.path)'")
     }
-    return BuiltPlugin(plugin: output, note: note, isDebugBuild: isDebugBuild)
+    var answer = PluginInspection(plugin: output, note: note)
+    answer.debug = isDebugBuild
+    return answer
   }
 
   private func failure(
@@ -160,26 +164,4 @@ struct PluginBuilder {
       atPath: installation.modulesFolder + "/\(name).swiftmodule")
     return isTaken || ["Swift", "Foundation", "Glibc"].contains(name) ? name + "Plugin" : name
   }
-}
-
-/// The answer of `plugin build`.
-struct BuiltPlugin: Answer {
-  var plugin: String
-  var note: PluginNote
-  var isDebugBuild: Bool
-
-  private enum CodingKeys: String, CodingKey {
-    case plugin, abi, swiftVersion, planNames, debug
-  }
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(plugin, forKey: .plugin)
-    try container.encode(note.abi, forKey: .abi)
-    try container.encode(note.swiftVersion, forKey: .swiftVersion)
-    try container.encode(note.planNames, forKey: .planNames)
-    try container.encode(isDebugBuild, forKey: .debug)
-  }
-
-  var lines: [ConsoleLine] { ["\(plugin)", "  \(note.line)"] }
 }

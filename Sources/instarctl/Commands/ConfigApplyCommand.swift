@@ -12,9 +12,9 @@ struct ConfigApplyCommand: InstarCommand {
     discussion: """
         instarctl config apply && systemctl restart instard
 
-      The unit of the service makes the file system read-only and hides home folders. This command \
-      writes the drop-in that opens the folders of the configuration's watches, and nothing else, and \
-      makes systemd reload its units. The drop-in takes effect when the service is restarted.
+      The service sees the file system read-only, and no home folders. This command writes a drop-in \
+      that lets the service write the watched folders, and makes systemd reload its units. Then \
+      restart the service.
       """)
 
   @OptionGroup var source: ConfigurationOptions

@@ -12,11 +12,11 @@ struct ConfigCheckCommand: InstarCommand {
     discussion: """
         instarctl config check
 
-      Reads the file, then the files conf.d/*.yml beside it in the order of their names. A key with \
-      one value has the value of the last file. The lists 'plugins' and 'watches' are combined; a \
-      later watch of a folder replaces an earlier one.
+      Reads the file, then the files conf.d/*.yml beside it, in the order of their names. For a key \
+      with one value, the last file wins. The lists 'plugins' and 'watches' add up; a later watch of a \
+      folder replaces an earlier one.
 
-      The exit status is 0 where the configuration can be used, also with notes, and 3 where it cannot.
+      The exit status is 0 if the configuration can be used, also with notes, and 3 if it cannot.
       """)
 
   @OptionGroup var source: ConfigurationOptions

@@ -20,7 +20,7 @@ struct MigrateCommand: InstarCommand {
       store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
       unchanged.
 
-      First recovers the runs of the state folder that a crash cut off.
+      It first recovers the runs of the state folder that a crash cut off.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -41,19 +41,17 @@ struct MigrateCommand: InstarCommand {
     transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
   var busyTimeout = DurationArgument(.seconds(5))
 
-  @Flag(help: "Adopt a store although it differs from the version that --adopt names.")
+  @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
   var yes = false
 
   @Flag(
-    help: "Migrate also where a change of type loses values that no code of the plan writes.")
+    help: "Migrate even if a change of type loses values that no code of the plan writes.")
   var acceptLoss = false
 
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = Supervisor(
-      installation: try .locate(), stateFolder: try StateFolder(path: state.path),
-      rights: .ofCommandLine)
+    let supervisor = try Supervisor(stateFolder: try StateFolder(path: state.path))
     let plugins = try plugins.paths()
     let progress = RunProgress(isQuiet: output.json)
     let interruption = Interruption {
@@ -68,7 +66,7 @@ struct MigrateCommand: InstarCommand {
     for store in stores.paths {
       var request = MigrationRequest(
         run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
-      request.sqlDebugLevel = LaunchArguments.ofThisProcess.sqlDebugLevel
+      request.sqlDebugLevel = LaunchArguments.debug.level
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
       request.adoptsDifferences = yes

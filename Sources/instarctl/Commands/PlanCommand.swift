@@ -24,8 +24,7 @@ struct PlanCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = Supervisor(
-      installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
+    let supervisor = try Supervisor()
     let status = StatusCollector()
     try await supervisor.plan(
       stores: stores.paths, plugins: try plugins.paths(), adopt: adoption.version

@@ -21,22 +21,15 @@ struct PluginInspectCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let path = try FilePath.ofPlugin(plugin.file)
-    var inspection = PluginInspection(plugin: path, note: try PluginNote.read(path: path))
+    let note = try PluginNote.read(path: path)
+    var inspection = PluginInspection(plugin: path, note: note)
     do {
-      try inspection.note.requireSupportedABI(path: path)
-      inspection.plans = try await Supervisor(installation: try .locate(), stateFolder: nil)
-        .plans(of: path)
+      try note.requireSupportedABI(path: path)
+      inspection.plans = try await Supervisor().plans(of: path)
     } catch {
       inspection.error = error
     }
     output.write(inspection)
     return inspection.error.map { ExitStatus(for: $0) } ?? .done
-  }
-}
-
-extension Supervisor {
-  /// Returns the plans of one plugin, which a confined worker loads.
-  func plans(of plugin: String) async throws(InstarError) -> [PlanManifest] {
-    try await describe(plugins: [plugin]).first?.result.get().plans ?? []
   }
 }

@@ -37,8 +37,7 @@ struct ProbeCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = Supervisor(
-      installation: try .locate(), stateFolder: nil, rights: .ofCommandLine)
+    let supervisor = try Supervisor()
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(

@@ -34,7 +34,7 @@ struct SchemaDiffCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let reader = try SchemaReader(plan: plan.name)
+    let reader = SchemaReader(plan: plan.name)
     output.write(
       SchemaDiff(from: try await reader.read(old), to: try await reader.read(new)))
     return .done

@@ -45,7 +45,7 @@ struct SchemaExportCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let reader = try SchemaReader(plan: plan.name)
+    let reader = SchemaReader(plan: plan.name)
     let path = FilePath.absolute(plugin.file)
     let all = try await reader.versions(of: path)
     let chosen = version == nil ? all : all.filter { $0.schema.version == version }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import InstarSchema
 import InstarSource
+import InstarSupervisor
 import InstarWire
 
 /// `instarctl schema import`
@@ -75,7 +76,7 @@ struct SchemaImportCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let path = FilePath.absolute(store)
-    let report = try await SchemaReader().report(of: path)
+    let report = try await Supervisor().schema(of: path)
     var schema = report.schema
     if let version { schema.version = version }
     let stem = URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent

@@ -6,9 +6,9 @@ struct AdoptionOptions: ParsableArguments {
   @Option(
     name: .customLong("adopt"),
     help: ArgumentHelp(
-      "Accept an unversioned or unknown store as this version of the plan. A store that has more "
-        + "than that version, or lacks an index of it, needs a confirmation (--yes); one that lacks "
-        + "anything else is refused.",
+      "Accept an unversioned or unknown store as this version of the plan. A store with extra objects, "
+        + "or without an index of the version, needs --yes too. A store without anything else of the "
+        + "version is refused.",
       valueName: "version"),
     transform: Schema.Version.typed)
   var version: Schema.Version?

@@ -36,7 +36,8 @@ enum OutputFile {
     } catch {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'",
-        cause: (error as? InstarError)?.cause ?? error.localizedDescription)
+        cause: (error as? InstarError)?.cause ?? error.localizedDescription,
+        next: "check owner and mode of the folder; run: ls -ld '\(folder)'")
     }
   }
 }

@@ -2,31 +2,31 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// The answer of `plugin inspect`.
+/// The answer of `plugin inspect` and `plugin build`: the plugin's note, then its plans.
 struct PluginInspection: Answer {
   var plugin: String
-  var note: PluginNote
-  /// `nil` where the plugin could not be loaded.
+  var abi: UInt32
+  var supportedABI = PluginNote.supportedABI
+  var swiftVersion: String
+  var planNames: [String]
+  /// `nil` after a build, and if the plugin could not be loaded.
   var plans: [PlanManifest]?
+  /// Whether it was built without optimization; only after a build.
+  var debug: Bool?
   var error: InstarError?
 
-  private enum CodingKeys: String, CodingKey {
-    case plugin, abi, supportedABI, swiftVersion, planNames, plans, error
-  }
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(plugin, forKey: .plugin)
-    try container.encode(note.abi, forKey: .abi)
-    try container.encode(PluginNote.supportedABI, forKey: .supportedABI)
-    try container.encode(note.swiftVersion, forKey: .swiftVersion)
-    try container.encode(note.planNames, forKey: .planNames)
-    try container.encodeIfPresent(plans, forKey: .plans)
-    try container.encodeIfPresent(error, forKey: .error)
+  init(plugin: String, note: PluginNote) {
+    self.plugin = plugin
+    abi = note.abi
+    swiftVersion = note.swiftVersion
+    planNames = note.planNames
   }
 
   var lines: [ConsoleLine] {
-    var lines: [ConsoleLine] = ["\(plugin)", "  \(note.line)"]
+    let names = planNames.isEmpty ? "no plan" : planNames.joined(separator: ", ")
+    var lines: [ConsoleLine] = [
+      "\(plugin)", "  \(names); plugin ABI \(abi), built with Swift \(swiftVersion)",
+    ]
     for plan in plans ?? [] {
       lines += ["", "\(plan.name)"]
       var versions = Table(.left, .left, header: ["VERSION", "ENTITIES"])
@@ -42,12 +42,5 @@ struct PluginInspection: Answer {
       lines += stages.lines(indent: "  ")
     }
     return lines
-  }
-}
-
-extension PluginNote {
-  var line: ConsoleLine {
-    let plans = planNames.isEmpty ? "no plan" : planNames.joined(separator: ", ")
-    return "\(plans); plugin ABI \(abi), built with Swift \(swiftVersion)"
   }
 }
