@@ -2,21 +2,21 @@ import Foundation
 public import InstarSchema
 
 extension Configuration {
-  /// Reads a configuration file, and then the files of the folder `conf.d` beside it whose names end
-  /// in `.yml`, in the order of their names.
+  /// Reads a configuration file, and then the files of the folder `conf.d` beside it whose names end in `.yml`, in the
+  /// order of their names.
   ///
-  /// Of a key with a single value the last file's holds. Lists add up: `plugins` (the first file
-  /// that has it replaces the built-in folders) and `watches`; a watch of a folder that an earlier
-  /// file has watched already replaces that one, in its place.
+  /// Of a key with a single value the last file's holds. Lists add up: `plugins` (the first file that has it replaces
+  /// the built-in folders) and `watches`; a watch of a folder that an earlier file has watched already replaces that
+  /// one, in its place.
   ///
   /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
-  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML,
-  ///   has a key that does not exist, or an invalid value.
+  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML, has a key that does
+  ///   not exist, or an invalid value.
   public static func read(path: String) throws(InstarError) -> Configuration {
     var configuration = Configuration()
     var hasPlugins = false
     for file in try files(path: path) {
-      let reader = ConfigurationReader(source: file)
+      let reader = ConfigurationReader(source: file, main: path)
       try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
     }
     return configuration
@@ -36,7 +36,7 @@ extension Configuration {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
         cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        next: "let the user that runs instard read it")
+        next: "run: chmod 755 '\(folder)'")
     }
     let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
     // By bytes, so that the order does not depend on a language.
@@ -67,6 +67,6 @@ extension Configuration {
   public init(yaml: String, source: String) throws(InstarError) {
     self.init()
     var hasPlugins = false
-    try ConfigurationReader(source: source).read(yaml, into: &self, &hasPlugins)
+    try ConfigurationReader(source: source, main: source).read(yaml, into: &self, &hasPlugins)
   }
 }

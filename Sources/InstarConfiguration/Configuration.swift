@@ -23,8 +23,7 @@ public struct Configuration: Sendable, Hashable {
     }
   }
 
-  /// How long to wait before a failed or busy run is tried again: `first`, then twice as long each
-  /// time, up to `most`.
+  /// How long to wait before a failed or busy run is tried again: `first`, then twice as long each time, up to `most`.
   public struct Retry: Sendable, Hashable {
     public var first: Duration
     public var most: Duration
@@ -36,32 +35,22 @@ public struct Configuration: Sendable, Hashable {
   }
 
   /// Where ledger and phase journal are kept.
-  public var stateFolder: String
+  public var stateFolder = Installation.defaultStateFolder
   /// Folders whose `.so` files are plugins.
-  public var pluginFolders: [String]
+  public var pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]
   /// How often every folder is read again, whatever events the kernel reported.
-  public var rescanInterval: Duration
+  public var rescanInterval = Duration.seconds(300)
   /// How long a file must be unchanged before it is probed.
-  public var debounce: Duration
-  public var retry: Retry
+  public var debounce = Duration.milliseconds(500)
+  public var retry = Retry()
   /// How many runs may go on at the same time.
-  public var parallelRuns: Int
+  public var parallelRuns = 2
   /// A stage that takes longer is ended.
-  public var stageTimeLimit: Duration
+  public var stageTimeLimit = Duration.seconds(3600)
   /// How long a run waits for others to release their locks on a store.
-  public var busyTimeout: Duration
-  public var watches: [Watch]
+  public var busyTimeout = Duration.seconds(5)
+  public var watches: [Watch] = []
 
   /// The values of an empty file.
-  public init() {
-    stateFolder = Installation.defaultStateFolder
-    pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]
-    rescanInterval = .seconds(300)
-    debounce = .milliseconds(500)
-    retry = Retry()
-    parallelRuns = 2
-    stageTimeLimit = .seconds(3600)
-    busyTimeout = .seconds(5)
-    watches = []
-  }
+  public init() {}
 }

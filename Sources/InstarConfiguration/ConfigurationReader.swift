@@ -2,10 +2,21 @@ import InstarSchema
 import InstarWire
 import Yams
 
-/// Reads the nodes of a YAML document. Every value is checked where it is read, so that an error can
-/// name its line.
+/// Reads the nodes of a YAML document. Every value is checked where it is read, so that an error can name its line.
 struct ConfigurationReader {
   let source: String
+  /// The main file, which 'instarctl config check' reads.
+  let main: String
+
+  private enum Key: String, CaseIterable {
+    case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, busyTimeout, watches
+  }
+  private enum WatchKey: String, CaseIterable {
+    case folder, pattern, recursive, sqlDebug
+  }
+  private enum RetryKey: String, CaseIterable {
+    case first, most
+  }
 
   /// Adds the values of one file to those of earlier files.
   ///
@@ -14,31 +25,28 @@ struct ConfigurationReader {
     _ yaml: String, into configuration: inout Configuration, _ hasPlugins: inout Bool
   ) throws(InstarError) {
     guard let root = try compose(yaml), !isNull(root) else { return }
-    let keys = [
-      "state", "plugins", "rescan", "debounce", "retry", "parallel", "stageTimeLimit",
-      "busyTimeout", "watches",
-    ]
-    for (key, value) in try fields(of: root, keys: keys, in: "the configuration") {
+    for (key, value) in try fields(of: root, keys: Key.self, in: "the configuration") {
       switch key {
-      case "state": configuration.stateFolder = try folder(value, of: key)
-      case "plugins":
-        let named = try folders(value, of: key)
+      case .state: configuration.stateFolder = try folder(value, of: key.rawValue)
+      case .plugins:
+        let named = try folders(value, of: key.rawValue)
         let earlier = hasPlugins ? configuration.pluginFolders : []
         configuration.pluginFolders = earlier + named.filter { !earlier.contains($0) }
         hasPlugins = true
-      case "rescan":
+      case .rescan:
         configuration.rescanInterval = try duration(
-          value, of: key, in: .seconds(1)...(.seconds(86_400)))
-      case "debounce":
-        configuration.debounce = try duration(value, of: key, in: .zero...(.seconds(60)))
-      case "retry": configuration.retry = try retry(value)
-      case "parallel": configuration.parallelRuns = try number(value, of: key, in: 1...64)
-      case "stageTimeLimit":
+          value, of: key.rawValue, in: .seconds(1)...(.seconds(86_400)))
+      case .debounce:
+        configuration.debounce = try duration(value, of: key.rawValue, in: .zero...(.seconds(60)))
+      case .retry: configuration.retry = try retry(value)
+      case .parallel: configuration.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
+      case .stageTimeLimit:
         configuration.stageTimeLimit = try duration(
-          value, of: key, in: .seconds(1)...(.seconds(30 * 86_400)))
-      case "busyTimeout":
-        configuration.busyTimeout = try duration(value, of: key, in: .zero...(.seconds(3600)))
-      case "watches":
+          value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
+      case .busyTimeout:
+        configuration.busyTimeout = try duration(
+          value, of: key.rawValue, in: .zero...(.seconds(3600)))
+      case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
           if let place = configuration.watches.firstIndex(where: { $0.folder == watch.folder }) {
@@ -47,7 +55,6 @@ struct ConfigurationReader {
             configuration.watches.append(watch)
           }
         }
-      default: throw internalProblem(key)
       }
     }
   }
@@ -71,18 +78,16 @@ struct ConfigurationReader {
 
   private func watch(_ node: Node) throws(InstarError) -> Configuration.Watch {
     var watch = Configuration.Watch(folder: "")
-    let keys = ["folder", "pattern", "recursive", "sqlDebug"]
-    for (key, value) in try fields(of: node, keys: keys, in: "a watch") {
+    for (key, value) in try fields(of: node, keys: WatchKey.self, in: "a watch") {
       switch key {
-      case "folder": watch.folder = try folder(value, of: key)
-      case "pattern": watch.patterns = try patterns(value)
-      case "recursive":
+      case .folder: watch.folder = try folder(value, of: key.rawValue)
+      case .pattern: watch.patterns = try patterns(value)
+      case .recursive:
         guard let flag = value.bool else {
           throw problem(value, "'recursive' must be true or false, not '\(shown(value))'")
         }
         watch.isRecursive = flag
-      case "sqlDebug": watch.sqlDebugLevel = try number(value, of: key, in: 0...4)
-      default: throw internalProblem(key)
+      case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -91,12 +96,11 @@ struct ConfigurationReader {
 
   private func retry(_ node: Node) throws(InstarError) -> Configuration.Retry {
     var retry = Configuration.Retry()
-    for (key, value) in try fields(of: node, keys: ["first", "most"], in: "'retry'") {
+    for (key, value) in try fields(of: node, keys: RetryKey.self, in: "'retry'") {
       let bounds = Duration.milliseconds(100)...(.seconds(86_400))
       switch key {
-      case "first": retry.first = try duration(value, of: "retry.first", in: bounds)
-      case "most": retry.most = try duration(value, of: "retry.most", in: bounds)
-      default: throw internalProblem(key)
+      case .first: retry.first = try duration(value, of: "retry.first", in: bounds)
+      case .most: retry.most = try duration(value, of: "retry.most", in: bounds)
       }
     }
     guard retry.first <= retry.most else {
@@ -178,22 +182,23 @@ struct ConfigurationReader {
   }
 
   /// The pairs of a mapping, all of whose keys are known.
-  private func fields(
-    of node: Node, keys: [String], in place: String
-  ) throws(InstarError) -> [(String, Node)] {
+  private func fields<Key: CaseIterable & RawRepresentable<String>>(
+    of node: Node, keys: Key.Type, in place: String
+  ) throws(InstarError) -> [(Key, Node)] {
     guard let mapping = node.mapping else {
       throw problem(node, "\(place) must be keys and values, not '\(shown(node))'")
     }
-    var fields: [(String, Node)] = []
+    var fields: [(Key, Node)] = []
     for (key, value) in mapping {
       let name = key.scalar?.string ?? shown(key)
-      guard keys.contains(name) else {
+      guard let known = Key(rawValue: name) else {
+        let keys = Key.allCases.map(\.rawValue)
         let hint =
           Suggestion.nearest(to: name, among: keys).map { "; did you mean '\($0)'?" }
           ?? "; the keys are \(keys.joined(separator: ", "))"
         throw problem(key, "unknown key '\(name)' in \(place)\(hint)")
       }
-      fields.append((name, value))
+      fields.append((known, value))
     }
     return fields
   }
@@ -241,12 +246,6 @@ struct ConfigurationReader {
     InstarError(
       .invalidConfiguration, "cannot use the configuration '\(source)'",
       cause: line.map { "line \($0): \(text)" } ?? text,
-      next: "correct the file, then: instarctl config check")
-  }
-
-  private func internalProblem(_ key: String) -> InstarError {
-    InstarError(
-      .internalError, "cannot use the configuration '\(source)'",
-      cause: "the key '\(key)' is known, but not read")
+      next: "correct the file, then run: instarctl config check '\(main)'")
   }
 }

@@ -3,9 +3,9 @@ public import InstarSchema
 
 /// The part of the service's unit that follows from the configuration: which folders it may write.
 ///
-/// `instard.service` sees the file system as read-only, and no homes. The drop-in adds only what the
-/// watches need: each watched folder for writing (`ReadWritePaths=`), and, if one of them is in a home,
-/// homes for reading (`ProtectHome=read-only`). Owners and modes still decide who may write what.
+/// `instard.service` sees the file system as read-only, and no homes. The drop-in adds only what the watches need: each
+/// watched folder for writing (`ReadWritePaths=`), and, if one of them is in a home, homes for reading
+/// (`ProtectHome=read-only`). Owners and modes still decide who may write what.
 public struct ServiceDropIn: Sendable, Hashable {
   /// The path where systemd reads it.
   public static let defaultPath = "/etc/systemd/system/instard.service.d/50-watches.conf"
@@ -16,8 +16,8 @@ public struct ServiceDropIn: Sendable, Hashable {
   public var notes: [String]
 
   /// - Parameter source: The file of the configuration, for the drop-in's first line.
-  /// - Throws: `invalidConfiguration` where a folder cannot be opened to the service: it belongs to
-  ///   the system, or its name cannot be written in a unit.
+  /// - Throws: `invalidConfiguration` where a folder cannot be opened to the service: it belongs to the system, or its
+  ///   name cannot be written in a unit.
   public init(_ configuration: Configuration, source: String) throws(InstarError) {
     var writable = configuration.watches.map(\.folder)
     // The unit has a folder for the state.

@@ -6,8 +6,7 @@ import Synchronization
 
 /// A program that this process started, in its own process group.
 ///
-/// States: running → ended (its pidfd polls readable) → reaped (`termination` is known).
-/// Invariants:
+/// States: running → ended (its pidfd polls readable) → reaped (`termination` is known). Invariants:
 /// - a signal goes to the group only before the child is reaped: until then the kernel does not reuse its number, which
 ///   is also the group's;
 /// - the rest of the group gets SIGKILL before the child is reaped, so that nothing outlives it;
@@ -57,8 +56,7 @@ public final class ChildProcess: Sendable {
 
   /// Starts a program.
   ///
-  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor
-  /// but 0–3 is open.
+  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor but 0–3 is open.
   ///
   /// - Parameters:
   ///   - executable: A path; `PATH` is not searched.
@@ -66,8 +64,8 @@ public final class ChildProcess: Sendable {
   ///   - environment: `nil` passes this process's on; to another user, what he needs of it.
   ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
   ///   - identity: As whom it runs. One that is not `.inherited` starts in `/`.
-  /// - Throws: `incompleteInstallation` where there is no such program, or the other user may not
-  ///   run it; `internalError` where it cannot be started.
+  /// - Throws: `incompleteInstallation` where there is no such program, or the other user may not run it;
+  ///   `internalError` where it cannot be started.
   public static func start(
     executable: String, arguments: [String], environment: [String: String]? = nil,
     channel: Int32? = nil, output: Output = .inherit, identity: ProcessIdentity = .inherited
@@ -180,8 +178,8 @@ public final class ChildProcess: Sendable {
     }
   }
 
-  /// What the child has written so far: the first and the last part of it. Complete once it was
-  /// waited for. Empty unless captured.
+  /// What the child has written so far: the first and the last part of it. Complete once it was waited for. Empty
+  /// unless captured.
   public var capturedOutput: String { capture?.text ?? "" }
 
   /// The child has written more than the limit.
@@ -208,9 +206,8 @@ public final class ChildProcess: Sendable {
 
 /// The thread that starts every child, and never ends.
 ///
-/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the *thread* that
-/// started it for the parent (prctl(2), PR_SET_PDEATHSIG). Threads of a pool come and go; a worker
-/// started from one would die with it.
+/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the *thread* that started it for the
+/// parent (prctl(2), PR_SET_PDEATHSIG). Threads of a pool come and go; a worker started from one would die with it.
 private final class StartingThread: Sendable {
   static let shared = StartingThread()
 

@@ -15,12 +15,11 @@ public enum DurableFile {
     }
   }
 
-  /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds
-  /// the old content or the new, whole.
+  /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds the old content or
+  /// the new, whole.
   ///
-  /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the
-  ///   last step, the fsync of the folder: the new one may be in place then, but may be gone after
-  ///   a crash.
+  /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the last step, the
+  ///   fsync of the folder: the new one may be in place then, but may be gone after a crash.
   public static func write(
     _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil
   ) throws(InstarError) {
@@ -29,7 +28,7 @@ public enum DurableFile {
     let temporary = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
     let descriptor = open(
       temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-    guard descriptor >= 0 else { throw failure(what, errno) }
+    guard descriptor >= 0 else { throw failure(what, path, errno) }
     var reason = writeAll(data, to: descriptor)
     // The process's umask does not decide who may read it.
     if reason == 0, fchmod(descriptor, mode) != 0 { reason = errno }
@@ -39,13 +38,13 @@ public enum DurableFile {
     if reason == 0, rename(temporary, path) != 0 { reason = errno }
     guard reason == 0 else {
       unlink(temporary)
-      throw failure(what, reason)
+      throw failure(what, path, reason)
     }
-    try synchronizeFolder(folder(of: path))
+    try synchronizeFolder(PathTrust.folder(of: path))
   }
 
-  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the
-  /// last line, that rest is ended first, so that the new line stands alone.
+  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the last line, that
+  /// rest is ended first, so that the new line stands alone.
   ///
   /// One process at a time may append to a file.
   public static func append(
@@ -54,10 +53,10 @@ public enum DurableFile {
     let what = "cannot write '\(path)'"
     let descriptor = open(
       path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
-    guard descriptor >= 0 else { throw failure(what, errno) }
+    guard descriptor >= 0 else { throw failure(what, path, errno) }
     defer { close(descriptor) }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw failure(what, errno) }
+    guard fstat(descriptor, &status) == 0 else { throw failure(what, path, errno) }
     guard status.st_mode & S_IFMT == S_IFREG else {
       throw InstarError(.stateFolderFailed, what, cause: "not a regular file")
     }
@@ -66,7 +65,9 @@ public enum DurableFile {
     if text.last != 0x0A { text.append(0x0A) }
     if !isNew {
       var last: UInt8 = 0
-      guard pread(descriptor, &last, 1, status.st_size - 1) == 1 else { throw failure(what, errno) }
+      guard pread(descriptor, &last, 1, status.st_size - 1) == 1 else {
+        throw failure(what, path, errno)
+      }
       if last != 0x0A { text.insert(0x0A, at: text.startIndex) }
     }
     var reason: Int32 = 0
@@ -76,9 +77,9 @@ public enum DurableFile {
     guard reason == 0 else {
       // Not half a line: what was there before stays as it was.
       ftruncate(descriptor, status.st_size)
-      throw failure(what, reason)
+      throw failure(what, path, reason)
     }
-    if isNew { try synchronizeFolder(folder(of: path)) }
+    if isNew { try synchronizeFolder(PathTrust.folder(of: path)) }
   }
 
   /// Deletes the file; nothing happens where there is none.
@@ -86,9 +87,9 @@ public enum DurableFile {
     guard unlink(path) == 0 else {
       let reason = errno
       if reason == ENOENT { return }
-      throw failure("cannot remove '\(path)'", reason)
+      throw failure("cannot remove '\(path)'", path, reason)
     }
-    try synchronizeFolder(folder(of: path))
+    try synchronizeFolder(PathTrust.folder(of: path))
   }
 
   /// Brings the folder's entries to disk: what was made, renamed or deleted in it.
@@ -98,8 +99,8 @@ public enum DurableFile {
 
   /// Brings a file's content to disk.
   ///
-  /// - Important: Opens and closes the file, which drops the POSIX locks that this process has on
-  ///   it: never a store that SQLite has open.
+  /// - Important: Opens and closes the file, which drops the POSIX locks that this process has on it: never a store
+  ///   that SQLite has open.
   public static func synchronizeFile(_ path: String) throws(InstarError) {
     try synchronize(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   }
@@ -107,14 +108,9 @@ public enum DurableFile {
   private static func synchronize(_ path: String, flags: Int32) throws(InstarError) {
     let what = "cannot bring '\(path)' to disk"
     let descriptor = open(path, flags | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(what, errno) }
+    guard descriptor >= 0 else { throw failure(what, path, errno) }
     defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure(what, errno) }
-  }
-
-  private static func folder(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
+    guard fsync(descriptor) == 0 else { throw failure(what, path, errno) }
   }
 
   /// 0, or an `errno`.
@@ -134,8 +130,11 @@ public enum DurableFile {
     }
   }
 
-  private static func failure(_ what: String, _ reason: Int32) -> InstarError {
-    .systemFailure(
-      what, reason, code: reason == ENOSPC || reason == EDQUOT ? .noSpace : .stateFolderFailed)
+  private static func failure(_ what: String, _ path: String, _ reason: Int32) -> InstarError {
+    let isFull = reason == ENOSPC || reason == EDQUOT
+    let folder = PathTrust.quoted(PathTrust.folder(of: path))
+    return .systemFailure(
+      what, reason, code: isFull ? .noSpace : .stateFolderFailed,
+      next: isFull ? "free some space; run: df -h \(folder)" : "run: ls -ld \(folder)")
   }
 }

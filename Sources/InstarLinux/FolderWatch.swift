@@ -9,8 +9,8 @@ import Synchronization
 /// many events as with every single write. A change made before `add` returned is not told: look into the folder after
 /// adding it.
 ///
-/// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the
-/// stream has ended and there is nothing in `folders`.
+/// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and
+/// there is nothing in `folders`.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
@@ -80,16 +80,6 @@ public final class FolderWatch: Sendable {
         next: "raise the limit: sysctl -w fs.inotify.max_user_watches=1048576")
     default:
       throw .systemFailure("cannot watch folder '\(folder)'", failure, code: .watchFailed)
-    }
-  }
-
-  /// Stops watching a folder; does nothing if it is not watched.
-  public func remove(_ folder: String) {
-    state.withLock { state in
-      for (watch, watched) in state.folders where watched == folder {
-        state.folders[watch] = nil
-        inotify_rm_watch(descriptor, watch)
-      }
     }
   }
 

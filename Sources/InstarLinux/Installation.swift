@@ -38,36 +38,32 @@ public struct Installation: Sendable, Hashable {
   ///
   /// - Throws: `incompleteInstallation`, with the paths of what is missing.
   public static func locate() throws(InstarError) -> Installation {
-    let installation: Installation
-    if let folder = ProcessInfo.processInfo.environment["INSTAR_BUILD_DIR"], !folder.isEmpty {
-      installation = Installation(buildFolder: absolutePath(folder))
-    } else {
-      let program = try pathOfThisProgram()
-      let folder = URL(fileURLWithPath: program).deletingLastPathComponent().path
-      installation =
-        ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/libexec/instar"].contains(folder)
-        ? .installed : Installation(buildFolder: folder)
-    }
+    let programs = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/libexec/instar"]
+    let program = (try pathOfThisProgram() as NSString).deletingLastPathComponent
+    let folder = folder(ofVariable: "INSTAR_BUILD_DIR") ?? program
+    let installation =
+      programs.contains(folder)
+      ? Installation(
+        programs: "/usr/libexec/instar", libraries: "/usr/lib/instar", sdk: "/usr/lib/instar/sdk")
+      : Installation(programs: folder, libraries: folder, sdk: folder)
     try installation.require([installation.keeper, installation.worker, installation.library])
     return installation
   }
 
-  /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is
-  ///   missing.
+  /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
   public func requireSDK() throws(InstarError) {
     try require([modulesFolder, macroExecutable, library])
   }
 
-  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise:
-  /// `INSTAR_STATE_DIR`; else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or
-  /// `~/.local/state`.
+  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;
+  /// else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
   public static var defaultStateFolder: String {
     if geteuid() == 0, folder(ofVariable: "INSTAR_STATE_DIR") == nil { return "/var/lib/instar" }
     return appStateFolder
   }
 
-  /// Where an app that migrates its own stores keeps backups, the phase journal and the ledger:
-  /// `INSTAR_STATE_DIR`, else `instar` below `XDG_STATE_HOME` or `~/.local/state`, for root too.
+  /// Where an app that migrates its own stores keeps backups, the phase journal and the ledger: `INSTAR_STATE_DIR`,
+  /// else `instar` below `XDG_STATE_HOME` or `~/.local/state`, for root too.
   public static var appStateFolder: String {
     if let folder = folder(ofVariable: "INSTAR_STATE_DIR") { return folder }
     if let folder = folder(ofVariable: "XDG_STATE_HOME") { return folder + "/instar" }
@@ -75,22 +71,17 @@ public struct Installation: Sendable, Hashable {
   }
 
   private static func folder(ofVariable name: String) -> String? {
-    ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : absolutePath($0) }
+    ProcessInfo.processInfo.environment[name].flatMap {
+      $0.isEmpty ? nil : URL(fileURLWithPath: $0).standardizedFileURL.path
+    }
   }
 
-  private init(buildFolder: String) {
+  /// - Parameter sdk: The folder of the SDK's modules and macros.
+  private init(programs: String, libraries: String, sdk: String) {
     self.init(
-      keeper: buildFolder + "/instar-keeper", worker: buildFolder + "/instar-worker",
-      library: buildFolder + "/libInstar.so", swiftRuntimeFolder: Self.loadedRuntimeFolder(),
-      modulesFolder: buildFolder + "/Modules", macroExecutable: buildFolder + "/InstarMacros-tool")
-  }
-
-  private static var installed: Installation {
-    Installation(
-      keeper: "/usr/libexec/instar/instar-keeper", worker: "/usr/libexec/instar/instar-worker",
-      library: "/usr/lib/instar/libInstar.so", swiftRuntimeFolder: loadedRuntimeFolder(),
-      modulesFolder: "/usr/lib/instar/sdk/Modules",
-      macroExecutable: "/usr/lib/instar/sdk/InstarMacros-tool")
+      keeper: programs + "/instar-keeper", worker: programs + "/instar-worker",
+      library: libraries + "/libInstar.so", swiftRuntimeFolder: Self.loadedRuntimeFolder(),
+      modulesFolder: sdk + "/Modules", macroExecutable: sdk + "/InstarMacros-tool")
   }
 
   private func require(_ paths: [String]) throws(InstarError) {
@@ -102,10 +93,6 @@ public struct Installation: Sendable, Hashable {
         next:
           "install the package again, run 'swift build' for all products, or set INSTAR_BUILD_DIR")
     }
-  }
-
-  private static func absolutePath(_ path: String) -> String {
-    URL(fileURLWithPath: path).standardizedFileURL.path
   }
 
   private static func pathOfThisProgram() throws(InstarError) -> String {
@@ -121,8 +108,7 @@ public struct Installation: Sendable, Hashable {
 
   private static func loadedRuntimeFolder() -> String? {
     guard let file = FileHandle(forReadingAtPath: "/proc/self/maps") else { return nil }
-    // The kernel gives one page at a time, which Foundation's reading of whole files takes for the
-    // end.
+    // The kernel gives one page at a time, which Foundation's reading of whole files takes for the end.
     var contents = Data()
     while let piece = try? file.read(upToCount: 1 << 16), !piece.isEmpty { contents += piece }
     let maps = String(decoding: contents, as: UTF8.self)

@@ -44,9 +44,9 @@ public final class LineChannel: Sendable {
     Glibc.close(descriptor)
   }
 
-  /// A new conversation: this process's end, and the descriptor that a child gets as its `channel`.
-  /// Both are close-on-exec. The caller closes the child's descriptor once the child is started;
-  /// otherwise the end of the child is never noticed.
+  /// A new conversation: this process's end, and the descriptor that a child gets as its `channel`. Both are
+  /// close-on-exec. The caller closes the child's descriptor once the child is started; otherwise the end of the child
+  /// is never noticed.
   public static func pair(
     lineLimitBytes: Int = LineChannel.defaultLineLimitBytes
   ) throws(InstarError) -> (channel: LineChannel, childDescriptor: Int32) {
@@ -58,8 +58,8 @@ public final class LineChannel: Sendable {
     return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
   }
 
-  /// Sends one line; the newline is added where it is missing. Returns when the system has taken
-  /// all of it; waits while the other end does not read. Lines of several threads do not mix.
+  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it; waits while
+  /// the other end does not read. Lines of several threads do not mix.
   ///
   /// - Throws: `interrupted` where the conversation is over.
   public func send(_ line: Data) throws(InstarError) {
@@ -99,10 +99,9 @@ public final class LineChannel: Sendable {
 
   /// Waits for the next line.
   ///
-  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line
-  ///   that is there.
-  /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over
-  ///   then, for every later call too.
+  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line that is there.
+  /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over then, for every
+  ///   later call too.
   public func receive(deadline: ContinuousClock.Instant? = nil) throws(InstarError) -> Received {
     try incoming.withLock { (incoming) throws(InstarError) -> Received in
       while true {
@@ -136,8 +135,7 @@ public final class LineChannel: Sendable {
     }
   }
 
-  /// Ends the conversation: the other process sees its end, and so does whoever is blocked in a
-  /// call here.
+  /// Ends the conversation: the other process sees its end, and so does whoever is blocked in a call here.
   public func close() {
     isClosed.store(true, ordering: .releasing)
     shutdown(descriptor, Int32(SHUT_RDWR))

@@ -20,8 +20,8 @@ final class OutputCapture: Sendable {
   private let state = Mutex(State())
   private let complete = DispatchGroup()
 
-  /// Takes the pipe over. The process descriptor stays the caller's, who keeps it open until
-  /// `waitUntilComplete()` has returned.
+  /// Takes the pipe over. The process descriptor stays the caller's, who keeps it open until `waitUntilComplete()` has
+  /// returned.
   init(pipe: Int32, processDescriptor: Int32, limitBytes: Int, killsFlood: Bool) {
     self.limitBytes = max(0, limitBytes)
     _ = fcntl(pipe, F_SETFL, O_NONBLOCK)
@@ -50,8 +50,7 @@ final class OutputCapture: Sendable {
   }
 
   private func read(pipe: Int32, processDescriptor: Int32, killsFlood: Bool) {
-    /// After the child's end: no more than a pipe can hold (pipe(7): 1 MiB unless root says
-    /// otherwise).
+    /// After the child's end: no more than a pipe can hold (pipe(7): 1 MiB unless root says otherwise).
     var leftToDrainBytes = 1 << 20
     var hasEnded = false
     while true {
@@ -93,8 +92,7 @@ final class OutputCapture: Sendable {
       let room = max(0, limitBytes / 2 - state.head.count)
       state.head.append(contentsOf: bytes.prefix(room))
       state.tail.append(contentsOf: bytes.dropFirst(room))
-      // Cut back only when it has doubled, so that a flood is not a copy of the tail for each
-      // chunk.
+      // Cut back only when it has doubled, so that a flood is not a copy of the tail for each chunk.
       let keptBytes = limitBytes - limitBytes / 2
       if state.tail.count > 2 * keptBytes {
         state.tail.removeFirst(state.tail.count - keptBytes)

@@ -172,8 +172,7 @@ private struct Piece {
     return bytes[offset..<offset + byteCount].reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Goes through a segment of notes: each is the lengths of name and descriptor and a type, then
-  /// both, each padded.
+  /// Goes through a segment of notes: each is the lengths of name and descriptor and a type, then both, each padded.
   func note(name: [UInt8], type: UInt32, alignment: Int) -> Piece? {
     var position = 0
     while let nameBytes = word(at: position), let descriptorBytes = word(at: position + 4),

@@ -43,14 +43,13 @@ public enum ProcessIdentity: Sendable, Hashable {
     ///
     /// - Parameter file: Absolute; it need not exist.
     public func mayMakeFiles(beside file: String) -> Bool {
-      let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? ""
-      guard let resolved = realpath(folder.isEmpty ? "/" : folder, nil) else { return false }
+      guard let resolved = realpath(PathTrust.folder(of: file), nil) else { return false }
       defer { free(resolved) }
       var path = String(cString: resolved)
       var wanted: mode_t = 0o3
       while may(wanted, path) {
-        guard path != "/", let slash = path.lastIndex(of: "/") else { return true }
-        path = slash == path.startIndex ? "/" : String(path[..<slash])
+        guard path != "/" else { return true }
+        path = PathTrust.folder(of: path)
         wanted = 0o1
       }
       return false

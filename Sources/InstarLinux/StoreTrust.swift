@@ -20,9 +20,9 @@ public struct StoreTrust: Sendable {
   ///
   /// - Throws: `missingStore` if the folder is missing too; `unsafePath` for a symbolic link; `unreadableStore`.
   public static func owner(of store: String) throws(InstarError) -> UInt32 {
-    let folder = store.lastIndex(of: "/").map { String(store[..<$0]) } ?? "."
+    let folder = PathTrust.folder(of: store)
     var reason: Int32 = ENOENT
-    for path in [store, folder + "/.instar", folder.isEmpty ? "/" : folder] {
+    for path in [store, folder + "/.instar", folder] {
       var status = stat()
       if lstat(path, &status) == 0 {
         guard status.st_mode & S_IFMT != S_IFLNK || path != store else {
@@ -120,7 +120,7 @@ public struct StoreTrust: Sendable {
         .unsafePath, what, store: store, cause: cause, state: "unchanged",
         next: remedy.map {
           "check that nobody else changed the store or its folder, then run: \($0)"
-        })
+        } ?? "use the path of a regular file; run: readlink -f \(PathTrust.quoted(store))")
     case .foreign(let path, let foreigner):
       return InstarError(
         .unsafePath, what, store: store,
@@ -133,11 +133,14 @@ public struct StoreTrust: Sendable {
     case .unavailable(let path, let number):
       switch number {
       case ENOENT, ENOTDIR:
-        return InstarError(.missingStore, what, store: store, cause: "no such file")
+        return InstarError(
+          .missingStore, what, store: store, cause: "no such file",
+          next: "check the path; run: ls -la \(PathTrust.quoted(PathTrust.folder(of: path)))")
       case ELOOP:
         return InstarError(
           .unsafePath, what, store: store, cause: "its path contains a symbolic link",
-          state: "unchanged")
+          state: "unchanged",
+          next: "use the path without links; run: readlink -f \(PathTrust.quoted(store))")
       default:
         return InstarError(
           .unreadableStore, what, store: store,

@@ -70,13 +70,21 @@ extension InstarError: CustomStringConvertible {
 
 extension InstarError {
   /// Returns the error with the fields that a caller knows and that are still missing. `what` is replaced: the caller
-  /// names the whole operation.
+  /// names the whole operation. If the old one names something in quotes that the new one does not, it becomes a part
+  /// of the cause.
   public func about(
     _ what: String? = nil, store: String? = nil, stage: String? = nil, state: String? = nil,
     next: String? = nil
   ) -> InstarError {
     var copy = self
-    if let what { copy.what = what }
+    if let what {
+      let names = self.what.split(separator: "'", omittingEmptySubsequences: false)
+      let isNew = names.enumerated().contains { offset, name in
+        offset % 2 == 1 && !what.contains(name) && !cause.contains(name)
+      }
+      if isNew { copy.cause = "\(self.what): \(cause)" }
+      copy.what = what
+    }
     copy.store = copy.store ?? store
     copy.stage = copy.stage ?? stage
     copy.state = copy.state ?? state

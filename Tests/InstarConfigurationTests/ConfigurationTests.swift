@@ -120,7 +120,7 @@ struct ConfigurationTests {
       #expect(error.cause == cause)
       #expect(error.code == .invalidConfiguration)
       #expect(error.what == "cannot use the configuration '/etc/x.yml'")
-      #expect(error.next == "correct the file, then: instarctl config check")
+      #expect(error.next == "correct the file, then run: instarctl config check '/etc/x.yml'")
     }
   }
 

@@ -30,8 +30,7 @@ struct StoreInspection {
     else {
       throw InstarError(
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
-        next: "name the plugin with the store's plan: "
-          + "instarctl migrate --plugin FILE '\(probe.file.path)'")
+        next: "add the plugin that contains the store's plan: --plugin FILE.so")
     }
     let start = try match.start(
       of: probe.file.path, adopt: adopt, adoptsDifferences: adoptsDifferences)

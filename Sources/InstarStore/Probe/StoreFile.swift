@@ -195,7 +195,10 @@ extension StoreFile {
     let text = String(cString: strerror(code))
     switch code {
     case ENOENT, ENOTDIR:
-      return InstarError(.missingStore, what, store: path, cause: "no such file")
+      let folder = (path as NSString).deletingLastPathComponent
+      return InstarError(
+        .missingStore, what, store: path, cause: "no such file",
+        next: "check the path; run: ls -la '\(folder)'")
     case ELOOP:
       return InstarError(.unsafePath, what, store: path, cause: "a symbolic link")
     default:
