@@ -20,7 +20,7 @@ enum RetryPolicy {
       // How it fits to the plans.
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage, .incompleteSchema,
-      .ambiguousPlan, .noPlan, .unconfirmedAdoption,
+      .ambiguousPlan, .noPlan, .unconfirmedAdoption, .unacceptedLoss,
       // What the plugin's code does with it.
       .stageFailed, .workerExited, .outputLimit, .verificationFailed, .rowsLost, .brokenReferences,
       .unexpectedStructure, .modelNotInSchema, .invalidModel, .unsupported,
