@@ -33,7 +33,7 @@ extension StoreTrust {
   private static func otherNames(of store: String, _ status: stat) -> [String] {
     let identity = FileIdentity(status)
     let wanted = min(Int(status.st_nlink) - 1, nameLimit)
-    let own = parent(of: store)
+    let own = PathTrust.folder(of: store)
     var names: [String] = []
     var entries = 0
     var listed: Set<String> = []
@@ -57,14 +57,9 @@ extension StoreTrust {
       }
       return folders
     }
-    for folder in [own, parent(of: own)] {
+    for folder in [own, PathTrust.folder(of: own)] {
       for inner in search(folder) { _ = search(inner) }
     }
     return names.sorted()
-  }
-
-  private static func parent(of path: String) -> String {
-    let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-    return folder.isEmpty ? "/" : folder
   }
 }

@@ -4,10 +4,9 @@ import Synchronization
 
 /// The state of one call and its keeper, for whoever cancels the call.
 ///
-/// States: starting → working ⇄ cutting over; canceled from the first two. A canceled conversation never cuts over,
-/// and one that cuts over is never canceled: whichever comes first decides, under one lock. A run that could not
-/// cut over because other processes wrote to the store works again; a cancellation requested meanwhile takes effect
-/// then.
+/// States: starting → working ⇄ cutting over; canceled from the first two. A canceled conversation never cuts over, and
+/// one that cuts over is never canceled: whichever comes first decides, under one lock. A run that could not cut over
+/// because other processes wrote to the store works again; a cancellation requested meanwhile takes effect then.
 ///
 /// A keeper that still writes back after the grace hangs. It is killed, which does not damage the store: another keeper
 /// recovers the run.

@@ -47,7 +47,8 @@ public final class KeeperSession: Sendable {
     do throws(InstarError) {
       try channel.send(line)
     } catch {
-      throw deathOrSelf(error)
+      // A failed send means that the keeper has ended; the channel only knows that its other end is closed.
+      throw error.code == .interrupted ? death() : error
     }
   }
 
@@ -95,11 +96,6 @@ public final class KeeperSession: Sendable {
     close()
     process.kill()
     DispatchQueue.global().async { [process] in _ = try? process.wait() }
-  }
-
-  /// A failed send means that the keeper has ended; the channel only knows that its other end is closed.
-  private func deathOrSelf(_ error: InstarError) -> InstarError {
-    error.code == .interrupted ? death() : error
   }
 
   private func death() -> InstarError {

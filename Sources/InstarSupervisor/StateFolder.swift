@@ -176,7 +176,7 @@ public final class StateFolder: Sendable {
       throw InstarError(
         .stateFolderFailed, "cannot read the ledger '\(ledgerFile)'",
         cause: String(cString: strerror(reason)),
-        next: "run the command as root, or as the user that '\(path)' belongs to")
+        next: "run: sudo instarctl history --state-dir '\(path)'")
     }
     let data = try read(ledgerFile)
     var reports: [RunReport] = []
@@ -217,7 +217,8 @@ public final class StateFolder: Sendable {
       return try Data(contentsOf: URL(fileURLWithPath: file))
     } catch {
       throw InstarError(
-        .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription)
+        .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription,
+        next: "run: ls -l '\(file)'")
     }
   }
 
@@ -226,7 +227,8 @@ public final class StateFolder: Sendable {
       return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
     } catch {
       throw InstarError(
-        .stateFolderFailed, "cannot read the folder '\(folder)'", cause: error.localizedDescription)
+        .stateFolderFailed, "cannot read the folder '\(folder)'",
+        cause: error.localizedDescription, next: "run: ls -ld '\(folder)'")
     }
   }
 }

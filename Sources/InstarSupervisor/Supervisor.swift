@@ -71,9 +71,7 @@ public final class Supervisor: Sendable {
         try access.requireTrusted(plugins: [plugin])
         trusted.append(plugin)
       } catch {
-        descriptions.withLock {
-          $0.append(PluginDescription(plugin: plugin, result: .failure(error)))
-        }
+        descriptions.withLock { $0.append((plugin, .failure(error))) }
       }
     }
     try await inBatch(
@@ -86,36 +84,31 @@ public final class Supervisor: Sendable {
       case .event(.failed(let error)), .died(let error): result = .failure(error)
       case .event: throw unexpected()
       }
-      descriptions.withLock { $0.append(PluginDescription(plugin: plugin, result: result)) }
+      descriptions.withLock { $0.append((plugin, result)) }
     }
     return descriptions.withLock { $0 }
   }
 
-  /// Returns the schema of each store, read without changing it, in the order that `probe` has. A store that cannot be
-  /// read has an error as its result.
-  public func schemas(of stores: [String]) async throws(InstarError) -> [StoreSchema] {
-    let schemas = Mutex<[StoreSchema]>([])
-    let add: @Sendable (String, Result<SchemaReport, InstarError>) -> Void = { store, result in
-      schemas.withLock { $0.append(StoreSchema(store: store, result: result)) }
-    }
-    let batches = batches(of: stores) { store, error in add(store, .failure(error)) }
-    for batch in batches {
-      try await inBatch(
-        batch.stores, as: batch.identity, request: { .readSchema(stores: $0) }, endsInDone: false,
-        limit: { [probeLimit] _ in probeLimit }
-      ) { (store, answer) throws(InstarError) in
-        switch answer {
-        case .event(.schema(let report)) where report.store == store: add(store, .success(report))
-        case .event(.failed(let error)), .died(let error): add(store, .failure(error))
-        case .event: throw unexpected()
-        }
+  /// Returns the schema of a store, read without changing it.
+  public func schema(of store: String) async throws(InstarError) -> SchemaReport {
+    let schema = Mutex<SchemaReport?>(nil)
+    try await inBatch(
+      [store], as: try access.identity(forStore: store), request: { .readSchema(stores: $0) },
+      endsInDone: false, limit: { [probeLimit] _ in probeLimit }
+    ) { (store, answer) throws(InstarError) in
+      switch answer {
+      case .event(.schema(let report)) where report.store == store:
+        schema.withLock { $0 = report }
+      case .event(.failed(let error)), .died(let error): throw error
+      case .event: throw unexpected()
       }
     }
-    return schemas.withLock { $0 }
+    guard let report = schema.withLock({ $0 }) else { throw unexpected() }
+    return report
   }
 
-  /// What stores are, without changing them: one report a store, each as soon as it is known. In
-  /// order, unless stores of several owners are probed with the rights of these.
+  /// What stores are, without changing them: one report a store, each as soon as it is known. In order, unless stores
+  /// of several owners are probed with the rights of these.
   ///
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
@@ -250,8 +243,7 @@ public final class Supervisor: Sendable {
   private func requireStateFolder() throws(InstarError) -> StateFolder {
     guard let stateFolder else {
       throw InstarError(
-        .stateFolderFailed, "cannot migrate stores", cause: "no state folder was given"
-      )
+        .stateFolderFailed, "cannot migrate stores", cause: "no state folder was given")
     }
     return stateFolder
   }
@@ -317,9 +309,14 @@ public final class Supervisor: Sendable {
           try session.send(request(Array(rest)))
           while let subject = rest.first {
             let limit = limit(subject)
-            guard let event = try Self.nextEvent(session, within: limit) else {
+            guard let event = try session.next(deadline: limit.map { .now + $0 }) else {
               hangs = true
-              throw Self.overdue(limit)
+              throw InstarError(
+                .unreadableStore, "cannot read the store",
+                cause: "reading did not finish within "
+                  + (limit.map(DurationText.format) ?? "its time limit"),
+                state: "unchanged",
+                next: "check that the disk or file server of the store responds")
             }
             try onAnswer(subject, .event(event))
             rest.removeFirst()
@@ -332,8 +329,7 @@ public final class Supervisor: Sendable {
           hasDied = true
           guard hangs || error.code == .keeperDied, let subject = rest.first else { throw error }
           rest.removeFirst()
-          let what = "cannot read '\(subject)'"
-          try onAnswer(subject, .died(error.about(what)))
+          try onAnswer(subject, .died(error.about("cannot read '\(subject)'")))
         }
       }
     }
@@ -352,21 +348,6 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// - Returns: `nil` if no event arrived within the limit.
-  private static func nextEvent(
-    _ session: KeeperSession, within limit: Duration?
-  ) throws(InstarError) -> KeeperEvent? {
-    guard let limit else { return try nextEvent(session) }
-    return try session.next(deadline: .now + limit)
-  }
-
-  private static func overdue(_ limit: Duration?) -> InstarError {
-    InstarError(
-      .unreadableStore, "cannot read the store",
-      cause: "reading did not finish within \(limit.map(DurationText.format) ?? "its time limit")",
-      state: "unchanged", next: "check that the disk or file server of the store responds")
-  }
-
   /// The time to count all rows of a store on a disk that reads 1 MiB per second.
   private static func timeToReadAll(of store: String) -> Duration {
     var status = stat()
@@ -375,26 +356,9 @@ public final class Supervisor: Sendable {
 }
 
 /// The manifest of a plugin, or the reason why it cannot be used.
-public struct PluginDescription: Sendable {
-  public var plugin: String
-  public var result: Result<PluginManifest, InstarError>
-
-  public init(plugin: String, result: Result<PluginManifest, InstarError>) {
-    self.plugin = plugin
-    self.result = result
-  }
-}
-
-/// The schema of a store, or the reason why it cannot be read.
-public struct StoreSchema: Sendable {
-  public var store: String
-  public var result: Result<SchemaReport, InstarError>
-
-  public init(store: String, result: Result<SchemaReport, InstarError>) {
-    self.store = store
-    self.result = result
-  }
-}
+public typealias PluginDescription = (
+  plugin: String, result: Result<PluginManifest, InstarError>
+)
 
 func unexpected() -> InstarError {
   InstarError(

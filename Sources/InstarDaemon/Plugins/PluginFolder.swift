@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 public import InstarSchema
 
 /// Lists the plugin files of a folder: names that end in `.so` and are not hidden.
@@ -7,8 +8,8 @@ public enum PluginFolder {
     name.hasSuffix(".so") && !name.hasPrefix(".")
   }
 
-  /// - Returns: every plugin file of the folder by its path; none where the folder does not exist,
-  ///   which is usual: it is made by the first package that brings a plugin.
+  /// - Returns: every plugin file of the folder by its path; none where the folder does not exist, which is usual: it
+  ///   is made by the first package that brings a plugin.
   /// - Throws: `watchFailed` when the folder is there and cannot be read.
   public static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
     let names: [String]
@@ -20,7 +21,8 @@ public enum PluginFolder {
       throw InstarError(
         .watchFailed, "cannot read the plugin folder '\(folder)'",
         cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        state: "its plugins are not used", next: "let the user that runs instard read the folder")
+        state: "its plugins are not used",
+        next: "let user \(ProcessIdentity.label(of: geteuid())) read the folder")
     }
     var files: [String: FileVersion] = [:]
     for name in names where isPlugin(name) {
@@ -30,8 +32,7 @@ public enum PluginFolder {
     return files
   }
 
-  /// Whether the file was written less than `age` ago. While a plugin is still being copied, it looks
-  /// broken.
+  /// Whether the file was written less than `age` ago. While a plugin is still being copied, it looks broken.
   static func isFresh(_ version: FileVersion, age: Duration) -> Bool {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -40,8 +41,8 @@ public enum PluginFolder {
     return passed >= 0 && Duration.nanoseconds(passed) < age
   }
 
-  /// The version of the file at the end of the path: a plugin may be a symbolic link to the file
-  /// that a package installed. `nil` where that is not a regular file.
+  /// The version of the file at the end of the path: a plugin may be a symbolic link to the file that a package
+  /// installed. `nil` where that is not a regular file.
   static func version(of path: String) -> FileVersion? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }

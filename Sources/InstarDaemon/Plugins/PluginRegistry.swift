@@ -1,4 +1,5 @@
 public import InstarSchema
+public import InstarSupervisor
 public import InstarWire
 
 /// Knows every plugin file and whether it can be used: listings and descriptions in, changes out.
@@ -13,9 +14,8 @@ public import InstarWire
 ///
 /// Invariants:
 /// - At most one description is out.
-/// - A verdict concerns the listed version of the file. It is dropped when the file changed meanwhile,
-///   and so is a refusal of a file that was written a moment ago: a plugin that is still being copied
-///   is not reported as broken.
+/// - A verdict concerns the listed version of the file. It is dropped when the file changed meanwhile, and so is a
+///   refusal of a file that was written a moment ago: a plugin that is still being copied is not reported as broken.
 /// - Each verdict on a version of a file is reported once.
 /// - A changed plugin is not used before it is described again. A doubted one is used meanwhile.
 public struct PluginRegistry: Sendable {
@@ -95,8 +95,7 @@ public struct PluginRegistry: Sendable {
     }
   }
 
-  /// Has the plugins that were refused with that code described once more: the reason may be in the
-  /// folders above them.
+  /// Has the plugins that were refused with that code described once more: the reason may be in the folders above them.
   public mutating func doubtRefused(_ code: InstarError.Code) {
     for (path, entry) in entries where entry.standing == .known {
       if case .failure(let error)? = entry.verdict, error.code == code {
@@ -109,11 +108,11 @@ public struct PluginRegistry: Sendable {
   ///
   /// - Parameters:
   ///   - versions: of the files, just now.
-  ///   - fresh: files written so recently that somebody may still be writing them; a refusal of one of
-  ///     these is dropped.
+  ///   - fresh: files written so recently that somebody may still be writing them; a refusal of one of these is
+  ///     dropped.
   /// - Returns: what to report, and whether a verdict was dropped: list the folders again a little later.
   public mutating func describe(
-    _ results: [(path: String, result: Result<PluginManifest, InstarError>)],
+    _ results: [PluginDescription],
     versions: [String: FileVersion], fresh: Set<String> = []
   ) -> (changes: [Change], isStale: Bool) {
     isDescribing = false

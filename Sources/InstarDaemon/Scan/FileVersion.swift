@@ -1,8 +1,8 @@
 import Foundation
 import InstarSchema
 
-/// Tells whether a file has changed: identity, size, time, owner, mode and names of the file, rights of the
-/// folders above it, and size and time of the write-ahead log beside it.
+/// Tells whether a file has changed: identity, size, time, owner, mode and names of the file, rights of the folders
+/// above it, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 public struct FileVersion: Sendable, Hashable {
@@ -74,8 +74,8 @@ public struct FileVersion: Sendable, Hashable {
 
 /// Owner and mode of a folder and of each folder above it.
 ///
-/// Users who can write one of these can replace the file. When an administrator takes that right
-/// away, the file has another version, and is checked again.
+/// Users who can write one of these can replace the file. When an administrator takes that right away, the file has
+/// another version, and is checked again.
 struct FolderRights: Sendable, Hashable {
   private var rights: [UInt64] = []
 

@@ -5,8 +5,8 @@ public import InstarSchema
 
 /// Reads the listing of a watched folder.
 ///
-/// A folder is passed to `willEnter` *before* it is listed, so that it can be watched first: a store
-/// that is created in between is then found twice rather than never.
+/// A folder is passed to `willEnter` *before* it is listed, so that it can be watched first: a store that is created in
+/// between is then found twice rather than never.
 public struct Scanner: Sendable {
   /// A file whose name matches.
   public struct Store: Sendable, Hashable {
@@ -17,8 +17,8 @@ public struct Scanner: Sendable {
   /// What one pass found.
   public struct Findings: Sendable {
     public var stores: [Store] = []
-    /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a
-    /// store's name that are not regular files. Also a file system that is read-only.
+    /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a store's name that are
+    /// not regular files. Also a file system that is read-only.
     public var problems: [InstarError] = []
   }
 
@@ -32,11 +32,10 @@ public struct Scanner: Sendable {
   ///
   /// - Parameters:
   ///   - folder: where to begin; the folder of the watch when left out.
-  ///   - willEnter: called with every folder before it is listed; what it returns is one of the
-  ///     findings' problems, and the folder is listed nevertheless: a folder that cannot be watched
-  ///     is still read at each rescan.
-  /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot
-  ///   be read is one of the findings' problems.
+  ///   - willEnter: called with every folder before it is listed; what it returns is one of the findings' problems, and
+  ///     the folder is listed nevertheless: a folder that cannot be watched is still read at each rescan.
+  /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot be read is one of
+  ///   the findings' problems.
   public func scan(
     from folder: String? = nil, willEnter: (String) -> InstarError?
   ) throws(InstarError) -> Findings {
@@ -111,8 +110,8 @@ public struct Scanner: Sendable {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Why a file with a store's name is not used: only regular files are stores, and links are not
-  /// followed. `nil` for a regular file, a folder, and where there is no file.
+  /// Why a file with a store's name is not used: only regular files are stores, and links are not followed. `nil` for a
+  /// regular file, a folder, and where there is no file.
   static func kindProblem(of path: String) -> InstarError? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
@@ -133,8 +132,8 @@ public struct Scanner: Sendable {
         : "delete it, or narrow the watch's 'pattern'")
   }
 
-  /// Why no store below a folder can be written: a service sees the file system as read-only, except
-  /// for the folders that its unit names. `nil` where they can.
+  /// Why no store below a folder can be written: a service sees the file system as read-only, except for the folders
+  /// that its unit names. `nil` where they can.
   static func writeProblem(of folder: String) -> InstarError? {
     var status = statvfs()
     guard statvfs(folder, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0 else {
@@ -147,16 +146,16 @@ public struct Scanner: Sendable {
   }
 
   /// Lets the service write the watched folders, from its next start on.
-  private static let unitRemedy = "instarctl config apply && systemctl restart instard"
+  private static let unitRemedy = "run: instarctl config apply && systemctl restart instard"
 
   static func watchFailed(_ folder: String, _ number: Int32) -> InstarError {
     InstarError(
       .watchFailed, "cannot watch '\(folder)'", cause: String(cString: strerror(number)),
       state: "its stores are not migrated",
       next: ServiceDropIn.isInHome(folder)
-        ? "create the folder if it is missing, then run: \(unitRemedy)"
+        ? "create the folder if it is missing, then \(unitRemedy)"
         : number == ENOENT
           ? "create the folder, or remove it from the configuration"
-          : "let the user that runs instard read the folder")
+          : "let user \(ProcessIdentity.label(of: geteuid())) read the folder")
   }
 }

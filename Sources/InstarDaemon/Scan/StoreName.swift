@@ -4,8 +4,7 @@ import Foundation
 enum StoreName {
   private static let sideFileSuffixes = ["-wal", "-shm", "-journal"]
 
-  /// The name of the store that a file of that name is, or is a side file of; `nil` where no
-  /// pattern matches.
+  /// The name of the store that a file of that name is, or is a side file of; `nil` where no pattern matches.
   ///
   /// ```swift
   /// StoreName.store(of: "a.store-wal", patterns: ["*.store"])   // "a.store"

@@ -6,10 +6,9 @@ import InstarWire
 
 /// The daemon's loop: watches folders, and has stores that are behind migrated.
 ///
-/// It takes one input after the other and owns everything that changes. What may take long (scans,
-/// probes, runs) goes on elsewhere and comes back as an input. Each part has its own file:
-/// `WatchedFolders`, `WatchedPlugins`, `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperWork` starts
-/// the work.
+/// It takes one input after the other and owns everything that changes. What may take long (scans, probes, runs) goes
+/// on elsewhere and comes back as an input. Each part has its own file: `WatchedFolders`, `WatchedPlugins`,
+/// `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperWork` starts the work.
 ///
 /// States:
 ///
@@ -19,8 +18,7 @@ import InstarWire
 /// ```
 ///
 /// - recovering: keepers recover what an earlier process left; nothing is watched.
-/// - scanning: folders are watched and read for the first time. When all were, the service manager
-///   gets READY.
+/// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY.
 /// - running: idle, but for what folders, timers and people bring.
 /// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
 ///
@@ -105,12 +103,8 @@ struct Daemon {
       becomeReadyIfScanned()
     case .described(let descriptions):
       feed(plugins.handle(descriptions))
-    case .probed(let report, let before, let after):
-      feed([.probed(report, before: before, after: after)])
-    case .probesEnded(let error):
-      feed([.probesEnded(error)])
-    case .runEnded(let report, let before, let after):
-      feed([.runEnded(report, before: before, after: after)])
+    case .store(let event):
+      feed([event])
     case .tick:
       tick()
     case .reload:
@@ -266,7 +260,7 @@ struct Daemon {
           .invalidConfiguration, "cannot reload the configuration",
           cause: "the state folder cannot change from '\(configuration.stateFolder)' to "
             + "'\(new.stateFolder)' in a running daemon",
-          next: "systemctl restart instard")
+          next: "run: systemctl restart instard")
       }
     } catch {
       log.post(.configurationRefused(error))

@@ -1,7 +1,6 @@
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
-import InstarWire
 
 /// What the daemon's loop takes in, one input after the other.
 enum DaemonMessage: Sendable {
@@ -9,9 +8,7 @@ enum DaemonMessage: Sendable {
   case folderEvent(FolderWatch.Event)
   case scanned(WatchedFolders.Scan)
   case described([PluginDescription])
-  case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
-  case probesEnded(InstarError?)
-  case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
+  case store(StoreQueue.Event)
   case tick
   case reload
   case shutdown

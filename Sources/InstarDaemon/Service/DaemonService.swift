@@ -4,8 +4,7 @@ public import InstarSchema
 import InstarSupervisor
 public import ServiceLifecycle
 
-/// The daemon as a service: owns the state folder, and feeds the loop (`Daemon`) until it is told to
-/// stop.
+/// The daemon as a service: owns the state folder, and feeds the loop (`Daemon`) until it is told to stop.
 public struct DaemonService: Service {
   private let configuration: Configuration
   private let installation: Installation
@@ -38,8 +37,8 @@ public struct DaemonService: Service {
 
   /// Works until graceful shutdown is asked for.
   ///
-  /// - Throws: `stateFolderFailed` when the state folder cannot be used, or another daemon uses it;
-  ///   `watchFailed` when the kernel gives no more inotify instances. No store is touched then.
+  /// - Throws: `stateFolderFailed` when the state folder cannot be used, or another daemon uses it; `watchFailed` when
+  ///   the kernel gives no more inotify instances. No store is touched then.
   public func run() async throws {
     let stateFolder = try StateFolder(path: configuration.stateFolder)
     guard let lock = try stateFolder.tryLock() else {

@@ -3,8 +3,7 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// Everything that the daemon has keepers do. Each method returns at once; its results reach the
-/// mailbox.
+/// Everything that the daemon has keepers do. Each method returns at once; its results reach the mailbox.
 struct KeeperWork: Sendable {
   let supervisor: Supervisor
   let log: EventLog
@@ -29,8 +28,7 @@ struct KeeperWork: Sendable {
       do throws(InstarError) {
         mailbox.yield(.described(try await supervisor.describe(plugins: plugins)))
       } catch {
-        mailbox.yield(
-          .described(plugins.map { PluginDescription(plugin: $0, result: .failure(error)) }))
+        mailbox.yield(.described(plugins.map { ($0, .failure(error)) }))
       }
     }
   }
@@ -40,7 +38,7 @@ struct KeeperWork: Sendable {
   /// - Parameter stores: the stores with the versions of their files just now.
   func probe(_ stores: [(path: String, version: FileVersion)], plugins: [String]) {
     guard !stores.isEmpty else {
-      mailbox.yield(.probesEnded(nil))
+      mailbox.yield(.store(.probesEnded(nil)))
       return
     }
     let before = Dictionary(stores) { first, _ in first }
@@ -48,11 +46,11 @@ struct KeeperWork: Sendable {
       do throws(InstarError) {
         try await supervisor.probe(stores: stores.map(\.path), plugins: plugins, rows: .none) {
           mailbox.yield(
-            .probed($0, before: before[$0.store], after: FileVersion(path: $0.store)))
+            .store(.probed($0, before: before[$0.store], after: FileVersion(path: $0.store))))
         }
-        mailbox.yield(.probesEnded(nil))
+        mailbox.yield(.store(.probesEnded(nil)))
       } catch {
-        mailbox.yield(.probesEnded(error))
+        mailbox.yield(.store(.probesEnded(error)))
       }
     }
   }
@@ -64,15 +62,14 @@ struct KeeperWork: Sendable {
     Task {
       var report: RunReport
       do throws(InstarError) {
-        // Steps are posted from here and not through the loop: a plugin that prints much slows down
-        // its own run only.
+        // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(request) { log.post(.run($0)) }
       } catch {
         report = RunReport(
           run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)
         report.error = error.about(store: store, state: "unchanged")
       }
-      mailbox.yield(.runEnded(report, before: before, after: FileVersion(path: store)))
+      mailbox.yield(.store(.runEnded(report, before: before, after: FileVersion(path: store))))
     }
   }
 }

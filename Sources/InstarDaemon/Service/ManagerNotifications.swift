@@ -1,17 +1,16 @@
 import InstarSystemd
 
-/// What the service manager is told, and when: readiness, status, watchdog, and that a start or a
-/// stop takes longer.
+/// What the service manager is told, and when: readiness, status, watchdog, and that a start or a stop takes longer.
 ///
 /// Invariants:
 /// - The status is sent at most once a second; the last one always arrives.
-/// - While the daemon starts or stops, the manager's time limit is extended by this loop: a loop
-///   that hangs gets no extension.
+/// - While the daemon starts or stops, the manager's time limit is extended by this loop: a loop that hangs gets no
+///   extension.
 struct ManagerNotifications {
   typealias Instant = ContinuousClock.Instant
 
-  /// To recover what an earlier process left, and to end runs in their cutover, may take longer than
-  /// the manager waits for a start or a stop.
+  /// To recover what an earlier process left, and to end runs in their cutover, may take longer than the manager waits
+  /// for a start or a stop.
   private static let extensionInterval = Duration.seconds(10)
   private static let extendedTimeout = Duration.seconds(60)
 

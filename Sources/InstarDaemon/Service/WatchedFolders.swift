@@ -5,12 +5,11 @@ import InstarSchema
 
 /// The folders of the watches: follows their changes, scans them, and says what that means for stores.
 ///
-/// One value serves one configuration; a reload makes another one. A new set of kernel watches is
-/// simpler than finding out which are no longer needed; the scans find what happens in between.
+/// One value serves one configuration; a reload makes another one. A new set of kernel watches is simpler than finding
+/// out which are no longer needed; the scans find what happens in between.
 ///
 /// Invariants:
-/// - A folder is watched before it is listed: a store that is made in between is found twice rather
-///   than never.
+/// - A folder is watched before it is listed: a store that is made in between is found twice rather than never.
 /// - Nothing is opened but folders: names and `lstat` are enough.
 /// - Of each watch at most one whole scan is out.
 /// - A problem is reported again only when it changes.

@@ -96,7 +96,7 @@ struct WatchedPlugins {
     }
     let fresh = versions.filter { PluginFolder.isFresh($0.value, age: Self.quietTime) }
     let (changes, isStale) = registry.describe(
-      descriptions.map { ($0.plugin, $0.result) }, versions: versions, fresh: Set(fresh.keys))
+      descriptions, versions: versions, fresh: Set(fresh.keys))
     if isStale { listDue = .now + max(configuration.debounce, .milliseconds(100)) }
     return report(changes) + describeNext()
   }
