@@ -37,7 +37,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The path of the file.
   public var store: String
   /// How the schema maps to tables; null if the file is not a store.
-  @NullIfMissing public var format: StoreFormat?
+  @NullableValue public var format: StoreFormat?
   /// The state in relation to the plans of the given plugins.
   public var state: StoreState
   /// The reason for the state, one sentence; left out if the state says everything.
@@ -45,7 +45,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The error that ended the probe, or the reason why no plan could be chosen; else left out.
   public var error: InstarError?
   /// The version that the store declares, or that its plan recognises; null if unknown.
-  @NullIfMissing public var version: Schema.Version?
+  @NullableValue public var version: Schema.Version?
   /// The entities, ordered by name.
   public var entities: [Entity]
   /// The name of the plan that matches the store; left out without one.

@@ -12,7 +12,7 @@ struct LoadedSchema: Answer {
   /// The file.
   var path: String
   /// `nil` for a store that declares none.
-  @NullIfMissing var version: Schema.Version?
+  @NullableValue var version: Schema.Version?
   var plan: String?
   /// The name of the `VersionedSchema`.
   var name: String?

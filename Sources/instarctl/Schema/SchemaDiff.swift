@@ -14,7 +14,7 @@ struct SchemaDiff: Answer {
   var changes: [Change]
   var notes: [String]
   /// `nil` where no stage is needed.
-  @NullIfMissing var stage: SchemaComparison.Stage?
+  @NullableValue var stage: SchemaComparison.Stage?
   /// The stage to paste.
   var source: String?
 

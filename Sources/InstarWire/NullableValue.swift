@@ -1,6 +1,6 @@
 /// A value that JSON shows as null if there is none, so that scripts find its key.
 @propertyWrapper
-public struct NullIfMissing<Value: Sendable & Codable & Hashable>: Sendable, Codable, Hashable {
+public struct NullableValue<Value: Sendable & Codable & Hashable>: Sendable, Codable, Hashable {
   public var wrappedValue: Value?
 
   public init(wrappedValue: Value?) {
