@@ -271,7 +271,7 @@ def processes(pid):
 
 
 def processor_seconds(pid):
-    """The processor time of a process, of the children that it has waited for, and of those that still run."""
+    """The processor time of a process, of children that it has waited for, and of children that still run."""
     ticks = 0
     for process in processes(pid):
         try:
