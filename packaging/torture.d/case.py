@@ -17,11 +17,10 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import judge
 import stores
 from programs import KEEPER, WORKER, Programs, calls
 
@@ -39,9 +38,13 @@ class Bench:
     plugin: str
     work: str
     limit: float = 60
+    # What a mutation needs: values of the recipe, and choices of a class.
+    focus: dict = field(default_factory=dict)
 
 
 class Case:
+    """One case: its folder, its chances, and what was found."""
+
     def __init__(self, bench, name, seed, folder):
         self.bench, self.name, self.seed, self.folder = bench, name, seed, folder
         self.chance = random.Random(f"{name}:{seed}")
@@ -70,6 +73,7 @@ class Case:
     # The store
 
     def make(self, **fixed):
+        fixed.update((name, value) for name, value in self.bench.focus.items() if hasattr(stores.Recipe, name))
         self.recipe = stores.Recipe.draw(self.chance, **fixed)
         stores.make(self.store, self.recipe)
         self.old, self.new = stores.contents(self.recipe)
@@ -79,15 +83,18 @@ class Case:
 
     def read(self, path):
         """What a fresh connection, in a process of its own, finds in a store."""
-        try:
-            done = subprocess.run(
-                ["/usr/bin/python3", "-IS", os.path.join(HERE, "judge.py"), path], capture_output=True,
-                text=True, timeout=60, stdin=subprocess.DEVNULL)
-            return json.loads(done.stdout)
-        except subprocess.TimeoutExpired:
-            return {"error": "the store cannot be read within a minute"}
-        except ValueError:
-            return {"error": f"the reader ended: {done.stderr[-300:]}"}
+        answer = os.path.join(self.folder, "answer.json")
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            with open(answer, "w") as stream:
+                json.dump(judge.answer(path), stream)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        if status != 0:
+            return {"error": f"the reader ended with status {status}; a minute is its limit"}
+        with open(answer) as stream:
+            return json.load(stream)
 
     def read_copy(self, path=None):
         """The same of a copy with its side files and external values; the store itself stays as it is."""
@@ -203,6 +210,11 @@ class Case:
         except OSError:
             pass
         return runs, broken
+
+    def open_phases(self):
+        """The records of runs that no recovery has finished."""
+        phases = os.path.join(self.state, "phases")
+        return [name for name in os.listdir(phases) if name.endswith(".json")] if os.path.isdir(phases) else []
 
     def check_ledger(self, version):
         """The ledger must have each run once, and a migrated run exactly where the store is migrated."""
@@ -369,6 +381,26 @@ def children():
     """The children of this process, among them those whose parents have died."""
     with open(f"/proc/self/task/{os.getpid()}/children") as stream:
         return [int(word) for word in stream.read().split()]
+
+
+def below(root):
+    """A process and its descendants, parents first."""
+    found = [root]
+    for pid in found:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as stream:
+                    found += [child for child in map(int, stream.read().split()) if child not in found]
+        except OSError:
+            continue
+    return found
+
+
+def signal_process(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def command_of(pid):

@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 
-from case import children, command_of, trace_of
+from case import below, children, command_of, signal_process, trace_of
 from programs import KEEPER, SUPERVISOR, WORKER, calls, choose
 
 
@@ -17,6 +17,9 @@ def perform(case):
     victim = case.chance.choices((KEEPER, WORKER, SUPERVISOR, "all"), (35, 15, 20, 30))[0]
     in_recovery = case.chance.random() < 0.35
     case.make(rows=24, page_size=4096)
+    if case.bench.focus.get("late"):
+        kill_all(case, late=True)
+        return case.conclude()
     if in_recovery:
         kill_all(case, late=True)
         case.await_end()
@@ -27,6 +30,7 @@ def perform(case):
         case.conclude()
     else:
         case.conclude(kill_one(case, victim))
+    return None
 
 
 def key(case):
@@ -90,25 +94,11 @@ def kill_tree(root):
     """Kills a process and all below it; stops each first, so that none reacts to the end of another."""
     tree = [root]
     for pid in tree:
-        try:
-            os.kill(pid, signal.SIGSTOP)
-            with open(f"/proc/{pid}/task/{pid}/children") as stream:
-                tree += [int(word) for word in stream.read().split()]
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as stream:
-                    tree += [p for p in map(int, stream.read().split()) if p not in tree]
-        except (OSError, ValueError):
-            continue
+        signal_process(pid, signal.SIGSTOP)
+        tree += [child for child in below(pid) if child not in tree]
     orphans = [pid for pid in children() if pid != root and "strace" not in command_of(pid)]
     for pid in tree + orphans:
         signal_process(pid, signal.SIGKILL)
-
-
-def signal_process(pid, number):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def kill_in_recovery(case, victim):

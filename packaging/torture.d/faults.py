@@ -1,10 +1,13 @@
-"""Faults: a call that writes fails with ENOSPC, EIO or EINTR, once or from then on, in a run or in a recovery.
+"""Faults: a call fails with ENOSPC, EIO or EINTR, once or from then on, or writes only half, in a run or a recovery.
 
 strace makes the call fail instead of being made. Only calls on the files of the case fail, not those on its channels.
 """
 
+import os
+import subprocess
+
 import death
-from case import trace_of
+from case import HERE, trace_of
 from programs import KEEPER, SUPERVISOR, choose
 
 ERRORS = {
@@ -22,6 +25,8 @@ RARE = frozenset(("openat", "pread64", "fcntl"))
 
 def perform(case):
     case.make(rows=24, page_size=4096)
+    if case.chance.random() < 0.15:
+        return write_short(case)
     program = case.chance.choices((KEEPER, SUPERVISOR), (4, 1))[0]
     in_recovery = case.chance.random() < 0.25
     if in_recovery:
@@ -57,4 +62,24 @@ def perform(case):
     if program == SUPERVISOR and name == "write" and answer.report is None and answer.status > 0:
         # It could not write its report either.
         answer = None
-    case.conclude(answer)
+    return case.conclude(answer)
+
+
+def write_short(case):
+    """A write, or each write, of the keeper writes only the first half."""
+    starts = trace_of(case, KEEPER, death.key(case), on="")
+    writes = [call for call in starts[1] if call[0] in ("write", "pwrite64", "sendfile", "copy_file_range")]
+    which = "every" if case.chance.random() < 0.3 else case.chance.randrange(1, len(writes) + 1)
+    case.note(f"short writes of the keeper: {which}")
+    case.programs.shorten_writes(KEEPER, 1, library(case.bench.work), which)
+    return case.conclude(case.programs.migrate(case.store, case.state, case.bench.limit))
+
+
+def library(work):
+    path = os.path.join(work, "short-write.so")
+    if not os.path.exists(path):
+        made = f"{path}.{os.getpid()}"
+        source = os.path.join(HERE, "short-write.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O", "-o", made, source, "-ldl"], check=True, capture_output=True)
+        os.rename(made, path)
+    return path

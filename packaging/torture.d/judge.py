@@ -1,6 +1,6 @@
 """judge.py STORE: reads a store through a fresh connection of SQLite and prints what it holds, as JSON.
 
-It runs in a process of its own and knows nothing of Instar. A store that cannot be read is {"error": "..."}.
+It runs in a process of its own and knows nothing of Instar.
 """
 
 import hashlib
@@ -86,9 +86,13 @@ def read_plain(db, path):
             "payment": [list(r) for r in db.execute("SELECT id, amount, account_id FROM payment ORDER BY 1")]}}
 
 
-if __name__ == "__main__":
+def answer(path):
+    """What is in the store; {"error": "..."} where it cannot be read."""
     try:
-        answer = read(sys.argv[1])
+        return read(path)
     except Exception as problem:  # whatever it is, it is the finding
-        answer = {"error": f"{type(problem).__name__}: {problem}"}
-    json.dump(answer, sys.stdout)
+        return {"error": f"{type(problem).__name__}: {problem}"}
+
+
+if __name__ == "__main__":
+    json.dump(answer(sys.argv[1]), sys.stdout, indent=1)

@@ -16,10 +16,12 @@ from programs import KEEPER, choose
 WRITE_BACK = 1 | 2 | 4  # SYNC_FILE_RANGE_WAIT_BEFORE | WRITE | WAIT_AFTER
 
 
-def perform(case, dropped=None):
+def perform(case):
     mount = Mount(case, case.chance.choice(("ext4", "xfs")))
     case.make(rows=24, page_size=4096)
     mount.sync()
+    if case.bench.focus.get("drop"):
+        return drop(case, mount)
     after_end = case.chance.random() < 0.1
     if after_end:
         case.note(f"{mount.kind}; the power is cut after the end")
@@ -31,13 +33,30 @@ def perform(case, dropped=None):
         found = starts[1][len(starts[1]) // 3:]
         call = choose(case.chance, found)
         case.note(f"{mount.kind}; the power is cut after {call[0]} number {call[1]} of the keeper")
-        cut_at(case, mount, call, case.programs.migration(case.store, case.state), dropped)
+        cut_at(case, mount, call, case.programs.migration(case.store, case.state))
     if case.chance.random() < 0.3 and os.path.isdir(case.state + "/phases") and os.listdir(case.state + "/phases"):
         call = choose(case.chance, [call for call in trace_of(case, KEEPER, death.key(case))[1] if call[1] < 12])
         case.note(f"and again in the recovery, after {call[0]} number {call[1]}")
         case.require_whole("after the first power cut", copy=True)
-        cut_at(case, mount, call, case.programs.migration(case.folder + "/no-such.store", case.state), dropped)
-    case.conclude(answer)
+        cut_at(case, mount, call, case.programs.migration(case.folder + "/no-such.store", case.state))
+    return case.conclude(answer)
+
+
+def drop(case, mount):
+    """One fsync is not made, and the power is cut while the store is written or afterwards."""
+    found = trace_of(case, KEEPER, death.key(case))[1]
+    syncs = [call for call in found if call[0] in ("fsync", "fdatasync")]
+    # Half of the time one that SQLite makes for the store.
+    own = [call for call in trace_of(case, KEEPER, death.key(case), on="a.store-")[1] if call in syncs]
+    dropped = case.chance.choice(own if own and case.chance.random() < 0.5 else syncs)
+    writes = [call for call in found[found.index(dropped):] if call[0] in ("pwrite64", "unlink", "ftruncate", "sendto")]
+    if not writes:
+        return case.note("no write after the call")
+    call = case.chance.choice(writes)
+    case.note(f"{mount.kind}; {dropped[0]} number {dropped[1]} does nothing")
+    case.note(f"the power is cut after {call[0]} number {call[1]}")
+    cut_at(case, mount, call, case.programs.migration(case.store, case.state), dropped)
+    return case.conclude()
 
 
 def cut_at(case, mount, call, command, dropped=None):

@@ -82,6 +82,12 @@ class Programs:
         with open(os.path.join(self.starts, f"{program}.{number}.strace"), "w") as stream:
             stream.write(f"exec {quoted} '{self.build}/{program}' \"$@\"\n")
 
+    def shorten_writes(self, program, number, library, which):
+        """Has the n-th start of a program write short: its `which`-th write, or "every" one."""
+        with open(os.path.join(self.starts, f"{program}.{number}.strace"), "w") as stream:
+            stream.write(
+                f"export TORTURE_SHORT_WRITE={which} LD_PRELOAD='{library}'\nexec '{self.build}/{program}' \"$@\"\n")
+
     def untrace(self):
         """Forgets the arguments for starts that have not happened."""
         for name in os.listdir(self.starts):

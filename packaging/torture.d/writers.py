@@ -12,7 +12,7 @@ import time
 
 import death
 import stores
-from case import HERE, trace_of
+from case import HERE, signal_process, trace_of
 from programs import KEEPER, SUPERVISOR, WORKER, choose
 
 APPS = ("writer", "writer", "opener", "reader", "checkpointer", "vacuum", "holder", "locker")
@@ -20,7 +20,10 @@ SWAPS = ("replace", "replace", "rename", "delete", "link")
 
 
 def perform(case):
-    if case.chance.random() < 0.35:
+    swaps = case.chance.random() < 0.35
+    if case.bench.focus:
+        swaps = "swap" in case.bench.focus
+    if swaps:
         swap(case)
     else:
         compete(case)
@@ -57,9 +60,9 @@ def pause(case, process):
     pids = [process.pid] if program == SUPERVISOR else case.programs.pids(program)[:1]
     case.note(f"{program} is stopped for a while")
     for pid in pids:
-        death.signal_process(pid, signal.SIGSTOP)
+        signal_process(pid, signal.SIGSTOP)
         time.sleep(case.chance.random() * 0.5)
-        death.signal_process(pid, signal.SIGCONT)
+        signal_process(pid, signal.SIGCONT)
 
 
 class Apps:
@@ -140,18 +143,20 @@ class Extra:
 # Stores that are replaced
 
 def swap(case):
-    kind = case.chance.choice(SWAPS)
+    kind = case.bench.focus.get("swap") or case.chance.choice(SWAPS)
     case.make(rows=24, page_size=4096, start="clean")
     if kind == "link":
         return linked(case)
     found = trace_of(case, KEEPER, death.key(case))[1]
-    if kind == "replace" and case.recipe.journal == "wal":
+    if case.recipe.journal == "wal":
         # From the first page in the log on, the log belongs to whatever has the store's name: a rule of SQLite.
-        log = trace_of(case, KEEPER, death.key(case), on="a.store-wal")[1]
-        last = found.index(next(call for call in log if call[0] == "pwrite64"))
+        commit = trace_of(case, KEEPER, death.key(case), on="a.store-wal")[1]
+        commit = next(call for call in commit if call[0] == "pwrite64")
     else:
         # After the commit a store may be replaced by anybody; nobody could know of it in time.
-        last = max(n for n, call in enumerate(found) if call[0] in ("fdatasync", "ftruncate"))
+        commit = trace_of(case, KEEPER, death.key(case), on="a.store>")[1]
+        commit = [call for call in commit if call[0] == "fdatasync"][-1]
+    last = found.index(commit)
     call = choose(case.chance, found[len(found) // 4:last])
     case.note(f"{kind} of the store after {call[0]} number {call[1]} of the keeper")
     other = os.path.join(case.folder, "other")
@@ -176,7 +181,7 @@ def swap(case):
         # Another thread of the keeper may come to such a call later.
         deadline = time.monotonic() + case.bench.limit
         while process.poll() is None and time.monotonic() < deadline:
-            death.signal_process(case.programs.pids(KEEPER)[0], signal.SIGCONT)
+            signal_process(case.programs.pids(KEEPER)[0], signal.SIGCONT)
             time.sleep(0.02)
     answer = case.programs.finish(process, case.bench.limit)
     case.programs.untrace()
