@@ -94,7 +94,8 @@ struct ContainerOpening {
         .invalidPlan, "schema and plan do not belong together", cause: cause,
         next: "open the container with the models of \(last.version)")
     }
-    for entity in schema.entities {
+    // A referenced class may be another version's: in the plan's schema the class of this version takes its place.
+    for entity in schema.entities where !schema.modelTypes.reached.contains(entity.name) {
       guard let planned = last.modelTypes.byEntityName[entity.name] else {
         throw refuse(
           "\(entity.name) is not among the models of \(last.version), the last version of \(plan.name)"

@@ -81,14 +81,24 @@ extension Schema {
     public let reached: Set<String>
     /// All classes, those included that share the name of another one; empty where a schema has no such classes.
     public let all: [any Any.Type]
+    /// Whether the schema is a `VersionedSchema`, in which relationships find their destination by the entity's name.
+    package let isVersioned: Bool
 
     /// The types of a schema, by the names of their entities.
     public init(
       _ byEntityName: [String: any Any.Type], reached: Set<String> = [], all: [any Any.Type] = []
     ) {
+      self.init(byEntityName, reached: reached, all: all, isVersioned: false)
+    }
+
+    package init(
+      _ byEntityName: [String: any Any.Type], reached: Set<String>, all: [any Any.Type],
+      isVersioned: Bool
+    ) {
       self.byEntityName = byEntityName
       self.reached = reached
       self.all = all
+      self.isVersioned = isVersioned
     }
 
     /// Always true.

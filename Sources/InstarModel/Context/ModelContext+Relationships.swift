@@ -50,7 +50,7 @@ extension ModelContext {
   ) -> [any PersistentModel] {
     var models = stored
     let isSavedFromHere =
-      if case .foreignKey = place { storage.descriptor.inverse(ofSlot: slot) == nil } else { true }
+      if case .foreignKey = place { storage.inverse(ofSlot: slot) == nil } else { true }
     if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
     // Kept until the next save, because the members may be read again before.
     if let pending = storage.pendingMembers[slot] {

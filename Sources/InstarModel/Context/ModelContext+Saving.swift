@@ -151,7 +151,7 @@ extension ModelContext {
             if deleted.contains(member) { waiting.append(member) }
           }
         case .nullify:
-          guard let inverse = storage.descriptor.inverse(ofSlot: slot) else { continue }
+          guard let inverse = storage.inverse(ofSlot: slot) else { continue }
           for member in living {
             member._modelStorage.unlink(
               model, at: inverse.slot, isToOne: inverse.isToOne, of: member)

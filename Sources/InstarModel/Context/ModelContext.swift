@@ -161,7 +161,7 @@ public final class ModelContext {
       case .models(let models): others = models
       default: continue
       }
-      let inverse = storage.descriptor.inverse(ofSlot: slot)
+      let inverse = storage.inverse(ofSlot: slot)
       for other in others {
         if other._modelStorage.context == nil { related.append(other) }
         if let inverse {

@@ -16,6 +16,8 @@ final class ModelStores: Sendable {
   private let readers: [RowReader]
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
+  /// The inverses of each class; empty if the classes themselves know them.
+  private let inverses: [ObjectIdentifier: [ModelDescriptor.Inverse?]]
   /// An error from code that cannot throw, for the next fetch or save of any context.
   private let deferredError = Mutex<(any Error)?>(nil)
   /// What went wrong in the closure of a stage; `nil` elsewhere.
@@ -25,6 +27,7 @@ final class ModelStores: Sendable {
     self.all = all
     self.schema = schema
     self.stageFailures = stageFailures
+    inverses = schema.modelSet.inverses
     var entities: [ModelEntity] = []
     var types: [ObjectIdentifier: Int] = [:]
     for store in all {
@@ -92,6 +95,14 @@ final class ModelStores: Sendable {
 
   func entity(named name: String) -> ModelEntity? {
     positionsByName[name].map { entities[$0] }
+  }
+
+  /// Returns the inverse of a relationship among the models of the container; `nil` without one.
+  func inverse(of descriptor: ModelDescriptor, slot: Int) -> ModelDescriptor.Inverse? {
+    guard let own = inverses[ObjectIdentifier(descriptor)] else {
+      return descriptor.inverse(ofSlot: slot)
+    }
+    return own[slot]
   }
 
   /// Returns an entity and its subentities, whose rows a fetch of the entity finds too.

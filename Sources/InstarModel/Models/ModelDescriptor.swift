@@ -98,6 +98,9 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The type's name with its module and the types around it: no other class has it.
   private var fullName: String { String(reflecting: type) }
 
+  /// The name of the types around the class: "Notes.NotesSchemaV1". The types of one version usually have the same.
+  var scope: String { String(fullName.dropLast(name.count)) }
+
   /// The names of two classes of one name: with the types around them, or with their modules where those are not
   /// enough.
   static func names(of one: ModelDescriptor, and other: ModelDescriptor) -> (String, String) {
@@ -138,50 +141,70 @@ public final class ModelDescriptor: @unchecked Sendable {
     return !relationship.isToOne && relationship.metadata.options.contains(.ordered)
   }
 
-  /// Returns the inverse of the relationship in `slot`; `nil` without one.
+  /// Returns the inverse of the relationship in `slot`, between the classes as the relationships declare them; `nil`
+  /// without one.
   func inverse(ofSlot slot: Int) -> Inverse? {
     inverses.withLock { cached in
       if let cached { return cached[slot] }
-      let found = properties.indices.map { inverseUncached(ofSlot: $0) }
+      let found = properties.indices.map { inverse(ofSlot: $0, in: ModelSet()) }
       cached = found
       return found[slot]
     }
   }
 
+  /// Returns the inverse of the relationship in `slot` among the models of a schema; `nil` without one.
+  ///
   /// The inverse is the property that `inverse:` names on either side. Without `inverse:`, two relationships pair up
   /// if they are the only ones between the two classes and at least one of them is to-one. Two arrays stay unpaired:
   /// see `unpairedManyToMany`.
-  private func inverseUncached(ofSlot slot: Int) -> Inverse? {
+  func inverse(ofSlot slot: Int, in models: ModelSet) -> Inverse? {
     // An inherited relationship has the same inverse as in the superclass.
-    if let superclass, slot < ownSlots.lowerBound { return superclass.inverse(ofSlot: slot) }
+    if let superclass, slot < ownSlots.lowerBound {
+      return superclass.inverse(ofSlot: slot, in: models)
+    }
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
-    let other = relationship.destination._modelDescriptor
+    let other = models.destination(of: relationship)
     if relationship.metadata.options.contains(.withoutInverse) { return nil }
     if relationship.metadata.options.contains(.ownInverse), other === self {
       return inverseValue(ofSlot: slot)
     }
     if let named = relationship.metadata.inverse {
-      return other.slotsByKeyPath[named].flatMap { other.inverseValue(ofSlot: $0) }
+      return other.slot(of: named).flatMap { other.inverseValue(ofSlot: $0) }
     }
     for candidate in other.properties.indices
-    where other.names(candidate, asInverse: slot, of: self) {
+    where other.names(candidate, asInverse: slot, of: self, in: models) {
       return other.inverseValue(ofSlot: candidate)
     }
-    guard let candidate = inferredInverse(ofSlot: slot),
+    guard let candidate = inferredInverse(ofSlot: slot, in: models),
       case .relationship(let back) = other.properties[candidate].kind,
       relationship.isToOne || back.isToOne
     else { return nil }
     return other.inverseValue(ofSlot: candidate)
   }
 
+  /// Returns the slot of a key path, which may start at another version's class of the same entity.
+  func slot(of keyPath: AnyKeyPath) -> Int? {
+    if let slot = slotsByKeyPath[keyPath] { return slot }
+    guard let root = Swift.type(of: keyPath).rootType as? any PersistentModel.Type,
+      let slot = root._modelDescriptor.slotsByKeyPath[keyPath],
+      sequence(first: self, next: \.superclass).contains(where: {
+        $0.name == root._modelDescriptor.name
+      })
+    else { return nil }
+    let name = root._modelDescriptor.properties[slot].name
+    return properties.firstIndex { $0.name == name }
+  }
+
   /// Returns whether one of the relationships names the slot of another class as its inverse. The key path may start
   /// at a subclass, because inherited properties have the same slots.
-  private func names(_ slot: Int, asInverse inverse: Int, of descriptor: ModelDescriptor) -> Bool {
+  private func names(
+    _ slot: Int, asInverse inverse: Int, of descriptor: ModelDescriptor, in models: ModelSet
+  ) -> Bool {
     guard case .relationship(let relationship) = properties[slot].kind,
       let named = relationship.metadata.inverse
     else { return false }
-    let destination = relationship.destination._modelDescriptor
-    return destination.inherits(from: descriptor) && destination.slotsByKeyPath[named] == inverse
+    let destination = models.destination(of: relationship)
+    return destination.inherits(from: descriptor) && destination.slot(of: named) == inverse
   }
 
   /// Returns whether the class is the given one or inherits from it.
@@ -194,45 +217,48 @@ public final class ModelDescriptor: @unchecked Sendable {
     return Inverse(descriptor: self, slot: slot, isToOne: relationship.isToOne)
   }
 
-  private func inferredInverse(ofSlot slot: Int) -> Int? {
+  private func inferredInverse(ofSlot slot: Int, in models: ModelSet) -> Int? {
     guard case .relationship(let relationship) = properties[slot].kind,
       !relationship.metadata.options.contains(.withoutInverse)
     else { return nil }
-    let other = relationship.destination._modelDescriptor
-    let here = slotsWithoutNamedInverse(referencing: other).filter { other !== self || $0 != slot }
-    let there = other.slotsWithoutNamedInverse(referencing: self)
+    let other = models.destination(of: relationship)
+    let here = slotsWithoutNamedInverse(referencing: other, in: models)
+      .filter { other !== self || $0 != slot }
+    let there = other.slotsWithoutNamedInverse(referencing: self, in: models)
       .filter { other !== self || $0 != slot }
     guard there.count == 1, other === self || here == [slot] else { return nil }
     return there[0]
   }
 
-  private func slotsWithoutNamedInverse(referencing destination: ModelDescriptor) -> [Int] {
+  private func slotsWithoutNamedInverse(
+    referencing destination: ModelDescriptor, in models: ModelSet
+  ) -> [Int] {
     ownSlots.filter { slot in
       guard case .relationship(let relationship) = properties[slot].kind,
         relationship.metadata.inverse == nil,
         !relationship.metadata.options.contains(.withoutInverse),
         !relationship.metadata.options.contains(.ownInverse),
-        relationship.destination._modelDescriptor === destination
+        models.destination(of: relationship) === destination
       else { return false }
       // A property that the other side names as an inverse is already paired.
       return !destination.properties.indices.contains {
-        destination.names($0, asInverse: slot, of: self)
+        destination.names($0, asInverse: slot, of: self, in: models)
       }
     }
   }
 
   /// Returns the error in the `inverse:` of a relationship; `nil` if the two pair up.
-  func inverseProblem(ofSlot slot: Int) -> String? {
+  func inverseProblem(ofSlot slot: Int, in models: ModelSet) -> String? {
     guard case .relationship(let relationship) = properties[slot].kind,
       let named = relationship.metadata.inverse
     else { return nil }
     let path = "\(name).\(properties[slot].name)"
-    guard let inverse = inverse(ofSlot: slot) else {
+    guard let inverse = inverse(ofSlot: slot, in: models) else {
       return
         "the inverse of \(path), `\(named)`, is not a relationship of \(relationship.destination)"
     }
     let other = "\(inverse.descriptor.name).\(inverse.descriptor.properties[inverse.slot].name)"
-    guard let back = inverse.descriptor.inverse(ofSlot: inverse.slot) else {
+    guard let back = inverse.descriptor.inverse(ofSlot: inverse.slot, in: models) else {
       return "\(path) names \(other) as its inverse, which does not reference \(name)"
     }
     return back.slot == slot && inherits(from: back.descriptor)
@@ -242,10 +268,11 @@ public final class ModelDescriptor: @unchecked Sendable {
 
   /// Returns the array of the other class that would be the inverse of this one if `inverse:` named it. The missing
   /// `inverse:` is the mistake behind Core Data's "Expected only Arrays for Relationships".
-  func unpairedManyToMany(ofSlot slot: Int) -> String? {
+  func unpairedManyToMany(ofSlot slot: Int, in models: ModelSet) -> String? {
     guard case .relationship(let relationship) = properties[slot].kind, !relationship.isToOne,
-      inverse(ofSlot: slot) == nil, let candidate = inferredInverse(ofSlot: slot)
+      inverse(ofSlot: slot, in: models) == nil,
+      let candidate = inferredInverse(ofSlot: slot, in: models)
     else { return nil }
-    return relationship.destination._modelDescriptor.properties[candidate].name
+    return models.destination(of: relationship).properties[candidate].name
   }
 }

@@ -1,3 +1,5 @@
+import InstarSchema
+
 /// Keeps both sides of a relationship consistent in memory. `save()` writes them.
 extension ModelStorage {
   func toOne(at slot: Int) -> (any PersistentModel)? {
@@ -34,7 +36,7 @@ extension ModelStorage {
     if old === new { return }
     joinContexts(of: model, with: new.map { [$0] } ?? [])
     replaceToOne(new, at: slot, of: model)
-    guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
+    guard let inverse = inverse(ofSlot: slot) else { return }
     if let old {
       old._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: old)
     }
@@ -62,7 +64,7 @@ extension ModelStorage {
       return
     }
     markChanged(slot, of: model)
-    guard let inverse = descriptor.inverse(ofSlot: slot) else { return }
+    guard let inverse = inverse(ofSlot: slot) else { return }
     for other in old where !newIdentities.contains(ObjectIdentifier(other)) {
       other._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: other)
     }
@@ -70,6 +72,32 @@ extension ModelStorage {
       other._modelStorage.link(
         model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
     }
+  }
+
+  /// Returns the inverse of a relationship, among the models of the context if there is one.
+  func inverse(ofSlot slot: Int) -> ModelDescriptor.Inverse? {
+    context.map { $0.stores.inverse(of: descriptor, slot: slot) }
+      ?? descriptor.inverse(ofSlot: slot)
+  }
+
+  /// Returns a related model as the class that the property is declared with.
+  ///
+  /// In a version that has another class of the entity it has no value. The context's next fetch or save then throws.
+  func declared<Destination: PersistentModel>(
+    _ model: any PersistentModel, at slot: Int
+  ) -> Destination? {
+    if let model = model as? Destination { return model }
+    let (declared, used) = ModelDescriptor.names(
+      of: Destination._modelDescriptor, and: model._modelStorage.descriptor)
+    let name = descriptor.properties[slot].name
+    context?.note(
+      InstarError(
+        .modelNotInSchema, "cannot read \(descriptor.name).\(name)",
+        cause: "the property is declared with \(declared); in this version it references \(used)",
+        next:
+          "follow the relationship from \(used), or declare \(descriptor.name) in this version too"
+      ))
+    return nil
   }
 
   /// Removes duplicates, because a relationship has each model once.

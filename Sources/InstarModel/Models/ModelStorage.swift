@@ -323,14 +323,17 @@ public final class ModelStorage {
 
   /// Returns the model of a to-one relationship, or `nil`.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination? {
-    toOne(at: slot) as? Destination
+    toOne(at: slot).flatMap { declared($0, at: slot) }
   }
 
   /// Returns the model of a required to-one relationship. If the row has none, returns an empty model, and the
   /// context's next fetch or save throws.
   public func value<Destination: PersistentModel>(at slot: Int) -> Destination {
-    if let model = toOne(at: slot) as? Destination { return model }
-    context?.noteUnreadableValue(of: self, slot: slot)
+    if let related = toOne(at: slot) {
+      if let model: Destination = declared(related, at: slot) { return model }
+    } else {
+      context?.noteUnreadableValue(of: self, slot: slot)
+    }
     return Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
   }
 
@@ -362,12 +365,12 @@ public final class ModelStorage {
 
   /// Returns the models of a to-many relationship and reads them at the first access.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination] {
-    toMany(at: slot).compactMap { $0 as? Destination }
+    toMany(at: slot).compactMap { declared($0, at: slot) }
   }
 
   /// Returns the models of a to-many relationship and reads them at the first access.
   public func value<Destination: PersistentModel>(at slot: Int) -> [Destination]? {
-    toMany(at: slot).compactMap { $0 as? Destination }
+    toMany(at: slot).compactMap { declared($0, at: slot) }
   }
 
   /// Sets a relationship and its inverse, and marks the change in the context.

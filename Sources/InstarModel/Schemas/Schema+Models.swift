@@ -3,21 +3,25 @@ public import InstarSchema
 extension Schema {
   /// Creates the schema of models, and of all models that their relationships and superclasses reference.
   public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
-    self.init(types, reached: Self.reached(from: types), version: version)
+    self.init(types, reached: Self.reached(from: types), version: version, byName: false)
   }
 
+  /// - Parameter byName: Whether a relationship references the class of its entity in this schema, whatever class it is
+  ///   declared with.
   private init(
-    _ named: [any PersistentModel.Type], reached: [any PersistentModel.Type], version: Version
+    _ named: [any PersistentModel.Type], reached: [any PersistentModel.Type], version: Version,
+    byName: Bool
   ) {
     let types = named + reached
+    let models = ModelSet(byName ? types : [])
     self.init(
-      entities: types.map { $0._modelDescriptor.entity }, version: version,
+      entities: models.entities(of: types), version: version,
       modelTypes: ModelTypes(
         Dictionary(
           types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
           uniquingKeysWith: { first, _ in first }),
         reached: Set(reached.map { $0._modelDescriptor.name }),
-        all: types))
+        all: types, isVersioned: byName))
   }
 
   /// Creates the same schema, with the models as separate arguments.
@@ -25,12 +29,16 @@ extension Schema {
     self.init(types, version: version)
   }
 
-  /// Creates the schema of one version of an app's models.
+  /// Creates the schema of one version of an app's models, and of all models that their relationships and superclasses
+  /// reference. As in SwiftData, a version may list only its root models.
   ///
-  /// A version names all of its models, because a referenced model that it does not name may be that of another
-  /// version. Opening a container and loading a plan report a missing model by name.
+  /// If the version has another class of a referenced entity, that class takes its place: two versions may share a
+  /// model whose relationships are declared with the classes of one of them.
   public init(versionedSchema: any VersionedSchema.Type) {
-    self.init(versionedSchema.models, reached: [], version: versionedSchema.versionIdentifier)
+    let named = versionedSchema.models
+    self.init(
+      named, reached: Self.reachedByName(from: named), version: versionedSchema.versionIdentifier,
+      byName: true)
   }
 
   /// Returns the types that others reference, directly or not, without the given ones.
@@ -50,6 +58,34 @@ extension Schema {
     return Array(all.dropFirst(types.count))
   }
 
+  /// Returns the same with one type for each entity: first those beside the given types, as they are of one version.
+  private static func reachedByName(
+    from types: [any PersistentModel.Type]
+  ) -> [any PersistentModel.Type] {
+    let scopes = Set(types.map { $0._modelDescriptor.scope })
+    var all = types
+    var names = Set(types.map { $0._modelDescriptor.name })
+    var next = 0
+    var others: [any PersistentModel.Type] = []
+    while true {
+      while next < all.count {
+        for type in all[next]._modelDescriptor.neighbours {
+          let descriptor = type._modelDescriptor
+          if !scopes.contains(descriptor.scope) {
+            others.append(type)
+          } else if names.insert(descriptor.name).inserted {
+            all.append(type)
+          }
+        }
+        next += 1
+      }
+      guard let other = others.firstIndex(where: { !names.contains($0._modelDescriptor.name) })
+      else { return Array(all.dropFirst(types.count)) }
+      names.insert(others[other]._modelDescriptor.name)
+      all.append(others[other])
+    }
+  }
+
   /// The schema without the models that were only referenced.
   var withNamedModelsOnly: Schema {
     guard !modelTypes.reached.isEmpty else { return self }
@@ -67,6 +103,40 @@ extension Schema {
 
   var models: [any PersistentModel.Type] {
     entities.compactMap { modelTypes.byEntityName[$0.name] as? any PersistentModel.Type }
+  }
+
+  /// By which the relationships of the schema find their destinations.
+  var modelSet: ModelSet { ModelSet(modelTypes.isVersioned ? models : []) }
+
+  /// The relationships that are declared with another version's class of their destination, one sentence each.
+  package var replacedClasses: [String] {
+    modelSet.replacements.compactMap { descriptor, slot -> String? in
+      let property = descriptor.properties[slot]
+      guard case .relationship(let kind) = property.kind else { return nil }
+      let (declared, used) = ModelDescriptor.names(
+        of: kind.destination._modelDescriptor, and: modelSet.destination(of: kind))
+      return
+        "\(descriptor.name).\(property.name) is declared with \(declared); in \(version) it references \(used)"
+    }
+  }
+}
+
+extension ModelSet {
+  /// Returns the entities of model types, with the inverses that they have in this set.
+  fileprivate func entities(of types: [any PersistentModel.Type]) -> [Schema.Entity] {
+    let inverses = inverses
+    return types.map { type in
+      let descriptor = type._modelDescriptor
+      var entity = descriptor.entity
+      guard let own = inverses[ObjectIdentifier(descriptor)] else { return entity }
+      for index in entity.relationships.indices {
+        let name = entity.relationships[index].name
+        entity.relationships[index].inverseName = descriptor.properties
+          .firstIndex { $0.name == name }.flatMap { own[$0] }
+          .map { $0.descriptor.properties[$0.slot].name }
+      }
+      return entity
+    }
   }
 }
 
@@ -163,6 +233,7 @@ extension Schema {
           next: "rename one of the two classes, or leave it out of the models"))
     }
     let included = models.map { ObjectIdentifier($0) }
+    let set = modelSet
     for model in models {
       let descriptor = model._modelDescriptor
       problems += descriptor.constraintProblems(version)
@@ -187,10 +258,10 @@ extension Schema {
             ))
         }
         guard case .relationship(let kind) = property.kind else { continue }
-        let destination = kind.destination._modelDescriptor
+        let destination = set.destination(of: kind)
         let path = "\(descriptor.name).\(property.name)"
         if let other = modelTypes.byEntityName[destination.name] as? any PersistentModel.Type,
-          other != kind.destination
+          other != destination.type
         {
           let (used, included) = ModelDescriptor.names(
             of: destination, and: other._modelDescriptor)
@@ -200,14 +271,14 @@ extension Schema {
               cause:
                 "\(path) uses \(used), but the \(destination.name) of \(version) is \(included)",
               next: "let both name the same class, or rename one of the two classes"))
-        } else if !included.contains(ObjectIdentifier(kind.destination)) {
+        } else if !included.contains(ObjectIdentifier(destination.type)) {
           problems.append(
             InstarError(
               .incompleteSchema, "cannot use schema \(version)",
               cause:
                 "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
               next: "add \(destination.name).self to the models of version \(version)"))
-        } else if let cause = descriptor.inverseProblem(ofSlot: slot) {
+        } else if let cause = descriptor.inverseProblem(ofSlot: slot, in: set) {
           problems.append(
             InstarError(
               .invalidModel, "cannot use schema \(version)", cause: cause,
@@ -219,7 +290,7 @@ extension Schema {
               .invalidModel, "cannot use schema \(version)",
               cause: "\(path) is marked as its own inverse, but references \(destination.name)",
               next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)"))
-        } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot),
+        } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot, in: set),
           path <= "\(destination.name).\(candidate)"
         {
           problems.append(

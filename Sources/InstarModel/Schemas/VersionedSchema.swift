@@ -1,6 +1,6 @@
 public import InstarSchema
 
-/// One version of an app's models. It names all models, also those that did not change.
+/// One version of an app's models, changed or not. Models that the listed ones reference belong to it too.
 public protocol VersionedSchema: SendableMetatype {
   /// The model classes of the version.
   static var models: [any PersistentModel.Type] { get }
