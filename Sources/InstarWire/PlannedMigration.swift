@@ -7,7 +7,7 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
   public var from: Schema.Version
   public var to: Schema.Version
   public var stages: [Stage]
-  /// Why a run may execute other statements than these; empty where it executes exactly these.
+  /// The stages that the plan does not have, and why a run may execute other statements than these.
   public var notes: [String]
 
   public init(

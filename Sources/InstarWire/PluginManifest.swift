@@ -25,6 +25,8 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
   /// The properties ("Note.pages") whose values the plan agrees to lose when a stage changes their type.
   public var acceptedLosses: [String] = []
+  /// What Instar ignores in the plan, or uses otherwise than it is written, one sentence each.
+  public var notes: [String] = []
 
   /// A plan for stores with `PRAGMA user_version`, without imported versions.
   public init(name: String, versions: [VersionManifest], stages: [StageManifest]) {
@@ -53,6 +55,8 @@ public struct VersionManifest: Sendable, Codable, Hashable {
   public var fingerprint: String
   /// The name of the `VersionedSchema` type, without the types that it is nested in; left out if unknown.
   public var name: String?
+  /// The models that the `VersionedSchema` does not list, and that Instar adds because listed ones reference them.
+  public var unlistedModels: [String] = []
 
   /// A version.
   public init(
@@ -78,11 +82,16 @@ public struct StageManifest: Sendable, Codable, Hashable {
   public var to: Schema.Version
   /// Whether the stage is lightweight or custom.
   public var kind: Kind
+  /// Whether the plan does not have the stage: Instar adds a lightweight one where a version has none.
+  public var isImplicit: Bool
 
   /// A stage.
-  public init(from: Schema.Version, to: Schema.Version, kind: Kind) {
+  public init(
+    from: Schema.Version, to: Schema.Version, kind: Kind, isImplicit: Bool = false
+  ) {
     self.from = from
     self.to = to
     self.kind = kind
+    self.isImplicit = isImplicit
   }
 }

@@ -77,6 +77,7 @@ struct SourceShapeTests {
       ("Trips", "TripsMigrationPlan"), ("Notebook", "NotebookMigrationPlan"),
       ("Recipes", "RecipeMigrationPlan"), ("Contacts", "ContactsMigrationPlan"),
       ("Page", "PagePlan"), ("Harbor", "HarborMigrationPlan"),
+      ("Garden", "GardenMigrationPlan"),
     ])
   func plugin(_ app: String, plan: String) async throws {
     let program = try await build(app, languageMode: 5)
@@ -107,6 +108,7 @@ struct SourceShapeTests {
     "Contacts": ["ada Ada King Lovelace", "grace Grace Hopper"],
     "Page": ["one text of one inbox migrated", "two text of two inbox migrated"],
     "Harbor": ["norway 7 2", "unknown 0 0"],
+    "Garden": ["South unknown herbs sage", "South unknown herbs thyme"],
   ]
 
   private static let queries = [
@@ -121,6 +123,9 @@ struct SourceShapeTests {
     "Harbor":
       "SELECT s.ZFLAG || ' ' || b.ZNUMBER || ' ' || (SELECT COUNT(*) FROM ZCARGO c WHERE c.ZSHIP = s.Z_PK) "
       + "FROM ZSHIP s JOIN ZBERTH b ON s.ZBERTH = b.Z_PK",
+    "Garden":
+      "SELECT g.ZNAME || ' ' || g.ZCITY || ' ' || b.ZTITLE || ' ' || p.ZNAME "
+      + "FROM ZGARDEN g JOIN ZBED b ON b.ZGARDEN = g.Z_PK JOIN ZPLANT p ON p.ZBED = b.Z_PK",
     "Contacts": "SELECT ZEMAIL || ' ' || ZGIVENNAME || ' ' || ZFAMILYNAME FROM ZPERSON",
   ]
 

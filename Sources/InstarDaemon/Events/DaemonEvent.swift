@@ -110,7 +110,8 @@ extension DaemonEvent {
       let versions = plan.versions.map { "\($0.schema.version)" }
       return "\(plan.name) (\(versions.joined(separator: ", ")))"
     }
-    let message = "plugin '\(plugin)' provides \(plans.joined(separator: " and "))"
+    let notes = manifest.plans.flatMap(\.notes).map { "; note: \($0)" }.joined()
+    let message = "plugin '\(plugin)' provides \(plans.joined(separator: " and "))\(notes)"
     let error = rival.map {
       InstarError(
         .ambiguousPlan, "cannot choose between plugins '\(plugin)' and '\($0)'",

@@ -9,8 +9,7 @@ package enum StageCheck {
     _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String
   ) throws(InstarError) {
     guard case .lightweight = stage.stage else { return }
-    var reasons = difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
-    if stage.to.layout.format == .plain { reasons += difference.linksToMoveBetweenTables }
+    let reasons = stage.to.reasonsForCode(in: difference)
     if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
   }
 
@@ -56,11 +55,8 @@ package enum StageCheck {
       .needsCustomStage, "cannot use plan \(plan)",
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
-      next: """
-        write it as a custom stage:
-        .custom(fromVersion: \(stage.stage.fromVersion).self, toVersion: \(stage.stage.toVersion).self,
-          willMigrate: { context in … }, didMigrate: { context in … })
-        """)
+      next: "write it as a custom stage:\n"
+        + PlanDefinition.customStage("\(stage.stage.fromVersion)", "\(stage.stage.toVersion)"))
   }
 }
 

@@ -8,7 +8,11 @@ package struct PlanDefinition: Sendable {
   package let name: String
   /// Oldest first.
   package let versions: [Version]
+  /// Those of the plan, and those that Instar adds.
   let stages: [MigrationStage]
+  /// The versions at which the stages start that Instar adds.
+  private let implicitStarts: Set<Schema.Version>
+  private let notes: [String]
   private let columnOrder: ColumnOrder
   private let versionSource: VersionSource
   private let importedVersions: [ToolVersion: Schema.Version]
@@ -27,6 +31,8 @@ package struct PlanDefinition: Sendable {
     package let to: Version
     package let stage: MigrationStage
     package let columnOrder: ColumnOrder
+    /// Whether Instar adds the stage because the plan has none.
+    let isImplicit: Bool
 
     package var manifest: StageManifest {
       let kind: StageManifest.Kind =
@@ -34,28 +40,35 @@ package struct PlanDefinition: Sendable {
         case .lightweight: .lightweight
         case .custom: .custom
         }
-      return StageManifest(from: from.schema.version, to: to.schema.version, kind: kind)
+      return StageManifest(
+        from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
     }
   }
 
+  /// Where no stage starts at a version, a lightweight one goes to the next version if that is possible: apps have
+  /// several schemas and `stages: []`, because SwiftData makes lightweight changes without a stage. A stage from a
+  /// version to itself is ignored, and noted.
+  ///
   /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version. No store is
   ///   opened.
   package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
     let name = "\(plan)"
     let what = "cannot use plan \(name)"
     var versions: [Version] = []
+    var types: [Schema.Version: any VersionedSchema.Type] = [:]
+    var notes: [String] = []
     for versioned in plan.schemas {
       let schema = Schema(versionedSchema: versioned)
       if let problem = schema.modelProblems().first {
         throw problem.about("\(what): \(problem.what)")
       }
-      if let twin = versions.first(where: { $0.schema.version == schema.version }) {
+      if let twin = types.updateValue(versioned, forKey: schema.version) {
         throw InstarError(
           .invalidPlan, what,
-          cause:
-            "the schemas \(twin.name) and \(versioned) have the same version, \(twin.schema.version)",
-          next: "give each VersionedSchema its own versionIdentifier")
+          cause: "the schemas \(twin) and \(versioned) have the same version, \(schema.version)",
+          next: Self.correction(of: versioned, twin, in: plan))
       }
+      notes += schema.replacedClasses
       let layout = try StoreLayout(schema: schema)
       if let other = versions.first(where: { $0.layout.format != layout.format }) {
         throw InstarError(
@@ -74,6 +87,7 @@ package struct PlanDefinition: Sendable {
     versions.sort { $0.schema.version < $1.schema.version }
     let known = Set(versions.map(\.schema.version))
     var starts: Set<Schema.Version> = []
+    var stages: [MigrationStage] = []
     for stage in plan.stages {
       let from = stage.fromVersion.versionIdentifier
       let to = stage.toVersion.versionIdentifier
@@ -83,6 +97,12 @@ package struct PlanDefinition: Sendable {
           cause:
             "the stage from \(from) to \(to) names version \(version), which is not in `schemas`",
           next: "add the schema of \(version) to `schemas`")
+      }
+      guard from != to else {
+        notes.append(
+          "the stage from \(from) to itself is ignored, because a store at \(from) has nothing to migrate; its code never runs"
+        )
+        continue
       }
       guard from < to else {
         let cycle = Self.versions(from: to, to: from, by: plan.stages).map {
@@ -98,13 +118,20 @@ package struct PlanDefinition: Sendable {
           .invalidPlan, what, cause: "two stages start at \(from)",
           next: "remove one of them: each version may have one stage that starts at it")
       }
+      stages.append(stage)
+    }
+    let implicit = Self.implicitStages(between: versions, besides: starts, types)
+    notes += implicit.map {
+      Self.note(ofStageFrom: $0.fromVersion.versionIdentifier, to: $0.toVersion.versionIdentifier)
     }
     versionSource = plan.versionSource
     importedVersions = plan.importedVersions
     acceptedLosses = plan.acceptedLosses
     self.name = name
     self.versions = versions
-    self.stages = plan.stages
+    self.stages = stages + implicit
+    implicitStarts = Set(implicit.map { $0.fromVersion.versionIdentifier })
+    self.notes = notes
     columnOrder = plan.columnOrder
   }
 
@@ -117,6 +144,8 @@ package struct PlanDefinition: Sendable {
       known.contains($0.fromVersion.versionIdentifier)
         && known.contains($0.toVersion.versionIdentifier)
     }
+    implicitStarts = plan.implicitStarts
+    notes = plan.notes
     columnOrder = plan.columnOrder
     versionSource = plan.versionSource
     importedVersions = plan.importedVersions
@@ -155,15 +184,18 @@ package struct PlanDefinition: Sendable {
       guard let stage = stages.first(where: { $0.fromVersion.versionIdentifier == from }),
         let next = version(stage.toVersion.versionIdentifier)
       else {
-        throw InstarError(
-          .noMigrationPath, what,
-          cause: "no stage starts at \(from); the plan ends at \(last.schema.version)",
-          next: "add a stage that starts at \(from)")
+        throw missingStage(at: current, what)
       }
-      path.append(Stage(from: current, to: next, stage: stage, columnOrder: columnOrder))
+      path.append(self.stage(stage, from: current, to: next))
       current = next
     }
     return path
+  }
+
+  private func stage(_ stage: MigrationStage, from: Version, to: Version) -> Stage {
+    Stage(
+      from: from, to: to, stage: stage, columnOrder: columnOrder,
+      isImplicit: implicitStarts.contains(from.schema.version))
   }
 
   package var manifest: PlanManifest {
@@ -171,20 +203,23 @@ package struct PlanDefinition: Sendable {
       name: name,
       versions: versions.map {
         let structure = $0.layout.structure
-        return VersionManifest(
+        var version = VersionManifest(
           schema: $0.schema, structure: structure, fingerprint: structure.fingerprint,
           name: $0.name)
+        version.unlistedModels = $0.schema.modelTypes.reached.sorted()
+        return version
       },
       stages: stages.compactMap { stage in
         guard let from = version(stage.fromVersion.versionIdentifier),
           let to = version(stage.toVersion.versionIdentifier)
         else { return nil }
-        return Stage(from: from, to: to, stage: stage, columnOrder: columnOrder).manifest
+        return self.stage(stage, from: from, to: to).manifest
       }
       .sorted { $0.from < $1.from })
     manifest.versionSource = versionSource
     manifest.importedVersions = importedVersions
     manifest.acceptedLosses = acceptedLosses
+    manifest.notes = notes
     return manifest
   }
 }

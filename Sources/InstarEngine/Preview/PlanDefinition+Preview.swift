@@ -30,6 +30,10 @@ extension PlanDefinition {
     for stage in path {
       let change = SchemaChange(stage)
       try StageCheck.check(stage, change.difference, plan: name)
+      if stage.isImplicit {
+        migration.notes.append(
+          Self.note(ofStageFrom: stage.from.schema.version, to: stage.to.schema.version))
+      }
       migration.notes += StageCheck.conditions(of: stage, change.difference)
       var planned: [PlannedChange]?
       do throws(InstarError) {

@@ -4,7 +4,8 @@ public import InstarSchema
 public protocol SchemaMigrationPlan: SendableMetatype {
   /// The schemas of all versions, oldest first.
   static var schemas: [any VersionedSchema.Type] { get }
-  /// The stages, in any order. Each goes from one version to a later one, and at most one starts at each version.
+  /// The stages, in any order. Each goes from one version to a later one, and at most one starts at each version. If no
+  /// stage starts at a version, Instar adds a lightweight one to the next version, unless that needs code.
   static var stages: [MigrationStage] { get }
   /// The order of columns after a change, in stores that Apple's frameworks created. The default is `.asNew`.
   static var columnOrder: ColumnOrder { get }
