@@ -17,7 +17,7 @@ extension StoreFile {
 /// The frames of a write-ahead log (SQLite file format, section 4).
 private struct LogFrames {
   private let store: String
-  private let descriptor: LogDescriptor
+  private let descriptor: ReadableFile
   /// The header, whose bytes 16 to 24 are the salt that every frame of the log's current round has too.
   private let header: [UInt8]
   private let pageBytes: Int
@@ -35,13 +35,13 @@ private struct LogFrames {
 
   /// `nil` where there is no log, or SQLite would ignore it.
   init?(path: String) {
-    guard let descriptor = LogDescriptor(path: path + "-wal"),
+    guard let descriptor = ReadableFile(path: path + "-wal"),
       case let header = descriptor.bytes(at: 0, count: Self.headerBytes),
       header.count == Self.headerBytes,
-      [0x377F_0682, 0x377F_0683].contains(Self.integer(header, at: 0)),
-      Self.integer(header, at: 4) == 3_007_000
+      [0x377F_0682, 0x377F_0683].contains(header.integer(at: 0)),
+      header.integer(at: 4) == 3_007_000
     else { return nil }
-    let size = Self.integer(header, at: 8)
+    let size = header.integer(at: 8)
     guard size >= 512, size <= 65536, size & (size - 1) == 0 else { return nil }
     store = path
     self.descriptor = descriptor
@@ -65,7 +65,7 @@ private struct LogFrames {
   /// The last valid frame and the number of frames that a checkpoint has copied, from the log's index; `nil` where
   /// there is no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
   private func countsOfIndex() -> (last: Int, copied: Int)? {
-    guard let index = LogDescriptor(path: store + "-shm"),
+    guard let index = ReadableFile(path: store + "-shm"),
       case let bytes = index.bytes(at: 0, count: 100), bytes.count == 100,
       bytes[0..<48] == bytes[48..<96], bytes[12] != 0, bytes[32..<40].elementsEqual(salt)
     else { return nil }
@@ -83,12 +83,12 @@ private struct LogFrames {
     guard sum.matches(header[24...]) else { return 0 }
     var committed = 0
     for frame in 0..<frameCount {
-      let bytes = descriptor.bytes(at: place(of: frame), count: frameBytes)
+      let bytes = descriptor.bytes(at: offset(of: frame), count: frameBytes)
       guard bytes.count == frameBytes, bytes[8..<16].elementsEqual(salt) else { break }
       sum.add(bytes[..<8])
       sum.add(bytes[Self.frameHeaderBytes...])
       guard sum.matches(bytes[16..<24]) else { break }
-      if Self.integer(bytes, at: 4) != 0 { committed = frame + 1 }
+      if bytes.integer(at: 4) != 0 { committed = frame + 1 }
     }
     return committed
   }
@@ -102,40 +102,37 @@ private struct LogFrames {
       if isCurrent { first = middle + 1 } else { end = middle }
     }
     var count = first
-    while count > 0, let header = frameHeader(count - 1), Self.integer(header, at: 4) == 0 {
+    while count > 0, let header = frameHeader(count - 1), header.integer(at: 4) == 0 {
       count -= 1
     }
     return count
   }
 
   private func frameHeader(_ frame: Int) -> [UInt8]? {
-    let bytes = descriptor.bytes(at: place(of: frame), count: Self.frameHeaderBytes)
+    let bytes = descriptor.bytes(at: offset(of: frame), count: Self.frameHeaderBytes)
     return bytes.count == Self.frameHeaderBytes ? bytes : nil
   }
 
-  private func place(of frame: Int) -> Int64 {
+  private func offset(of frame: Int) -> Int64 {
     Int64(Self.headerBytes) + Int64(frame) * Int64(frameBytes)
   }
 
   /// Whether the store has every page as the last of these frames has it: then they were checkpointed.
   private func isInStore(_ count: Int) -> Bool {
-    guard let store = LogDescriptor(path: store) else { return false }
+    guard let store = ReadableFile(path: store) else { return false }
     var pages: [UInt32: Int] = [:]
     for frame in 0..<count {
       guard let header = frameHeader(frame) else { return false }
-      pages[Self.integer(header, at: 0)] = frame
+      pages[header.integer(at: 0)] = frame
     }
     return pages.allSatisfy { page, frame in
       let written = descriptor.bytes(
-        at: place(of: frame) + Int64(Self.frameHeaderBytes), count: pageBytes)
+        at: offset(of: frame) + Int64(Self.frameHeaderBytes), count: pageBytes)
       let offset = (Int64(page) - 1) * Int64(pageBytes)
       return offset >= 0 && store.bytes(at: offset, count: pageBytes) == written
     }
   }
 
-  private static func integer(_ bytes: [UInt8], at offset: Int) -> UInt32 {
-    bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
-  }
 }
 
 /// The checksum of a write-ahead log (SQLite file format, section 4.2).
@@ -163,39 +160,5 @@ private struct Checksum {
   /// Whether the 8 bytes are this checksum. It is stored in big-endian form in any case.
   func matches(_ bytes: ArraySlice<UInt8>) -> Bool {
     bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } == UInt64(sums.0) << 32 | UInt64(sums.1)
-  }
-}
-
-/// A regular file that is open for reading.
-private final class LogDescriptor {
-  private let descriptor: Int32
-  let size: Int64
-
-  /// `nil` where there is no regular file that can be read.
-  init?(path: String) {
-    descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
-      return nil
-    }
-    size = Int64(status.st_size)
-  }
-
-  deinit { close(descriptor) }
-
-  /// Returns fewer bytes where the file ends before.
-  func bytes(at offset: Int64, count: Int) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      while filled < count {
-        let read = pread(
-          descriptor, buffer.baseAddress.map { $0 + filled }, count - filled,
-          off_t(offset) + off_t(filled))
-        if read < 0, errno == EINTR { continue }
-        guard read > 0 else { break }
-        filled += read
-      }
-    }
   }
 }

@@ -46,14 +46,9 @@ public struct StoreFile: Sendable, Hashable {
   public static func probe(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
-    let descriptor = try openFile(resolved, what: what)
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      throw systemError(what, path, errno)
-    }
-    let start = readStart(of: descriptor, count: 4096)
-    let size = Int64(status.st_size)
+    let opened = try openFile(resolved, what: what)
+    let start = opened.bytes(at: 0, count: 4096)
+    let size = opened.size
     try requireDatabase(start, size: size, path: path, what: what)
 
     let rawPageSize = Int(start[16]) << 8 | Int(start[17])
@@ -66,8 +61,8 @@ public struct StoreFile: Sendable, Hashable {
     }
     var file = StoreFile(
       path: resolved,
-      state: State(status, changeCounter: integer(start, at: 24)),
-      allocatedBytes: Int64(status.st_blocks) * 512,
+      state: State(opened.status, changeCounter: start.integer(at: 24)),
+      allocatedBytes: Int64(opened.status.st_blocks) * 512,
       pageSizeBytes: pageSize, usesWriteAheadLog: start[18] == 2 || start[19] == 2,
       log: sideFile(resolved + "-wal"), logIsInUse: false,
       hasJournal: journalHasContent(resolved + "-journal"))
@@ -83,8 +78,8 @@ public struct StoreFile: Sendable, Hashable {
 
     // The page count in the header is valid only if the last transaction wrote it, and complete only without a log or
     // journal.
-    let pageCount = Int64(integer(start, at: 28))
-    if integer(start, at: 24) == integer(start, at: 92), !file.logHasContent, !file.hasJournal {
+    let pageCount = Int64(start.integer(at: 28))
+    if start.integer(at: 24) == start.integer(at: 92), !file.logHasContent, !file.hasJournal {
       let missing = pageCount * Int64(pageSize) - size
       if missing > 0 {
         throw InstarError(
@@ -126,12 +121,8 @@ public struct StoreFile: Sendable, Hashable {
   /// Returns the current state of the file and its log; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
     guard var state = StoreFile.sideFile(path) else { return nil }
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    if descriptor >= 0 {
-      let start = StoreFile.readStart(of: descriptor, count: 100)
-      close(descriptor)
-      if start.count == 100 { state.changeCounter = StoreFile.integer(start, at: 24) }
-    }
+    let start = ReadableFile(path: path)?.bytes(at: 0, count: 100) ?? []
+    if start.count == 100 { state.changeCounter = start.integer(at: 24) }
     return (state, StoreFile.sideFile(path + "-wal"))
   }
 }
@@ -157,17 +148,12 @@ extension StoreFile {
     return resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
   }
 
-  private static func openFile(_ path: String, what: String) throws(InstarError) -> Int32 {
+  private static func openFile(_ path: String, what: String) throws(InstarError) -> ReadableFile {
     _ = try regularFile(path, what: what)
-    // Non-blocking, because the file may have become a FIFO since.
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { throw systemError(what, path, errno) }
-    var opened = stat()
-    guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
-      throw InstarError(.notAStore, what, store: path, cause: "no longer a regular file")
-    }
-    return descriptor
+    errno = 0
+    if let file = ReadableFile(path: path) { return file }
+    if errno != 0 { throw systemError(what, path, errno) }
+    throw InstarError(.notAStore, what, store: path, cause: "no longer a regular file")
   }
 
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
@@ -250,34 +236,6 @@ extension StoreFile {
     return entropy > 7.2
   }
 
-  private static func readStart(of descriptor: Int32, count: Int) -> [UInt8] {
-    readBytes(of: descriptor, at: 0, count: count)
-  }
-
-  /// Returns fewer bytes where the file ends before.
-  private static func readBytes(
-    of descriptor: Int32, at offset: Int64, count: Int
-  ) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var filled = 0
-    while filled < count {
-      let read = bytes.withUnsafeMutableBytes {
-        pread(
-          descriptor, $0.baseAddress.map { $0 + filled }, count - filled,
-          off_t(offset) + off_t(filled))
-      }
-      if read < 0, errno == EINTR { continue }
-      guard read > 0 else { break }
-      filled += read
-    }
-    bytes.removeLast(count - filled)
-    return bytes
-  }
-
-  private static func integer(_ bytes: [UInt8], at offset: Int) -> UInt32 {
-    bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
-  }
-
   /// Returns the state of a file; `nil` where there is none.
   static func sideFile(_ path: String) -> State? {
     var status = stat()
@@ -286,11 +244,8 @@ extension StoreFile {
   }
 
   private static func journalHasContent(_ path: String) -> Bool {
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
     // SQLite zeroes the header of a journal that it keeps after the transaction.
-    return (readStart(of: descriptor, count: 1).first ?? 0) != 0
+    (ReadableFile(path: path)?.bytes(at: 0, count: 1).first ?? 0) != 0
   }
 
   /// Returns the super-journal that a journal names at its end, whose existence decides whether the transaction is
@@ -299,19 +254,14 @@ extension StoreFile {
   /// From the end: the magic number of 8 bytes, a checksum of 4, the length of the name in 4, the name (pager.c,
   /// `readSuperJournal`).
   private static func superJournal(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_size >= 16 else { return nil }
-    let size = Int64(status.st_size)
-    let end = readBytes(of: descriptor, at: size - 16, count: 16)
+    guard let file = ReadableFile(path: path), file.size >= 16 else { return nil }
+    let end = file.bytes(at: file.size - 16, count: 16)
     let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
     guard end.count == 16, Array(end[8...]) == magic else { return nil }
-    let length = Int64(integer(end, at: 0))
-    guard length > 0, length <= 4096, length <= size - 16 else { return nil }
+    let length = Int64(end.integer(at: 0))
+    guard length > 0, length <= 4096, length <= file.size - 16 else { return nil }
     return String(
-      decoding: readBytes(of: descriptor, at: size - 16 - length, count: Int(length)),
+      decoding: file.bytes(at: file.size - 16 - length, count: Int(length)),
       as: UTF8.self)
   }
 
@@ -321,20 +271,10 @@ extension StoreFile {
   /// Every connection in write-ahead-log mode holds a shared lock on one byte of the `-shm` file, which distinguishes a
   /// file in use from one that a crash left behind (os_unix.c, `UNIX_SHM_DMS`).
   private static func sharedMemoryIsLocked(_ path: String) -> Bool {
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_size <= sharedMemoryLimitBytes else {
+    guard let file = ReadableFile(path: path), file.size <= sharedMemoryLimitBytes else {
       return false
     }
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    lock.l_start = 128
-    lock.l_len = 1
-    guard fcntl(descriptor, F_GETLK, &lock) == 0 else { return true }
-    return lock.l_type != Int16(F_UNLCK)
+    return file.isLocked(at: 128)
   }
 }
 

@@ -1,0 +1,57 @@
+internal import Foundation
+
+/// A regular file that is open for reading, with its bytes at any offset.
+///
+/// - Important: Its end drops every POSIX lock of this process on the file.
+final class ReadableFile {
+  private let descriptor: Int32
+  let status: stat
+  var size: Int64 { Int64(status.st_size) }
+
+  /// `nil` where there is no regular file that can be read; `errno` says why. A link is not followed, and the file may
+  /// have become a FIFO, which would block.
+  init?(path: String) {
+    descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      return nil
+    }
+    self.status = status
+  }
+
+  deinit { close(descriptor) }
+
+  /// Returns whether another process holds a lock on a byte.
+  func isLocked(at offset: Int64) -> Bool {
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = off_t(offset)
+    lock.l_len = 1
+    guard fcntl(descriptor, F_GETLK, &lock) == 0 else { return true }
+    return lock.l_type != Int16(F_UNLCK)
+  }
+
+  /// Returns fewer bytes where the file ends before.
+  func bytes(at offset: Int64, count: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while filled < count {
+        let read = pread(
+          descriptor, buffer.baseAddress.map { $0 + filled }, count - filled,
+          off_t(offset) + off_t(filled))
+        if read < 0, errno == EINTR { continue }
+        guard read > 0 else { break }
+        filled += read
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// The big-endian number in four bytes.
+  func integer(at offset: Int) -> UInt32 {
+    self[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+  }
+}
