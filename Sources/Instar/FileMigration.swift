@@ -50,10 +50,10 @@ struct FileMigration {
     let manifest = plan.manifest
     let probe = try StoreProbe.readShared(
       path, versionSources: [manifest.versionSource], busyTimeout: Self.busyTimeoutSeconds)
-    if probe.identity.format == .plain, probe.identity.structure.tables.isEmpty { return .missing }
+    if probe.identity.isEmpty { return .missing }
     let identity = probe.identity.seen(
       from: manifest.versionSource, importing: manifest.importedVersions)
-    let match = SchemaMatch(of: identity, among: manifest.candidates)
+    let match = SchemaMatch(of: identity, among: manifest.versions)
     let version = try plan.startingVersion(of: match)
     if match.state == .current { return .current }
     // Reasons against the stages are reported before a folder is created or a lock is taken.

@@ -72,8 +72,8 @@ struct MemoryMigration {
     let identity = try StoreProbe.read(
       db, file: .inMemory, versionSources: [manifest.versionSource]
     ).identity.seen(from: manifest.versionSource, importing: manifest.importedVersions)
-    if identity.format == .plain, identity.structure.tables.isEmpty { return .missing }
-    let match = SchemaMatch(of: identity, among: manifest.candidates)
+    if identity.isEmpty { return .missing }
+    let match = SchemaMatch(of: identity, among: manifest.versions)
     let version = try plan.startingVersion(of: match)
     if match.state == .current { return .current }
     return .behind(from: version, adopting: nil)

@@ -12,6 +12,18 @@ extension SchemaDifference {
     public var needsCustomStage: String?
     /// The rows that need the custom stage; without them a lightweight stage is enough. `nil` if rows do not matter.
     public var rowsInNeed: RowsInNeed?
+
+    fileprivate init(
+      _ kind: ChangeKind, _ entity: String, _ property: String?, _ sentence: String,
+      needs reason: String? = nil, rows: RowsInNeed? = nil
+    ) {
+      self.kind = kind
+      self.entity = entity
+      self.property = property
+      self.sentence = sentence
+      needsCustomStage = reason
+      rowsInNeed = rows
+    }
   }
 
   /// Rows that have no value for a property that the new version requires. Names are those of the new version.
@@ -23,198 +35,183 @@ extension SchemaDifference {
 
   /// Every change, entity by entity; empty if both versions are stored in the same way.
   public var changes: [Change] {
+    removedEntities.map { entity in
+      Change(
+        .destructive, entity.name, nil,
+        "removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+    } + entities.flatMap { changes(of: $0) }
+  }
+
+  private func changes(of mapping: EntityMapping) -> [Change] {
+    let name = mapping.new.name
     var changes: [Change] = []
-    func add(
-      _ kind: ChangeKind, _ entity: String, property: String? = nil, _ sentence: String,
-      needs reason: String? = nil
-    ) {
+    if let properties = joinedProperties[name] {
+      let list = properties.joined(separator: " and ")
       changes.append(
         Change(
-          kind: kind, entity: entity, property: property, sentence: sentence,
-          needsCustomStage: reason))
+          .conversion, name, nil, "moves \(list) to \(name)",
+          needs: "\(list) have separate columns, and \(name) has one for both"))
     }
-    for entity in removedEntities {
-      add(
-        .destructive, entity.name,
-        "removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+    guard let old = mapping.old else {
+      return changes + [Change(.additive, name, nil, "adds entity \(name)")]
     }
-    for mapping in entities {
-      let name = mapping.new.name
-      if let properties = joinedProperties[name] {
-        let list = properties.joined(separator: " and ")
-        add(
-          .conversion, name, "moves \(list) to \(name)",
-          needs: "\(list) have separate columns, and \(name) has one for both")
-      }
-      guard let old = mapping.old else {
-        add(.additive, name, "adds entity \(name)")
-        continue
-      }
-      if old.name != name { add(.rename, name, "renames entity \(old.name) to \(name)") }
-      let above = mapping.new.superentityName
-      if above.flatMap({ sourceNames[$0] }) != old.superentityName {
-        add(
-          .bookkeeping, name,
-          "makes \(name) inherit from \(above ?? "no entity")",
-          needs: above.flatMap { joiningHierarchy(mapping, to: $0) })
-      }
-      for attribute in mapping.removedAttributes {
-        add(
-          .destructive, name, property: attribute.name,
-          "removes \(name).\(attribute.name) with its values")
-      }
-      for relationship in mapping.removedRelationships {
-        add(
-          .destructive, name, property: relationship.name,
-          "removes relationship \(name).\(relationship.name) with its links")
-      }
-      for attribute in mapping.attributes {
-        Self.describe(attribute, of: name).forEach { changes.append($0) }
-      }
-      for relationship in mapping.relationships {
-        describe(relationship, of: name).forEach { changes.append($0) }
-      }
-      for group in mapping.new.uniquenessConstraints
-      where !old.uniquenessConstraints.contains(Self.originalNames(of: group, in: mapping)) {
-        add(
-          .rule, name, property: group.count == 1 ? group[0] : nil,
-          "makes \(name).\(group.joined(separator: ", ")) unique")
-      }
-      for group in old.uniquenessConstraints
-      where !mapping.new.uniquenessConstraints.contains(where: {
-        Self.originalNames(of: $0, in: mapping) == group
-      }) {
-        add(
-          .rule, name, "makes \(name).\(group.joined(separator: ", ")) no longer unique")
-      }
-      if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
-        add(.index, name, "changes the indexes of \(name)")
-      }
+    if old.name != name {
+      changes.append(Change(.rename, name, nil, "renames entity \(old.name) to \(name)"))
+    }
+    let above = mapping.new.superentityName
+    if above.flatMap({ sourceNames[$0] }) != old.superentityName {
+      changes.append(
+        Change(
+          .bookkeeping, name, nil, "makes \(name) inherit from \(above ?? "no entity")",
+          needs: above.flatMap { joiningHierarchy(mapping, to: $0) }))
+    }
+    changes += mapping.removedAttributes.map {
+      Change(.destructive, name, $0.name, "removes \(name).\($0.name) with its values")
+    }
+    changes += mapping.removedRelationships.map {
+      Change(.destructive, name, $0.name, "removes relationship \(name).\($0.name) with its links")
+    }
+    changes += mapping.attributes.flatMap { Self.changes(of: $0, entity: name) }
+    changes += mapping.relationships.flatMap { self.changes(of: $0, entity: name) }
+    let kept = mapping.new.uniquenessConstraints.map { Self.originalNames(of: $0, in: mapping) }
+    for (group, original) in zip(mapping.new.uniquenessConstraints, kept)
+    where !old.uniquenessConstraints.contains(original) {
+      changes.append(
+        Change(
+          .rule, name, group.count == 1 ? group[0] : nil,
+          "makes \(name).\(group.joined(separator: ", ")) unique"))
+    }
+    for group in old.uniquenessConstraints where !kept.contains(group) {
+      changes.append(
+        Change(.rule, name, nil, "makes \(name).\(group.joined(separator: ", ")) no longer unique"))
+    }
+    if old.indices != mapping.new.indices || old.fetchIndexes != mapping.new.fetchIndexes {
+      changes.append(Change(.index, name, nil, "changes the indexes of \(name)"))
     }
     return changes
   }
 
   private static func originalNames(of group: [String], in mapping: EntityMapping) -> [String] {
-    group.map { name in
-      mapping.attributes.first { $0.new.name == name }?.old?.name
-        ?? mapping.relationships.first { $0.new.name == name }?.old?.name ?? name
-    }
+    group.map { mapping.sourceName(of: $0) ?? $0 }
   }
 
-  private static func describe(
-    _ mapping: PropertyMapping<Schema.Attribute>, of entity: String
+  private static func changes(
+    of mapping: PropertyMapping<Schema.Attribute>, entity: String
   ) -> [Change] {
     let new = mapping.new
     let path = "\(entity).\(new.name)"
     guard let old = mapping.old else {
       let kind = "\(new.type.rawValue), \(new.isOptional ? "optional" : "required")"
-      let isFilled = new.isOptional || new.storedDefault != nil
       return [
-        Change(
-          kind: .additive, entity: entity, property: new.name,
-          sentence: "adds \(path) (\(kind))",
-          needsCustomStage: isFilled
-            ? nil : "\(path) is required, and existing rows have no value for it",
-          rowsInNeed: isFilled ? nil : RowsInNeed(entity: entity))
+        addition(
+          of: new.name, to: entity, "adds \(path) (\(kind))",
+          isFilled: new.isOptional || new.storedDefault != nil)
       ]
     }
     var changes: [Change] = []
     if old.name != new.name {
       changes.append(
-        Change(
-          kind: .rename, entity: entity, property: new.name,
-          sentence: "renames \(entity).\(old.name) to \(new.name)"))
+        Change(.rename, entity, new.name, "renames \(entity).\(old.name) to \(new.name)"))
     }
     if !old.type.isStoredLike(new.type) {
+      let types = "from \(old.type.rawValue) to \(new.type.rawValue)"
       changes.append(
         Change(
-          kind: .conversion, entity: entity, property: new.name,
-          sentence: "changes the type of \(path) from \(old.type.rawValue) to \(new.type.rawValue)",
-          needsCustomStage:
-            "values of \(path) must be converted from \(old.type.rawValue) to \(new.type.rawValue)"
-        ))
+          .conversion, entity, new.name, "changes the type of \(path) \(types)",
+          needs: "values of \(path) must be converted \(types)"))
     }
     if old.isOptional, !new.isOptional {
-      changes.append(
-        Change(
-          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
-          needsCustomStage: new.storedDefault == nil
-            ? "\(path) becomes required, and rows without a value need one" : nil,
-          rowsInNeed: new.storedDefault == nil
-            ? RowsInNeed(entity: entity, property: new.name) : nil))
+      changes.append(requirement(of: new.name, in: entity, isFilled: new.storedDefault != nil))
     } else if !old.isOptional, new.isOptional {
-      changes.append(
-        Change(
-          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) optional"))
+      changes.append(Change(.rule, entity, new.name, "makes \(path) optional"))
     }
     return changes
   }
 
-  private func describe(
-    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  private func changes(
+    of mapping: PropertyMapping<Schema.Relationship>, entity: String
   ) -> [Change] {
     let new = mapping.new
     let path = "\(entity).\(new.name)"
     guard let old = mapping.old else {
-      let isFilled = !new.isToOneRelationship || new.isOptional
+      let count = new.isToOneRelationship ? "one" : "many"
       return [
-        Change(
-          kind: .additive, entity: entity, property: new.name,
-          sentence:
-            "adds relationship \(path) to \(new.isToOneRelationship ? "one" : "many") \(new.destination)",
-          needsCustomStage: isFilled
-            ? nil : "\(path) is required, and existing rows have no value for it",
-          rowsInNeed: isFilled ? nil : RowsInNeed(entity: entity))
+        Self.addition(
+          of: new.name, to: entity, "adds relationship \(path) to \(count) \(new.destination)",
+          isFilled: !new.isToOneRelationship || new.isOptional)
       ]
     }
     var changes: [Change] = []
-    if old.name != new.name {
+    func add(_ kind: ChangeKind, _ sentence: String, losesLinks: Bool = false) {
       changes.append(
         Change(
-          kind: .rename, entity: entity, property: new.name,
-          sentence: "renames relationship \(entity).\(old.name) to \(new.name)"))
+          kind, entity, new.name, sentence,
+          needs: losesLinks ? "links of \(path) must be set again" : nil))
     }
-    if !leadToSameEntity(old, new) {
-      changes.append(
-        Change(
-          kind: .conversion, entity: entity, property: new.name,
-          sentence:
-            "changes the destination of \(path) from \(old.destination) to \(new.destination)",
-          needsCustomStage: "links of \(path) must be set again"))
+    if old.name != new.name {
+      add(.rename, "renames relationship \(entity).\(old.name) to \(new.name)")
+    }
+    if !haveSameDestination(old, new) {
+      add(
+        .conversion,
+        "changes the destination of \(path) from \(old.destination) to \(new.destination)",
+        losesLinks: true)
     }
     if old.isToOneRelationship != new.isToOneRelationship {
-      changes.append(
-        Change(
-          kind: .conversion, entity: entity, property: new.name,
-          sentence: "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
-          needsCustomStage: leadsToManyNow(mapping) ? nil : "links of \(path) must be set again"))
-    } else if !old.isToOneRelationship, leadToSameEntity(old, new),
+      add(
+        .conversion, "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
+        losesLinks: !becomesToMany(mapping))
+    } else if !old.isToOneRelationship, haveSameDestination(old, new),
       // Each link is kept twice where a relationship is its own inverse.
       old.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
         || !keepsLinks(mapping, of: entity)
     {
-      changes.append(
-        Change(
-          kind: .conversion, entity: entity, property: new.name,
-          sentence: inversePath(new).map { "makes \($0) the inverse of \(path)" }
-            ?? "removes the inverse of \(path)",
-          needsCustomStage: "links of \(path) must be set again"))
+      let sentence =
+        new.inverseName.map { "makes \(new.destination).\($0) the inverse of \(path)" }
+        ?? "removes the inverse of \(path)"
+      add(.conversion, sentence, losesLinks: true)
     }
     if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
-      changes.append(
-        Change(
-          kind: .rule, entity: entity, property: new.name, sentence: "makes \(path) required",
-          needsCustomStage: "\(path) becomes required, and rows without a value need one",
-          rowsInNeed: RowsInNeed(entity: entity, property: new.name)))
+      changes.append(Self.requirement(of: new.name, in: entity, isFilled: false))
     }
     if old.deleteRule != new.deleteRule {
-      changes.append(
-        Change(
-          kind: .rule, entity: entity, property: new.name,
-          sentence:
-            "changes the delete rule of \(path) from \(old.deleteRule.rawValue) to \(new.deleteRule.rawValue)"
-        ))
+      let rules = "from \(old.deleteRule.rawValue) to \(new.deleteRule.rawValue)"
+      add(.rule, "changes the delete rule of \(path) \(rules)")
     }
     return changes
+  }
+
+  private static func addition(
+    of property: String, to entity: String, _ sentence: String, isFilled: Bool
+  ) -> Change {
+    Change(
+      .additive, entity, property, sentence,
+      needs: isFilled
+        ? nil : "\(entity).\(property) is required, and existing rows have no value for it",
+      rows: isFilled ? nil : RowsInNeed(entity: entity))
+  }
+
+  private static func requirement(
+    of property: String, in entity: String, isFilled: Bool
+  ) -> Change {
+    let path = "\(entity).\(property)"
+    return Change(
+      .rule, entity, property, "makes \(path) required",
+      needs: isFilled ? nil : "\(path) becomes required, and rows without a value need one",
+      rows: isFilled ? nil : RowsInNeed(entity: entity, property: property))
+  }
+}
+
+extension SchemaDifference.EntityMapping {
+  /// The name that a property had in the old version; `nil` where it is new.
+  package func sourceName(of property: String) -> String? {
+    attributes.first { $0.new.name == property }?.old?.name
+      ?? relationships.first { $0.new.name == property }?.old?.name
+  }
+
+  /// The name that a property has in the new version; the old name where that version does not have it.
+  package func newName(of property: String) -> String {
+    attributes.first { $0.old?.name == property }?.new.name
+      ?? relationships.first { $0.old?.name == property }?.new.name ?? property
   }
 }

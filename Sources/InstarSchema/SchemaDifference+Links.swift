@@ -32,9 +32,9 @@ extension SchemaDifference {
   /// Returns whether a to-one relationship becomes to-many with the same destination, and keeps the link of each row.
   ///
   /// It does not if its new inverse is to-one and existed before without being its inverse: that has other links.
-  public func leadsToManyNow(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
+  public func becomesToMany(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
     guard let before = mapping.old, before.isToOneRelationship,
-      !mapping.new.isToOneRelationship, leadToSameEntity(before, mapping.new)
+      !mapping.new.isToOneRelationship, haveSameDestination(before, mapping.new)
     else { return false }
     guard let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship,
       let source = previous(of: inverse, in: mapping.new.destination)
@@ -46,7 +46,7 @@ extension SchemaDifference {
   /// relationship that becomes to-many.
   public var linksToMoveBetweenTables: [String] {
     entities.flatMap { mapping in
-      mapping.relationships.filter { leadsToManyNow($0) }
+      mapping.relationships.filter { becomesToMany($0) }
         .map { "links of \(mapping.new.name).\($0.new.name) must be set again" }
     }
   }
@@ -57,6 +57,11 @@ extension SchemaDifference {
   ) -> Schema.Relationship? {
     entities.first { $0.new.name == entity }?.relationships
       .first { $0.new.name == relationship.name }?.old
+  }
+
+  /// Returns whether the inverse of a relationship of the new version is to-many.
+  package func hasToManyInverse(_ relationship: Schema.Relationship) -> Bool {
+    inverse(of: relationship, in: new)?.isToOneRelationship == false
   }
 
   private func inverse(
@@ -95,28 +100,24 @@ extension SchemaDifference {
     return "rows of \(mapping.new.name) and \(other.new.name) would share one table and its keys"
   }
 
-  func inversePath(_ relationship: Schema.Relationship) -> String? {
-    relationship.inverseName.map { "\(relationship.destination).\($0)" }
-  }
-
   /// Returns the added to-one inverse of a to-many relationship that had none. Both store the same links: the owner's
   /// key in the rows of the destination.
-  public func inverseThatCame(
-    for mapping: PropertyMapping<Schema.Relationship>
+  public func addedInverse(
+    of mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
     guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
-      leadToSameEntity(before, mapping.new),
+      haveSameDestination(before, mapping.new),
       let inverse = inverse(of: mapping.new, in: new), inverse.isToOneRelationship
     else { return nil }
     return inverse
   }
 
   /// Returns the removed to-one inverse of a to-many relationship, which takes over its links.
-  public func inverseThatWent(
-    for mapping: PropertyMapping<Schema.Relationship>
+  public func removedInverse(
+    of mapping: PropertyMapping<Schema.Relationship>
   ) -> Schema.Relationship? {
     guard let before = mapping.old, !before.isToOneRelationship, !mapping.new.isToOneRelationship,
-      mapping.new.inverseName == nil, leadToSameEntity(before, mapping.new),
+      mapping.new.inverseName == nil, haveSameDestination(before, mapping.new),
       let inverse = inverse(of: before, in: old), inverse.isToOneRelationship
     else { return nil }
     return inverse

@@ -42,7 +42,8 @@ public struct SchemaDifference: Sendable {
     sourceNames = sources.mapValues(\.name)
     let used = Set(sourceNames.values)
     removedEntities = old.entities.filter { !used.contains($0.name) }
-    var kept = KeptProperties()
+    // The names of old properties that are a source, by the entities that may declare them.
+    var kept: [String: Set<String>] = [:]
     var apart: [String: [String]] = [:]
     entities = new.entities.map { entity in
       let source = sources[entity.name]
@@ -56,7 +57,7 @@ public struct SchemaDifference: Sendable {
       let attributes = Self.map(related.map(\.attributes), entity.attributes)
       let relationships = Self.map(related.map(\.relationships), entity.relationships)
       for name in attributes.compactMap(\.old?.name) + relationships.compactMap(\.old?.name) {
-        kept.insert(name, of: related.map(\.name))
+        for member in related { kept[member.name, default: []].insert(name) }
         let owners = related.filter { $0.declares(name) }.map(\.name)
         if owners.count > 1 { apart[entity.name, default: []] += owners.map { "\($0).\(name)" } }
       }
@@ -68,24 +69,11 @@ public struct SchemaDifference: Sendable {
     for index in entities.indices {
       guard let source = entities[index].old else { continue }
       entities[index].removedAttributes = source.attributes.filter {
-        !kept.contains($0.name, of: source.name)
+        kept[source.name]?.contains($0.name) != true
       }
       entities[index].removedRelationships = source.relationships.filter {
-        !kept.contains($0.name, of: source.name)
+        kept[source.name]?.contains($0.name) != true
       }
-    }
-  }
-
-  /// The names of old properties that are a source, by the entities that may declare them.
-  private struct KeptProperties {
-    private var names: [String: Set<String>] = [:]
-
-    mutating func insert(_ name: String, of entities: [String]) {
-      for entity in entities { names[entity, default: []].insert(name) }
-    }
-
-    func contains(_ name: String, of entity: String) -> Bool {
-      names[entity]?.contains(name) ?? false
     }
   }
 
@@ -151,8 +139,13 @@ public struct SchemaDifference: Sendable {
   /// Returns the old name of an entity of the new version; `nil` for an added entity.
   public func sourceName(of entity: String) -> String? { sourceNames[entity] }
 
+  /// Returns the new name of an entity of the old version; the old name where the new version does not have it.
+  package func newName(of entity: String) -> String {
+    entities.first { $0.old?.name == entity }?.new.name ?? entity
+  }
+
   /// Returns whether two relationships have the same destination, which may have been renamed.
-  public func leadToSameEntity(
+  public func haveSameDestination(
     _ old: Schema.Relationship, _ new: Schema.Relationship
   ) -> Bool {
     sourceNames[new.destination] == old.destination

@@ -28,29 +28,11 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     self.differences = differences
   }
 
-  /// One version of a plan: what a probe of a store is compared with.
-  public struct Candidate: Sendable, Codable, Hashable {
-    public var version: Schema.Version
-    public var entityNames: [String]
-    public var structure: StoreStructure
-    public var format: StoreFormat
-
-    public init(
-      version: Schema.Version, entityNames: [String], structure: StoreStructure,
-      format: StoreFormat = .coredata
-    ) {
-      self.format = format
-      self.version = version
-      self.entityNames = entityNames
-      self.structure = structure
-    }
-  }
-
   /// Matches a store to the versions of a plan.
   ///
   /// - Parameter candidates: The plan's versions, oldest first, at least one.
-  public init(of identity: StoreIdentity, among candidates: [Candidate]) {
-    guard candidates.contains(where: { $0.format == identity.format }) else {
+  public init(of identity: StoreIdentity, among candidates: [VersionManifest]) {
+    guard candidates.contains(where: { $0.schema.format == identity.format }) else {
       self.init(
         state: .unknown,
         reason:
@@ -58,24 +40,22 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       )
       return
     }
-    let last = candidates.last?.version
+    let last = candidates.last?.schema.version
     let known = candidates.map(\.structure)
-    /// The part of the structure that the plan describes, with the spelling of a version.
-    func structure(asIn candidate: Candidate) -> StoreStructure {
-      identity.format == .plain
-        ? identity.structure.described(asIn: candidate.structure, among: known)
-        : identity.structure
+    func structure(asIn candidate: VersionManifest) -> StoreStructure {
+      identity.structure.described(
+        asIn: candidate.structure, among: known, format: identity.format)
     }
     let equal = candidates.filter { $0.structure == structure(asIn: $0) }
     if let declared = identity.version,
-      let named = candidates.first(where: { $0.version == declared })
+      let named = candidates.first(where: { $0.schema.version == declared })
     {
       let structure = structure(asIn: named)
       if declared == Self.unsaidVersion, named.structure != structure, !equal.isEmpty {
         self.init(
           unversioned:
             "the store declares \(declared), the default of schemas without a version",
-          fitting: equal.map(\.version))
+          fitting: equal.map(\.schema.version))
       } else if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
         self.init(state: declared == last ? .current : .behind, version: declared)
       } else {
@@ -90,10 +70,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     }
     let entityNames = Set(identity.entityNames)
     if let declared = identity.version, let last, declared > last,
-      candidates.contains(where: {
-        !entityNames.isDisjoint(
-          with: $0.format == .plain ? $0.structure.tables.map(\.name) : $0.entityNames)
-      })
+      candidates.contains(where: { !entityNames.isDisjoint(with: $0.listedNames) })
     {
       self.init(
         state: .ahead, reason: "the store is at \(declared), the plan ends at \(last)")
@@ -103,14 +80,14 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
       self.init(
         unversioned: identity.version.map {
           "the store declares version \($0), which is not in the plan"
-        } ?? "the store declares no version", fitting: equal.map(\.version))
+        } ?? "the store declares no version", fitting: equal.map(\.schema.version))
       return
     }
     let ranked = candidates.map { ($0, structure(asIn: $0).differences(from: $0.structure)) }
     let best = ranked.min { $0.1.count < $1.1.count }
     self.init(
       state: .unknown, reason: "the store's structure matches no version of the plan",
-      nearest: best?.0.version, differences: best?.1 ?? [])
+      nearest: best?.0.schema.version, differences: best?.1 ?? [])
   }
 
   /// - Parameter fitting: The versions with the store's structure, at least one.

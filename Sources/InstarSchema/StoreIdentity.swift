@@ -15,6 +15,9 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   /// The versions in the history tables of migration tools in a plain store.
   public var toolVersions: [ToolVersion] = []
 
+  /// Whether the store is an empty database, to which an app can still add the tables of any version.
+  public var isEmpty: Bool { format == .plain && structure.tables.isEmpty }
+
   public init(
     format: StoreFormat, version: Schema.Version?, entityNames: [String],
     structure: StoreStructure, fingerprint: String

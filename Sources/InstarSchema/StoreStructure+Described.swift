@@ -1,14 +1,16 @@
 extension StoreStructure {
-  /// Returns the part of a plain store's structure that some version of the plan names, spelled as in `expected`. All
-  /// other tables, columns and indexes belong to the app, and survive a migration.
+  /// Returns the part of a store's structure that some version of the plan names, spelled as in `expected`. In a plain
+  /// store all other tables, columns and indexes belong to the app, and survive a migration; a store of the format
+  /// `coredata` is described as a whole.
   ///
   /// Names match without regard to case, declared types by their affinity, and indexes by their columns, whatever their
   /// name and whether `CREATE INDEX` or a constraint created them.
   ///
   /// - Parameter known: The structures of all versions of the plan.
   public func described(
-    asIn expected: StoreStructure, among known: [StoreStructure]
+    asIn expected: StoreStructure, among known: [StoreStructure], format: StoreFormat = .plain
   ) -> StoreStructure {
+    guard format == .plain else { return self }
     var knownColumns: [String: Set<String>] = [:]
     for table in known.flatMap(\.tables) {
       knownColumns[table.name.lowercased(), default: []]

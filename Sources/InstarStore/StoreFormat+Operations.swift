@@ -22,12 +22,39 @@ extension StoreFormat {
     }
   }
 
-  func layout(
-    of schema: Schema, conventions: CoreDataConventions
+  /// Lays out a schema in this format, also one without entities.
+  package func layout(
+    of schema: Schema, conventions: CoreDataConventions = CoreDataConventions()
   ) throws(InstarError) -> StoreLayout {
     switch self {
     case .coredata: .coreData(try CoreDataLayout(schema: schema, conventions: conventions))
     case .plain: .plain(try PlainLayout(schema: schema))
+    }
+  }
+
+  /// The conventions of an open store; those of a new store where the format has none.
+  func conventions(of db: Database) throws -> CoreDataConventions {
+    switch self {
+    case .coredata: try CoreDataConventions(of: db)
+    case .plain: CoreDataConventions()
+    }
+  }
+
+  /// The metadata of an open store; `nil` where the format has none, or where they are missing or unreadable.
+  ///
+  /// - Throws: `corruptStore` where the metadata is damaged; the database's error.
+  package func metadata(_ db: Database) throws -> CoreDataMetadata? {
+    switch self {
+    case .coredata: try CoreDataMetadata.readIfSound(db)
+    case .plain: nil
+    }
+  }
+
+  /// Whether rows may name files beside the store that hold their large values.
+  package var mayHaveExternalValues: Bool {
+    switch self {
+    case .coredata: true
+    case .plain: false
     }
   }
 
@@ -50,7 +77,7 @@ extension StoreFormat {
   ) throws -> (version: Schema.Version?, fingerprint: String?) {
     switch self {
     case .coredata:
-      let metadata = try CoreDataMetadata.readIfSound(db)
+      let metadata = try metadata(db)
       return (metadata?.version, metadata?.fingerprint)
     case .plain:
       return (try PlainVersion.read(db, at: [source], in: structure)[source], nil)

@@ -6,34 +6,22 @@ public import InstarSchema
 public struct StoreProbe: Sendable {
   public var file: StoreFile
   /// In the order in which the store lists them.
-  public var entities: [Entity]
+  public var entities: [CountedEntity]
   public var identity: StoreIdentity { contents.identity }
   let contents: any FormatProbe
 
   /// What only a store of the format `coredata` has.
   public var coreData: CoreDataProbe? { contents as? CoreDataProbe }
-  public var entityList: [CoreDataProbe.ListedEntity] { coreData?.entityList ?? [] }
   public var frameworkObjects: [String] { coreData?.frameworkObjects ?? [] }
   public var conventions: CoreDataConventions { coreData?.conventions ?? CoreDataConventions() }
   public var uuid: String? { coreData?.uuid }
   public var entityHashes: [String: Data] { coreData?.entityHashes ?? [:] }
   public var metadataProblem: String? { coreData?.metadataProblem }
 
-  public struct Entity: Sendable, Hashable {
-    public var name: String
-    /// `nil` where rows were not counted.
-    public var rows: Int?
-
-    public init(name: String, rows: Int? = nil) {
-      self.name = name
-      self.rows = rows
-    }
-  }
-
   private init(_ db: Database, file: StoreFile, versionSources: Set<VersionSource>) throws {
     self.file = file
     contents = try StoreFormat(of: db).probe(db, versionSources: versionSources)
-    entities = contents.identity.entityNames.map { Entity(name: $0) }
+    entities = contents.identity.entityNames.map { CountedEntity(name: $0) }
   }
 
   /// Probes the store at a path.
@@ -115,6 +103,13 @@ public struct StoreProbe: Sendable {
     _ db: Database, file: StoreFile, versionSources: Set<VersionSource> = []
   ) throws -> StoreProbe {
     try StoreProbe(db, file: file, versionSources: versionSources)
+  }
+
+  /// Reads the statements that create an empty store like this one.
+  ///
+  /// - Parameter limitBytes: Statements of that length are left out.
+  package func ddl(_ db: Database, limitBytes: Int) throws -> [String] {
+    try contents.ddl(db, limitBytes: limitBytes)
   }
 
   // MARK: Rows

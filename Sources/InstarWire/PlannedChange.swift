@@ -5,6 +5,7 @@ public import InstarSchema
 /// Text, JSON and notes about a planned migration are made from these values. The same code makes them in a preview,
 /// on an empty store, and in a run, on the clone.
 public struct PlannedChange: Sendable, Codable, Hashable {
+  /// The class of the change, which says what it does to rows.
   public var kind: ChangeKind
   /// What changes and, where the schemas do not say it, why: "renames Book.name to title".
   public var reason: String
@@ -12,12 +13,15 @@ public struct PlannedChange: Sendable, Codable, Hashable {
   public var entity: String?
   /// The attribute or relationship, named as the entity is.
   public var property: String?
+  /// The first table that the statements touch.
   public var table: String?
+  /// The column that the first of these statements touches.
   public var column: String?
   /// Empty where no statement is needed, or where the statements of another change make this one too: a rebuild makes
   /// all changes of its table.
   public var statements: [PlannedStatement]
 
+  /// A change; what it does not touch is left out.
   public init(
     kind: ChangeKind, reason: String, entity: String? = nil, property: String? = nil,
     table: String? = nil, column: String? = nil, statements: [PlannedStatement] = []
@@ -34,12 +38,14 @@ public struct PlannedChange: Sendable, Codable, Hashable {
 
 /// One SQL statement of a planned change.
 public struct PlannedStatement: Sendable, Codable, Hashable {
-  /// The statement's place among all statements of the stage, from 1. They run in this order.
+  /// The statement's position among all statements of the stage, from 1. They run in this order.
   public var position: Int
+  /// The SQL, without parameters.
   public var sql: String
   /// What the statement does: "adds column ZRATING".
   public var comment: String
 
+  /// A statement at its position.
   public init(position: Int, sql: String, comment: String) {
     self.position = position
     self.sql = sql

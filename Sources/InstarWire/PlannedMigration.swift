@@ -3,13 +3,18 @@ public import InstarSchema
 /// The stages that bring one store from its version to the last version of its plan, and what each changes: the
 /// worker's reply to `plan`.
 public struct PlannedMigration: Sendable, Codable, Hashable {
+  /// The name of the plan.
   public var plan: String
+  /// The store's version.
   public var from: Schema.Version
+  /// The last version of the plan.
   public var to: Schema.Version
+  /// In the order in which they run; empty for a store at the last version.
   public var stages: [Stage]
   /// The stages that the plan does not have, and why a run may execute other statements than these.
   public var notes: [String]
 
+  /// The migration of a plan between two versions.
   public init(
     plan: String, from: Schema.Version, to: Schema.Version, stages: [Stage], notes: [String] = []
   ) {
@@ -22,20 +27,20 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
 
   /// One stage of the migration.
   public struct Stage: Sendable, Codable, Hashable {
-    public var from: Schema.Version
-    public var to: Schema.Version
-    public var kind: StageManifest.Kind
+    /// The version that the stage starts at.
+    public let from: Schema.Version
+    /// The version that the stage ends at.
+    public let to: Schema.Version
+    /// Whether the stage is lightweight or custom.
+    public let kind: StageManifest.Kind
     /// The changes between the two schemas, then those that follow from the store's format.
-    public var planned: [PlannedChange]
-
+    public let planned: [PlannedChange]
     /// The reasons of all changes, one sentence each.
-    public var changes: [String] { planned.map(\.reason) }
-
+    public let changes: [String]
     /// The SQL of all changes, in the order in which a run executes it.
-    public var statements: [String] {
-      planned.flatMap(\.statements).sorted { $0.position < $1.position }.map(\.sql)
-    }
+    public let statements: [String]
 
+    /// A stage with these changes, from which the lists of sentences and of SQL follow.
     public init(
       from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, planned: [PlannedChange]
     ) {
@@ -43,49 +48,34 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
       self.to = to
       self.kind = kind
       self.planned = planned
-    }
-
-    private enum CodingKeys: String, CodingKey {
-      case from, to, kind, planned, changes, statements
-    }
-
-    public init(from decoder: any Decoder) throws {
-      let values = try decoder.container(keyedBy: CodingKeys.self)
-      from = try values.decode(Schema.Version.self, forKey: .from)
-      to = try values.decode(Schema.Version.self, forKey: .to)
-      kind = try values.decode(StageManifest.Kind.self, forKey: .kind)
-      planned = try values.decode([PlannedChange].self, forKey: .planned)
-    }
-
-    /// Writes `changes` and `statements` too: scripts read them from `instarctl plan --json`.
-    public func encode(to encoder: any Encoder) throws {
-      var values = encoder.container(keyedBy: CodingKeys.self)
-      try values.encode(from, forKey: .from)
-      try values.encode(to, forKey: .to)
-      try values.encode(kind, forKey: .kind)
-      try values.encode(planned, forKey: .planned)
-      try values.encode(changes, forKey: .changes)
-      try values.encode(statements, forKey: .statements)
+      changes = planned.map(\.reason)
+      statements = planned.flatMap(\.statements).sorted { $0.position < $1.position }.map(\.sql)
     }
   }
 }
 
 /// A problem that a check found before the store was changed.
 public struct Finding: Sendable, Codable, Hashable {
+  /// What the problem means for a run.
   public enum Severity: String, Sendable, Codable, Hashable {
     /// Instar refuses the run.
     case error
     /// The run continues; a person should know.
     case warning
+    /// The run continues as usual.
     case note
   }
 
+  /// What the problem means for a run.
   public var severity: Severity
+  /// The code of the error that the run would end with; left out if it would not end.
   public var code: InstarError.Code?
+  /// The problem, as a sentence without a full stop.
   public var message: String
   /// What to do about it, as an imperative.
   public var fix: String?
 
+  /// A problem; without `fix` there is nothing to do.
   public init(
     severity: Severity, code: InstarError.Code? = nil, message: String, fix: String? = nil
   ) {
@@ -98,13 +88,18 @@ public struct Finding: Sendable, Codable, Hashable {
 
 /// The reply of `instarctl plan` for one store: its state, what a run would change, and why a run would be refused.
 public struct PlanReport: Sendable, Codable, Hashable {
+  /// The path of the store.
   public var store: String
+  /// The store as it is now.
   public var probe: ProbeReport
-  /// `nil` where the store is current, or cannot be migrated.
+  /// What a run would do; left out if the store is current or cannot be migrated.
   public var migration: PlannedMigration?
+  /// What the checks found.
   public var findings: [Finding]
+  /// Why the store cannot be migrated.
   public var error: InstarError?
 
+  /// A report on a store; one without a migration says why by its probe or error.
   public init(
     store: String, probe: ProbeReport, migration: PlannedMigration? = nil, findings: [Finding] = [],
     error: InstarError? = nil

@@ -34,39 +34,6 @@ public struct PlanManifest: Sendable, Codable, Hashable {
     self.versions = versions
     self.stages = stages
   }
-
-  /// The versions for `SchemaMatch`.
-  public var candidates: [SchemaMatch.Candidate] {
-    versions.map {
-      SchemaMatch.Candidate(
-        version: $0.schema.version, entityNames: $0.schema.entities.map(\.name),
-        structure: $0.structure, format: $0.schema.format)
-    }
-  }
-}
-
-/// One version of a plan.
-public struct VersionManifest: Sendable, Codable, Hashable {
-  /// The schema.
-  public var schema: Schema
-  /// The structure of a store of this version.
-  public var structure: StoreStructure
-  /// SHA-256 of `structure`, in hexadecimal digits.
-  public var fingerprint: String
-  /// The name of the `VersionedSchema` type, without the types that it is nested in; left out if unknown.
-  public var name: String?
-  /// The models that the `VersionedSchema` does not list, and that Instar adds because listed ones reference them.
-  public var unlistedModels: [String] = []
-
-  /// A version.
-  public init(
-    schema: Schema, structure: StoreStructure, fingerprint: String, name: String? = nil
-  ) {
-    self.name = name
-    self.schema = schema
-    self.structure = structure
-    self.fingerprint = fingerprint
-  }
 }
 
 /// One stage of a plan.

@@ -6,20 +6,6 @@ public import InstarSchema
 /// `differences` and `holders` are always present, `format` and `version` too, as null if unknown. The others are left
 /// out if they do not apply.
 public struct ProbeReport: Sendable, Codable, Hashable {
-  /// An entity, or a table of a plain store.
-  public struct Entity: Sendable, Codable, Hashable {
-    /// The name of the entity or table.
-    public var name: String
-    /// The number of rows; left out if they were not counted.
-    public var rows: Int?
-
-    /// An entity; without `rows`, one that was not counted.
-    public init(name: String, rows: Int? = nil) {
-      self.name = name
-      self.rows = rows
-    }
-  }
-
   /// A process that has the store open.
   public struct Holder: Sendable, Codable, Hashable {
     /// The process id.
@@ -47,7 +33,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The version that the store declares, or that its plan recognises; null if unknown.
   @NullableValue public var version: Schema.Version?
   /// The entities, ordered by name.
-  public var entities: [Entity]
+  public var entities: [CountedEntity]
   /// The name of the plan that matches the store; left out without one.
   public var plan: String?
   /// The path of the plugin with that plan.
@@ -92,13 +78,13 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// A report without the fields that only a readable store has.
   public init(
     store: String, format: StoreFormat? = nil, state: StoreState, reason: String? = nil,
-    version: Schema.Version? = nil, entities: [Entity] = [], differences: [String] = []
+    version: Schema.Version? = nil, entities: [CountedEntity] = [], differences: [String] = []
   ) {
     self.store = store
-    self.format = format
+    _format = NullableValue(wrappedValue: format)
     self.state = state
     self.reason = reason
-    self.version = version
+    _version = NullableValue(wrappedValue: version)
     self.entities = entities
     self.differences = differences
   }

@@ -2,23 +2,12 @@ public import InstarSchema
 
 /// The schema that a keeper read from a store: its reply to `.readSchema`.
 public struct SchemaReport: Sendable, Codable, Hashable {
-  /// Where the schema was found.
-  public enum Origin: String, Sendable, Codable, Hashable {
-    /// The archived model that Apple's frameworks write to the store: complete.
-    case modelCache
-    /// The schema that Instar writes to the metadata of stores: complete except for the Swift types of composites.
-    case metadata
-    /// The tables alone: the names of properties, and whether they are optional, are guessed if the format does not
-    /// keep them.
-    case tables
-  }
-
   /// The path of the store.
   public var store: String
   /// How the schema maps to tables.
   public var format: StoreFormat
   /// Where the schema was found.
-  public var origin: Origin
+  public var origin: SchemaOrigin
   /// The version that the store declares; left out if it declares none.
   public var version: Schema.Version?
   /// The schema, with the version that the store declares, or 1.0.0.
@@ -38,7 +27,8 @@ public struct SchemaReport: Sendable, Codable, Hashable {
 
   /// A report without enums and required composites.
   public init(
-    store: String, format: StoreFormat, origin: Origin, version: Schema.Version?, schema: Schema,
+    store: String, format: StoreFormat, origin: SchemaOrigin, version: Schema.Version?,
+    schema: Schema,
     structure: StoreStructure, fingerprint: String, notes: [String] = []
   ) {
     self.store = store

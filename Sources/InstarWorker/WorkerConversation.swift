@@ -56,12 +56,12 @@ struct WorkerConversation {
       let connection = try StoreConnection(
         path: clone, durability: .clone, externalFolder: externalFolder, log: log)
       defer { log?.writeCounts() }
-      try StageExecutor(connection: connection, store: store) { event in
+      let clone = StageExecutor.Clone(connection: connection, store: store, path: path) { event in
         if case .stageFinished = event { log?.writeCounts() }
-        // The keeper kills a worker that cannot reach it; nobody else could be told.
+        // The keeper kills a worker that it cannot read from.
         try? send(event)
       }
-      .run(path, plan: name)
+      try StageExecutor.run([clone], plan: name)
       try connection.close()
       log?.writeCounts()
       try send(.migrated)

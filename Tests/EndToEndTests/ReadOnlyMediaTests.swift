@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import InstarSchema
 import InstarTestSupport
 import InstarWire
 import Testing

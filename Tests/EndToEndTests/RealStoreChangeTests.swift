@@ -219,7 +219,7 @@ private struct Contents {
   private static func links(
     _ storage: CoreDataLayout.RelationshipStorage, of entity: CoreDataLayout.Entity
   ) -> String {
-    switch storage.place {
+    switch storage.location {
     case .column(let column):
       """
       SELECT Z_PK || ' ' || \(column) FROM \(entity.table) WHERE \(column) IS NOT NULL

@@ -83,7 +83,7 @@ struct RealStoreMigrationTests {
     let probe = try await CommandLineTool.run("probe", path, "--plugin", plugin, "--json")
     let seen = try #require(try probe.objects(ProbeReport.self).first)
     #expect(seen.state == .behind)
-    #expect(seen.entities == [ProbeReport.Entity(name: "User", rows: 3)])
+    #expect(seen.entities == [CountedEntity(name: "User", rows: 3)])
     #expect((seen.walBytes ?? 0) > 0)
     #expect(copies.names() == ["a.store", "a.store-wal"])
 

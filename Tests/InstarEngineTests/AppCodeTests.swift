@@ -108,6 +108,44 @@ private enum CountingWinePlan: SchemaMigrationPlan {
   ]
 }
 
+/// In the second version the items have an order, which rebuilds their table.
+private enum Boxes1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Box.self, Item.self] }
+
+  @Model final class Box {
+    @Relationship(inverse: \Item.box) var items: [Item] = []
+    init() {}
+  }
+
+  @Model final class Item {
+    var name: String?
+    var box: Box?
+    init() {}
+  }
+}
+
+private enum Boxes2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Box.self, Item.self] }
+
+  @Model final class Box {
+    @Relationship(.ordered, inverse: \Item.box) var items: [Item] = []
+    init() {}
+  }
+
+  @Model final class Item {
+    var name: String?
+    var box: Box?
+    init() {}
+  }
+}
+
+private enum BoxPlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Boxes1.self, Boxes2.self]
+  static let stages = [MigrationStage.lightweight(fromVersion: Boxes1.self, toVersion: Boxes2.self)]
+}
+
 @Suite("Triggers and views of the app in a change of schema", .serialized)
 struct AppCodeTests {
   private let folder: TemporaryFolder
@@ -237,10 +275,8 @@ struct AppCodeTests {
       "CREATE TRIGGER shelves AFTER UPDATE ON ZBOOK BEGIN SELECT new.ZSHELF; END",
     ])
   func removedAttribute(_ code: String) throws {
-    let layout = try CoreDataLayout(schema: Schema(versionedSchema: ShelfV1.self))
-    let ddl = StoreDDL(
-      format: .coredata, statements: layout.createStatements + [code],
-      isMadeByInstar: true)
+    let layout = try StoreLayout(schema: Schema(versionedSchema: ShelfV1.self))
+    let ddl = StoreDDL(statements: try layout.emptyStoreStatements() + [code])
     let refusal = #expect(throws: InstarError.self) {
       _ = try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
     }
@@ -253,6 +289,22 @@ struct AppCodeTests {
     let failure = #expect(throws: (any Error).self) { try migrate(ShelfV3.self, ShelfPlan.self) }
     #expect(failure.map { "\($0)" }?.contains("shelves") == true)
     #expect(try read("SELECT count(ZSHELF) FROM ZBOOK") == [0])
+  }
+
+  @Test(
+    "a view or trigger that names a rebuilt table of the Core Data format is refused by plan, with its name",
+    arguments: [
+      "CREATE VIEW names AS SELECT ZNAME FROM ZITEM",
+      "CREATE TRIGGER names AFTER UPDATE ON ZITEM BEGIN SELECT new.ZNAME; END",
+    ])
+  func rebuiltTable(_ code: String) throws {
+    let layout = try StoreLayout(schema: Schema(versionedSchema: Boxes1.self))
+    let ddl = StoreDDL(statements: try layout.emptyStoreStatements() + [code])
+    let refusal = #expect(throws: InstarError.self) {
+      _ = try PlanDefinition(BoxPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
+    }
+    #expect(
+      refusal?.cause.hasSuffix("'names' uses table ZITEM, which this stage rebuilds") == true)
   }
 
   @Test("views and triggers that name a renamed column of a rebuilt table name its new one")

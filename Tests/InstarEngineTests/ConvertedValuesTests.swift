@@ -1,5 +1,6 @@
 import GRDB
 import Instar
+import InstarEngine
 import InstarSupervisor
 import InstarTestSupport
 import InstarWire
@@ -149,6 +150,21 @@ struct ConvertedValuesTests {
     #expect(error.code == .unacceptedLoss)
     #expect(
       error.cause.contains("drops 3 non-null values of Tag.compiled.flavors"), "\(error)")
+  }
+
+  @Test(
+    "that no conversion keeps make the planned change destructive",
+    arguments: [StoreFormat.coredata, .plain])
+  func classes(format: StoreFormat) throws {
+    let plan = try PlanDefinition(
+      format == .plain ? RowPlan<Silent>.self : Plan<Silent>.self as any SchemaMigrationPlan.Type)
+    let planned = try plan.migration(from: Schema.Version(1, 0, 0)).stages[0].planned
+    func kind(_ path: String) -> ChangeKind? {
+      planned.first { $0.reason.hasPrefix("changes the type of Tag.\(path) ") }?.kind
+    }
+    #expect(kind("text") == .destructive)
+    #expect(kind("number") == .conversion)
+    if format == .coredata { #expect(kind("compiled.flavors") == .conversion) }
   }
 
   // MARK: Plans

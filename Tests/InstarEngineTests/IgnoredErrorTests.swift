@@ -68,8 +68,13 @@ struct IgnoredErrorTests {
       format == .plain ? RowMoodPlan.self as any SchemaMigrationPlan.Type : MoodPlan.self)
     let connection = try StoreConnection(path: path, durability: .clone)
     defer { try? connection.close() }
-    try StageExecutor(connection: connection) { _ in }
-      .run(definition.path(from: Schema.Version(1, 0, 0)), plan: definition.name)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+        ) { _ in }
+      ],
+      plan: definition.name)
   }
 
   private func failure(_ format: StoreFormat, _ script: Script) throws -> InstarError {

@@ -35,8 +35,9 @@ struct InheritanceMigrationTests {
   private func migrate(from start: Schema.Version) throws {
     let definition = try PlanDefinition(MapPlan.self)
     let connection = try StoreConnection(path: path, durability: .clone)
-    try StageExecutor(connection: connection) { _ in }
-      .run(definition.path(from: start), plan: definition.name)
+    try StageExecutor.run(
+      [StageExecutor.Clone(connection: connection, path: definition.path(from: start)) { _ in }],
+      plan: definition.name)
     try connection.close()
   }
 
@@ -77,8 +78,13 @@ struct InheritanceMigrationTests {
 
     let definition = try PlanDefinition(StatePlan.self)
     let connection = try StoreConnection(path: path, durability: .clone)
-    try StageExecutor(connection: connection) { _ in }
-      .run(definition.path(from: StateV1.versionIdentifier), plan: definition.name)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: StateV1.versionIdentifier)
+        ) { _ in }
+      ],
+      plan: definition.name)
     try connection.close()
 
     let context = ModelContext(try open(StateV2.self))

@@ -45,8 +45,12 @@ struct RowsInNeedTests {
     let plan = try plan(format)
     let connection = try StoreConnection(path: path, durability: .clone)
     defer { try? connection.close() }
-    try StageExecutor(connection: connection) { _ in }
-      .run(plan.path(from: Schema.Version(1, 0, 0)), plan: plan.name)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(connection: connection, path: plan.path(from: Schema.Version(1, 0, 0)))
+        { _ in }
+      ],
+      plan: plan.name)
   }
 
   @Test("runs on an empty table", arguments: [StoreFormat.coredata, .plain])

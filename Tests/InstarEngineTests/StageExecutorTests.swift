@@ -42,8 +42,13 @@ struct StageExecutorTests {
     let connection = try StoreConnection(path: path, durability: .clone)
     nonisolated(unsafe) var events: [WorkerEvent] = []
     do {
-      try StageExecutor(connection: connection) { events.append($0) }
-        .run(definition.path(from: start), plan: definition.name)
+      try StageExecutor.run(
+        [
+          StageExecutor.Clone(connection: connection, path: definition.path(from: start)) {
+            events.append($0)
+          }
+        ],
+        plan: definition.name)
     } catch {
       try connection.close()
       throw error

@@ -111,8 +111,13 @@ struct TableChangeTests {
     let definition = try PlanDefinition(WaresPlan.self)
     let connection = try StoreConnection(path: path, durability: .clone)
     defer { try? connection.close() }
-    try StageExecutor(connection: connection) { _ in }
-      .run(definition.path(from: Schema.Version(1, 0, 0)), plan: definition.name)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+        ) { _ in }
+      ],
+      plan: definition.name)
   }
 
   /// The error of a run over a store with this besides the table.

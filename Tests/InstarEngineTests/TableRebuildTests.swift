@@ -107,8 +107,13 @@ struct TableRebuildTests {
     let definition = try PlanDefinition(StallPlan.self)
     let connection = try StoreConnection(path: path, durability: .clone)
     defer { try? connection.close() }
-    try StageExecutor(connection: connection) { _ in }
-      .run(definition.path(from: Schema.Version(1, 0, 0)), plan: definition.name)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+        ) { _ in }
+      ],
+      plan: definition.name)
   }
 
   private static let sale = """

@@ -17,7 +17,7 @@ struct StoreCensusTests {
   func counts() throws {
     let census = try census(KeeperFixture(rows: 7))
     #expect(census.rows == ["Note": 7, "Folder": 1])
-    let links = StoreCensus.Links(count: 7, broken: 0, place: "ZNOTE.ZFOLDER")
+    let links = StoreCensus.Links(count: 7, broken: 0, location: "ZNOTE.ZFOLDER")
     #expect(census.links == ["Note.folder": links, "Folder.notes": links])
     #expect(census.strayRows.isEmpty)
   }
@@ -32,6 +32,6 @@ struct StoreCensusTests {
     #expect(census.strayRows == ["ZNOTE": 1])
     #expect(
       census.links["Note.folder"]
-        == StoreCensus.Links(count: 6, broken: 3, place: "ZNOTE.ZFOLDER"))
+        == StoreCensus.Links(count: 6, broken: 3, location: "ZNOTE.ZFOLDER"))
   }
 }

@@ -182,11 +182,9 @@ struct StoreMatchTests {
     try fixture.execute("INSERT INTO Z_MODELCACHE VALUES (x'01')")
     let queue = try DatabaseQueue(path: fixture.store)
     try queue.write { db in
+      try db.execute(sql: "DELETE FROM Z_METADATA")
       try db.execute(
-        sql: "UPDATE Z_METADATA SET Z_PLIST = ?",
-        arguments: [
-          CoreDataMetadata.propertyList(frameworkVersion: 1523, isMadeByInstar: false)
-        ])
+        sql: CoreDataMetadata.insertStatement(frameworkVersion: 1523, isMadeByInstar: false))
     }
     try queue.close()
     let plan = try plan("Plan", [KeeperFixture.first, schema(KeeperFixture.first, Self.v2)])

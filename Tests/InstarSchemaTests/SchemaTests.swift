@@ -51,12 +51,16 @@ struct SchemaMatchTests {
       fingerprint: "")
   }
 
-  private var candidates: [SchemaMatch.Candidate] {
+  private func candidate(_ version: Schema.Version, _ columns: StoreStructure) -> VersionManifest {
+    VersionManifest(
+      schema: Schema(entities: [Schema.Entity(name: "Note")], version: version),
+      structure: columns, fingerprint: "")
+  }
+
+  private var candidates: [VersionManifest] {
     [
-      SchemaMatch.Candidate(
-        version: Schema.Version(1, 0, 0), entityNames: ["Note"], structure: structure("ZA")),
-      SchemaMatch.Candidate(
-        version: Schema.Version(2, 0, 0), entityNames: ["Note"], structure: structure("ZA", "ZB")),
+      candidate(Schema.Version(1, 0, 0), structure("ZA")),
+      candidate(Schema.Version(2, 0, 0), structure("ZA", "ZB")),
     ]
   }
 
@@ -90,8 +94,7 @@ struct SchemaMatchTests {
 
   @Test("a store with the structure of several versions is unversioned, and the versions are named")
   func severalVersions() {
-    let last = SchemaMatch.Candidate(
-      version: Schema.Version(3, 0, 0), entityNames: ["Note"], structure: structure("ZA", "ZB"))
+    let last = candidate(Schema.Version(3, 0, 0), structure("ZA", "ZB"))
     for declared in [nil, Schema.Version(1, 0, 0)] {
       let match = SchemaMatch(
         of: identity(declared, structure("ZA", "ZB")), among: candidates + [last])

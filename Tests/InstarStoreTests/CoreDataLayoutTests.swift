@@ -218,7 +218,7 @@ struct CoreDataLayoutTests {
         == "CREATE TABLE Z_3BANSINVERSE ( Z_3BANS INTEGER, Z_3BANSINVERSE INTEGER, "
         + "PRIMARY KEY (Z_3BANS, Z_3BANSINVERSE) )")
     #expect(seen.structure == fresh.structure)
-    let place = seen.entity(named: "Person")?.relationships.first?.place
+    let place = seen.entity(named: "Person")?.relationships.first?.location
     #expect(
       place == .joinTable(name: "Z_3BANSINVERSE", own: "Z_3BANSINVERSE", other: "Z_3BANS"))
   }

@@ -47,7 +47,7 @@ struct ProbeTests {
     let second = try probe("249d147-2.0.0-App.sqlite")
     #expect(first.identity.version == Schema.Version(1, 0, 0))
     #expect(second.identity.version == Schema.Version(2, 0, 0))
-    #expect(first.entities == [StoreProbe.Entity(name: "User", rows: 0)])
+    #expect(first.entities == [CountedEntity(name: "User", rows: 0)])
     #expect(first.identity.structure.tables.map(\.name) == ["ZUSER"])
     #expect(first.identity.fingerprint != second.identity.fingerprint)
     #expect(first.identity.fingerprint.count == 64)
@@ -83,7 +83,7 @@ struct ProbeTests {
   func nullPlist() throws {
     let path = try makeStore("UPDATE Z_METADATA SET Z_PLIST = NULL")
     let probe = try StoreProbe.read(path, rows: .all)
-    #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: 2)])
+    #expect(probe.entities == [CountedEntity(name: "Note", rows: 2)])
     #expect(probe.metadataProblem == "Z_METADATA holds no property list")
     #expect(probe.identity.version == nil)
   }
@@ -210,7 +210,7 @@ struct ProbeTests {
     try queue.close()
     let probe = try StoreProbe.read(path, rows: .all)
     #expect(probe.identity.format == .plain)
-    #expect(probe.entities == [StoreProbe.Entity(name: "note", rows: 1)])
+    #expect(probe.entities == [CountedEntity(name: "note", rows: 1)])
   }
 
   @Test("a file that is not a store is reported with its kind and left unchanged")
@@ -289,7 +289,7 @@ struct ProbeTests {
       CREATE VIRTUAL TABLE words USING fts5(word);
       """)
     let probe = try StoreProbe.read(path, rows: .all)
-    #expect(probe.entities == [StoreProbe.Entity(name: "Note", rows: nil)])
+    #expect(probe.entities == [CountedEntity(name: "Note", rows: nil)])
     #expect(probe.identity.structure.tables.first { $0.name == "words" }?.columns == [])
   }
 

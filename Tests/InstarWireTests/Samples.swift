@@ -154,8 +154,5 @@ enum Sample {
       error: error)
   }
 
-  static let ddl = StoreDDL(
-    format: .coredata, statements: ["CREATE TABLE ZNOTE (Z_PK INTEGER)"],
-    entities: [.init(number: 1, name: "Note", superNumber: 0)], frameworkVersion: 1344,
-    isMadeByInstar: true)
+  static let ddl = StoreDDL(statements: ["CREATE TABLE ZNOTE (Z_PK INTEGER)"])
 }

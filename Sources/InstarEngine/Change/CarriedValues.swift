@@ -30,18 +30,27 @@ struct CarriedValues {
 
   private var conversions: [Conversion] = []
 
+  /// The attributes of the new version, as "Note.rating", whose new column gets no values: no conversion keeps them.
+  private var lost: Set<String> = []
+
   init(_ stage: PlanDefinition.Stage, _ difference: SchemaDifference) {
     for change in stage.entityChanges(difference) {
-      guard let new = change.new, change.keepsKeys, change.old.key.isRowID, new.key.isRowID,
+      guard let new = change.new,
         let mapping = difference.entities.first(where: { $0.new.name == new.name })
       else { continue }
+      let keepsRows = change.keepsKeys && change.old.key.isRowID && new.key.isRowID
       for attribute in mapping.attributes {
-        guard let before = attribute.old, !before.type.isStoredLike(attribute.new.type),
-          let oldColumn = Self.column(before.name, of: change.old),
+        guard let before = attribute.old, !before.type.isStoredLike(attribute.new.type) else {
+          continue
+        }
+        guard keepsRows, let oldColumn = Self.column(before.name, of: change.old),
           let newColumn = Self.column(attribute.new.name, of: new),
           let found = Self.conversion(
             of: oldColumn, before, attribute.new, entity: new.name, in: stage.to.schema)
-        else { continue }
+        else {
+          lost.insert("\(new.name).\(attribute.new.name)")
+          continue
+        }
         conversions.append(
           Conversion(
             old: change.old, new: new, oldColumn: oldColumn, newColumn: newColumn,
@@ -49,6 +58,19 @@ struct CarriedValues {
             sql: found.sql,
             type: found.type, table: "instar_carried_\(conversions.count + 1)"))
       }
+    }
+  }
+
+  /// Returns the changes, where a change of type that loses the values is destructive.
+  func classified(_ changes: [SchemaDifference.Change]) -> [SchemaDifference.Change] {
+    changes.map { change in
+      var change = change
+      if change.kind == .conversion, let property = change.property,
+        lost.contains("\(change.entity).\(property)")
+      {
+        change.kind = .destructive
+      }
+      return change
     }
   }
 

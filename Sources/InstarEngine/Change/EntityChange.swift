@@ -22,9 +22,8 @@ extension PlanDefinition.Stage {
     let kept = difference.entities.compactMap { mapping -> EntityChange? in
       guard let old = mapping.old.flatMap({ olds[$0.name] }), let new = news[mapping.new.name]
       else { return nil }
-      // Rows of the Core Data format always keep their key, which is not a property.
       let keepsKeys =
-        from.layout.format == .coredata || mapping.keepsKeys(from: old.key, to: new.key)
+        from.layout.hasPermanentKeys || mapping.keepsKeys(from: old.key, to: new.key)
       return EntityChange(old: old, new: new, keepsKeys: keepsKeys)
     }
     let removed = difference.removedEntities.compactMap { olds[$0.name] }

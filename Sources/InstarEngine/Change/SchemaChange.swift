@@ -46,6 +46,6 @@ struct SchemaChange {
           cause: "the two versions have different formats")
       }
     }
-    return ChangeStep.plannedChanges(difference, steps)
+    return ChangeStep.plannedChanges(values.classified(difference.changes), steps)
   }
 }

@@ -59,11 +59,3 @@ package enum StageCheck {
         + PlanDefinition.customStage("\(stage.stage.fromVersion)", "\(stage.stage.toVersion)"))
   }
 }
-
-extension SchemaDifference.EntityMapping {
-  /// The name that a property had in the old version; `nil` where it is new.
-  fileprivate func sourceName(of property: String) -> String? {
-    attributes.first { $0.new.name == property }?.old?.name
-      ?? relationships.first { $0.new.name == property }?.old?.name
-  }
-}

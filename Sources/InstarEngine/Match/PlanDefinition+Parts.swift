@@ -11,18 +11,18 @@ extension PlanDefinition {
   /// of a store begin with the first that has a model there; later ones may have none.
   ///
   /// - Parameters:
-  ///   - places: The names of the stores in errors.
-  ///   - owners: The store of each model of the last version, as an index into `places`.
+  ///   - storeNames: The names of the stores in errors.
+  ///   - owners: The store of each model of the last version, as an index into `storeNames`.
   ///   - tables: The names of each store's tables, as SQL writes them. Called only where some models are not in the
   ///     last version.
   /// - Throws: `invalidPlan` where a relationship or a superclass is in another store than its entity, or where a
-  ///   plain store would have no table in a version between others: such a store cannot be told from an empty
+  ///   plain store would have no table in a version between others: it would be equal to an empty
   ///   database.
   package func parts(
-    for places: [String], owners: [String: Int],
+    for storeNames: [String], owners: [String: Int],
     tables: () throws(InstarError) -> [Set<String>]
   ) throws(InstarError) -> [PlanDefinition] {
-    var division = ModelDivision(self, places: places)
+    var division = ModelDivision(self, storeNames: storeNames)
     try division.assign(owners)
     if !division.unassigned.isEmpty {
       let tables = try tables()
@@ -34,28 +34,26 @@ extension PlanDefinition {
       }
       while let node = division.unassigned.first { try division.assign(node, to: 0) }
     }
-    return try places.indices.map { store throws(InstarError) in
+    return try storeNames.indices.map { store throws(InstarError) in
       var parts: [Version] = []
       for (index, version) in versions.enumerated() {
         let schema = version.schema.part {
           division.owner[ModelDivision.Node(version: index, name: $0)] == store
         }
         guard !schema.entities.isEmpty || !parts.isEmpty else { continue }
-        if schema.entities.isEmpty, version.layout.format == .plain {
-          throw gap(at: version, in: places[store])
-        }
-        parts.append(
-          Version(schema: schema, layout: try StoreLayout(schema: schema), name: version.name))
+        let layout = try version.layout.format.layout(of: schema)
+        if layout.createStatements.isEmpty { throw gap(at: version, in: storeNames[store]) }
+        parts.append(Version(schema: schema, layout: layout, name: version.name))
       }
       return PlanDefinition(self, versions: parts)
     }
   }
 
-  private func gap(at version: Version, in place: String) -> InstarError {
+  private func gap(at version: Version, in store: String) -> InstarError {
     InstarError(
       .invalidPlan, "cannot use plan \(name) with these configurations",
       cause:
-        "\(place) has no table in \(version.schema.version), although it has tables in earlier and later versions",
+        "\(store) has no table in \(version.schema.version), although it has tables in earlier and later versions",
       next:
         "keep a model of each version in that store, or open these models with one configuration")
   }
@@ -82,13 +80,13 @@ private struct ModelDivision {
   }
 
   private let plan: PlanDefinition
-  private let places: [String]
+  private let storeNames: [String]
   private var ties: [Node: [Tie]] = [:]
   private(set) var owner: [Node: Int] = [:]
 
-  init(_ plan: PlanDefinition, places: [String]) {
+  init(_ plan: PlanDefinition, storeNames: [String]) {
     self.plan = plan
-    self.places = places
+    self.storeNames = storeNames
     for stage in plan.stages {
       guard let from = index(of: stage.fromVersion.versionIdentifier),
         let to = index(of: stage.toVersion.versionIdentifier)
@@ -169,11 +167,11 @@ private struct ModelDivision {
     let version = plan.versions[node.version].schema.version
     let link =
       tie.link.map { "\($0) in \(version)" } ?? "\(node.name) of \(version) moves by its stages"
-    let here = owner[node].map { places[$0] } ?? ""
+    let here = owner[node].map { storeNames[$0] } ?? ""
     return InstarError(
       .invalidPlan, "cannot use plan \(plan.name) with these configurations",
       cause:
-        "\(link) from one store to another: the configurations keep \(node.name) in \(here) and \(tie.other.name) in \(places[other])",
+        "\(link) from one store to another: the configurations keep \(node.name) in \(here) and \(tie.other.name) in \(storeNames[other])",
       next: "keep both in one store, or remove the link in a version before they are separated")
   }
 }

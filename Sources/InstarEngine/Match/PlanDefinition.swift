@@ -62,11 +62,11 @@ package struct PlanDefinition: Sendable {
       if let problem = schema.modelProblems().first {
         throw problem.about("\(what): \(problem.what)")
       }
-      if let twin = types.updateValue(versioned, forKey: schema.version) {
+      if let same = types.updateValue(versioned, forKey: schema.version) {
         throw InstarError(
           .invalidPlan, what,
-          cause: "the schemas \(twin) and \(versioned) have the same version, \(schema.version)",
-          next: Self.correction(of: versioned, twin, in: plan))
+          cause: "the schemas \(same) and \(versioned) have the same version, \(schema.version)",
+          next: Self.correction(of: versioned, same, in: plan))
       }
       notes += schema.replacedClasses
       let layout = try StoreLayout(schema: schema)

@@ -16,27 +16,9 @@ struct EmptyStore {
     connection = try StoreConnection(inMemory: nil)
     do {
       try connection.perform { session in
-        if ddl.format == .plain {
-          try session.useOrdinaryTables()
-          try session.run("PRAGMA foreign_keys = OFF")
-        }
+        try session.useOrdinaryTables()
+        try session.run("PRAGMA foreign_keys = OFF")
         for statement in ddl.statements { try session.run(statement) }
-        guard ddl.format == .coredata else { return }
-        for entity in ddl.entities {
-          let insertion = try session.statement(
-            "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)")
-          insertion.bind(Int64(entity.number), at: 1)
-          insertion.bind(entity.name, at: 2)
-          insertion.bind(Int64(entity.superNumber), at: 3)
-          try insertion.run()
-        }
-        let metadata = try session.statement(
-          "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, '', ?)")
-        metadata.bind(
-          try CoreDataMetadata.propertyList(
-            frameworkVersion: ddl.frameworkVersion, isMadeByInstar: ddl.isMadeByInstar),
-          at: 1)
-        try metadata.run()
       }
     } catch {
       let known = error as? InstarError
@@ -46,11 +28,13 @@ struct EmptyStore {
 
   /// The store as Instar itself creates it for a version.
   init(of layout: StoreLayout) throws(InstarError) {
-    // The statements of a Core Data layout list the entities too.
-    try self.init(
-      StoreDDL(
-        format: layout.format, statements: layout.createStatements + layout.triggerStatements,
-        isMadeByInstar: true))
+    let statements: [String]
+    do {
+      statements = try layout.emptyStoreStatements()
+    } catch {
+      throw Self.failure("\(error)")
+    }
+    try self.init(StoreDDL(statements: statements))
   }
 
   private static func failure(_ cause: String) -> InstarError {

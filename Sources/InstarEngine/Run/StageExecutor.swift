@@ -8,7 +8,7 @@ package import InstarWire
 /// Closures then see the models of all stores.
 ///
 /// The clones are private. A failed stage leaves them in any state, and the caller discards them.
-package struct StageExecutor {
+package enum StageExecutor {
   /// A clone, and the stages to the last version of its store.
   package struct Clone {
     let connection: StoreConnection
@@ -20,7 +20,7 @@ package struct StageExecutor {
     ///   - store: The path of the store that was cloned; `nil` for one in memory.
     ///   - onEvent: Called for each stage that the clone takes part in.
     package init(
-      connection: StoreConnection, store: String?, path: [PlanDefinition.Stage],
+      connection: StoreConnection, store: String? = nil, path: [PlanDefinition.Stage],
       onEvent: @escaping (WorkerEvent) -> Void
     ) {
       self.connection = connection
@@ -30,28 +30,9 @@ package struct StageExecutor {
     }
   }
 
-  private let connection: StoreConnection
-  private let store: String?
-  private let onEvent: (WorkerEvent) -> Void
-
-  /// - Parameter store: The path of the store that was cloned; `nil` for one in memory.
-  package init(
-    connection: StoreConnection, store: String? = nil, onEvent: @escaping (WorkerEvent) -> Void
-  ) {
-    self.connection = connection
-    self.store = store
-    self.onEvent = onEvent
-  }
-
-  /// - Throws: the first error of a closure or statement, with its stage.
-  package func run(_ path: [PlanDefinition.Stage], plan: String) throws(InstarError) {
-    try Self.run(
-      [Clone(connection: connection, store: store, path: path, onEvent: onEvent)], plan: plan)
-  }
-
   /// Runs each stage once, on all clones that are at its first version. Each clone ends at its last version.
   ///
-  /// - Throws: as `run(_:plan:)`.
+  /// - Throws: The first error of a closure or statement, with its stage.
   package static func run(_ clones: [Clone], plan: String) throws(InstarError) {
     let keptValues = ScratchpadStore()
     var stages: [StageManifest] = []
@@ -72,7 +53,7 @@ package struct StageExecutor {
       for tell in listeners { tell(.stageStarted(manifest)) }
       try StageRun(
         stage: stage, from: manifest.from, to: manifest.to, parts: parts, keptValues: keptValues,
-        plan: plan, place: "\(index + 1) of \(stages.count)"
+        plan: plan, number: "\(index + 1) of \(stages.count)"
       )
       .run()
       for tell in listeners { tell(.stageFinished(manifest)) }
@@ -103,7 +84,7 @@ private struct StageRun {
   let parts: [Part]
   let keptValues: ScratchpadStore
   let plan: String
-  let place: String
+  let number: String
 
   func run() throws(InstarError) {
     for part in parts {
@@ -134,10 +115,12 @@ private struct StageRun {
       try runClosure(
         didMigrate, "didMigrate", parts.map { ($0.stage.to.schema, $0.connection, $0.store) })
       for part in parts {
-        guard case .coreData = part.stage.to.layout else { continue }
         try step("the order of new links") {
           try part.connection.perform { session in
-            try session.withoutTriggers { try placeLinks(part.stage.to.schema, session) }
+            let layout = try StoreLayout(schema: part.stage.to.schema, in: session.database)
+            try session.withoutTriggers {
+              for statement in layout.linkOrderStatements { try session.run(statement) }
+            }
           }
         }
       }
@@ -158,33 +141,6 @@ private struct StageRun {
     }
   }
 
-  /// Gives the links of ordered relationships that the plan's code created a position: after all others, as Core Data
-  /// counts (section 4.4), in the order of their rows.
-  private func placeLinks(_ schema: Schema, _ session: SQLSession) throws {
-    let layout = try CoreDataLayout(
-      schema: schema, conventions: try CoreDataConventions(of: session.database))
-    func place(_ column: String, among owner: String, in table: String) throws {
-      try session.run(
-        "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "
-          + "WHERE o.\(owner) = \(table).\(owner)), 0) "
-          + "WHERE \(owner) IS NOT NULL AND \(column) IS NULL")
-    }
-    for table in layout.tables {
-      for column in table.columns {
-        guard case .toOneOrder(let entity, let name) = column.role,
-          let key = table.columns.first(where: { $0.role == .toOne(entity: entity, name: name) })
-        else { continue }
-        try place(column.name, among: key.name, in: table.name)
-      }
-    }
-    for join in layout.joinTables {
-      if let column = join.orderColumn {
-        try place(column, among: join.otherColumn, in: join.name)
-      }
-      if let column = join.otherOrderColumn { try place(column, among: join.column, in: join.name) }
-    }
-  }
-
   /// The file that Foundation could not write for lack of permission.
   private static func refusedFile(_ error: any Error) -> String? {
     guard let error = error as? CocoaError, error.code == .fileWriteNoPermission else { return nil }
@@ -197,7 +153,7 @@ private struct StageRun {
       try body()
     } catch {
       let what = "cannot migrate from \(from) to \(to)"
-      let stage = "\(from) → \(to) (\(place)), \(name)"
+      let stage = "\(from) → \(to) (\(number)), \(name)"
       let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
       if var known = known?.about(stage: stage) {
         // Callers replace `what` by their own, so the cause has to keep it.

@@ -108,7 +108,7 @@ struct StoreInspection {
 
   /// A reason to refuse a store with external values.
   private func externalFinding() -> Finding? {
-    guard probe.identity.format == .coredata else { return nil }
+    guard probe.identity.format.mayHaveExternalValues else { return nil }
     do {
       guard let folder = try ExternalFiles(of: paths).existingFolder() else { return nil }
       // A folder that cannot be listed may hold values too.
@@ -147,18 +147,18 @@ struct StoreInspection {
   /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`), so a name counts only where
   /// another number should have it.
   private func entityListDifference() -> String? {
-    guard probe.identity.format == .coredata else { return nil }
-    let layout: CoreDataLayout
+    guard let entityList = probe.coreData?.entityList else { return nil }
+    let entities: [EntityLayout]
     do {
-      layout = try CoreDataLayout(schema: path.first, conventions: probe.conventions)
+      entities = try layout(of: path.first).entityLayouts
     } catch {
       // Reported by whoever needs the layout.
       return nil
     }
     let list = "version \(path.from), but the store's list of entities (Z_PRIMARYKEY)"
     let listed = Dictionary(
-      probe.entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
-    for entity in layout.entities {
+      entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    for entity in entities {
       guard let row = listed[entity.number] else {
         return "\(entity.name) is entity \(entity.number) in \(list) has no such number"
       }
@@ -166,14 +166,14 @@ struct StoreInspection {
         return "\(entity.name) is an entity below \(entity.superNumber) in \(list) has it below "
           + "\(row.superNumber)"
       }
-      if row.name != entity.name, let named = layout.entity(named: row.name),
+      if row.name != entity.name, let named = entities.first(where: { $0.name == row.name }),
         listed[named.number]?.name != row.name
       {
         return "\(entity.name) is entity \(entity.number) in \(list) has \(row.name) there"
       }
     }
-    let numbers = Set(layout.entities.map(\.number))
-    if let row = probe.entityList.first(where: { !numbers.contains($0.number) }) {
+    let numbers = Set(entities.map(\.number))
+    if let row = entityList.first(where: { !numbers.contains($0.number) }) {
       return "no entity has number \(row.number) in \(list) has \(row.name) there"
     }
     return nil

@@ -27,7 +27,7 @@ struct StoreMatch {
         from: plan.manifest.versionSource, importing: plan.manifest.importedVersions)
       if let version = plan.version(withHashes: hashes) { seen.version = version }
       return StoreMatch(
-        plan: plan, match: SchemaMatch(of: seen, among: plan.manifest.candidates), identity: seen)
+        plan: plan, match: SchemaMatch(of: seen, among: plan.manifest.versions), identity: seen)
     }
     for states in [[StoreState.current, .behind], [.unversioned], [.ahead]] {
       let knowing = matches.filter { states.contains($0.match.state) }
@@ -130,15 +130,12 @@ struct StoreMatch {
   private static let what = "cannot migrate the store"
 
   private func start(_ version: Schema.Version) -> Start? {
-    guard let candidate = plan.manifest.candidates.first(where: { $0.version == version }) else {
+    let versions = plan.manifest.versions
+    guard let candidate = versions.first(where: { $0.schema.version == version }) else {
       return nil
     }
-    // Of a plain store only what some version of the plan describes has to fit.
-    let structure =
-      identity.format == .plain
-      ? identity.structure.described(
-        asIn: candidate.structure, among: plan.manifest.candidates.map(\.structure))
-      : identity.structure
+    let structure = identity.structure.described(
+      asIn: candidate.structure, among: versions.map(\.structure), format: identity.format)
     let fit = StructureFit(of: structure, to: candidate.structure)
     return Start(
       version: version, fit: fit, consequences: fit.consequences(in: candidate.structure))

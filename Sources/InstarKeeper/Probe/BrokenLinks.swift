@@ -12,10 +12,10 @@ extension StoreInspection {
     let links = try StoreReader.withReadOnlyStore(file.path) { db in
       try StoreCensus(db, layout: layout).links
     }
-    var places = Set<String>()
+    var locations = Set<String>()
     return links.sorted { $0.key < $1.key }.compactMap { name, links in
       // Both ends of a relationship hold the same links.
-      guard links.broken > 0, places.insert(links.place).inserted else { return nil }
+      guard links.broken > 0, locations.insert(links.location).inserted else { return nil }
       return Finding(
         severity: .warning, code: .brokenReferences,
         message:

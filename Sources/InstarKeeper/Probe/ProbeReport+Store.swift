@@ -9,7 +9,7 @@ extension ProbeReport {
     self.init(
       store: store, format: probe.identity.format, state: .unknown,
       version: probe.identity.version,
-      entities: probe.entities.map { Entity(name: $0.name, rows: $0.rows) })
+      entities: probe.entities)
     uuid = probe.uuid
     if !probe.identity.toolVersions.isEmpty { toolVersions = probe.identity.toolVersions }
     fingerprint = probe.identity.fingerprint
@@ -20,7 +20,7 @@ extension ProbeReport {
     pageSizeBytes = probe.file.pageSizeBytes
     journalMode = probe.file.usesWriteAheadLog ? "wal" : "delete"
     walBytes = probe.file.pendingLogBytes()
-    if probe.identity.format == .coredata,
+    if probe.identity.format.mayHaveExternalValues,
       let files = ExternalFiles(of: StorePaths(resolvedStore: probe.file.path)).count()
     {
       externalFiles = files.count

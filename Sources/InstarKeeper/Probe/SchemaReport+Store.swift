@@ -18,21 +18,12 @@ extension SchemaReport {
         .internalError, "cannot read the schema of '\(store)'", cause: "nothing was read")
     }
     var report = SchemaReport(
-      store: store, format: probe.identity.format,
-      origin: Self.origin(found.origin),
+      store: store, format: probe.identity.format, origin: found.origin,
       version: probe.identity.version, schema: found.schema, structure: probe.identity.structure,
       fingerprint: probe.identity.fingerprint, notes: found.notes)
     report.enumerations = found.enumerations
     report.requiredComposites = found.requiredComposites
     report.archivedTypes = found.archivedTypes
     return report
-  }
-
-  private static func origin(_ found: StoreIntrospection.Origin) -> Origin {
-    switch found {
-    case .modelCache: .modelCache
-    case .metadata: .metadata
-    case .tables: .tables
-    }
   }
 }

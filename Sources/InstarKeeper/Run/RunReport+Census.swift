@@ -27,23 +27,23 @@ extension RunReport {
     before: StoreCensus, after: StoreCensus, path: MigrationPath
   ) -> [Relationship] {
     var links: [Relationship] = []
-    var places = Set<String>()
+    var locations = Set<String>()
     var continued = Set<String>()
     for entity in path.last.entities {
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
         let origin = path.origin(of: relationship, in: entity.name)
         if let origin { continued.insert(origin) }
-        guard let now = after.links[name], places.insert(now.place).inserted else { continue }
+        guard let now = after.links[name], locations.insert(now.location).inserted else { continue }
         links.append(
           Relationship(
             name: name, linksBefore: origin.flatMap { before.links[$0]?.count },
             linksAfter: now.count))
       }
     }
-    places = Set(continued.compactMap { before.links[$0]?.place })
+    locations = Set(continued.compactMap { before.links[$0]?.location })
     for (name, gone) in before.links.sorted(by: { $0.key < $1.key })
-    where places.insert(gone.place).inserted {
+    where locations.insert(gone.location).inserted {
       links.append(Relationship(name: name, linksBefore: gone.count, linksAfter: nil))
     }
     return links

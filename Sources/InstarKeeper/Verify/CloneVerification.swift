@@ -55,16 +55,6 @@ package struct CloneVerification {
     }
   }
 
-  /// The layout with the clone's names of join tables: structures that differ only in these are equal.
-  private func layoutOfClone(_ db: Database) throws -> StoreLayout {
-    guard case .coreData(let expected) = layout else { return layout }
-    let own = try CoreDataConventions(of: db, metadata: nil)
-    var conventions = expected.conventions
-    conventions.joinTables = own.joinTables
-    conventions.reflexiveColumns = own.reflexiveColumns
-    return .coreData(try CoreDataLayout(schema: path.last, conventions: conventions))
-  }
-
   /// Checks the contents of the clone.
   ///
   /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
@@ -100,7 +90,8 @@ package struct CloneVerification {
         "the app's trigger, view or virtual table '\(name)' is gone, although no stage runs code")
     }
     let expected = layout.structure.adding(additions)
-    let structure = try described(whole, asIn: expected)
+    let structure = try whole.described(
+      asIn: expected, among: structures() + [expected], format: layout.format)
     guard structure == expected else {
       throw InstarError(
         .unexpectedStructure, Self.what,
@@ -108,15 +99,13 @@ package struct CloneVerification {
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
         next: "remove statements that change tables, columns or indexes from the plan's closures")
     }
-    switch layout {
-    case .coreData(let layout):
-      try requireEntityList(db, layout)
-      try requireValues(db, layout)
-    case .plain(let layout):
-      try requireUndescribed(whole)
-      try requireValues(db, layout)
+    guard try layout.matchesEntityList(of: db) else {
+      throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
-    let after = try StoreCensus(db, layout: layoutOfClone(db))
+    try requireUndescribed(whole)
+    try requireValues(db)
+    // The clone may name join tables differently: structures that differ only in these names are equal.
+    let after = try StoreCensus(db, layout: StoreLayout(schema: path.last, in: db))
     // Stray rows that the store had before may stay: no app finds them.
     let strays = before.census.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),
@@ -149,41 +138,18 @@ package struct CloneVerification {
 // MARK: - The parts
 
 extension CloneVerification {
-  /// `Z_PRIMARYKEY` must list the entities by the numbers that rows carry.
-  private func requireEntityList(_ db: Database, _ layout: CoreDataLayout) throws {
-    let rows = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY
-        WHERE Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
-        """)
-    let listed = rows.map {
-      CoreDataProbe.ListedEntity(
-        number: $0.get(0) ?? 0, name: $0.get(1) ?? "", superNumber: $0.get(2) ?? 0)
-    }
-    let expected = layout.entities.map {
-      CoreDataProbe.ListedEntity(number: $0.number, name: $0.name, superNumber: $0.superNumber)
-    }
-    guard listed == expected else {
-      throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
-    }
-  }
-
-  private func requireValues(_ db: Database, _ layout: CoreDataLayout) throws {
-    for entity in layout.entities {
-      let required = entity.attributes.filter { !$0.attribute.isOptional }
-      guard !required.isEmpty else { continue }
-      let sums = required.map { "coalesce(sum(\($0.column) IS NULL), 0)" }.joined(separator: ", ")
-      let numbers = entity.numbers.map(String.init).joined(separator: ", ")
+  private func requireValues(_ db: Database) throws {
+    for required in layout.requiredColumns {
+      let sums = required.columns.map { "coalesce(sum(\($0.column) IS NULL), 0)" }
+      let condition = required.rowCondition.map { " WHERE \($0)" } ?? ""
       let row = try Row.fetchOne(
-        db, sql: "SELECT \(sums) FROM \(entity.table) WHERE Z_ENT IN (\(numbers))")
-      for (index, attribute) in required.enumerated() {
+        db, sql: "SELECT \(sums.joined(separator: ", ")) FROM \(required.table)\(condition)")
+      for (index, column) in required.columns.enumerated() {
         guard let count: Int = row?.get(index), count > 0 else { continue }
         throw InstarError(
           .missingRequiredValues, Self.what,
-          cause:
-            "\(count) rows of \(entity.name) have no value for required attribute '\(attribute.attribute.name)'",
-          next: "give '\(attribute.attribute.name)' a default, or fill it in willMigrate")
+          cause: "\(count) rows of \(required.owner) have no value for required '\(column.name)'",
+          next: "give '\(column.name)' a default, or set it in willMigrate")
       }
     }
   }

@@ -1,27 +1,14 @@
-internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
 // The checks of plain stores: what no model describes must be unchanged.
 
 extension CloneVerification {
-  /// The structures of all versions of the path; empty for the format `coredata`.
-  private func structures() throws(InstarError) -> [StoreStructure] {
-    try layout.format == .plain ? allStructures() : []
-  }
-
-  private func allStructures() throws(InstarError) -> [StoreStructure] {
+  /// The structures of all versions of the path.
+  func structures() throws(InstarError) -> [StoreStructure] {
     var structures: [StoreStructure] = []
     for schema in path.schemas { structures.append(try StoreLayout(schema: schema).structure) }
     return structures
-  }
-
-  /// The part of a structure that models describe.
-  func described(
-    _ structure: StoreStructure, asIn expected: StoreStructure
-  ) throws(InstarError) -> StoreStructure {
-    guard layout.format == .plain else { return structure }
-    return structure.described(asIn: expected, among: try structures() + [expected])
   }
 
   /// The names of tables and columns before and after renames.
@@ -31,13 +18,13 @@ extension CloneVerification {
         structures.flatMap(\.tables)
           .flatMap { [$0.name] + $0.columns.map(\.name) }.map { $0.lowercased() })
     }
-    let structures = try allStructures()
+    let structures = try structures()
     return (names(Array(structures.dropLast())), names(Array(structures.dropFirst())))
   }
 
   /// Tables, columns and indexes that no version describes must still exist, unless code of the plan removed them.
   func requireUndescribed(_ structure: StoreStructure) throws {
-    guard path.isLightweight else { return }
+    guard path.isLightweight, layout.allowsOtherTables else { return }
     let known = try structures()
     let described = Set(known.flatMap(\.tables).map { $0.name.lowercased() })
     for table in before.structure.tables {
@@ -96,25 +83,6 @@ extension CloneVerification {
     }
   }
 
-  func requireValues(_ db: Database, _ layout: PlainLayout) throws {
-    for table in layout.tables {
-      let required = table.columns.filter(\.isRequired)
-      guard !required.isEmpty else { continue }
-      let sums = required.map { "coalesce(sum(\(SQLIdentifier.sql($0.name)) IS NULL), 0)" }
-      let row = try Row.fetchOne(
-        db,
-        sql: "SELECT \(sums.joined(separator: ", ")) FROM \(SQLIdentifier.sql(table.name))")
-      for (index, column) in required.enumerated() {
-        guard let count: Int = row?.get(index), count > 0 else { continue }
-        throw InstarError(
-          .missingRequiredValues, Self.what,
-          cause:
-            "\(count) rows of \(table.name) have no value for required column '\(column.name)'",
-          next: "give the property an initial value, or set it in willMigrate")
-      }
-    }
-  }
-
   /// Checks the rows of tables that no model describes, and the foreign keys of all tables.
   func requireOthers(_ after: StoreCensus) throws {
     if let now = after.violations, let earlier = before.census.violations, now > earlier {
@@ -130,73 +98,5 @@ extension CloneVerification {
         .rowsLost, Self.what,
         cause: "table \(table) had \(earlier) rows and has \(now), although no stage runs code")
     }
-  }
-}
-
-extension StoreCensus {
-  init(_ db: Database, tables layout: PlainLayout) throws {
-    self.init()
-    let byName = Dictionary(
-      layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    for entity in layout.entityLayouts {
-      rows[entity.name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.table)") ?? 0
-      for storage in entity.relationships {
-        guard let destination = byName[storage.relationship.destination] else { continue }
-        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
-          db, storage.place, of: entity, to: destination)
-      }
-    }
-    let described = Set(layout.tables.map { $0.name.lowercased() })
-    for table in try StoreStructure.read(db, format: .plain).tables
-    where !table.columns.isEmpty && !described.contains(table.name.lowercased()) {
-      otherRows[table.name] = try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
-    }
-    do {
-      let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")
-      var count = 0
-      while try found.next() != nil { count += 1 }
-      violations = count
-    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
-      violations = nil
-    }
-  }
-
-  private static func links(
-    _ db: Database, _ place: EntityLayout.RelationshipStorage.Place, of entity: EntityLayout,
-    to destination: EntityLayout
-  ) throws -> Links {
-    let sql: String
-    let name: String
-    func present(_ reference: InstarStore.ForeignKey, _ alias: String) -> String {
-      reference.columns.map { "\(alias).\($0) IS NOT NULL" }.joined(separator: " AND ")
-    }
-    func missing(_ reference: InstarStore.ForeignKey, _ alias: String, in table: String) -> String {
-      "NOT EXISTS (SELECT 1 FROM \(table) AS d WHERE \(reference.condition(alias, refersTo: "d")))"
-    }
-    switch place {
-    case .column(let reference):
-      name = "\(entity.table).\(reference.columns.joined(separator: ","))"
-      sql = """
-        SELECT count(*), coalesce(sum(\(missing(reference, "s", in: destination.table))), 0)
-        FROM \(entity.table) AS s WHERE \(present(reference, "s"))
-        """
-    case .foreignKey(let reference):
-      name = "\(destination.table).\(reference.columns.joined(separator: ","))"
-      sql = """
-        SELECT count(*), coalesce(sum(\(missing(reference, "s", in: entity.table))), 0)
-        FROM \(destination.table) AS s WHERE \(present(reference, "s"))
-        """
-    case .joinTable(let table, let own, let other):
-      name = table
-      sql = """
-        SELECT count(*), coalesce(sum(
-          \(missing(own, "j", in: entity.table)) OR \(missing(other, "j", in: destination.table))), 0)
-        FROM \(table) AS j
-        """
-    }
-    let row = try Row.fetchOne(db, sql: sql)
-    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, place: name)
   }
 }

@@ -17,7 +17,7 @@ package struct StoreBaseline {
   /// - Parameter layout: The layout of the store's version.
   package init(_ db: Database, layout: StoreLayout) throws {
     structure = try StoreStructure.read(db, format: layout.format)
-    metadata = layout.format == .coredata ? try CoreDataMetadata.readIfSound(db) : nil
+    metadata = try layout.format.metadata(db)
     census = try StoreCensus(db, layout: layout)
     code = try SchemaCode(db)
     externalFiles = try ExternalFiles.references(db, layout)

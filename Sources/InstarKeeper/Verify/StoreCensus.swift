@@ -8,94 +8,124 @@ package struct StoreCensus {
   var rows: [String: Int] = [:]
   /// By "Entity.relationship".
   var links: [String: Links] = [:]
-  /// Rows whose `Z_ENT` is not the number of an entity of their table, by table.
+  /// Rows that carry the number of no entity of their table, by table.
   private(set) var strayRows: [String: Int] = [:]
 
-  /// Rows of a plain store's tables that no model describes, by table.
+  /// Rows of tables that no model describes, by table, where the format allows such tables.
   var otherRows: [String: Int] = [:]
-  /// Rows of a plain store that violate one of its foreign keys; `nil` where they cannot be checked.
+  /// Rows that violate a foreign key; `nil` where SQLite enforces none or cannot check them.
   var violations: Int?
 
   struct Links: Hashable {
     var count: Int
     /// Links to rows that do not exist.
     var broken: Int
-    /// The column or table with the links, which is the same for both ends of a relationship.
-    var place: String
+    /// The columns or the table with the links, which are the same for both ends of a relationship.
+    var location: String
   }
-
-  init() {}
 
   package init(_ db: Database, layout: StoreLayout) throws {
-    switch layout {
-    case .coreData(let layout): self = try StoreCensus(db, layout: layout)
-    case .plain(let layout): self = try StoreCensus(db, tables: layout)
+    let entities = layout.entityLayouts
+    let byName = Dictionary(
+      entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for (table, members) in Dictionary(grouping: entities, by: \.table) {
+      try countRows(db, of: members, in: table)
+    }
+    for entity in entities {
+      // Links of an inherited relationship are counted with those of the superentity.
+      let inherited = entities.first { $0.number == entity.superNumber }?.relationships.count ?? 0
+      for storage in entity.relationships.dropFirst(inherited) {
+        guard let destination = byName[storage.relationship.destination] else { continue }
+        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
+          db, storage.location, of: entity, to: destination)
+      }
+    }
+    if layout.allowsOtherTables { try countOtherRows(db, layout) }
+    if layout.enforcesForeignKeys { violations = try Self.violations(db) }
+  }
+
+  private mutating func countRows(
+    _ db: Database, of entities: [EntityLayout], in table: String
+  ) throws {
+    guard let column = entities.compactMap(\.entityColumn).first else {
+      for entity in entities {
+        rows[entity.name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+      }
+      return
+    }
+    var byNumber: [Int: Int] = [:]
+    let counts = try Row.fetchAll(
+      db, sql: "SELECT \(column), count(*) FROM \(table) GROUP BY \(column)")
+    for row in counts {
+      byNumber[row.get(0) ?? 0, default: 0] += row.get(1) ?? 0
+    }
+    for entity in entities { rows[entity.name] = byNumber.removeValue(forKey: entity.number) ?? 0 }
+    let strays = byNumber.values.reduce(0, +)
+    if strays > 0 { strayRows[table] = strays }
+  }
+
+  private mutating func countOtherRows(_ db: Database, _ layout: StoreLayout) throws {
+    let described = Set(layout.structure.tables.map { $0.name.lowercased() })
+    for table in try StoreStructure.read(db, format: layout.format).tables
+    where !table.columns.isEmpty && !described.contains(table.name.lowercased()) {
+      otherRows[table.name] = try Int.fetchOne(
+        db, sql: "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
     }
   }
 
-  private init(_ db: Database, layout: CoreDataLayout) throws {
-    for table in layout.tables {
-      var byNumber: [Int: Int] = [:]
-      let counts = try Row.fetchAll(
-        db, sql: "SELECT Z_ENT, count(*) FROM \(table.name) GROUP BY Z_ENT")
-      for row in counts {
-        byNumber[row.get(0) ?? 0, default: 0] += row.get(1) ?? 0
-      }
-      for entity in layout.entities where entity.table == table.name {
-        rows[entity.name] = byNumber.removeValue(forKey: entity.number) ?? 0
-      }
-      let strays = byNumber.values.reduce(0, +)
-      if strays > 0 { strayRows[table.name] = strays }
-    }
-    for entity in layout.entities {
-      for storage in entity.relationships {
-        guard let destination = layout.entity(named: storage.relationship.destination) else {
-          continue
-        }
-        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
-          db, storage.place, of: entity, to: destination)
-      }
+  private static func violations(_ db: Database) throws -> Int? {
+    do {
+      let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+      var count = 0
+      while try found.next() != nil { count += 1 }
+      return count
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
+      return nil
     }
   }
 
   private static func links(
-    _ db: Database, _ place: CoreDataLayout.RelationshipStorage.Place,
-    of entity: CoreDataLayout.Entity,
-    to destination: CoreDataLayout.Entity
+    _ db: Database, _ location: EntityLayout.RelationshipStorage.Location, of entity: EntityLayout,
+    to destination: EntityLayout
   ) throws -> Links {
-    let sql: String
-    let name: String
-    switch place {
-    case .column(let column):
-      name = "\(entity.table).\(column)"
-      sql = """
-        SELECT count(*), coalesce(sum(NOT EXISTS (
-          SELECT 1 FROM \(destination.table) AS d WHERE d.Z_PK = s.\(column) AND \(isOf(destination, "d")))), 0)
-        FROM \(entity.table) AS s WHERE s.\(column) IS NOT NULL AND \(isOf(entity, "s"))
-        """
-    case .foreignKey(let column):
-      name = "\(destination.table).\(column)"
-      sql = """
-        SELECT count(*), coalesce(sum(NOT EXISTS (
-          SELECT 1 FROM \(entity.table) AS d WHERE d.Z_PK = s.\(column) AND \(isOf(entity, "d")))), 0)
-        FROM \(destination.table) AS s WHERE s.\(column) IS NOT NULL AND \(isOf(destination, "s"))
-        """
-    case .joinTable(let table, let own, let other):
-      name = table
-      sql = """
-        SELECT count(*), coalesce(sum(
-          NOT EXISTS (SELECT 1 FROM \(entity.table) AS d WHERE d.Z_PK = j.\(own) AND \(isOf(entity, "d")))
-          OR NOT EXISTS (
-            SELECT 1 FROM \(destination.table) AS d WHERE d.Z_PK = j.\(other) AND \(isOf(destination, "d")))), 0)
-        FROM \(table) AS j
-        """
+    func missing(
+      _ reference: InstarStore.ForeignKey, _ alias: String, in entity: EntityLayout
+    ) -> String {
+      "NOT EXISTS (SELECT 1 FROM \(entity.table) AS d "
+        + "WHERE \(reference.condition(alias, refersTo: "d"))\(isRow("d", of: entity)))"
     }
-    let row = try Row.fetchOne(db, sql: sql)
-    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, place: name)
+    /// The condition for rows of an entity or of its subclasses, after others.
+    func isRow(_ alias: String, of entity: EntityLayout) -> String {
+      entity.entityColumn.map { column in
+        let numbers = entity.numbers.map(String.init).joined(separator: ", ")
+        return " AND \(alias).\(column) IN (\(numbers))"
+      } ?? ""
+    }
+    func links(
+      _ reference: InstarStore.ForeignKey, of owner: EntityLayout, to other: EntityLayout
+    ) throws -> Links {
+      let present = reference.columns.map { "s.\($0) IS NOT NULL" }.joined(separator: " AND ")
+      return try count(
+        db, broken: missing(reference, "s", in: other),
+        rows: "\(owner.table) AS s WHERE \(present)\(isRow("s", of: owner))",
+        location: "\(owner.table).\(reference.columns.joined(separator: ","))")
+    }
+    switch location {
+    case .column(let reference): return try links(reference, of: entity, to: destination)
+    case .foreignKey(let reference): return try links(reference, of: destination, to: entity)
+    case .joinTable(let table, let own, let other):
+      return try count(
+        db, broken: "\(missing(own, "j", in: entity)) OR \(missing(other, "j", in: destination))",
+        rows: "\(table) AS j", location: table)
+    }
   }
 
-  /// The condition for rows of an entity or of its subclasses.
-  private static func isOf(_ entity: CoreDataLayout.Entity, _ alias: String) -> String {
-    "\(alias).Z_ENT IN (\(entity.numbers.map(String.init).joined(separator: ", ")))"
+  private static func count(
+    _ db: Database, broken: String, rows: String, location: String
+  ) throws -> Links {
+    let row = try Row.fetchOne(
+      db, sql: "SELECT count(*), coalesce(sum(\(broken)), 0) FROM \(rows)")
+    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, location: location)
   }
 }

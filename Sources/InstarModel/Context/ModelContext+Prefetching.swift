@@ -93,7 +93,7 @@ extension ModelContext {
     let table = target.layout.table
     let key = target.layout.key.reading.sql("t0")
     let sql: String
-    switch relationship.place {
+    switch relationship.location {
     case .column: return
     case .foreignKey(let reference):
       let owner = reference.reading.sql("t0")
@@ -114,7 +114,7 @@ extension ModelContext {
     for storage in unread {
       storage.slots[slot] = .models(
         membersAsInMemory(
-          members[storage.key] ?? [], of: storage, slot: slot, relationship.place))
+          members[storage.key] ?? [], of: storage, slot: slot, relationship.location))
     }
   }
 

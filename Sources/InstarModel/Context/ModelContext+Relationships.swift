@@ -23,7 +23,7 @@ extension ModelContext {
     let key = target.layout.key.reading.sql("t")
     do {
       let models: [any PersistentModel]
-      switch relationship.place {
+      switch relationship.location {
       case .column: return []
       case .foreignKey(let reference):
         models = try rows(
@@ -36,7 +36,7 @@ extension ModelContext {
             + "WHERE \(own.condition("j", equals: "?1")) \(relationship.order("j", key: key))",
           reader, [.key(storage.key)])
       }
-      return membersAsInMemory(models, of: storage, slot: slot, relationship.place)
+      return membersAsInMemory(models, of: storage, slot: slot, relationship.location)
     } catch {
       note(error)
       return []
@@ -46,11 +46,11 @@ extension ModelContext {
   /// Returns members from the store, with the pending changes from the other side.
   func membersAsInMemory(
     _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
-    _ place: EntityLayout.RelationshipStorage.Place
+    _ location: EntityLayout.RelationshipStorage.Location
   ) -> [any PersistentModel] {
     var models = stored
     let isSavedFromHere =
-      if case .foreignKey = place { storage.inverse(ofSlot: slot) == nil } else { true }
+      if case .foreignKey = location { storage.inverse(ofSlot: slot) == nil } else { true }
     if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
     // Kept until the next save, because the members may be read again before.
     if let pending = storage.pendingMembers[slot] {

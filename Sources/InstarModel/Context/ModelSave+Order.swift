@@ -16,7 +16,7 @@ extension ModelSave {
         let relationship = layout.relationships.first(where: {
           $0.relationship.name == property.name
         }), let column = relationship.orderColumn,
-        case .column(let reference) = relationship.place, let owner = reference.columns.first
+        case .column(let reference) = relationship.location, let owner = reference.columns.first
       else { continue }
       try run(
         "UPDATE \(layout.table) AS t0 SET \(column) = CASE WHEN \(owner) IS NOT NULL THEN "
@@ -39,7 +39,7 @@ extension ModelSave {
       for model in models where !model._modelStorage.isDeleted {
         let keys = [next, storage.key, model._modelStorage.key]
         next += Self.step
-        switch relationship.place {
+        switch relationship.location {
         case .column: continue
         case .foreignKey(let reference):
           try run(
@@ -61,7 +61,7 @@ extension ModelSave {
     for (slot, place) in change.entity.slots.enumerated() {
       guard case .toMany(let relationship) = place,
         let column = relationship.inverseOrderColumn,
-        case .joinTable(let name, let own, let other) = relationship.place,
+        case .joinTable(let name, let own, let other) = relationship.location,
         storage.state == .inserted || storage.changedSlots.contains(slot)
       else { continue }
       // Each link has another model at the other end, so no two links get the same position.

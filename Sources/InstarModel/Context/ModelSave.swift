@@ -238,7 +238,7 @@ struct ModelSave {
     statement.bind(change.storage.key, at: 1)
     try statement.run()
     for case .toMany(let relationship) in change.entity.slots {
-      switch relationship.place {
+      switch relationship.location {
       case .joinTable(let name, let own, let other):
         let statement = try session.statement(
           "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))"
@@ -564,7 +564,7 @@ struct ModelSave {
           .filter(\.isRowKey))
       let added = current.subtracting(saved).sorted()
       let removed = saved.subtracting(current).sorted()
-      switch relationship.place {
+      switch relationship.location {
       case .column: continue
       case .foreignKey(let reference):
         // With an inverse, the foreign key is a slot of the member and was written with its row.

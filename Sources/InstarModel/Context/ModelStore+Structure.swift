@@ -37,7 +37,7 @@ extension ModelStore {
     let entities = layout.entityLayouts
     var tables = Set(entities.map(\.table))
     for relationship in entities.flatMap(\.relationships) {
-      if case .joinTable(let name, _, _) = relationship.place { tables.insert(name) }
+      if case .joinTable(let name, _, _) = relationship.location { tables.insert(name) }
     }
     return tables
   }

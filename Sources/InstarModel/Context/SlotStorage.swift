@@ -34,7 +34,7 @@ enum SlotStorage: Sendable {
   }
 
   private init(_ relationship: EntityLayout.RelationshipStorage) {
-    guard case .column(let reference) = relationship.place else {
+    guard case .column(let reference) = relationship.location else {
       self = .toMany(relationship)
       return
     }

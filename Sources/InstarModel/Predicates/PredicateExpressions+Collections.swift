@@ -157,7 +157,7 @@ extension PredicateLowering {
     let table = members.entity.layout.table
     let source: String
     let link: String
-    switch members.place {
+    switch members.location {
     case .foreignKey(let reference):
       source = "\(table) AS \(alias)"
       link = reference.condition(alias, equals: members.ownerKey)

@@ -90,7 +90,7 @@ struct ModelTerm {
 /// The members of a to-many relationship that match the filters.
 struct MembersTerm {
   var entity: ModelEntity
-  var place: EntityLayout.RelationshipStorage.Place
+  var location: EntityLayout.RelationshipStorage.Location
   var ownerKey: String
   var guards: [String] = []
   var filters: [Test] = []

@@ -20,7 +20,7 @@ extension EntityLayout {
       return [attribute.column.name]
     }
     guard let storage = relationships.first(where: { $0.relationship.name == property }),
-      case .column(let reference) = storage.place
+      case .column(let reference) = storage.location
     else { return nil }
     return reference.columns
   }

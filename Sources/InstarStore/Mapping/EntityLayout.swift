@@ -35,17 +35,12 @@ public struct EntityLayout: Sendable {
   public struct AttributeColumn: Sendable {
     public var attribute: Schema.Attribute
     public var column: StoredColumn
-
-    public init(attribute: Schema.Attribute, column: StoredColumn) {
-      self.attribute = attribute
-      self.column = column
-    }
   }
 
   public struct RelationshipStorage: Sendable {
     public var relationship: Schema.Relationship
     public var destinationTable: String
-    public var place: Place
+    public var location: Location
     /// The column of the entity's own table with the number of the concrete entity at the other end; `nil` where the
     /// destination has no subentities.
     public var entityColumn: String?
@@ -58,7 +53,7 @@ public struct EntityLayout: Sendable {
     public var keepsBothDirections = false
 
     @frozen
-    public enum Place: Sendable, Hashable {
+    public enum Location: Sendable, Hashable {
       /// Columns of the entity's own table.
       case column(ForeignKey)
       /// The other end of a to-one relationship: columns of the destination's table that refer to this entity.

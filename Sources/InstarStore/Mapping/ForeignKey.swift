@@ -9,25 +9,12 @@ public struct ForeignKey: Sendable, Hashable {
   public struct Target: Sendable, Hashable {
     public var table: String
     public var columns: [String]
-
-    public init(table: String, columns: [String]) {
-      self.table = table
-      self.columns = columns
-    }
   }
 
-  /// Creates a foreign key that holds the other row's key.
-  public init(columns: [String], key: RowKey) {
+  init(columns: [String], target: Target? = nil, key: RowKey) {
     self.columns = columns
-    self.key = key
-    target = nil
-  }
-
-  /// Creates a foreign key that holds values of other columns of the other row.
-  public init(columns: [String], target: Target, key: RowKey) {
-    self.columns = columns
-    self.key = key
     self.target = target
+    self.key = key
   }
 
   /// The columns of the other table whose values these hold; `nil` for the other row's 64-bit key.

@@ -10,6 +10,9 @@ protocol FormatProbe: Sendable {
   /// - Parameter found: Called with the position of an entity and its count. Entities of damaged tables are left out.
   func countRows(_ db: Database, found: (Int, Int) -> Void) throws
 
+  /// Reads the statements that create an empty store like this one; those that are too long are left out.
+  func ddl(_ db: Database, limitBytes: Int) throws -> [String]
+
   /// Reads what a schema is made from.
   ///
   /// - Parameter path: The path of the store.

@@ -62,7 +62,7 @@ struct SchemaImportCommand: InstarCommand {
     var name: String
     var version: Schema.Version
     var fingerprint: String
-    var origin: SchemaReport.Origin
+    var origin: SchemaOrigin
     /// `nil` where it was written to `file`.
     var source: String?
     var file: String?

@@ -34,7 +34,7 @@ extension LoadedSchema {
   }
 }
 
-extension SchemaReport.Origin {
+extension SchemaOrigin {
   var words: String {
     switch self {
     case .modelCache: "the model in the store"

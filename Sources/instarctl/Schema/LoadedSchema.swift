@@ -19,7 +19,7 @@ struct LoadedSchema: Answer {
   var schema: Schema
   var fingerprint: String
   /// Where a store's schema was found.
-  var origin: SchemaReport.Origin?
+  var origin: SchemaOrigin?
   /// Attributes with a default that is computed for each row: "Note.uid".
   var computedDefaults: [String] = []
   /// What the schema cannot express.

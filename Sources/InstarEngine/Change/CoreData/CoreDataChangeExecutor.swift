@@ -6,12 +6,7 @@ import InstarStore
 struct CoreDataChangeExecutor {
   let stage: PlanDefinition.Stage
   let difference: SchemaDifference
-  private var steps: [ChangeStep] = []
-
-  init(stage: PlanDefinition.Stage, difference: SchemaDifference) {
-    self.stage = stage
-    self.difference = difference
-  }
+  var steps: [ChangeStep] = []
 
   private var from: Schema.Version { stage.from.schema.version }
   private var to: Schema.Version { stage.to.schema.version }
@@ -136,7 +131,7 @@ struct CoreDataChangeExecutor {
           "renumbers the entities in the history"))
     }
     if !changed.isEmpty {
-      // The object was updated all the same; which of its properties changed can no longer be told.
+      // The history still says that the object changed, but no longer which of its properties.
       let numbers = Set(changed).sorted().map { "\($0)" }.joined(separator: ", ")
       try execute(
         session,

@@ -11,11 +11,12 @@ extension CoreDataChangeSteps {
     let used = Set(sources.compactMap { $0?.name })
     for column in before.columns where !used.contains(column.name) {
       let property = column.role.property
-      let entity = property.map { newName(of: $0.entity) }
+      let entity = property.map { difference.newName(of: $0.entity) }
+      let mapping = difference.entities.first { $0.new.name == entity }
       add(
         "ALTER TABLE \(after.name) DROP COLUMN \(column.name)", "drops column \(column.name)",
         .destructive, table: after.name, column: column.name, entity: entity,
-        property: property.map { newName(ofProperty: $0.name, in: entity) })
+        property: property.map { mapping?.newName(of: $0.name) ?? $0.name })
     }
     rename(
       zip(sources, after.columns).compactMap { source, column in
@@ -51,19 +52,12 @@ extension CoreDataChangeSteps {
   mutating func rename(
     _ moves: [(String, String)], in table: String, _ columns: [CoreDataLayout.Column] = []
   ) {
-    for (from, to) in inOrder(moves) {
+    for (from, to) in RenameOrder.of(moves, temporaryName: { temporaryName() }) {
       let property = columns.first { $0.name == to }?.role.property
       add(
         "ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)", "renames column \(from) to \(to)",
         .rename, table: table, column: to, entity: property?.entity, property: property?.name)
     }
-  }
-
-  /// What the new version calls a property of an entity; the old name where it does not have the property.
-  private func newName(ofProperty name: String, in entity: String?) -> String {
-    let mapping = difference.entities.first { $0.new.name == entity }
-    return mapping?.attributes.first { $0.old?.name == name }?.new.name
-      ?? mapping?.relationships.first { $0.old?.name == name }?.new.name ?? name
   }
 
   // MARK: Rows
@@ -149,7 +143,7 @@ extension CoreDataChangeSteps {
         let before = self.source(of: key, in: pair.before)?.name
       else { return nil }
       return "CASE WHEN \(before) IS NOT NULL THEN "
-        + "\(Self.place(among: before, orderedBy: "Z_PK")) END"
+        + "\(Self.position(among: before, orderedBy: "Z_PK")) END"
     case .attribute:
       guard let fill = fill(column, pair, table: aside) else { return source }
       var value = source.map { "ifnull(\($0), \(fill.literal))" } ?? fill.literal
@@ -172,13 +166,13 @@ extension CoreDataChangeSteps {
       columns.append(column)
       values.append(
         pair.before.orderColumn
-          ?? Self.place(among: pair.before.otherColumn, orderedBy: pair.before.column))
+          ?? Self.position(among: pair.before.otherColumn, orderedBy: pair.before.column))
     }
     if let column = pair.after.otherOrderColumn {
       columns.append(column)
       values.append(
         pair.before.otherOrderColumn
-          ?? Self.place(among: pair.before.column, orderedBy: pair.before.otherColumn))
+          ?? Self.position(among: pair.before.column, orderedBy: pair.before.otherColumn))
     }
     add(
       "INSERT INTO \(pair.after.name) (\(columns.joined(separator: ", "))) "
@@ -188,7 +182,7 @@ extension CoreDataChangeSteps {
   }
 
   /// The first in an order has 2048, as Core Data counts (section 4.4).
-  static func place(among owner: String, orderedBy key: String) -> String {
+  static func position(among owner: String, orderedBy key: String) -> String {
     "2048 * ROW_NUMBER() OVER (PARTITION BY \(owner) ORDER BY \(key))"
   }
 }

@@ -18,7 +18,7 @@ extension CoreDataChangeSteps {
     var all: [CopiedLinks] = []
     for mapping in difference.entities {
       guard let entity = new.entity(named: mapping.new.name) else { continue }
-      for relationship in mapping.relationships where difference.leadsToManyNow(relationship) {
+      for relationship in mapping.relationships where difference.becomesToMany(relationship) {
         guard
           let moved = entity.relationships.first(where: {
             $0.relationship.name == relationship.new.name
@@ -41,7 +41,7 @@ extension CoreDataChangeSteps {
 
   /// Whether the inverse relationship stored the links in the old version and still does.
   private func isKeptByInverse(_ moved: CoreDataLayout.RelationshipStorage) -> Bool {
-    guard case .foreignKey(let column) = moved.place else { return false }
+    guard case .foreignKey(let column) = moved.location else { return false }
     return new.tables.first { $0.name == moved.destinationTable }?.columns
       .first { $0.name == column }.map { sourceRoles[$0.role] != nil } ?? false
   }
@@ -49,7 +49,7 @@ extension CoreDataChangeSteps {
   /// Runs when all rows have their final keys and numbers.
   mutating func storeLinks(_ links: [CopiedLinks]) {
     for copy in links {
-      switch copy.relationship.place {
+      switch copy.relationship.location {
       case .column: break
       case .foreignKey(let column): fillKeys(column, copy)
       case .joinTable(let name, let own, _): fillJoinTable(name, own, copy)
@@ -73,11 +73,11 @@ extension CoreDataChangeSteps {
     var values = ["owner", "member"]
     if let column = join.orderColumn {
       columns.append(column)
-      values.append(Self.place(among: "member", orderedBy: "owner"))
+      values.append(Self.position(among: "member", orderedBy: "owner"))
     }
     if let column = join.otherOrderColumn {
       columns.append(column)
-      values.append(Self.place(among: "owner", orderedBy: "member"))
+      values.append(Self.position(among: "owner", orderedBy: "member"))
     }
     // One that is its own inverse has a row for each direction.
     let isOwnInverse =

@@ -19,7 +19,7 @@ struct CoreDataChangeSteps {
   struct TablePair {
     var before: CoreDataLayout.Table
     var after: CoreDataLayout.Table
-    /// The numbers of the entities whose rows come along: what they were, what they become.
+    /// The old and new numbers of the entities whose rows are kept.
     var numbers: [(before: Int, after: Int)]
     var isRebuilt = false
   }
@@ -60,19 +60,16 @@ struct CoreDataChangeSteps {
     of relationship: SchemaDifference.PropertyMapping<Schema.Relationship>,
     entity: String, _ sources: [String]
   ) {
-    guard let before = relationship.old, difference.leadToSameEntity(before, relationship.new),
+    guard let before = relationship.old, difference.haveSameDestination(before, relationship.new),
       before.isToOneRelationship == relationship.new.isToOneRelationship
     else { return }
     let name = relationship.new.name
-    sourceRoles[.toOne(entity: entity, name: name)] =
-      Self.role(in: old, at: sources) { .toOne(entity: $0, name: before.name) }
-    sourceRoles[.toOneEntityNumber(entity: entity, name: name)] =
-      Self.role(in: old, at: sources) { .toOneEntityNumber(entity: $0, name: before.name) }
-    sourceRoles[.toOneOrder(entity: entity, name: name)] =
-      Self.role(in: old, at: sources) { .toOneOrder(entity: $0, name: before.name) }
-    sourceRoles[.ownerKey(entity: entity, name: name)] =
-      Self.role(in: old, at: sources) { .ownerKey(entity: $0, name: before.name) }
-    if let inverse = difference.inverseThatCame(for: relationship),
+    typealias Role = CoreDataLayout.Column.Role
+    for role in [Role.toOne, Role.toOneEntityNumber, Role.toOneOrder, Role.ownerKey] {
+      sourceRoles[role(entity, name)] =
+        Self.role(in: old, at: sources) { role($0, before.name) }
+    }
+    if let inverse = difference.addedInverse(of: relationship),
       let role = Self.role(
         in: new, at: [relationship.new.destination],
         { .toOne(entity: $0, name: inverse.name) })
@@ -80,7 +77,7 @@ struct CoreDataChangeSteps {
       sourceRoles[role] =
         Self.role(in: old, at: sources) { .ownerKey(entity: $0, name: before.name) }
     }
-    if let inverse = difference.inverseThatWent(for: relationship) {
+    if let inverse = difference.removedInverse(of: relationship) {
       sourceRoles[.ownerKey(entity: entity, name: name)] =
         Self.role(in: old, at: [before.destination]) { .toOne(entity: $0, name: inverse.name) }
     }
@@ -121,7 +118,9 @@ struct CoreDataChangeSteps {
     {
       add(
         "DROP INDEX \(index.name)", "drops index \(index.name)", .index, table: index.table,
-        entity: old.tables.first { $0.name == index.table }.map { newName(of: $0.rootEntity) },
+        entity: old.tables.first { $0.name == index.table }.map {
+          difference.newName(of: $0.rootEntity)
+        },
         reason: Self.indexReason(index.table))
     }
     let links = copyLinks()
@@ -184,11 +183,6 @@ struct CoreDataChangeSteps {
       property: property?.name)
   }
 
-  /// What the new version calls an entity; the old name where it does not have the entity.
-  func newName(of entity: String) -> String {
-    difference.entities.first { $0.old?.name == entity }?.new.name ?? entity
-  }
-
   private static func indexReason(_ table: String) -> String { "changes the indexes of \(table)" }
 
   func rebuildReason(_ table: String) -> String {
@@ -208,7 +202,7 @@ struct CoreDataChangeSteps {
         guard let name = difference.sourceName(of: entity.name),
           let source = old.entity(named: name)
         else { continue }
-        // Rows of two hierarchies have keys of their own: only those of one can come along.
+        // Rows of two hierarchies may have the same keys, so only those of one are kept.
         first = first ?? source.table
         numbers[source.table, default: []].append((source.number, entity.number))
       }
@@ -274,7 +268,7 @@ struct CoreDataChangeSteps {
         .first(where: { $0.new.name == relationship }),
       let before = mapping.old
     else { return false }
-    return before.name == oldRelationship && difference.leadToSameEntity(before, mapping.new)
+    return before.name == oldRelationship && difference.haveSameDestination(before, mapping.new)
   }
 
   func source(
@@ -319,7 +313,7 @@ struct CoreDataChangeSteps {
     let entity = old.tables.first { $0.name == name }?.rootEntity ?? joins?.entity
     add(
       "DROP TABLE \(name)", "drops table \(name)", .destructive, table: name,
-      entity: entity.map(newName), property: joins?.relationship)
+      entity: entity.map(difference.newName), property: joins?.relationship)
   }
 
   /// - Returns: The temporary names, by the names that the tables had.
@@ -339,7 +333,7 @@ struct CoreDataChangeSteps {
     let moves =
       tables.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
       + joins.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
-    for (from, to) in inOrder(moves) {
+    for (from, to) in RenameOrder.of(moves, temporaryName: { temporaryName() }) {
       add(
         "ALTER TABLE \(from) RENAME TO \(to)", "renames table \(from) to \(to)", .rename, table: to,
         entity: tables.first { $0.after.name == to }?.after.rootEntity)
@@ -383,23 +377,6 @@ struct CoreDataChangeSteps {
   mutating func temporaryName() -> String {
     temporaryNames += 1
     return "Z_INSTAR_\(temporaryNames)"
-  }
-
-  /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
-  mutating func inOrder(_ moves: [(String, String)]) -> [(String, String)] {
-    var waiting = moves.filter { $0.0 != $0.1 }
-    var ordered: [(String, String)] = []
-    while !waiting.isEmpty {
-      let taken = Set(waiting.map(\.0))
-      if let free = waiting.firstIndex(where: { !taken.contains($0.1) }) {
-        ordered.append(waiting.remove(at: free))
-      } else {
-        let aside = temporaryName()
-        ordered.append((waiting[0].0, aside))
-        waiting[0].0 = aside
-      }
-    }
-    return ordered
   }
 }
 

@@ -52,8 +52,8 @@ enum CoreDataRowCheck {
     _ mapping: SchemaDifference.EntityMapping, _ difference: SchemaDifference,
     _ stage: PlanDefinition.Stage, _ store: CoreDataLayout, _ session: SQLSession
   ) throws(InstarError) {
-    for relationship in mapping.relationships where difference.leadsToManyNow(relationship) {
-      guard !leadsToManyBothWays(relationship.new, in: stage.to.schema),
+    for relationship in mapping.relationships where difference.becomesToMany(relationship) {
+      guard !difference.hasToManyInverse(relationship.new),
         let links = difference.storedLinks(of: relationship, mapping, in: store),
         let shared = try session.integer(
           "SELECT COUNT(*) FROM (SELECT 1 FROM \(links.table) WHERE \(links.column) IS NOT NULL "
@@ -69,19 +69,6 @@ enum CoreDataRowCheck {
           "give \(new.destination) an array of \(name) as the inverse, or remove all but one reference to each in willMigrate"
       )
     }
-  }
-
-  private static func leadsToManyBothWays(
-    _ relationship: Schema.Relationship, in schema: Schema
-  ) -> Bool {
-    guard let name = relationship.inverseName else { return false }
-    var entity = schema.entity(named: relationship.destination)
-    for _ in schema.entities {
-      guard let current = entity else { return false }
-      if let inverse = current.relationshipsByName[name] { return !inverse.isToOneRelationship }
-      entity = current.superentityName.flatMap { schema.entity(named: $0) }
-    }
-    return false
   }
 
   /// Refuses a new unique attribute with a default where several rows would get the same value.

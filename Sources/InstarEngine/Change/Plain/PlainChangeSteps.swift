@@ -36,7 +36,7 @@ struct PlainChangeSteps {
       try execute(
         ChangeStep(
           "DROP TABLE \(SQLIdentifier.sql(table.name))", "drops table \(table.name)", .destructive,
-          table: table.name, entity: table.subject.entity.map(newName),
+          table: table.name, entity: table.subject.entity.map(change.difference.newName),
           property: table.subject.property))
     }
     try renameTables(pairs)
@@ -52,11 +52,6 @@ struct PlainChangeSteps {
     }
     try createIndexes()
     try restoreIndexes()
-  }
-
-  /// What the new version calls an entity; the old name where it does not have the entity.
-  private func newName(of entity: String) -> String {
-    change.difference.entities.first { $0.old?.name == entity }?.new.name ?? entity
   }
 
   // MARK: Which table becomes which
@@ -119,8 +114,8 @@ struct PlainChangeSteps {
     for (position, name) in table.relationships.enumerated() {
       guard let earlier = earlierName(of: name) else { continue }
       for before in change.old.tables where before.entity == nil {
-        if let place = before.relationships.firstIndex(of: earlier) {
-          return (before, place != position)
+        if let earlierPosition = before.relationships.firstIndex(of: earlier) {
+          return (before, earlierPosition != position)
         }
       }
     }
@@ -191,26 +186,8 @@ struct PlainChangeSteps {
     }
   }
 
-  /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
-  private mutating func inOrder(
-    _ moves: [(String, String)]
-  ) throws -> [(String, String)] {
-    var waiting = moves.filter { $0.0 != $0.1 }
-    var ordered: [(String, String)] = []
-    while !waiting.isEmpty {
-      let taken = Set(waiting.map { $0.0.lowercased() })
-      let free = waiting.firstIndex {
-        !taken.contains($0.1.lowercased()) || $0.0.lowercased() == $0.1.lowercased()
-      }
-      if let free {
-        ordered.append(waiting.remove(at: free))
-      } else {
-        let aside = try asideName()
-        ordered.append((waiting[0].0, aside))
-        waiting[0].0 = aside
-      }
-    }
-    return ordered
+  private mutating func inOrder(_ moves: [(String, String)]) throws -> [(String, String)] {
+    try RenameOrder.of(moves, key: { $0.lowercased() }, temporaryName: { try asideName() })
   }
 
   // MARK: Indexes
@@ -329,7 +306,7 @@ struct PlainChangeSteps {
     let present = index.terms.map { "(\($0)) IS NOT NULL" }
     let conditions = (present + (index.condition.map { ["(\($0))"] } ?? []))
       .joined(separator: " AND ")
-    // A term with a sort order cannot stand in GROUP BY. SQLite then refuses duplicates itself.
+    // GROUP BY allows no term with a sort order. SQLite then refuses duplicates itself.
     guard !terms.uppercased().contains(" DESC"), !terms.uppercased().contains(" ASC"),
       let repeated = try session.integer(
         "SELECT COUNT(*) FROM (SELECT 1 FROM \(SQLIdentifier.sql(index.table)) WHERE \(conditions) "
@@ -384,9 +361,7 @@ struct PlainChangeSteps {
     of column: PlainLayout.Column, in pair: PlainChange.TablePair
   ) -> String? {
     let mapping = change.difference.entities.first { $0.new.name == pair.new.entity }
-    guard let name = column.role.property else { return nil }
-    return mapping?.attributes.first { $0.old?.name == name }?.new.name
-      ?? mapping?.relationships.first { $0.old?.name == name }?.new.name ?? name
+    return column.role.property.map { mapping?.newName(of: $0) ?? $0 }
   }
 
   /// Refuses rows without a value for a column that is required in the new version and has no default.
@@ -408,16 +383,6 @@ struct PlainChangeSteps {
         cause:
           "\(count) rows of \(pair.new.name) have no value for the required column '\(column.name)'",
         next: "give the property an initial value, or set it in willMigrate while it is optional")
-    }
-  }
-}
-
-extension PlainLayout.Column.Role {
-  /// The property that the column is of; `nil` for hidden keys and links.
-  fileprivate var property: String? {
-    switch self {
-    case .attribute(let name), .reference(relationship: let name, index: _): name
-    case .hiddenKey, .link: nil
     }
   }
 }

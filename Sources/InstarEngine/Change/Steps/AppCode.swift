@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// The views, triggers and virtual tables of the app, of which no model knows. What worked before a change of schema
-/// has to work after it.
+/// The views, triggers and virtual tables of the app, which no model describes. Those that worked before a change of
+/// schema must work after it.
 struct AppCode {
   /// The views and virtual tables that could be read.
   private let readable: [String]

@@ -34,9 +34,9 @@ struct ChangeStep: Sendable {
   ///
   /// - Parameter steps: In the order in which they run.
   static func plannedChanges(
-    _ difference: SchemaDifference, _ steps: [ChangeStep]
+    _ changes: [SchemaDifference.Change], _ steps: [ChangeStep]
   ) -> [PlannedChange] {
-    var planned = difference.changes.map {
+    var planned = changes.map {
       PlannedChange(kind: $0.kind, reason: $0.sentence, entity: $0.entity, property: $0.property)
     }
     let schemaChanges = planned.indices

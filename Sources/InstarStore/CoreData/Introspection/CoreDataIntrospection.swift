@@ -17,18 +17,13 @@ struct CoreDataIntrospection {
   private let hasFiles: Bool
 
   /// The foreign keys that have a column with a position beside them.
-  private var places: [Place] = []
+  private var places: [TableColumn] = []
   private var entities: [String: Schema.Entity] = [:]
   private var notes: [String] = []
   /// The names of the indexes of relationships.
   private var keys: Set<String> = []
   /// The property of each column.
-  private var properties: [Place: (entity: String, name: String)] = [:]
-
-  private struct Place: Hashable {
-    var table: String
-    var column: String
-  }
+  private var properties: [TableColumn: (entity: String, name: String)] = [:]
 
   private struct NumberedName {
     var number: Int
@@ -122,7 +117,7 @@ struct CoreDataIntrospection {
       let next = index + 1 < columns.count ? columns[index + 1].name : nil
       read(column, followedBy: next, of: owner, in: table)
       if hasFiles, column.type == "BLOB", try holdsFileNames(column.name, table) {
-        mark(Place(table: table, column: column.name), .externalStorage)
+        mark(TableColumn(table: table, column: column.name), .externalStorage)
       }
     }
   }
@@ -171,7 +166,7 @@ struct CoreDataIntrospection {
     let number = bare.prefix { ("0"..."9").contains($0) }
     let rest = String(bare.dropFirst(number.count))
     if bare.hasPrefix("_FOK_") {
-      places.append(Place(table: table, column: "Z" + bare.dropFirst("_FOK_".count)))
+      places.append(TableColumn(table: table, column: "Z" + bare.dropFirst("_FOK_".count)))
       return
     }
     if !number.isEmpty, rest.hasPrefix("_") { return }
@@ -182,7 +177,7 @@ struct CoreDataIntrospection {
       return
     }
     let name = bare.lowercased()
-    properties[Place(table: table, column: column.name)] = (owner, name)
+    properties[TableColumn(table: table, column: column.name)] = (owner, name)
     if column.type == "INTEGER",
       let destination = destination(of: column.name, in: table, followedBy: next)
     {
@@ -210,7 +205,7 @@ struct CoreDataIntrospection {
     }
   }
 
-  private mutating func mark(_ place: Place, _ option: Schema.Attribute.Option) {
+  private mutating func mark(_ place: TableColumn, _ option: Schema.Attribute.Option) {
     guard let property = properties[place],
       let index = entities[property.entity]?.attributes
         .firstIndex(where: { $0.name == property.name })
@@ -413,7 +408,7 @@ struct CoreDataIntrospection {
   private mutating func read(_ index: Index) {
     var places: [(entity: String, name: String)] = []
     for column in index.columns {
-      guard let place = properties[Place(table: index.table, column: column)] else { return }
+      guard let place = properties[TableColumn(table: index.table, column: column)] else { return }
       places.append(place)
     }
     // The index of a foreign key belongs to the relationship.

@@ -45,7 +45,7 @@ public struct CoreDataConventions: Sendable, Hashable {
     public var entity: String
     public var name: String
 
-    public init(entity: String, name: String) {
+    package init(entity: String, name: String) {
       self.entity = entity
       self.name = name
     }

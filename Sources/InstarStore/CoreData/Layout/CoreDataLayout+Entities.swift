@@ -14,9 +14,9 @@ extension CoreDataLayout {
         relationships: entity.relationships.map {
           EntityLayout.RelationshipStorage(
             relationship: $0.relationship, destinationTable: $0.destinationTable,
-            place: Self.place($0.place), entityColumn: $0.entityNumberColumn,
+            location: Self.location($0.location), entityColumn: $0.entityNumberColumn,
             orderColumn: $0.orderColumn, inverseOrderColumn: $0.inverseOrderColumn,
-            keepsBothDirections: Self.isReflexive($0.place))
+            keepsBothDirections: Self.isReflexive($0.location))
         },
         highestKeyStatement: highestKeyStatement(of: entity),
         recordKeyStatement:
@@ -24,10 +24,34 @@ extension CoreDataLayout {
     }
   }
 
+  /// A new position follows all others, as Core Data counts (section 4.4), in the order of the rows.
+  var linkOrderStatements: [String] {
+    func statement(_ column: String, among owner: String, in table: String) -> String {
+      "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "
+        + "WHERE o.\(owner) = \(table).\(owner)), 0) "
+        + "WHERE \(owner) IS NOT NULL AND \(column) IS NULL"
+    }
+    let keys = tables.flatMap { table in
+      table.columns.compactMap { column -> String? in
+        guard case .toOneOrder(let entity, let name) = column.role,
+          let key = table.columns.first(where: { $0.role == .toOne(entity: entity, name: name) })
+        else { return nil }
+        return statement(column.name, among: key.name, in: table.name)
+      }
+    }
+    let links = joinTables.flatMap { join in
+      [
+        join.orderColumn.map { statement($0, among: join.otherColumn, in: join.name) },
+        join.otherOrderColumn.map { statement($0, among: join.column, in: join.name) },
+      ].compactMap(\.self)
+    }
+    return keys + links
+  }
+
   private static let key = RowKey(rowID: "Z_PK")
 
-  private static func isReflexive(_ place: RelationshipStorage.Place) -> Bool {
-    guard case .joinTable(_, _, let other) = place else { return false }
+  private static func isReflexive(_ location: RelationshipStorage.Location) -> Bool {
+    guard case .joinTable(_, _, let other) = location else { return false }
     return other == CoreDataConventions.reflexiveColumn
   }
 
@@ -41,11 +65,11 @@ extension CoreDataLayout {
     return column
   }
 
-  private static func place(
-    _ place: RelationshipStorage.Place
-  ) -> EntityLayout.RelationshipStorage.Place {
+  private static func location(
+    _ location: RelationshipStorage.Location
+  ) -> EntityLayout.RelationshipStorage.Location {
     func reference(_ column: String) -> ForeignKey { ForeignKey(columns: [column], key: key) }
-    return switch place {
+    return switch location {
     case .column(let column): .column(reference(column))
     case .foreignKey(let column): .foreignKey(reference(column))
     case .joinTable(let name, let own, let other):

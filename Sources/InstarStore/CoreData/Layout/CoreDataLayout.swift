@@ -139,6 +139,9 @@ public struct CoreDataLayout: Sendable {
     /// In the order of the schema.
     public var attributes: [AttributeColumn]
     public var relationships: [RelationshipStorage]
+
+    /// The condition on rows of this entity and of all below it. Rows with the number of no entity do not match.
+    var rowCondition: String { "Z_ENT IN (\(numbers.map(String.init).joined(separator: ", ")))" }
   }
 
   public struct AttributeColumn: Sendable {
@@ -149,19 +152,19 @@ public struct CoreDataLayout: Sendable {
   public struct RelationshipStorage: Sendable {
     public var relationship: Schema.Relationship
     public var destinationTable: String
-    public var place: Place
-    /// Where the entity's own table keeps the number of the concrete entity at the other end; `nil` where that needs no
-    /// telling, because no entity is below the destination (section 4.2).
+    public var location: Location
+    /// The column of the entity's own table with the number of the concrete entity at the other end; `nil` where the
+    /// destination has no subentities (section 4.2).
     public var entityNumberColumn: String?
-    /// Where the place of a link in an order is kept, in the table that holds the link: of an ordered relationship, and
-    /// of a to-one relationship that is the inverse of one.
+    /// The column with the position of a link, in the table that holds the link: of an ordered relationship, and of a
+    /// to-one relationship that is the inverse of one.
     public var orderColumn: String?
-    /// Of a relationship with a table of links: where the place of a link among those of the model at the other end is
-    /// kept, where the inverse is ordered.
+    /// The same for the position among the links of the model at the other end, for a join table whose inverse is
+    /// ordered.
     public var inverseOrderColumn: String?
 
     @frozen
-    public enum Place: Sendable, Hashable {
+    public enum Location: Sendable, Hashable {
       /// A foreign key in the entity's own table.
       case column(String)
       /// The other side of a to-one relationship: a foreign key in the destination's table.

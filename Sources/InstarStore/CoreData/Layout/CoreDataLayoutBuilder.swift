@@ -179,23 +179,23 @@ struct CoreDataLayoutBuilder {
       for relationship in entity.relationships {
         let destination = try self.position(
           of: relationship.destination, usedBy: entity, relationship)
-        let place = try place(of: relationship, in: entity, at: position, to: destination)
+        let location = try location(of: relationship, in: entity, at: position, to: destination)
         entities[position].relationships.append(
           CoreDataLayout.RelationshipStorage(
             relationship: relationship, destinationTable: entities[destination].table,
-            place: place,
+            location: location,
             entityNumberColumn: columnNames[
               .toOneEntityNumber(entity: entity.name, name: relationship.name)],
-            orderColumn: orderColumn(of: relationship, in: entity.name, place),
-            inverseOrderColumn: inverseOrderColumn(place)))
+            orderColumn: orderColumn(of: relationship, in: entity.name, location),
+            inverseOrderColumn: inverseOrderColumn(location)))
       }
     }
   }
 
   private func inverseOrderColumn(
-    _ place: CoreDataLayout.RelationshipStorage.Place
+    _ location: CoreDataLayout.RelationshipStorage.Location
   ) -> String? {
-    guard case .joinTable(let name, let own, _) = place,
+    guard case .joinTable(let name, let own, _) = location,
       let join = joinTables.first(where: { $0.name == name })
     else { return nil }
     return join.column == own ? join.orderColumn : join.otherOrderColumn
@@ -203,9 +203,9 @@ struct CoreDataLayoutBuilder {
 
   private func orderColumn(
     of relationship: Schema.Relationship, in entity: String,
-    _ place: CoreDataLayout.RelationshipStorage.Place
+    _ location: CoreDataLayout.RelationshipStorage.Location
   ) -> String? {
-    switch place {
+    switch location {
     case .column:
       return columnNames[.toOneOrder(entity: entity, name: relationship.name)]
     case .foreignKey:
@@ -218,10 +218,10 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  private mutating func place(
+  private mutating func location(
     of relationship: Schema.Relationship, in entity: Schema.Entity, at position: Int,
     to destination: Int
-  ) throws(InstarError) -> CoreDataLayout.RelationshipStorage.Place {
+  ) throws(InstarError) -> CoreDataLayout.RelationshipStorage.Location {
     if relationship.isToOneRelationship {
       return .column(columnNames[.toOne(entity: entity.name, name: relationship.name)] ?? "")
     }

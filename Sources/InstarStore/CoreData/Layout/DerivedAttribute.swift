@@ -28,7 +28,7 @@ public struct DerivedAttribute: Sendable, Hashable {
     else { return nil }
     let path = String(derivation.dropFirst("count:(".count).dropLast())
     guard let counted = entity.relationships.first(where: { $0.relationship.name == path }),
-      counted.relationship.inverseName != nil, case .foreignKey(let key) = counted.place,
+      counted.relationship.inverseName != nil, case .foreignKey(let key) = counted.location,
       counted.destinationTable != entity.table
     else { return nil }
     self.entity = entity.name

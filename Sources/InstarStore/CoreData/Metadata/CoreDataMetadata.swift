@@ -278,11 +278,15 @@ extension CoreDataMetadata {
 // MARK: - Conventions
 
 extension CoreDataMetadata {
-  /// Returns a property list with only what the conventions of a store depend on.
-  package static func propertyList(frameworkVersion: Int?, isMadeByInstar: Bool) throws -> Data {
+  /// Returns a statement that writes metadata with only what the conventions of a store depend on.
+  package static func insertStatement(frameworkVersion: Int?, isMadeByInstar: Bool) throws -> String
+  {
     var plist: [String: Any] = [Key.maker: isMadeByInstar]
     if let frameworkVersion { plist[Key.frameworkVersion] = frameworkVersion }
-    return try PropertyListSerialization.data(fromPropertyList: plist, format: .binary, options: 0)
+    let data = try PropertyListSerialization.data(
+      fromPropertyList: plist, format: .binary, options: 0)
+    return "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) "
+      + "VALUES (1, '', \(AttributeValue.blob(Array(data)).literal))"
   }
 }
 

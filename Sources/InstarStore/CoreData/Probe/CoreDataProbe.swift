@@ -25,12 +25,6 @@ public struct CoreDataProbe: FormatProbe {
     public var name: String
     /// The number of the superentity; 0 for a root entity.
     public var superNumber: Int
-
-    public init(number: Int, name: String, superNumber: Int) {
-      self.number = number
-      self.name = name
-      self.superNumber = superNumber
-    }
   }
 
   /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata; the database's error.
@@ -68,7 +62,7 @@ public struct CoreDataProbe: FormatProbe {
   private static let nameLimitBytes = 1 << 20
 
   /// Numbers from 16000 on belong to persistent history, which has no entities in the model.
-  private static func readEntityList(_ db: Database) throws -> [ListedEntity] {
+  static func readEntityList(_ db: Database) throws -> [ListedEntity] {
     let rows = try Row.fetchCursor(
       db,
       sql: """
@@ -84,6 +78,30 @@ public struct CoreDataProbe: FormatProbe {
       entities.append(ListedEntity(number: number, name: name, superNumber: row.get(2) ?? 0))
     }
     return entities
+  }
+
+  /// With the list of entities and the part of the metadata that the conventions depend on. Virtual tables are left
+  /// out.
+  func ddl(_ db: Database, limitBytes: Int) throws -> [String] {
+    let statements = try String.fetchAll(
+      db,
+      sql: """
+        SELECT sql FROM sqlite_master
+        WHERE (type IN ('table', 'index') AND rootpage > 0 OR type = 'view' OR type = 'trigger'
+            AND tbl_name IN (SELECT name FROM sqlite_master WHERE rootpage > 0 OR type = 'view'))
+          AND sql IS NOT NULL AND name NOT GLOB 'sqlite_*' AND length(sql) < \(limitBytes)
+        ORDER BY type = 'trigger', type = 'view', type = 'index', rowid LIMIT 50000
+        """)
+    let list = entityList.map {
+      "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
+        + "VALUES (\($0.number), \(AttributeValue.text($0.name).literal), \($0.superNumber), 0)"
+    }
+    let metadata = try CoreDataMetadata.readIfSound(db)
+    return try statements + list + [
+      CoreDataMetadata.insertStatement(
+        frameworkVersion: metadata?.frameworkVersion,
+        isMadeByInstar: metadata?.isMadeByInstar ?? false)
+    ]
   }
 
   // MARK: Rows

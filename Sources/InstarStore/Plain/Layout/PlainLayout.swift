@@ -62,6 +62,14 @@ public struct PlainLayout: Sendable {
       case reference(relationship: String, index: Int)
       /// One of the columns of a join table.
       case link(isOwn: Bool, index: Int)
+
+      /// The property that the column is of; `nil` for hidden keys and links.
+      package var property: String? {
+        switch self {
+        case .attribute(let name), .reference(relationship: let name, index: _): name
+        case .hiddenKey, .link: nil
+        }
+      }
     }
   }
 

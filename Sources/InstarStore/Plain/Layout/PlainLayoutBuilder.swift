@@ -499,7 +499,7 @@ struct PlainLayoutBuilder {
         EntityLayout.RelationshipStorage(
           relationship: relationship,
           destinationTable: SQLIdentifier.sql(tableNames[destination.name] ?? ""),
-          place: try place(of: relationship, entity, destination)))
+          location: try location(of: relationship, entity, destination)))
     }
     let name = SQLIdentifier.sql(table.name)
     let highestKey = "(SELECT max(\(key.columns[0])) FROM \(name))"
@@ -524,9 +524,9 @@ struct PlainLayoutBuilder {
           : "SELECT \(highestKey)", recordKeyStatement: nil)
   }
 
-  private func place(
+  private func location(
     of relationship: Schema.Relationship, _ entity: Schema.Entity, _ destination: Schema.Entity
-  ) throws(InstarError) -> EntityLayout.RelationshipStorage.Place {
+  ) throws(InstarError) -> EntityLayout.RelationshipStorage.Location {
     if relationship.isToOneRelationship {
       let reference = try reference(relationship, of: entity)
       return .column(try foreignKey(reference.map(\.column), to: destination))
