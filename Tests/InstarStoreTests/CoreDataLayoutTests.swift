@@ -91,7 +91,7 @@ struct CoreDataLayoutTests {
     func model(_ entities: [Schema.Entity]) -> CoreDataModel {
       CoreDataModel(
         schema: Schema(entities: entities, version: Schema.Version(1, 0, 0)),
-        versionIdentifiers: [""], configurations: [:], details: [:])
+        details: [:])
     }
     var fileURL = attribute("fileURL", .data)
     fileURL.options = [.transformable(by: "")]

@@ -4,24 +4,16 @@ public import InstarSchema
 /// The model that Core Data archives in a store.
 ///
 /// It is in `Z_MODELCACHE`. Stores of frameworks before 2015 have none; see "Core Data layout", section 2.5.
-public struct CoreDataModel: Sendable, Hashable, Codable {
+public struct CoreDataModel: Sendable, Hashable {
   /// The schema, complete as far as tables and columns depend on it. Its version is the model's single identifier if
   /// that is a version, else 1.0.0.
   public var schema: Schema
-
-  /// The model's version identifiers, in the app's words: `["1.0.0"]`, `["2"]`, `[""]` where it has no name.
-  public var versionIdentifiers: [String]
-
-  /// The names of the entities of each configuration.
-  public var configurations: [String: [String]]
 
   /// What a schema does not hold, by entity name.
   public var details: [String: EntityDetails]
 
   /// What the model holds about an entity beyond its schema.
-  public struct EntityDetails: Sendable, Hashable, Codable {
-    /// The class of its objects in the app; `nil` for the framework's own.
-    public var className: String?
+  public struct EntityDetails: Sendable, Hashable {
     /// Fetched properties, which are not stored.
     public var fetchedProperties: [String] = []
     /// Relationships that are not stored.
@@ -33,7 +25,7 @@ public struct CoreDataModel: Sendable, Hashable, Codable {
   }
 
   /// A property of a Codable struct or enum.
-  public struct Composite: Sendable, Hashable, Codable {
+  public struct Composite: Sendable, Hashable {
     /// The name of the property.
     public var property: String
     /// Whether the property is optional.

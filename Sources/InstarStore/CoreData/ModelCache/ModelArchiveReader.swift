@@ -23,23 +23,11 @@ struct ModelArchiveReader {
     }
     guard !entities.isEmpty else { throw .malformed }
     removeTransientInverses(from: &entities)
-    let identifiers = try archive.texts(root["NSVersionIdentifiers"]).sorted()
-    var configurations: [String: [String]] = [:]
-    for (name, value) in try archive.entries(root["NSConfigurations"]) {
-      var names: [String] = []
-      for entity in try archive.elements(value) {
-        if let record = try archive.record(entity),
-          let name = try archive.text(record["NSEntityName"])
-        {
-          names.append(name)
-        }
-      }
-      configurations[name] = names.sorted()
-    }
+    let identifiers = try archive.texts(root["NSVersionIdentifiers"])
     let version = identifiers.count == 1 ? Schema.Version(identifiers[0]) : nil
     return CoreDataModel(
       schema: Schema(entities: entities, version: version ?? Schema.Version(1, 0, 0)),
-      versionIdentifiers: identifiers, configurations: configurations, details: details)
+      details: details)
   }
 
   /// A relationship whose inverse is transient is stored as one without an inverse.
@@ -59,7 +47,6 @@ struct ModelArchiveReader {
 
   private mutating func entity(_ name: String, _ record: Record) throws(Problem) -> Schema.Entity {
     var details = CoreDataModel.EntityDetails()
-    details.className = try archive.text(record["NSClassNameForEntity"])
     var entity = Schema.Entity(
       name: name, originalName: try archive.text(record["NSRenamingIdentifier"]))
     entity.isAbstract = try archive.boolean(record["NSIsAbstract"]) ?? false
