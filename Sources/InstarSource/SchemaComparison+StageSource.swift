@@ -46,11 +46,7 @@ extension SchemaComparison {
     let name = member(attribute.name)
     guard let before = mapping.old else {
       guard !attribute.isOptional, attribute.storedDefault == nil else { return nil }
-      return Steps(
-        after: loop(
-          over: "\(new.typeName).\(entity)",
-          "\(entity).\(attribute.name) is new and required, and existing rows have no value for it",
-          ["\(variable(entity)).\(name) = <#\(type)#>"]))
+      return addition(of: attribute.name, "\(name) = <#\(type)#>", to: entity)
     }
     if !before.type.isStoredLike(attribute.type) {
       return Steps(
@@ -66,13 +62,7 @@ extension SchemaComparison {
     guard before.isOptional, !attribute.isOptional, attribute.storedDefault == nil else {
       return nil
     }
-    let oldName = member(before.name)
-    return Steps(
-      before: loop(
-        over: "\(old.typeName).\(entity)",
-        "\(entity).\(attribute.name) becomes required, and rows without a value need one",
-        ["\(variable(entity)).\(oldName) = <#\(type)#>"],
-        where: "\(variable(entity)).\(oldName) == nil"))
+    return requirement(of: attribute.name, member(before.name), "<#\(type)#>", in: entity)
   }
 
   private func steps(
@@ -86,11 +76,7 @@ extension SchemaComparison {
     let isRequired = relationship.isToOneRelationship && !relationship.isOptional
     guard let before = mapping.old else {
       guard isRequired else { return nil }
-      return Steps(
-        after: loop(
-          over: "\(new.typeName).\(entity)",
-          "\(entity).\(relationship.name) is new and required, and existing rows have no value for it",
-          ["\(variable(entity)).\(name) = \(value)"]))
+      return addition(of: relationship.name, "\(name) = \(value)", to: entity)
     }
     if before.destination != relationship.destination
       || before.isToOneRelationship != relationship.isToOneRelationship
@@ -102,13 +88,26 @@ extension SchemaComparison {
           ["\(variable(entity)).\(name) = \(value)"]))
     }
     guard isRequired, before.isOptional else { return nil }
-    let oldName = SwiftName.declared(before.name)
+    return requirement(of: relationship.name, SwiftName.declared(before.name), value, in: entity)
+  }
+
+  private func addition(of property: String, _ assignment: String, to entity: String) -> Steps {
+    Steps(
+      after: loop(
+        over: "\(new.typeName).\(entity)",
+        "\(entity).\(property) is new and required, and existing rows have no value for it",
+        ["\(variable(entity)).\(assignment)"]))
+  }
+
+  private func requirement(
+    of property: String, _ oldName: String, _ value: String, in entity: String
+  ) -> Steps {
+    let path = "\(variable(entity)).\(oldName)"
     return Steps(
       before: loop(
         over: "\(old.typeName).\(entity)",
-        "\(entity).\(relationship.name) becomes required, and rows without a value need one",
-        ["\(variable(entity)).\(oldName) = \(value)"],
-        where: "\(variable(entity)).\(oldName) == nil"))
+        "\(entity).\(property) becomes required, and rows without a value need one",
+        ["\(path) = \(value)"], where: "\(path) == nil"))
   }
 
   /// The Swift type of the value to write. A composite is written as a whole, whichever field changed.
