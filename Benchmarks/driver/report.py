@@ -19,22 +19,17 @@ def evaluate(rows, results):
             found.append({"name": row.name, "meaning": row.meaning, "unit": row.unit, "target": row.target,
                           "built": False, "reason": row.missing, "value": None, "ok": None})
             continue
-        by_format = {format: evaluate_format(row, results, format) for format in row.formats}
-        main = by_format[row.formats[0]]
-        found.append(main)
-        for format in row.formats[1:]:
-            other = by_format[format]
-            if differs(main["value"], other["value"]):
-                other["name"] += f"_{format}"
-                found.append(other)
-            else:
-                main["formats"] = {row.formats[0]: main["value"], format: other["value"]}
-                main["ok"] = main["ok"] and other["ok"]
+        by_format = [evaluate_format(row, results, format) for format in row.formats]
+        values = {evaluated["format"]: evaluated["value"] for evaluated in by_format}
+        if len(values) == 1:
+            found += by_format
+        elif None in values.values() or max(values.values()) > (1 + FORMAT_DIFFERENCE) * min(values.values()):
+            for evaluated in by_format[1:]:
+                evaluated["name"] += f"_{evaluated['format']}"
+            found += by_format
+        else:
+            found.append({**max(by_format, key=lambda evaluated: evaluated["value"]), "formats": values})
     return found
-
-
-def differs(one, other):
-    return one is None or other is None or max(one, other) > (1 + FORMAT_DIFFERENCE) * min(one, other)
 
 
 def evaluate_format(row, results, format):
@@ -75,11 +70,11 @@ def machine(folder):
     with open("/proc/meminfo", encoding="utf-8") as file:
         kilobytes = int(file.readline().split()[1])
     file_system = subprocess.run(
-        ["stat", "--file-system", "--format", "%T", folder], stdout=subprocess.PIPE, text=True, check=False)
+        ["df", "--output=fstype", folder], stdout=subprocess.PIPE, text=True, check=False)
     return {
         "processor": model, "processors": os.cpu_count(), "memoryGiB": round(kilobytes / 1024 / 1024),
         "kernel": platform.release(), "system": platform.freedesktop_os_release().get("PRETTY_NAME", ""),
-        "fileSystem": file_system.stdout.strip(), "sqlite": sqlite3.sqlite_version,
+        "fileSystem": file_system.stdout.strip().rpartition("\n")[2], "sqlite": sqlite3.sqlite_version,
         "loadBefore": round(os.getloadavg()[0], 2)}
 
 

@@ -51,6 +51,8 @@ def rows(sizes):
     """All rows, in the order in which they are shown."""
     big, medium, fleet = map(size_name, (sizes.big, sizes.medium, sizes.fleet))
     few, many = map(size_name, sizes.inverse)
+    # Names without a size are those of the full benchmarks.
+    memory_size = "" if sizes == Sizes() else f"_{big}"
     copy, check = Work("limit", "copy", sizes.big), Work("limit", "check", sizes.big)
 
     def instar(what, size):
@@ -99,12 +101,13 @@ def rows(sizes):
             formats=CORE_DATA),
         Row("worker_start_ms", "start of a worker until its plugin is loaded", 20,
             (Work("worker", "start", 1),), unit="ms"),
-        Row("rss_transform_mb", "peak of the memory, transform stage", 64, unit="MB", missing="no transform stage"),
-        Row("rss_objects_mb", f"peak of the memory, enumerate in didMigrate, {big} rows", 128,
+        Row(f"rss_transform{memory_size}_mb", "peak of the memory, transform stage", 64, unit="MB",
+            missing="no transform stage"),
+        Row(f"rss_objects{memory_size}_mb", f"peak of the memory, enumerate in didMigrate, {big} rows", 128,
             instar("Objects", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"idle_{size_name(sizes.watched)}_rss_mb", "memory of a daemon that watches quiet stores", 64,
             (Work("daemon", "memory", sizes.watched),), unit="MB"),
-        Row("idle_cpu_percent", "processor time of the same daemon", 0.1,
+        Row("idle_cpu_percent" if sizes == Sizes() else f"idle_{size_name(sizes.watched)}_cpu_percent", "processor time of the same daemon", 0.1,
             (Work("daemon", "processor", sizes.watched),), unit="percent"),
     ]
 
@@ -133,5 +136,6 @@ def peer_rows(sizes):
         if size == sizes.big:
             found.append(PeerRow(
                 f"{title}, {size_name(size)} rows", "backup, grdb, integrity_check", Work("instar", ours, size),
-                (Work("limit", "backup", size), Work("grdb", operation, size), Work("limit", "integrity", size))))
+                (Work("limit", "backup to a new file", size), Work("grdb", operation, size),
+                 Work("limit", "integrity", size))))
     return found

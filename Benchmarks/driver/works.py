@@ -16,7 +16,7 @@ import subprocess
 import time
 
 from driver.measurement import Failure, Sample
-from driver.tools import seconds_of
+from driver.tools import run, seconds_of
 
 WORKER_STARTS = 10
 # A daemon is quiet when it has used no processor time for so long.
@@ -127,14 +127,15 @@ class Works:
             batch = max(1, min(256, work.size // workers))
             return seconds_of(
                 [self.tools.limit("fleet"), folder, operation, format, f"workers={workers}", f"batch={batch}"])
+        operation = work.what.partition(" ")[0]
         target = os.path.join(self.stores.fresh_folder(), "copy.db")
         path = self.stores.template(work.size, work.format)
         if work.what == "backup":
             # Into a store that exists, as a write-back does.
             target = self.stores.fresh(work.size, work.format)
-        elif work.what not in ("copy", "check", "integrity"):
+        elif operation not in ("backup", "copy", "check", "integrity"):
             path = self.stores.fresh(work.size, work.format)
-        return seconds_of([self.tools.limit("store"), path, work.what, format, f"to={target}"])
+        return seconds_of([self.tools.limit("store"), path, operation, format, f"to={target}"])
 
     def _models(self, work):
         program = self.tools.app() if work.by == "app" else self.tools.grdb()
@@ -215,8 +216,7 @@ class Works:
     def _make_current_stores(self, folder, count):
         """Copies one store that is at the last version of its plan."""
         small = os.path.join(folder, "small.db")
-        run_gen = [self.tools.limit("gen"), small, "0"]
-        subprocess.run(run_gen, check=True)
+        run([self.tools.limit("gen"), small, "0"])
         self._run(
             ["migrate", "--json", "--state-dir", f"{folder}/ledger", "--plugin",
              self.tools.plugin("plain", "AddColumn"), small], lambda report: report["result"] == "migrated")
@@ -250,8 +250,7 @@ def stage_of(what):
 
 def swift_runtime(program):
     """The folder of the Swift runtime that a program uses."""
-    found = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
-    match = re.search(r"=> (\S+)/libswiftCore\.so", found)
+    match = re.search(r"=> (\S+)/libswiftCore\.so", run(["ldd", program]))
     if not match:
         raise Failure(f"cannot find the Swift runtime of '{program}'")
     return match.group(1)
