@@ -141,9 +141,10 @@ def text(report):
            f"kernel {facts['kernel']}, {facts['fileSystem']}, SQLite {facts['sqlite']}; load before: "
            f"{facts['loadBefore']}; rounds: {report['rounds']}")
     yield ""
-    yield from table(
-        ("row", "what is divided by what", "Instar", "divided by", "value", "at most", "ok"),
-        list(row_lines(report["rows"])))
+    if report["rows"]:
+        yield from table(
+            ("row", "what is divided by what", "Instar", "divided by", "value", "at most", "ok"),
+            list(row_lines(report["rows"])))
     if report["peers"]:
         yield ""
         yield "Without clone, backup and verification, unless they are named:"

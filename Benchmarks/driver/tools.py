@@ -11,7 +11,6 @@ from driver.measurement import Failure
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 BENCHMARKS = os.path.join(ROOT, "Benchmarks")
-LIMIT = ("gen", "store", "fleet")
 PYTHON_PEERS = ("alembic==1.20.1", "sqlalchemy==2.1.9", "django==5.2.19", "sqlite-utils==4.2.1")
 
 

@@ -38,6 +38,8 @@ class Works:
             self.stores.fleet_template(work.size, work.format)
         elif work.by not in ("app", "worker", "daemon") and work.what not in ("insert", "fetch"):
             self.stores.template(work.size, work.format)
+        if work.by == "instar":
+            self.tools.limit("measure")
         if work.by in ("instar", "worker", "daemon") and work.what != "probe":
             self.tools.plugin(work.format, stage_of(work.what))
         if work.by == "limit":
@@ -87,22 +89,19 @@ class Works:
 
     def _run(self, arguments, is_good):
         """Runs instarctl, and checks each report."""
-        command = [self.tools.program("instarctl"), *arguments]
-        output = os.path.join(self.stores.work, "output")
-        with open(output, "w", encoding="utf-8") as file:
-            start = time.perf_counter()
-            child = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
-            _, status, usage = os.wait4(child.pid, 0)
-            seconds = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
+        output, errors = (os.path.join(self.stores.work, name) for name in ("output", "errors"))
+        command = [self.tools.limit("measure"), self.tools.program("instarctl"), *arguments]
+        with open(output, "w", encoding="utf-8") as file, open(errors, "w", encoding="utf-8") as error_file:
+            subprocess.run(command, stdout=file, stderr=error_file, check=True)
+        with open(errors, encoding="utf-8") as file:
+            measured = json.loads(file.read().splitlines()[-1])
         with open(output, encoding="utf-8") as file:
             reports = [json.loads(line) for line in file if line.strip()]
         bad = [report for report in reports if not is_good(report)]
-        if child.returncode != 0 or bad or not reports:
+        if measured["status"] != 0 or bad or not reports:
             cause = bad[0].get("error", {}).get("cause", "") if bad else ""
-            raise Failure(f"instarctl exited with {child.returncode}: {cause}")
-        # The largest process of the tree: a process counts the children that it has waited for.
-        return Sample(seconds, usage.ru_maxrss / 1024)
+            raise Failure(f"instarctl exited with {measured['status']}: {cause}")
+        return Sample(measured["s"], measured["rss_mb"])
 
     # MARK: The limit and the peers
 
