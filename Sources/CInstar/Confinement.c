@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "CInstar.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -432,6 +433,27 @@ static int drop_capabilities(void)
   return (int)syscall(SYS_capset, &header, sets);
 }
 
+/* ---- limits ---- */
+
+/* Returns how many threads of this user exist. RLIMIT_NPROC counts them all. */
+static rlim_t threads_of_user(void)
+{
+  DIR *processes = opendir("/proc");
+  if (!processes) return 0;
+  rlim_t count = 0;
+  for (struct dirent *entry; (entry = readdir(processes)) != NULL;) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%.20s/task", entry->d_name);
+    /* A folder has a link for each folder in it, and two more. */
+    if (stat(path, &status) == 0 && status.st_uid == getuid() && status.st_nlink > 2)
+      count += status.st_nlink - 2;
+  }
+  closedir(processes);
+  return count;
+}
+
 /* ---- all of it ---- */
 
 static int limit(int resource, rlim_t value)
@@ -474,7 +496,11 @@ enum instar_confinement_result instar_confine(
   }
   if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_NOFILE, 256) < 0
       || (confinement->file_size_limit_bytes > 0
-          && limit(RLIMIT_FSIZE, confinement->file_size_limit_bytes) < 0)) {
+          && limit(RLIMIT_FSIZE, confinement->file_size_limit_bytes) < 0)
+      || (confinement->memory_limit_bytes > 0
+          && limit(RLIMIT_DATA, confinement->memory_limit_bytes) < 0)
+      || (confinement->thread_limit > 0
+          && limit(RLIMIT_NPROC, threads_of_user() + confinement->thread_limit) < 0)) {
     describe(problem, size, "setrlimit: %s", strerror(errno));
     return INSTAR_CONFINEMENT_FAILED;
   }

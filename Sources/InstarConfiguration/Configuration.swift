@@ -1,4 +1,5 @@
 import InstarLinux
+import InstarWire
 
 /// The checked values of `instard.yml`: what the daemon does.
 public struct Configuration: Sendable, Hashable {
@@ -47,6 +48,8 @@ public struct Configuration: Sendable, Hashable {
   public var parallelRuns = 2
   /// A stage that takes longer is ended.
   public var stageTimeLimit = Duration.seconds(3600)
+  /// The most memory that a worker may use.
+  public var workerMemoryBytes = MigrationRequest.defaultWorkerMemoryBytes
   /// How long a run waits for others to release their locks on a store.
   public var busyTimeout = Duration.seconds(5)
   public var watches: [Watch] = []

@@ -9,7 +9,8 @@ struct ConfigurationReader {
   let main: String
 
   private enum Key: String, CaseIterable {
-    case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, busyTimeout, watches
+    case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
+    case busyTimeout, watches
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug
@@ -43,6 +44,15 @@ struct ConfigurationReader {
       case .stageTimeLimit:
         configuration.stageTimeLimit = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
+      case .workerMemory:
+        guard let text = value.scalar?.string, let bytes = SizeText.parse(text),
+          SizeText.workerMemory.contains(bytes)
+        else {
+          throw problem(
+            value,
+            "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(value))'")
+        }
+        configuration.workerMemoryBytes = bytes
       case .busyTimeout:
         configuration.busyTimeout = try duration(
           value, of: key.rawValue, in: .zero...(.seconds(3600)))

@@ -24,9 +24,11 @@ public final class Keeper {
     catalog = PluginCatalog(host: host)
   }
 
-  /// Limits the memory that SQLite may use in this process. Only for a process that is nothing but a keeper.
-  public static func limitMemory() {
+  /// Limits the memory and the processor time that SQLite may use in this process. Only for a process that is nothing
+  /// but a keeper: it exits when one SQL function does not end.
+  public static func limitProcess() {
     GuardedConnection.limitProcessMemory()
+    WorkBudget.enforce(exitStatus: KeeperEvent.exitStatusOverBudget)
   }
 
   /// Answers requests until the supervisor closes the conversation.
@@ -46,8 +48,8 @@ public final class Keeper {
       case .migrate(let request):
         var run = MigrationRun(
           request, conversation: conversation, host: host, openPolicy: openPolicy
-        ) { [catalog] in try catalog.plans(of: request.plugins) }
-        try conversation.send(.finished(run.perform()))
+        ) { [catalog] in try WorkBudget.paused { try catalog.plans(of: request.plugins) } }
+        try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .recover(let record):
         try recover(record)
       case .proceed, .refrain:
@@ -78,8 +80,10 @@ public final class Keeper {
     for store in stores {
       var report: ProbeReport
       do {
-        let probe = try openPolicy.probe(store) { path throws(InstarError) in
-          try StoreProbe.read(path, rows: rows, versionSources: plans.versionSources)
+        let probe = try WorkBudget.within(store: store) { () throws(InstarError) in
+          try openPolicy.probe(store) { path throws(InstarError) in
+            try StoreProbe.read(path, rows: rows, versionSources: plans.versionSources)
+          }
         }
         report = ProbeReport(probe, store: store, plans: plans)
       } catch {
@@ -95,7 +99,10 @@ public final class Keeper {
     for store in stores {
       let event: KeeperEvent
       do {
-        event = .schema(try SchemaReport.read(store, openPolicy: openPolicy))
+        event = .schema(
+          try WorkBudget.within(store: store) { () throws(InstarError) in
+            try SchemaReport.read(store, openPolicy: openPolicy)
+          })
       } catch {
         event = .failed(error.about(store: store))
       }
@@ -120,48 +127,54 @@ public final class Keeper {
   ) throws(InstarError) {
     guard let plans = try plans(of: plugins) else { return }
     for store in stores {
-      let probe: StoreProbe
-      do {
-        probe = try openPolicy.probe(store) { path throws(InstarError) in
-          try StoreProbe.read(path, versionSources: plans.versionSources)
-        }
-      } catch {
-        try conversation.send(
-          .planned(
-            PlanReport(store: store, probe: ProbeReport(error, store: store), error: error)))
-        continue
-      }
-      var report = PlanReport(
-        store: store, probe: ProbeReport(probe, store: store, plans: plans))
-      do {
-        let (inspection, isCurrent) = try StoreInspection.inspect(
-          probe, plans: plans, adopt: adopt, adoptsDifferences: true)
-        if !isCurrent {
-          report.findings =
-            try inspection.findings() + inspection.rowsInNeed(openPolicy)
-            + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
-            + inspection.brokenLinks(openPolicy)
-          let path = inspection.path
-          report.migration =
-            path.stages.isEmpty
-            ? PlannedMigration(plan: path.plan, from: path.from, to: path.to, stages: [])
-            : try host.plan(
-              path.plan, from: path.from, plugin: inspection.plugin,
-              store: StoreDDL.read(probe, openPolicy: openPolicy))
-        }
-      } catch {
-        report.error = error.about(
-          "cannot migrate '\(store)'", store: store, state: "unchanged")
-      }
-      try conversation.send(.planned(report))
+      try conversation.send(
+        .planned(WorkBudget.within(store: store) { planned(store, plans, adopt: adopt) }))
     }
     try conversation.send(.done)
+  }
+
+  private func planned(
+    _ store: String, _ plans: [PluginCatalog.Plan], adopt: Schema.Version?
+  ) -> PlanReport {
+    let probe: StoreProbe
+    do {
+      probe = try openPolicy.probe(store) { path throws(InstarError) in
+        try StoreProbe.read(path, versionSources: plans.versionSources)
+      }
+    } catch {
+      return PlanReport(store: store, probe: ProbeReport(error, store: store), error: error)
+    }
+    var report = PlanReport(
+      store: store, probe: ProbeReport(probe, store: store, plans: plans))
+    do {
+      let (inspection, isCurrent) = try StoreInspection.inspect(
+        probe, plans: plans, adopt: adopt, adoptsDifferences: true)
+      if !isCurrent {
+        report.findings =
+          try inspection.findings() + inspection.rowsInNeed(openPolicy)
+          + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
+          + inspection.brokenLinks(openPolicy)
+        let path = inspection.path
+        report.migration =
+          path.stages.isEmpty
+          ? PlannedMigration(plan: path.plan, from: path.from, to: path.to, stages: [])
+          : try host.plan(
+            path.plan, from: path.from, plugin: inspection.plugin,
+            store: StoreDDL.read(probe, openPolicy: openPolicy))
+      }
+    } catch {
+      report.error = error.about("cannot migrate '\(store)'", store: store, state: "unchanged")
+    }
+    return report
   }
 
   private func recover(_ record: PhaseRecord) throws(InstarError) {
     let event: KeeperEvent
     do {
-      event = .recovered(try Recovery(record: record, openPolicy: openPolicy).perform())
+      event = .recovered(
+        try WorkBudget.within(store: record.store) { () throws(InstarError) in
+          try Recovery(record: record, openPolicy: openPolicy).perform()
+        })
     } catch {
       event = .failed(error)
     }

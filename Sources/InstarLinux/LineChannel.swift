@@ -58,27 +58,32 @@ public final class LineChannel: Sendable {
     return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
   }
 
-  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it; waits while
-  /// the other end does not read. Lines of several threads do not mix.
+  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it. Lines of
+  /// several threads do not mix.
   ///
+  /// - Parameter patience: How long the other end may read nothing. Then the channel is closed, because part of a line
+  ///   may have been sent.
   /// - Throws: `interrupted` where the conversation is over.
-  public func send(_ line: Data) throws(InstarError) {
+  public func send(_ line: Data, patience: Duration = .seconds(60)) throws(InstarError) {
     var line = line
     if line.last != 0x0A { line.append(0x0A) }
     let failure = outgoing.withLock { _ -> Int32 in
       line.withUnsafeBytes { bytes -> Int32 in
         var sent = 0
+        var deadline = ContinuousClock.now + patience
         while sent < bytes.count {
           if isClosed.load(ordering: .acquiring) { return EPIPE }
           // No SIGPIPE: the end of the other process is an error of this call, not of this process.
           let count = Glibc.send(
             descriptor, bytes.baseAddress.map { $0 + sent }, bytes.count - sent,
-            Int32(MSG_NOSIGNAL))
+            Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
           if count >= 0 {
             sent += count
+            deadline = .now + patience
           } else if errno == EAGAIN {
+            if deadline <= .now { return ETIMEDOUT }
             var interest = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            _ = poll(&interest, 1, -1)
+            _ = poll(&interest, 1, pollTimeoutMilliseconds(until: deadline))
           } else if errno != EINTR {
             return errno
           }
@@ -92,6 +97,11 @@ public final class LineChannel: Sendable {
       throw InstarError(
         .interrupted, "cannot send a message", cause: "the other process closed the channel"
       )
+    case ETIMEDOUT:
+      close()
+      throw InstarError(
+        .interrupted, "cannot send a message",
+        cause: "the other process read nothing for \(Int(patience.inSeconds)) s")
     default:
       throw .systemFailure("cannot send a message", failure)
     }

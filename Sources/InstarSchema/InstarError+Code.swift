@@ -88,6 +88,8 @@ extension InstarError {
     public static let keeperDied = Code("I315")
     /// SQLite refused a statement.
     public static let sqlFailed = Code("I316")
+    /// The plugin exceeded its limit of memory, threads or file size.
+    public static let workerLimit = Code("I317")
 
     // 4: a plugin
     /// The file is not a plugin.

@@ -32,6 +32,16 @@ final class Conversation: Sendable {
     state.withLock { if case .canceled = $0 { true } else { false } }
   }
 
+  /// Whether somebody canceled the conversation, also where its cutover may still finish.
+  var isCancelWanted: Bool {
+    state.withLock { state in
+      switch state {
+      case .canceled, .cuttingOver(_, isCancelWanted: true): true
+      case .starting, .working, .cuttingOver: false
+      }
+    }
+  }
+
   /// - Throws: `interrupted` if the conversation was canceled.
   func begin(_ session: KeeperSession) throws(InstarError) {
     let isCanceled = state.withLock { state in

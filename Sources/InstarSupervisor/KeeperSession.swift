@@ -55,7 +55,8 @@ public final class KeeperSession: Sendable {
   /// The next event.
   ///
   /// - Returns: `nil` if the deadline passed first.
-  /// - Throws: `keeperDied`, with how the keeper ended and the last lines of its output; `protocolViolation`;
+  /// - Throws: `keeperDied`, with how the keeper ended and the last lines of its output; `timeLimit`, if a statement on
+  ///   a store did not end; `protocolViolation`;
   ///   `interrupted` once this end is closed.
   public func next(
     deadline: ContinuousClock.Instant? = nil
@@ -84,17 +85,12 @@ public final class KeeperSession: Sendable {
     if (try? process.wait(deadline: .now + grace)) == nil { kill() }
   }
 
-  /// Kills the keeper, and with it its worker.
+  /// Kills the keeper, and with it its worker. Waits a few seconds only: a keeper blocked on a disk ends when the disk
+  /// answers.
   public func kill() {
     close()
     process.kill()
-    _ = try? process.wait()
-  }
-
-  /// Kills the keeper without waiting for its end: a keeper blocked on a disk ends only when the disk answers.
-  func abandon() {
-    close()
-    process.kill()
+    guard (try? process.wait(deadline: .now + .seconds(5))) == nil else { return }
     DispatchQueue.global().async { [process] in _ = try? process.wait() }
   }
 
@@ -103,6 +99,12 @@ public final class KeeperSession: Sendable {
     // The socket closes a moment before the process has ended.
     var cause = "the keeper closed the channel"
     if let termination = try? process.wait(deadline: .now + .seconds(5)) {
+      if termination == .exited(KeeperEvent.exitStatusOverBudget) {
+        return InstarError(
+          .timeLimit, "cannot finish the work on the store",
+          cause: "a statement on the store did not end within its processor time",
+          next: "check the store's CHECK constraints, generated columns, views and indexes")
+      }
       cause = "the keeper \(termination)"
     } else {
       process.kill()

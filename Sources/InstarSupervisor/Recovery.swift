@@ -6,18 +6,25 @@ package import InstarWire
 struct Recovery: Sendable {
   let keepers: KeeperPool
   let access: KeeperAccess
+  /// The time limit for a store; more for a large one.
+  let limit: Duration
+  let conversation: Conversation
 
-  func recoverAll(
-    in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void, onError: (InstarError) -> Void
+  /// How long a recovery may go on after its call was canceled.
+  private static let canceledLimit: Duration = .seconds(5)
+
+  /// Recovers the runs of one store, oldest first.
+  ///
+  /// - Throws: The first error; the runs that are left stay open.
+  func recover(
+    store: String, in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
-    let (records, unreadable) = try stateFolder.openPhases()
-    for error in unreadable { onError(error) }
-    for record in records {
+    for record in try stateFolder.openPhases().records where record.store == store {
       do throws(InstarError) {
         let recovered = try RunJournal.recover(record, in: stateFolder, by: recover)
         if let recovered { onReport(recovered) }
       } catch {
-        onError(error.about(store: record.store))
+        throw error.about("cannot recover run \(record.run) of '\(store)'", store: store)
       }
     }
   }
@@ -28,7 +35,7 @@ struct Recovery: Sendable {
     let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
       try session.send(.recover(phase))
-      answer = try Self.answer(session, about: phase)
+      answer = try self.answer(session, about: phase)
     } catch {
       session.kill()
       throw error
@@ -37,11 +44,17 @@ struct Recovery: Sendable {
     return try answer.get()
   }
 
-  private static func answer(
+  private func answer(
     _ session: KeeperSession, about phase: PhaseRecord
   ) throws(InstarError) -> Result<RecoveryReport, InstarError> {
+    let start = ContinuousClock.now
     while true {
-      switch try Supervisor.nextEvent(session) {
+      let limit =
+        conversation.isCancelWanted
+        ? Self.canceledLimit : limit + Supervisor.timeToReadAll(of: phase.store)
+      guard ContinuousClock.now < start + limit else { throw Supervisor.overdue(limit) }
+      switch try session.next(deadline: min(start + limit, .now + .milliseconds(500))) {
+      case nil: continue
       case .recovered(let report) where report.run == phase.run && report.store == phase.store:
         return .success(report)
       case .failed(let error): return .failure(error)

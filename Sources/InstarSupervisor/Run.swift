@@ -11,7 +11,7 @@ struct Run: Sendable {
   let request: MigrationRequest
   let stateFolder: StateFolder
   let keepers: KeeperPool
-  let access: KeeperAccess
+  let recovery: Recovery
   let conversation: Conversation
   let onEvent: @Sendable (RunEvent) -> Void
   private let startedAt = Date().timeIntervalSince1970
@@ -19,25 +19,32 @@ struct Run: Sendable {
 
   init(
     request: MigrationRequest, stateFolder: StateFolder, keepers: KeeperPool,
-    access: KeeperAccess, conversation: Conversation,
+    recovery: Recovery, conversation: Conversation,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) {
     self.request = request
     self.stateFolder = stateFolder
     self.keepers = keepers
-    self.access = access
+    self.recovery = recovery
     self.conversation = conversation
     self.onEvent = onEvent
   }
 
-  func migrate() throws(InstarError) -> RunReport {
+  /// - Parameter onRecovery: Called with each earlier run of the store that was recovered first.
+  func migrate(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
     let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)
     defer { journal.unlock() }
 
     let identity: ProcessIdentity
     do throws(InstarError) {
-      try access.requireTrusted(plugins: request.plugins)
-      identity = try access.identity(forStore: request.store)
+      // A second run beside an open one would leave a second backup, and a second line in the ledger.
+      try recovery.recover(store: request.store, in: stateFolder, onReport: onRecovery)
+    } catch {
+      return finished(report(.failed, error.about(store: request.store)), journal)
+    }
+    do throws(InstarError) {
+      try recovery.access.requireTrusted(plugins: request.plugins)
+      identity = try recovery.access.identity(forStore: request.store)
     } catch {
       return finished(
         report(
@@ -61,8 +68,8 @@ struct Run: Sendable {
     } catch {
       var cause = error
       if conversation.isCanceled {
-        // The keeper rolls back by itself; a killed one would leave that to the recovery.
-        session.end()
+        // The keeper rolls back by itself; a killed one leaves that to the recovery.
+        session.end(grace: Self.endGrace)
         cause = interrupted()
       } else {
         session.kill()
@@ -75,6 +82,12 @@ struct Run: Sendable {
     }
   }
 
+  /// How long a keeper whose run was canceled may roll back before it is killed.
+  private static let endGrace: Duration = .seconds(5)
+  /// The time limit of each step of a run, besides those of the request; more for a large store. The keeper's own
+  /// limits are shorter: this one is for a keeper that its store, or a disk, keeps from ending.
+  private static let stepLimit: Duration = .seconds(300)
+
   /// Asks for the run and answers the keeper's questions, until its report.
   private func converse(
     _ session: KeeperSession, _ journal: RunJournal
@@ -82,11 +95,26 @@ struct Run: Sendable {
     try conversation.begin(session)
     try session.send(.migrate(request))
     var refusal: InstarError?
+    let stepLimit =
+      Self.stepLimit + .seconds(request.busyTimeoutSeconds)
+      + Supervisor.timeToReadAll(of: request.store) * 3
+    var limit = stepLimit
+    var deadline = ContinuousClock.now + limit
     while true {
-      switch try Supervisor.nextEvent(session) {
+      guard let answer = try session.next(deadline: deadline) else {
+        throw Supervisor.overdue(limit)
+      }
+      switch answer {
       // A keeper that a store has taken over can report this run only.
       case .run(let event) where event.run == request.run && event.store == request.store:
         onEvent(event)
+        switch event.step {
+        case .started, .locked, .verified, .writtenBack: limit = stepLimit
+        case .backedUp, .stageStarted, .stageFinished:
+          limit = stepLimit + .seconds(request.stageTimeLimitSeconds)
+        case .output, .sql: continue
+        }
+        deadline = .now + limit
       case .ask(let asked):
         do throws(InstarError) {
           try enter(asked, journal)
@@ -123,7 +151,7 @@ struct Run: Sendable {
     _ phase: PhaseRecord, _ cause: InstarError, _ journal: RunJournal
   ) -> RunReport {
     do throws(InstarError) {
-      let recovered = try Recovery(keepers: keepers, access: access).recover(phase)
+      let recovered = try recovery.recover(phase)
       var report = RunReport(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
       return finished(report, journal)

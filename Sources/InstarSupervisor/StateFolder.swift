@@ -118,6 +118,23 @@ public final class StateFolder: Sendable {
     return (records, failures)
   }
 
+  /// Removes what processes that were killed left in the phase journal: locks of runs without a phase, and half-written
+  /// records.
+  func removeLeftovers() throws(InstarError) {
+    for name in try names(in: phases) {
+      guard
+        let end = name.range(of: name.hasSuffix(".tmp") ? ".json." : ".lock", options: .backwards)
+      else { continue }
+      let run = String(name[..<end.lowerBound])
+      // The lock file of a run that still has a phase goes with its recovery.
+      guard (try? RunIdentifier.require(run)) != nil, let lock = try tryLock(run: run) else {
+        continue
+      }
+      if name.hasSuffix(".tmp") { unlink(phases + "/" + name) }
+      unlock(run: run, lock)
+    }
+  }
+
   /// The phase of one run; `nil` if the run has ended, or has none.
   func phase(of run: String) throws(InstarError) -> PhaseRecord? {
     let file = try file(of: run, "json")

@@ -25,7 +25,7 @@ public final class Supervisor: Sendable {
   }
 
   /// - Parameters:
-  ///   - stateFolder: Needed by `migrate` and `recoverAll`, which write stores.
+  ///   - stateFolder: Needed by `migrate` and `recover`, which write stores.
   ///   - rights: The user whose rights keepers have.
   ///   - writeBackGrace: How long `cancel` waits for a keeper in its cutover.
   ///   - probeLimit: The time limit for probing one store; more for a large store if all rows are counted.
@@ -45,8 +45,8 @@ public final class Supervisor: Sendable {
   /// Ends every call, also those started later, and may be called from any thread.
   ///
   /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may
-  /// finish for `writeBackGrace`; then its keeper hangs and is killed, and another one recovers the run. Recoveries
-  /// continue.
+  /// finish for `writeBackGrace`; then its keeper hangs and is killed, and another one recovers the run. A recovery may
+  /// finish within seconds; then it is left to the next call.
   public func cancel() {
     let conversations = calls.withLock { calls in
       calls.areCanceled = true
@@ -140,7 +140,7 @@ public final class Supervisor: Sendable {
           case .event(.probed(let report)) where report.store == store: onReport(report)
           case .died(let error):
             var report = ProbeReport(
-              store: store, state: error.code == .unreadableStore ? .unreadable : .unknown,
+              store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
               reason: "\(error.what): \(error.cause)")
             report.error = error.about(store: store)
             onReport(report)
@@ -195,7 +195,8 @@ public final class Supervisor: Sendable {
     for batch in batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
-        request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true
+        request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true,
+        limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
       ) { (store, answer) throws(InstarError) in
         switch answer {
         case .event(.planned(let report)) where report.store == store: onReport(report)
@@ -212,30 +213,51 @@ public final class Supervisor: Sendable {
   /// Each phase is on disk before the keeper takes the step that it announces. The report is appended to the ledger,
   /// except for a store that was current. If the keeper dies, another one recovers the run at once.
   ///
+  /// An earlier run of the store that was cut off is recovered first. If that fails, this run does not start.
+  ///
+  /// - Parameter onRecovery: Called with each run of the store that was recovered first.
   /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
   public func migrate(
-    _ request: MigrationRequest, onEvent: @escaping @Sendable (RunEvent) -> Void
+    _ request: MigrationRequest,
+    onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
+    onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     let stateFolder = try requireStateFolder()
     return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
       try Run(
-        request: request, stateFolder: stateFolder, keepers: self.keepers, access: self.access,
-        conversation: conversation, onEvent: onEvent
-      ).migrate()
+        request: request, stateFolder: stateFolder, keepers: self.keepers,
+        recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
+      ).migrate(onRecovery: onRecovery)
     }
   }
 
-  /// Recovers the runs of supervisors that have ended. Runs with a live supervisor in any process are left alone. A run
-  /// that cannot be recovered stays for the next call.
-  public func recoverAll(
-    onReport: @escaping @Sendable (RecoveryReport) -> Void,
-    onError: @escaping @Sendable (InstarError) -> Void
+  /// Returns the stores with runs that were cut off or are in progress, the store of the oldest run first. Removes
+  /// files that killed processes left in the phase journal.
+  ///
+  /// - Returns: `unreadable` has one error for each phase record that cannot be read.
+  public func storesWithOpenRuns() throws(InstarError) -> (
+    stores: [String], unreadable: [InstarError]
+  ) {
+    let stateFolder = try requireStateFolder()
+    try stateFolder.removeLeftovers()
+    let (records, unreadable) = try stateFolder.openPhases()
+    var known: Set<String> = []
+    return (records.map(\.store).filter { known.insert($0).inserted }, unreadable)
+  }
+
+  /// Recovers the runs of one store whose supervisors have ended. Runs with a live supervisor in any process are left
+  /// alone. A run that cannot be recovered stays for the next call.
+  public func recover(
+    store: String, onReport: @escaping @Sendable (RecoveryReport) -> Void
   ) async throws(InstarError) {
     let stateFolder = try requireStateFolder()
-    try await onOwnThread { () throws(InstarError) in
-      try Recovery(keepers: self.keepers, access: self.access)
-        .recoverAll(in: stateFolder, onReport: onReport, onError: onError)
+    try await inConversation { (conversation) throws(InstarError) in
+      try self.recovery(conversation).recover(store: store, in: stateFolder, onReport: onReport)
     }
+  }
+
+  private func recovery(_ conversation: Conversation) -> Recovery {
+    Recovery(keepers: keepers, access: access, limit: probeLimit, conversation: conversation)
   }
 
   // MARK: - Conversations
@@ -311,12 +333,7 @@ public final class Supervisor: Sendable {
             let limit = limit(subject)
             guard let event = try session.next(deadline: limit.map { .now + $0 }) else {
               hangs = true
-              throw InstarError(
-                .unreadableStore, "cannot read the store",
-                cause: "reading did not finish within "
-                  + (limit.map(DurationText.format) ?? "its time limit"),
-                state: "unchanged",
-                next: "check that the disk or file server of the store responds")
+              throw Self.overdue(limit)
             }
             try onAnswer(subject, .event(event))
             rest.removeFirst()
@@ -324,10 +341,11 @@ public final class Supervisor: Sendable {
           if endsInDone, try Self.nextEvent(session) != .done { throw unexpected() }
           self.keepers.giveBack(session)
         } catch {
-          if hangs { session.abandon() } else { session.kill() }
+          session.kill()
           if conversation.isCanceled { throw interrupted() }
           hasDied = true
-          guard hangs || error.code == .keeperDied, let subject = rest.first else { throw error }
+          guard hangs || [.keeperDied, .timeLimit].contains(error.code), let subject = rest.first
+          else { throw error }
           rest.removeFirst()
           try onAnswer(subject, .died(error.about("cannot read '\(subject)'")))
         }
@@ -348,8 +366,16 @@ public final class Supervisor: Sendable {
     }
   }
 
+  static func overdue(_ limit: Duration?) -> InstarError {
+    InstarError(
+      .unreadableStore, "cannot read the store",
+      cause: "the keeper did not finish within "
+        + (limit.map(DurationText.format) ?? "its time limit"),
+      state: "unchanged", next: "check that the disk or file server of the store responds")
+  }
+
   /// The time to count all rows of a store on a disk that reads 1 MiB per second.
-  private static func timeToReadAll(of store: String) -> Duration {
+  static func timeToReadAll(of store: String) -> Duration {
     var status = stat()
     return lstat(store, &status) == 0 ? .seconds(status.st_size >> 20) : .zero
   }

@@ -39,12 +39,17 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var acceptsLoss = false
   /// The time limit of one stage, in seconds; the worker is killed after it.
   public var stageTimeLimitSeconds: Double
+  /// The most memory that the worker may use, in bytes.
+  public var workerMemoryBytes: Int64 = MigrationRequest.defaultWorkerMemoryBytes
   /// How long to wait for other processes to release the store, in seconds.
   public var busyTimeoutSeconds: Double
   /// How much of each SQL statement is reported: 0 (nothing) to 4, as `SQLDebug.level`.
   public var sqlDebugLevel: Int
   /// An existing folder for the backup; left out for `.instar/` beside the store.
   public var backupFolder: String?
+
+  /// 4 GiB.
+  public static let defaultWorkerMemoryBytes: Int64 = 4 << 30
 
   /// A request with the default limits.
   public init(
@@ -160,6 +165,11 @@ public enum KeeperEvent: Sendable, Codable, Hashable {
   case failed(InstarError)
   /// The end of a request about several stores.
   case done
+}
+
+extension KeeperEvent {
+  /// The exit status of a keeper that could not interrupt a statement on a store.
+  public static let exitStatusOverBudget: Int32 = 75
 }
 
 /// One step of a run, for display. Fields that do not apply to the step are left out.

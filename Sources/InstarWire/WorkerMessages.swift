@@ -37,3 +37,9 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The request failed.
   case failed(InstarError)
 }
+
+extension WorkerEvent {
+  /// The exit statuses of a worker that reached its limit of memory or of threads.
+  public static let exitStatusOverMemory: Int32 = 70
+  public static let exitStatusOverThreads: Int32 = 71
+}

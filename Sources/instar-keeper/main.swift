@@ -5,7 +5,8 @@ import InstarSchema
 
 /// instar-keeper: answers the requests of one supervisor on descriptor 3 until the supervisor closes it.
 ///
-/// Exit status: 0 the supervisor closed the session, 1 the session failed, 2 wrong usage.
+/// Exit status: 0 the supervisor closed the session, 1 the session failed, 2 wrong usage,
+/// 75 a statement on a store did not end within its processor time.
 
 let usage = """
   usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--own-stores-only]
@@ -73,8 +74,8 @@ guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 el
     status: 2)
 }
 
-// A hostile store cannot make this process use up the machine's memory.
-Keeper.limitMemory()
+// A hostile store cannot make this process use up the machine's memory or processor.
+Keeper.limitProcess()
 // Only their owner may read clones and backups.
 umask(0o077)
 // Workers do not inherit the supervisor's channel.

@@ -14,17 +14,21 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CHANNEL = 3, READABLE_LIMIT = 64 };
+enum { CHANNEL = 3, READABLE_LIMIT = 64, THREAD_LIMIT = 512 };
+
+/* What the keeper knows of the reason: WorkerEvent in WorkerMessages.swift. */
+enum { EXIT_MEMORY = 70, EXIT_THREADS = 71 };
 
 static const char usage[] =
   "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]...\n"
-  "                     [--allow-unconfined]\n"
+  "                     [--memory BYTES] [--file-size BYTES] [--allow-unconfined]\n"
   "\n"
   "Run the migration code of one plugin on a clone of a store. instar-keeper starts this program\n"
   "and talks to it on descriptor 3, a connected stream socket. Do not start it by hand.\n"
@@ -35,13 +39,61 @@ static const char usage[] =
   "  --read PATH            a further file or folder that the plugin can read, such as the folder of\n"
   "                         the Swift runtime; repeatable. It can always read the system's libraries\n"
   "                         and time zones.\n"
+  "  --memory BYTES         the most private memory that the worker can use\n"
+  "  --file-size BYTES      the longest file that the worker can write\n"
   "  --allow-unconfined     continue where the kernel has no Landlock. The plugin can then open\n"
   "                         every file that the worker's user can open.\n"
   "  --help                 print this text\n"
   "\n"
   "The worker cannot start a process, open a socket, signal another process, or open any other\n"
   "file except the world-readable files of /proc.\n"
-  "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 has the reason), 2 usage.\n";
+  "Exit status: 0 done, 1 failed (one JSON line on descriptor 3 has the reason), 2 usage,\n"
+  "70 the memory limit, 71 the limit of threads.\n";
+
+/* ---- The limits of memory and threads ----
+ *
+ * At its limit the kernel refuses memory or a thread, and code that does not expect that traps somewhere. These
+ * functions of the program are found before those of the C library, also by the plugin, and end the process with a
+ * status that says why. Nothing relies on them: a plugin that evades them still meets the limits of the kernel. */
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+static void *required(void *memory)
+{
+  if (!memory) _exit(EXIT_MEMORY);
+  return memory;
+}
+
+void *malloc(size_t size) { return required(__libc_malloc(size)); }
+void *calloc(size_t count, size_t size) { return required(__libc_calloc(count, size)); }
+void *memalign(size_t alignment, size_t size) { return required(__libc_memalign(alignment, size)); }
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+
+void *realloc(void *memory, size_t size)
+{
+  void *result = __libc_realloc(memory, size);
+  return size == 0 ? result : required(result);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+  *memory = memalign(alignment, size);
+  return 0;
+}
+
+int pthread_create(
+  pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+{
+  typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  create *next = (create *)dlsym(RTLD_NEXT, "pthread_create");
+  int problem = next ? next(thread, attributes, start, argument) : ENOSYS;
+  if (problem == EAGAIN) _exit(EXIT_THREADS);
+  return problem;
+}
+
 
 /* Returns the length of the UTF-8 sequence at `text`, or 0 where it is not one. */
 static size_t sequence_length(const unsigned char *text)
@@ -172,7 +224,7 @@ int main(int argc, char *argv[])
 {
   argc = take_launch_arguments(argc, argv);
   const char *library = NULL, *plugin = NULL;
-  struct instar_confinement confinement = {0};
+  struct instar_confinement confinement = {.thread_limit = THREAD_LIMIT};
   const char *readable[READABLE_LIMIT] = {
     /* The system's libraries, and the loader's list of them. */
     "/etc/ld.so.cache", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
@@ -182,12 +234,14 @@ int main(int argc, char *argv[])
   size_t count = 0;
   while (readable[count]) count++;
 
-  enum { LIBRARY = 1, PLUGIN, CLONE_FOLDER, READ, ALLOW_UNCONFINED, HELP };
+  enum { LIBRARY = 1, PLUGIN, CLONE_FOLDER, READ, MEMORY, FILE_SIZE, ALLOW_UNCONFINED, HELP };
   static const struct option options[] = {
     {"library", required_argument, NULL, LIBRARY},
     {"plugin", required_argument, NULL, PLUGIN},
     {"clone-folder", required_argument, NULL, CLONE_FOLDER},
     {"read", required_argument, NULL, READ},
+    {"memory", required_argument, NULL, MEMORY},
+    {"file-size", required_argument, NULL, FILE_SIZE},
     {"allow-unconfined", no_argument, NULL, ALLOW_UNCONFINED},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
@@ -202,6 +256,8 @@ int main(int argc, char *argv[])
       if (count + 2 >= READABLE_LIMIT) return wrong_usage("too many --read");
       readable[count++] = optarg;
       break;
+    case MEMORY: confinement.memory_limit_bytes = strtoull(optarg, NULL, 10); break;
+    case FILE_SIZE: confinement.file_size_limit_bytes = strtoull(optarg, NULL, 10); break;
     case ALLOW_UNCONFINED: confinement.allow_unconfined = 1; break;
     case HELP:
       fputs(usage, stdout);

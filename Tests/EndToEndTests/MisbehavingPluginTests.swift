@@ -13,7 +13,8 @@ struct MisbehavingPluginTests {
   private func migrate(_ store: BoxStore, timeLimit: String = "20s") async throws -> RunReport {
     let answer = try await CommandLineTool.run([
       "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value,
-      "--state-dir", folder.path("state"), "--stage-time-limit", timeLimit, "--json",
+      "--state-dir", folder.path("state"), "--stage-time-limit", timeLimit,
+      "--worker-memory", "1GiB", "--json",
     ])
     let report = try #require(
       try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
@@ -31,6 +32,9 @@ struct MisbehavingPluginTests {
       ("abort", .workerDied, "was killed by SIGABRT"),
       ("exit", .workerExited, "exited with status 0"),
       ("flood", .outputLimit, "printed"),
+      ("memory", .workerLimit, "used more than 1024 MiB of memory"),
+      ("swarm", .workerLimit, "started more threads than the limit allows"),
+      ("bigfile", .workerLimit, "wrote a file of more than 4096 MiB"),
       ("garbage", .protocolViolation, "this is no message"),  // tidy:ignore words
       // Confinement holds: the closure says what it was able to do.
       ("escape", .stageFailed, "nothing escaped"),

@@ -18,6 +18,7 @@ struct ConfigurationTests {
         retry: {first: 2s, most: 5m}
         parallel: 4
         stageTimeLimit: 2h
+        workerMemory: 512MiB
         busyTimeout: 0s
         watches:
           - folder: /srv/app
@@ -36,6 +37,7 @@ struct ConfigurationTests {
     #expect(configuration.retry == .init(first: .seconds(2), most: .seconds(300)))
     #expect(configuration.parallelRuns == 4)
     #expect(configuration.stageTimeLimit == .seconds(7200))
+    #expect(configuration.workerMemoryBytes == 512 << 20)
     #expect(configuration.busyTimeout == .zero)
     #expect(
       configuration.watches == [

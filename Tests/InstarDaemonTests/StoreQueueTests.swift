@@ -606,4 +606,63 @@ struct StoreQueueRunTests {
     #expect(followUp(actions) == .afterRestart)
     #expect(runs(actions).isEmpty && probes(actions).isEmpty)
   }
+
+  // MARK: Recovery, owners
+
+  @Test("a store whose run was cut off is recovered at once, and only then probed")
+  func recovery() {
+    var bench = Bench(released: false)
+    let store = Bench.store
+    #expect(bench.handle(.interrupted(store, owner: 1)) == [.recover(store)])
+    _ = bench.handle(.released)
+    // Another store does not wait for it.
+    #expect(probes(bench.handle(.found("/srv/b.store", file(1)))) == [["/srv/b.store"]])
+    #expect(bench.handle(.found(store, file(1))).isEmpty)
+    #expect(bench.handle(.touched(store)).isEmpty)
+    #expect(bench.state == .recovering)
+    #expect(bench.handle(.recovered(store, nil)).isEmpty)
+    #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
+    _ = bench.answer(.current, store: "/srv/b.store")
+    #expect(probes(bench.handle(.found(store, file(1)))) == [[store]])
+  }
+
+  @Test("a recovery that fails is repeated after a pause, also when the store is gone")
+  func failedRecovery() {
+    var bench = Bench()
+    let store = Bench.store
+    _ = bench.handle(.interrupted(store, owner: 1))
+    let error = failure("the disk is gone", .busyStore)
+    #expect(
+      bench.handle(.recovered(store, error))
+        == [.reportRecoveryFailure(error, .retry(after: .seconds(10)))])
+    #expect(bench.handle(.missing(store)).isEmpty)
+    #expect(bench.wait(.seconds(10)) == [.recover(store)])
+    _ = bench.handle(.recovered(store, error))
+    _ = bench.handle(.touched(store))
+    #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
+    #expect(bench.handle(.missing(store)) == [.recover(store)])
+    _ = bench.handle(.recovered(store, nil))
+    #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
+    _ = bench.handle(.missing(store))
+    #expect(bench.state == nil)
+  }
+
+  @Test("the stores of one owner do not keep another owner's store waiting")
+  func owners() {
+    var bench = Bench(parallelRuns: 2)
+    let mallory = ["/m/1", "/m/2", "/m/3"]
+    var started = mallory.flatMap { bench.handle(.interrupted($0, owner: 666)) }
+    #expect(started == [.recover("/m/1"), .recover("/m/2")])
+    started = bench.handle(.interrupted("/a/1", owner: 1))
+    #expect(started.isEmpty)
+    // One more than `parallel`, but only after a while.
+    #expect(bench.wait(.seconds(59)).isEmpty)
+    #expect(bench.queue.nextDeadline != nil)
+    #expect(bench.wait(.seconds(1)) == [.recover("/a/1")])
+    #expect(bench.handle(.interrupted("/a/2", owner: 1)).isEmpty)
+    // The owner with fewer runs is next, although the other one has waited longer.
+    #expect(bench.handle(.recovered("/a/1", nil)) == [.recover("/a/2")])
+    #expect(bench.handle(.recovered("/m/1", nil)).isEmpty)
+    #expect(bench.handle(.recovered("/m/2", nil)) == [.recover("/m/3")])
+  }
 }

@@ -58,7 +58,11 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let (report, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     #expect(report.result == .migrated)
+    // The journal of a connection that kept its lock, killed after its commit.
+    let journal = fixture.store + "-journal"
+    try Data(count: 512).write(to: URL(fileURLWithPath: journal))
     let event = try recover(record(fixture, .cutover))
+    #expect(access(journal, F_OK) != 0)
     guard case .recovered(let recovery) = event else {
       Issue.record("\(String(describing: event))")
       return

@@ -60,6 +60,16 @@ struct StoreLockTests {
     try fixture.execute("DELETE FROM ZNOTE")
   }
 
+  @Test("leaves no log behind where the store is renamed meanwhile")
+  func renamed() throws {
+    let fixture = try KeeperFixture(journalMode: "wal")
+    let lock = try lock(fixture)
+    try FileManager.default.moveItem(atPath: fixture.store, toPath: fixture.store + ".old")
+    lock.release()
+    let names = try FileManager.default.contentsOfDirectory(atPath: fixture.folder)
+    #expect(names.filter { $0.hasPrefix("Notes.store") } == ["Notes.store.old"])
+  }
+
   @Test("is refused where another file has the store's name since it was inspected")
   func replacedFile() throws {
     let fixture = try KeeperFixture()

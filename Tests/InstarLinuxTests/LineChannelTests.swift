@@ -66,6 +66,19 @@ struct LineChannelTests {
     #expect(error.code == .interrupted)
   }
 
+  @Test("sending to a process that reads nothing ends after a while, and with it the conversation")
+  func unread() throws {
+    let (one, other) = try pair()
+    let error = try instarError {
+      try one.send(Data(repeating: 0x61, count: 8 << 20), patience: .milliseconds(100))
+    }
+    #expect(error.code == .interrupted)
+    #expect(error.cause.hasPrefix("the other process read nothing for"))
+    #expect(try one.receive() == .closed)
+    #expect(throws: InstarError.self) { try one.send(Data("x".utf8)) }
+    _ = other
+  }
+
   @Test("a process that ended with unread messages counts as closed")
   func reset() throws {
     let (one, descriptor) = try LineChannel.pair()

@@ -176,10 +176,10 @@ struct SupervisorTests {
 
     let next = try supervisor("*'\"recover\"'*) \(try recovered(.clearedAway)) ;;")
     let reports = Mutex<[RecoveryReport]>([])
-    try await next.recoverAll { report in
+    #expect(try next.storesWithOpenRuns().stores == [store])
+    try await next.recover(store: "/srv/app/other.store") { Issue.record("recovered \($0.run)") }
+    try await next.recover(store: store) { report in
       reports.withLock { $0.append(report) }
-    } onError: {
-      Issue.record($0)
     }
     #expect(reports.withLock { $0.map(\.outcome) } == [.clearedAway])
     #expect(try state.openPhases().records == [])
@@ -187,6 +187,60 @@ struct SupervisorTests {
     #expect(noted.map(\.result) == [.failed])
     #expect(noted.first?.error?.code == .interrupted)
     #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+  }
+
+  @Test("while a store's earlier run cannot be recovered, no other run of the store starts")
+  func unrecovered() async throws {
+    let first = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
+      *'"recover"'*) exit 3 ;;
+      """)
+    _ = try await first.migrate(request) { _ in }
+    let next = try supervisor(
+      """
+      *'"migrate"'*) log migrating ;;
+      *'"recover"'*) \(try say(.failed(InstarError(.corruptStore, "cannot recover", cause: "damaged")))) ;;
+      """)
+    var again = request
+    again.run = RunIdentifier.make()
+    let report = try await next.migrate(again) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .corruptStore)
+    #expect(try state.openPhases().records == [phase(.cloning)])
+    #expect(try !log().contains("migrating"))
+  }
+
+  @Test(
+    "locks and half-written records of processes that were killed are removed at the next start")
+  func leftovers() throws {
+    let phases = state.path + "/phases/"
+    for name in ["\(run).lock", "\(run).json.4711.12.tmp"] {
+      try Data("{".utf8).write(to: URL(filePath: phases + name))
+    }
+    let lock = try #require(try state.tryLock(run: "alive"))
+    _ = try supervisor("").storesWithOpenRuns()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == ["alive.lock"])
+    state.unlock(run: "alive", lock)
+  }
+
+  @Test("a recovery that hangs ends at its time limit, and stays for the next call")
+  func hangingRecovery() async throws {
+    let first = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
+      *'"recover"'*) exit 3 ;;
+      """)
+    _ = try await first.migrate(request) { _ in }
+    let installed = try supervisor("*'\"recover\"'*) sleep 600 ;;")
+    let next = Supervisor(
+      installation: installed.installation, stateFolder: try StateFolder(path: state.path),
+      probeLimit: .milliseconds(300))
+    let result = await Task { try await next.recover(store: store) { _ in } }.result
+    let error = #expect(throws: InstarError.self) { try result.get() }
+    #expect(error?.store == store)
+    #expect(error?.cause.contains("did not finish within") == true)
+    #expect(try state.openPhases().records == [phase(.cloning)])
   }
 
   @Test("where the phase cannot be brought to disk the keeper is told to refrain")
@@ -329,11 +383,7 @@ struct SupervisorTests {
     try await waitFor(log: "cloning")
     let other = Supervisor(
       installation: supervisor.installation, stateFolder: try StateFolder(path: state.path))
-    try await other.recoverAll {
-      Issue.record("recovered \($0.run)")
-    } onError: {
-      Issue.record($0)
-    }
+    try await other.recover(store: store) { Issue.record("recovered \($0.run)") }
     #expect(try state.openPhases().records == [phase(.cloning)])
     let again = await Task { try await other.migrate(request) { _ in } }.result
     #expect(throws: InstarError.self) { try again.get() }

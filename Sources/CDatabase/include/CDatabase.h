@@ -30,4 +30,14 @@ int instar_guard_leave(void);
  * allows. If none does, the lock is released when the store is closed. Needs instar_guard_install(). */
 void instar_keep_write_lock(int on);
 
+/* Interrupts the statements of a connection (SQLITE_INTERRUPT) while the budget of the process is used up. */
+void instar_budget_observe(struct sqlite3 *database);
+
+/* Gives the process a budget of processor time. If the process is still in the same SQL function when `grace` more seconds
+ * are used, it exits with `status`. Child processes do not inherit the budget. Returns -1 and sets errno on failure. */
+int instar_budget_begin(double seconds, double grace, int status);
+
+/* Removes the budget. Returns the seconds that are left, negative when it is used up. */
+double instar_budget_end(void);
+
 #endif

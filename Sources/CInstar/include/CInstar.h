@@ -21,8 +21,10 @@ struct instar_confinement {
   /* Files and folders that may be read and mapped for execution; missing ones are left out. */
   const char *const *readable;
   size_t readable_count;
-  /* The longest file that may be written; 0: any. */
-  uint64_t file_size_limit_bytes;
+  /* The longest file that may be written, and the most private memory; 0: any. */
+  uint64_t file_size_limit_bytes, memory_limit_bytes;
+  /* How many threads may be started; 0: any. Not in force for root, but thread stacks are memory too. */
+  unsigned thread_limit;
   /* Go on where the kernel has no Landlock. */
   int allow_unconfined;
 };

@@ -26,7 +26,7 @@ public enum DaemonEvent: Sendable {
   case linesLeftOut(Int)
   case runEnded(RunReport, StoreQueue.FollowUp)
   case runRecovered(RecoveryReport)
-  case recoveryFailed(InstarError)
+  case recoveryFailed(InstarError, StoreQueue.FollowUp)
   /// Any other error; the daemon continues.
   case problem(InstarError)
 }
@@ -92,10 +92,9 @@ extension DaemonEvent {
       return Self.ended(report, followUp)
     case .runRecovered(let report):
       return Self.recovered(report)
-    case .recoveryFailed(let error):
+    case .recoveryFailed(let error, let followUp):
       return .make(
-        .recoveryFailed, .error, "\(Self.line(error)); instard tries again at its next start",
-        error: error)
+        .recoveryFailed, .error, Self.line(error) + Self.clause(followUp), error: error)
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
     }

@@ -22,7 +22,8 @@ enum RetryPolicy {
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage, .incompleteSchema,
       .ambiguousPlan, .noPlan, .unconfirmedAdoption, .unacceptedLoss,
       // What the plugin's code does with it.
-      .stageFailed, .workerExited, .outputLimit, .verificationFailed, .rowsLost, .brokenReferences,
+      .stageFailed, .workerExited, .outputLimit, .workerLimit, .verificationFailed, .rowsLost,
+      .brokenReferences,
       .unexpectedStructure, .modelNotInSchema, .invalidModel, .unsupported,
       // What the plugin is.
       .notAPlugin, .wrongABI, .untrustedPlugin, .missingPlugin:

@@ -17,10 +17,15 @@ public import InstarWire
 ///                        │  └──── touched ─ resting ◀───────── anything else ──────┤
 ///                        │                     ▲                                   ▼
 ///                        └──── migrated ───────┼── failed, busy ──── running ◀── runQueued
+///                                                                        ▲
+///  (none) ───────── interrupted ─────▶ recoveryQueued ──▶ recovering ─────┘ then as after a run
 /// ```
 ///
 /// Invariants:
-/// - At most `settings.parallelRuns` stores are running, and a store has at most one run.
+/// - At most `settings.parallelRuns` stores are running or recovering, and a store has at most one run. The owner with
+///   the fewest runs is next. While one owner has all of them for `patience`, one more may start for others: stores of
+///   one owner never stop the work on those of another.
+/// - A store with a run that was cut off is neither probed nor migrated before it is recovered.
 /// - At most one batch of probes is out.
 /// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in
 ///   doubt. A store whose file still has that version is not probed again; so the events of our own
@@ -61,6 +66,10 @@ public struct StoreQueue: Sendable {
     /// The batch ended; with an error if it ended before every store had an answer.
     case probesEnded(InstarError?)
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
+    /// A run of the store was cut off. The owner is that of the file, if it exists.
+    case interrupted(String, owner: UInt32?)
+    /// The recovery ended.
+    case recovered(String, InstarError?)
     /// Probing may start: the plugins found at the start are described.
     case released
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
@@ -82,11 +91,14 @@ public struct StoreQueue: Sendable {
     case probe([String])
     /// Answer with `runEnded`. The plugin is the one the probe named.
     case run(String, plugin: String?)
+    /// Answer with `recovered`.
+    case recover(String)
     case reportProbe(ProbeReport)
     case reportProbeFailure(String, InstarError, FollowUp)
     /// The batch failed for a reason that is not in any store.
     case reportProbesFailure(InstarError, FollowUp)
     case reportRun(RunReport, FollowUp)
+    case reportRecoveryFailure(InstarError, FollowUp)
   }
 
   /// The state of a store.
@@ -99,6 +111,8 @@ public struct StoreQueue: Sendable {
     case probing(touched: Bool)
     case runQueued
     case running(inDoubt: Bool)
+    case recoveryQueued
+    case recovering
     case resting(Rest)
   }
 
@@ -118,6 +132,9 @@ public struct StoreQueue: Sendable {
     /// The last report on the store; the same is not reported twice.
     var announced: Announcement?
     var plugin: String?
+    var owner = Entry.unknownOwner
+    /// A run was cut off and is not recovered yet.
+    var isInterrupted = false
     /// Failures in a row, of any kind: they set the length of the back-off.
     var failures = 0
     /// Failures in a row with the same cause.
@@ -127,6 +144,8 @@ public struct StoreQueue: Sendable {
     var notBefore: Instant?
     /// Runs that ended as `migrated` since the store was last found current.
     var migrations = 0
+
+    static let unknownOwner = UInt32.max
   }
 
   /// What makes two reports on a store the same to a reader.
@@ -143,8 +162,11 @@ public struct StoreQueue: Sendable {
   /// After so many failures with the same cause, the store is not tried until something changes.
   public static let equalFailureLimit = 3
 
+  /// How long one owner may have all slots while another one's store waits.
+  public static let patience: Duration = .seconds(60)
+
   public private(set) var settings: Settings
-  public private(set) var runningCount = 0
+  public var runningCount: Int { slots.count }
   public private(set) var blockedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
@@ -152,7 +174,9 @@ public struct StoreQueue: Sendable {
   private var deadlines: [String: Instant] = [:]
   /// A store that is in another state when its turn comes is skipped.
   private var probeLine = Line()
-  private var runLine = Line()
+  private var runLine = OwnerLine()
+  /// The stores that are running or recovering.
+  private var slots: [String: (owner: UInt32, since: Instant)] = [:]
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -186,6 +210,8 @@ public struct StoreQueue: Sendable {
     case .probesEnded(let error): probesEnded(error, now, &actions)
     case .runEnded(let report, let before, let after):
       runEnded(report, before, after, now, &actions)
+    case .interrupted(let store, let owner): interrupted(store, owner)
+    case .recovered(let store, let error): recovered(store, error, now, &actions)
     case .released: isHeld = false
     case .verdictsInDoubt: doubtVerdicts()
     case .settingsChanged(let settings): self.settings = settings
@@ -211,18 +237,20 @@ public struct StoreQueue: Sendable {
       enter(wait(now, before: rest), store)
     case .probing:
       enter(.probing(touched: true), store)
-    case .probeQueued, .runQueued, .running:
+    case .probeQueued, .runQueued, .running, .recoveryQueued, .recovering:
       // The probe or the run sees the change; after a run the version is read again.
       break
     }
   }
 
   private mutating func found(_ store: String, _ version: FileVersion) {
-    guard let entry = entries[store] else {
-      put(Entry(state: .probeQueued), store)
+    guard var entry = entries[store] else {
+      put(Entry(state: .probeQueued, owner: version.owner), store)
       probeLine.append(store)
       return
     }
+    entry.owner = version.owner
+    put(entry, store)
     switch entry.state {
     case .readingVersion(let rest), .resting(let rest):
       if entry.version == version {
@@ -230,12 +258,39 @@ public struct StoreQueue: Sendable {
       } else {
         queueProbe(store)
       }
-    case .waiting, .probeQueued, .probing, .runQueued, .running:
+    case .waiting, .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering:
       break
     }
   }
 
+  private mutating func interrupted(_ store: String, _ owner: UInt32?) {
+    let owner = owner ?? Entry.unknownOwner
+    put(Entry(state: .recoveryQueued, owner: owner, isInterrupted: true), store)
+    runLine.append(store, owner)
+  }
+
+  private mutating func recovered(
+    _ store: String, _ error: InstarError?, _ now: Instant, _ actions: inout [Action]
+  ) {
+    slots[store] = nil
+    guard var entry = entries[store], entry.state == .recovering else { return }
+    if let error {
+      var followUp = failed(
+        &entry, error.code, signature: error.cause, hasChanged: false, now)
+      if isStopping { followUp = .afterRestart }
+      actions.append(.reportRecoveryFailure(error, followUp))
+    } else {
+      entry = Entry(state: wait(now, before: .idle), owner: entry.owner)
+    }
+    put(entry, store)
+  }
+
   private mutating func remove(_ store: String) {
+    if let entry = entries[store], entry.isInterrupted {
+      // Also a store that is gone is recovered.
+      if case .readingVersion = entry.state { queueProbe(store) }
+      return
+    }
     if case .running? = entries[store]?.state {
       // A run ends by itself; reading the version after it finds the store missing.
       enter(.running(inDoubt: true), store)
@@ -314,7 +369,7 @@ public struct StoreQueue: Sendable {
         entry.state = .resting(.backingOff(until: notBefore))
       } else {
         entry.state = .runQueued
-        runLine.append(store)
+        runLine.append(store, entry.owner)
       }
     case .busy:
       entry.failures += 1
@@ -365,8 +420,8 @@ public struct StoreQueue: Sendable {
     _ actions: inout [Action]
   ) {
     let store = report.store
+    slots[store] = nil
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
-    runningCount -= 1
     var followUp = FollowUp.none
     switch report.result {
     case .migrated, .current:
@@ -415,18 +470,17 @@ public struct StoreQueue: Sendable {
       entry.equalFailures = 0
       entry.lastFailure = nil
       entry.notBefore = nil
+      put(entry, store)
       switch entry.state {
-      case .waiting, .readingVersion, .probeQueued:
+      case .waiting, .readingVersion, .probeQueued, .recoveryQueued, .recovering:
         break
       case .resting, .runQueued:
-        entry.state = .probeQueued
-        probeLine.append(store)
+        queueProbe(store)
       case .probing:
-        entry.state = .probing(touched: true)
+        enter(.probing(touched: true), store)
       case .running:
-        entry.state = .running(inDoubt: true)
+        enter(.running(inDoubt: true), store)
       }
-      put(entry, store)
     }
   }
 
@@ -445,6 +499,7 @@ public struct StoreQueue: Sendable {
         break
       }
     }
+    // `beginWork` adds the deadline of a store that waits for a slot.
     nextDeadline = [deadlines.values.min(), probesRestUntil].compactMap { $0 }.min()
   }
 
@@ -452,8 +507,8 @@ public struct StoreQueue: Sendable {
 
   /// Starts the next batch of probes and as many runs as allowed.
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
-    guard !isHeld, !isStopping else { return }
-    if probesOut == nil, probesRestUntil == nil {
+    guard !isStopping else { return }
+    if !isHeld, probesOut == nil, probesRestUntil == nil {
       var batch: [String] = []
       while batch.count < settings.probeBatch, let store = probeLine.popFirst() {
         guard case .probeQueued? = entries[store]?.state else { continue }
@@ -466,12 +521,34 @@ public struct StoreQueue: Sendable {
         actions.append(.probe(batch))
       }
     }
-    while runningCount < settings.parallelRuns, let store = runLine.popFirst() {
-      guard let entry = entries[store], case .runQueued = entry.state else { continue }
-      enter(.running(inDoubt: false), store)
-      runningCount += 1
-      actions.append(.run(store, plugin: entry.plugin))
+    while let store = nextRun(now) {
+      guard let entry = entries[store] else { continue }
+      switch entry.state {
+      case .runQueued:
+        enter(.running(inDoubt: false), store)
+        actions.append(.run(store, plugin: entry.plugin))
+      case .recoveryQueued:
+        enter(.recovering, store)
+        actions.append(.recover(store))
+      default: continue
+      }
+      slots[store] = (entry.owner, now)
     }
+  }
+
+  /// Takes the next store from `runLine`; `nil` while there is no slot for it.
+  private mutating func nextRun(_ now: Instant) -> String? {
+    let running = slots.values.reduce(into: [UInt32: Int]()) { $0[$1.owner, default: 0] += 1 }
+    guard let owner = runLine.nextOwner(running) else { return nil }
+    if slots.count < settings.parallelRuns { return runLine.popFirst(of: owner) }
+    guard slots.count == settings.parallelRuns, running.count == 1, running[owner] == nil,
+      let newest = slots.values.map(\.since).max()
+    else { return nil }
+    guard newest + Self.patience <= now else {
+      noteDeadline(newest + Self.patience)
+      return nil
+    }
+    return runLine.popFirst(of: owner)
   }
 
   /// Counts a failure and decides what follows.
@@ -521,9 +598,15 @@ public struct StoreQueue: Sendable {
     return true
   }
 
+  /// Queues the next step of a store of which nothing is known: its probe, or first its recovery.
   private mutating func queueProbe(_ store: String) {
-    enter(.probeQueued, store)
-    probeLine.append(store)
+    if let entry = entries[store], entry.isInterrupted {
+      enter(.recoveryQueued, store)
+      runLine.append(store, entry.owner)
+    } else {
+      enter(.probeQueued, store)
+      probeLine.append(store)
+    }
   }
 
   private mutating func enter(_ state: State, _ store: String) {
@@ -572,6 +655,37 @@ private struct Line {
       }
     }
     return elements[head]
+  }
+}
+
+/// Stores that wait for a run, by owner.
+private struct OwnerLine {
+  private var lines: [UInt32: Line] = [:]
+  /// The owners of `lines`; the one who has waited longest for a turn is first.
+  private var owners: [UInt32] = []
+
+  var count: Int { lines.values.reduce(0) { $0 + $1.count } }
+
+  mutating func append(_ store: String, _ owner: UInt32) {
+    if lines[owner] == nil { owners.append(owner) }
+    lines[owner, default: Line()].append(store)
+  }
+
+  /// The owner with the fewest running stores.
+  func nextOwner(_ running: [UInt32: Int]) -> UInt32? {
+    owners.first { running[$0] == nil }
+      ?? owners.min { running[$0, default: 0] < running[$1, default: 0] }
+  }
+
+  mutating func popFirst(of owner: UInt32) -> String? {
+    let store = lines[owner]?.popFirst()
+    owners.removeAll { $0 == owner }
+    if let line = lines[owner], line.count > 0 {
+      owners.append(owner)
+    } else {
+      lines[owner] = nil
+    }
+    return store
   }
 }
 

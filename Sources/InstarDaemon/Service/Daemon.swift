@@ -13,11 +13,10 @@ import InstarWire
 /// States:
 ///
 /// ```text
-/// recovering ──▶ scanning ──▶ running ──▶ stopping ──▶ (end)
-///      └─────────────┴────────────────────────▲
+/// scanning ──▶ running ──▶ stopping ──▶ (end)
+///     └────────────────────────▲
 /// ```
 ///
-/// - recovering: keepers recover what an earlier process left; nothing is watched.
 /// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY.
 /// - running: idle, but for what folders, timers and people bring.
 /// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
@@ -27,7 +26,6 @@ import InstarWire
 /// - An error of one store, plugin or folder is reported, and never ends the loop.
 struct Daemon {
   private enum State {
-    case recovering
     case scanning
     case running
     case stopping
@@ -39,7 +37,7 @@ struct Daemon {
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
   private let keepers: KeeperWork
 
-  private var state = State.recovering
+  private var state = State.scanning
   private var configuration: Configuration
   private var folders: WatchedFolders
   private var plugins: WatchedPlugins
@@ -47,8 +45,6 @@ struct Daemon {
   private var manager = ManagerNotifications()
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
-  /// A reload was asked for before there was anything to reload.
-  private var isReloadWanted = false
 
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
@@ -70,8 +66,21 @@ struct Daemon {
 
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
-    keepers.recover()
+    recoverRuns()
+    listPlugins()
+    scanAll()
     setAlarm()
+  }
+
+  /// Has the runs recovered that an earlier process left. Nothing waits for that but their stores.
+  private mutating func recoverRuns() {
+    do throws(InstarError) {
+      let (stores, unreadable) = try supervisor.storesWithOpenRuns()
+      for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
+      feed(stores.map { .interrupted($0, owner: FileVersion(path: $0)?.owner) })
+    } catch {
+      log.post(.recoveryFailed(error, .afterRestart))
+    }
   }
 
   /// The daemon was told to stop, and no run is left.
@@ -84,13 +93,6 @@ struct Daemon {
 
   mutating func handle(_ input: DaemonMessage) {
     switch input {
-    case .recoveryEnded(let error):
-      if let error { log.post(.recoveryFailed(error)) }
-      guard state == .recovering else { break }
-      state = .scanning
-      listPlugins()
-      scanAll()
-      if isReloadWanted { reload() }
     case .folderEvent(let event):
       if event == .overflow {
         log.post(.changesLost)
@@ -108,11 +110,7 @@ struct Daemon {
     case .tick:
       tick()
     case .reload:
-      switch state {
-      case .recovering: isReloadWanted = true
-      case .scanning, .running: reload()
-      case .stopping: break
-      }
+      if state != .stopping { reload() }
     case .shutdown:
       guard state != .stopping else { break }
       state = .stopping
@@ -171,6 +169,10 @@ struct Daemon {
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
     case .run(let store, let plugin):
       keepers.migrate(request(store, plugin))
+    case .recover(let store):
+      keepers.recover(store)
+    case .reportRecoveryFailure(let error, let followUp):
+      log.post(.recoveryFailed(error, followUp))
     case .reportProbe(let report):
       log.post(.storeProbed(report))
     case .reportProbeFailure(let store, let error, let followUp):
@@ -190,12 +192,14 @@ struct Daemon {
 
   private func request(_ store: String, _ plugin: String?) -> MigrationRequest {
     let usable = plugins.usable
-    return MigrationRequest(
+    var request = MigrationRequest(
       run: RunIdentifier.make(), store: store,
       plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
       stageTimeLimitSeconds: configuration.stageTimeLimit.inSeconds,
       busyTimeoutSeconds: configuration.busyTimeout.inSeconds,
       sqlDebugLevel: configuration.watch(ofStore: store)?.sqlDebugLevel ?? 0)
+    request.workerMemoryBytes = configuration.workerMemoryBytes
+    return request
   }
 
   // MARK: Time
@@ -239,7 +243,6 @@ struct Daemon {
   // MARK: Configuration
 
   private mutating func reload() {
-    isReloadWanted = false
     do throws(InstarError) {
       // Before the first READY the manager is not told: for it the start goes on.
       guard state == .running else { return try loadConfiguration() }

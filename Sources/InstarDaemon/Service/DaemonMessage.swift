@@ -4,7 +4,6 @@ import InstarSupervisor
 
 /// What the daemon's loop takes in, one input after the other.
 enum DaemonMessage: Sendable {
-  case recoveryEnded(InstarError?)
   case folderEvent(FolderWatch.Event)
   case scanned(WatchedFolders.Scan)
   case described([PluginDescription])

@@ -9,15 +9,14 @@ struct KeeperWork: Sendable {
   let log: EventLog
   let mailbox: DaemonMessage.Mailbox
 
-  /// Recovers the runs that an earlier process left, then `recoveryEnded`.
-  func recover() {
+  /// Recovers the store's runs that an earlier process left, then `recovered`.
+  func recover(_ store: String) {
     Task {
       do throws(InstarError) {
-        try await supervisor.recoverAll(
-          onReport: { log.post(.runRecovered($0)) }, onError: { log.post(.recoveryFailed($0)) })
-        mailbox.yield(.recoveryEnded(nil))
+        try await supervisor.recover(store: store) { log.post(.runRecovered($0)) }
+        mailbox.yield(.store(.recovered(store, nil)))
       } catch {
-        mailbox.yield(.recoveryEnded(error))
+        mailbox.yield(.store(.recovered(store, error)))
       }
     }
   }
@@ -63,7 +62,8 @@ struct KeeperWork: Sendable {
       var report: RunReport
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
-        report = try await supervisor.migrate(request) { log.post(.run($0)) }
+        report = try await supervisor.migrate(
+          request, onRecovery: { log.post(.runRecovered($0)) }, onEvent: { log.post(.run($0)) })
       } catch {
         report = RunReport(
           run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)

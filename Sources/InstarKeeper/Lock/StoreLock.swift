@@ -77,6 +77,8 @@ final class StoreLock {
   func release() {
     if isReleased { return }
     isReleased = true
+    let strays = straySideFiles()
+    defer { for file in strays { unlink(file) } }
     // Closing a connection releases its locks whatever it returns.
     if usesLog {
       try? holder.inDatabase { db in
@@ -85,6 +87,18 @@ final class StoreLock {
       try? writer.close()
     }
     try? holder.close()
+  }
+
+  /// The empty log and the shared memory of this process at a path that the store no longer has: SQLite leaves them
+  /// there when the store was renamed. A log with content belongs to the app that wrote it.
+  private func straySideFiles() -> [String] {
+    var status = stat()
+    guard usesLog, lstat(path, &status) != 0 || FileIdentity(status) != file.state.identity,
+      lstat(path + "-wal", &status) == 0, status.st_size == 0
+    else { return [] }
+    return [path + "-wal", path + "-shm"].filter { name in
+      lstat(name, &status) == 0 && (try? Self.hasOpen(FileIdentity(status))) == true
+    }
   }
 
   /// Reads the store under the lock.
@@ -169,15 +183,17 @@ final class StoreLock {
   /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be
   /// the inspected file. Reading their status opens nothing.
   private static func requireOpen(_ file: StoreFile) throws {
-    for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
-      var status = stat()
-      if stat("/proc/self/fd/" + name, &status) == 0, FileIdentity(status) == file.state.identity {
-        return
-      }
-    }
+    if try hasOpen(file.state.identity) { return }
     throw InstarError(
       .storeChanged, "cannot lock the store",
       cause: "the file was replaced after it was inspected", next: "run the same command again")
+  }
+
+  private static func hasOpen(_ file: FileIdentity) throws -> Bool {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").contains { name in
+      var status = stat()
+      return stat("/proc/self/fd/" + name, &status) == 0 && FileIdentity(status) == file
+    }
   }
 
   private static func journalMode(_ db: Database) throws -> String {

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 internal import InstarLinux
 internal import InstarSchema
@@ -48,8 +49,19 @@ struct CutoverOutcome {
       try Self.sealLog(db)
       return (content, now.version)
     }
+    try? queue.inDatabase { Self.removeEndedJournal(paths, $0) }
     // The removal of a rollback journal is the commit: it must survive a loss of power.
     if content == .new { try paths.synchronizeFolder() }
+  }
+
+  /// Has SQLite remove the journal of a cutover that was committed: the connection of a keeper that died kept the file,
+  /// with its header cleared. A journal that is still needed was rolled back before.
+  private static func removeEndedJournal(_ paths: StorePaths, _ db: Database) {
+    guard access(paths.store + "-journal", F_OK) == 0,
+      (try? String.fetchOne(db, sql: "PRAGMA journal_mode")) == "delete"
+    else { return }
+    // SQLite deletes the file when the mode changes, under its own lock.
+    try? db.execute(sql: "PRAGMA journal_mode = PERSIST; PRAGMA journal_mode = DELETE")
   }
 
   /// Overwrites frames of a failed commit that may follow the last valid frame of the log. A process that rebuilds the

@@ -19,10 +19,11 @@ extension MigrationRun {
     do {
       try DurableFile.synchronizeFolder(request.backupFolder ?? attempt.paths.instarFolder)
       try attempt.paths.synchronizeFolder()
-      report.backup = backup
       try attempt.external.backUp(before.externalFiles, besideFile: backup)
+      report.backup = backup
     } catch {
       unlink(backup)
+      ExternalFiles.removeBackup(besideFile: backup)
       throw error
     }
   }

@@ -14,12 +14,17 @@ extension MigrationRun {
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
       cloneFolder: folder.cloneFolder, clone: folder.clone, store: attempt.paths.store,
-      sqlDebugLevel: request.sqlDebugLevel, stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+      sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
+      fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
+      stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
     work.externalFolder = try attempt.external.existingFolder()
     var progress = StageProgress(stages: attempt.path.stages)
     do {
-      try host.migrate(work) { event throws(InstarError) in
-        try follow(event, &progress)
+      // The time of a worker is limited by stage.
+      try WorkBudget.paused { () throws(InstarError) in
+        try host.migrate(work) { event throws(InstarError) in
+          try follow(event, &progress)
+        }
       }
     } catch {
       let plugin = URL(fileURLWithPath: attempt.inspection.plugin).lastPathComponent
@@ -27,6 +32,9 @@ extension MigrationRun {
     }
     report.stages = try progress.allFinished()
   }
+
+  /// Room for a small store that a plan makes much larger, and for temporary files.
+  private static let smallestFileSizeLimit: Int64 = 4 << 30
 
   private func follow(
     _ event: CloneWorkEvent, _ progress: inout StageProgress

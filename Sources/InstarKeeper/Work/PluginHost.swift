@@ -33,6 +33,10 @@ public struct CloneWork: Sendable, Hashable {
   /// The folder with the external values of the store, which the worker may read; `nil` where the store has none.
   public var externalFolder: String?
   public var sqlDebugLevel: Int
+  /// The most memory that the worker may use.
+  public var memoryBytes: Int64
+  /// The longest file that the worker may write.
+  public var fileSizeBytes: Int64
   /// The time limit for each stage, and for loading the plugin.
   public var stageTimeLimit: Duration
 }

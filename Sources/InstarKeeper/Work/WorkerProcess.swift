@@ -43,7 +43,7 @@ public struct WorkerProcess: PluginHost {
   public func describe(plugin: String) throws(InstarError) -> PluginManifest {
     var manifest: PluginManifest?
     try converse(
-      .describe, plugin: plugin, cloneFolder: nil, limit: Self.inspectionTimeLimit
+      .describe, plugin: plugin, limit: Self.inspectionTimeLimit
     ) { event throws(InstarError) in
       guard case .described(let described) = event else { return .goOn }
       manifest = described
@@ -58,7 +58,7 @@ public struct WorkerProcess: PluginHost {
   ) throws(InstarError) -> PlannedMigration {
     var migration: PlannedMigration?
     try converse(
-      .plan(plan: plan, from: version, store: store), plugin: plugin, cloneFolder: nil,
+      .plan(plan: plan, from: version, store: store), plugin: plugin,
       limit: Self.inspectionTimeLimit
     ) { event throws(InstarError) in
       guard case .planned(let planned) = event else { return .goOn }
@@ -77,8 +77,7 @@ public struct WorkerProcess: PluginHost {
       plan: work.plan, from: work.from, clone: work.clone, store: work.store,
       externalFolder: work.externalFolder, sqlDebugLevel: work.sqlDebugLevel)
     try converse(
-      request, plugin: work.plugin, cloneFolder: work.cloneFolder,
-      externalFolder: work.externalFolder, limit: work.stageTimeLimit,
+      request, plugin: work.plugin, work: work, limit: work.stageTimeLimit,
       onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
     ) { event throws(InstarError) in
       switch event {
@@ -129,8 +128,7 @@ extension WorkerProcess {
   /// When this returns or throws, the worker has been killed and waited for. A confined worker cannot start processes,
   /// so nothing of it is left.
   private func converse(
-    _ request: WorkerRequest, plugin: String, cloneFolder: String?,
-    externalFolder: String? = nil, limit: Duration,
+    _ request: WorkerRequest, plugin: String, work: CloneWork? = nil, limit: Duration,
     onOutput: (String) throws(InstarError) -> Void = { _ in },
     onEvent: (WorkerEvent) throws(InstarError) -> Reaction
   ) throws(InstarError) {
@@ -140,9 +138,8 @@ extension WorkerProcess {
     do {
       child = try ChildProcess.start(
         executable: worker,
-        arguments: arguments(plugin: plugin, cloneFolder: cloneFolder)
-          + (externalFolder.map { ["--read", $0] } ?? []),
-        environment: environment(cloneFolder: cloneFolder), channel: childDescriptor,
+        arguments: arguments(plugin: plugin, work),
+        environment: environment(cloneFolder: work?.cloneFolder), channel: childDescriptor,
         output: .captured(limitBytes: Self.outputLimitBytes))
     } catch {
       close(childDescriptor)
@@ -153,7 +150,8 @@ extension WorkerProcess {
     var failure: InstarError?
     do {
       try receive(
-        channel, from: child, request: request, plugin: plugin, limit: limit, onEvent: onEvent)
+        channel, from: child, request: request, plugin: plugin, limit: limit, work: work,
+        onEvent: onEvent)
     } catch {
       failure = error
     }
@@ -171,7 +169,7 @@ extension WorkerProcess {
 
   private func receive(
     _ channel: LineChannel, from child: ChildProcess, request: WorkerRequest, plugin: String,
-    limit: Duration, onEvent: (WorkerEvent) throws(InstarError) -> Reaction
+    limit: Duration, work: CloneWork?, onEvent: (WorkerEvent) throws(InstarError) -> Reaction
   ) throws(InstarError) {
     let what = "cannot run plugin '\(plugin)'"
     var deadline = ContinuousClock.now + limit
@@ -204,7 +202,7 @@ extension WorkerProcess {
           do {
             try channel.send(try WireCoder.line(request))
           } catch {
-            throw Self.death(of: child, plugin: plugin)
+            throw Self.death(of: child, plugin: plugin, work)
           }
           continue
         }
@@ -218,7 +216,7 @@ extension WorkerProcess {
         case .goOnWithFreshLimit: deadline = ContinuousClock.now + limit
         }
       case .closed:
-        throw Self.death(of: child, plugin: plugin)
+        throw Self.death(of: child, plugin: plugin, work)
       case .timedOut:
         guard try waitForNews(channel) else {
           throw InstarError(
@@ -253,12 +251,20 @@ extension WorkerProcess {
   /// `POLLRDHUP`, which Swift does not import.
   private static let peerClosed = Int16(0x2000)
 
-  private func arguments(plugin: String, cloneFolder: String?) -> [String] {
+  private func arguments(plugin: String, _ work: CloneWork?) -> [String] {
     var arguments = ["--library", library, "--plugin", plugin]
-    if let cloneFolder { arguments += ["--clone-folder", cloneFolder] }
+    arguments += ["--memory", String(Self.memoryBytes(work))]
+    if let work {
+      arguments += ["--clone-folder", work.cloneFolder, "--file-size", String(work.fileSizeBytes)]
+    }
+    if let folder = work?.externalFolder { arguments += ["--read", folder] }
     for path in readable { arguments += ["--read", path] }
     if allowsUnconfined { arguments.append("--allow-unconfined") }
     return arguments
+  }
+
+  private static func memoryBytes(_ work: CloneWork?) -> Int64 {
+    work?.memoryBytes ?? MigrationRequest.defaultWorkerMemoryBytes
   }
 
   /// Only variables that a plugin may depend on. SQLite's temporary files go where the worker may write.
@@ -304,12 +310,29 @@ extension WorkerProcess {
   }
 
   /// Why a worker closed the conversation before it had finished.
-  private static func death(of child: ChildProcess, plugin: String) -> InstarError {
+  private static func death(
+    of child: ChildProcess, plugin: String, _ work: CloneWork?
+  ) -> InstarError {
     let what = "cannot run plugin '\(plugin)'"
     // A worker that cannot be waited for counts as running.
     let ended = try? child.wait(deadline: .now + .seconds(2))
     let last = lastLines(of: child.capturedOutput)
     switch ended ?? nil {
+    case .exited(WorkerEvent.exitStatusOverMemory):
+      return InstarError(
+        .workerLimit, what,
+        cause: "the plugin used more than \(memoryBytes(work) >> 20) MiB of memory\(last)",
+        next: "fetch rows in batches, or raise 'workerMemory' (instarctl: --worker-memory)")
+    case .exited(WorkerEvent.exitStatusOverThreads):
+      return InstarError(
+        .workerLimit, what, cause: "the plugin started more threads than the limit allows\(last)",
+        next: "start fewer threads in the plugin, and build it again")
+    case .signaled(SIGXFSZ):
+      return InstarError(
+        .workerLimit, what,
+        cause:
+          "the plugin wrote a file of more than \((work?.fileSizeBytes ?? 0) >> 20) MiB\(last)",
+        next: "write less to the store in one stage")
     case .signaled(let signal):
       return InstarError(
         .workerDied, what, cause: "the worker \(ChildProcess.Termination.signaled(signal))\(last)",

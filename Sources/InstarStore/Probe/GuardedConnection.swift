@@ -69,6 +69,7 @@ public enum GuardedConnection {
     configuration.prepareDatabase { db in
       // The first statement reads the schema.
       opening.begin(db, seconds: openingSeconds)
+      instar_budget_observe(db.sqliteConnection)
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
       try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: trustsSchema, on: db)
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)

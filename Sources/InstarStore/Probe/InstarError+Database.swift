@@ -31,6 +31,11 @@ extension InstarError {
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
+    case .SQLITE_INTERRUPT:
+      self.init(
+        .timeLimit, what, store: store,
+        cause: "the statements on the store used up their processor time",
+        next: "check the store's CHECK constraints, generated columns, views and indexes")
     default:
       self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     }

@@ -20,7 +20,7 @@ struct MigrateCommand: InstarCommand {
       store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
       unchanged.
 
-      It first recovers the runs of the state folder that a crash cut off.
+      It first recovers the runs of these stores that a crash cut off.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -41,6 +41,18 @@ struct MigrateCommand: InstarCommand {
     transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
   var busyTimeout = DurationArgument(.seconds(5))
 
+  @Option(
+    help: ArgumentHelp(
+      "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
+      valueName: "size"),
+    transform: { text in
+      guard let bytes = SizeText.parse(text), SizeText.workerMemory.contains(bytes) else {
+        throw ValidationError("'\(text)' is not a size from 256MiB to 1024GiB")
+      }
+      return bytes
+    })
+  var workerMemory = MigrationRequest.defaultWorkerMemoryBytes
+
   @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
   var yes = false
 
@@ -59,8 +71,7 @@ struct MigrateCommand: InstarCommand {
       supervisor.cancel()
     }
 
-    try await supervisor.recoverAll(
-      onReport: { Console.note($0.line) }, onError: { Console.note($0) })
+    for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
 
     var status = ExitStatus.done
     for store in stores.paths {
@@ -69,13 +80,15 @@ struct MigrateCommand: InstarCommand {
       request.sqlDebugLevel = LaunchArguments.debug.level
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
+      request.workerMemoryBytes = workerMemory
       request.adoptsDifferences = yes
       request.acceptsLoss = acceptLoss
 
       var report =
         interruption.hasHappened
         ? notStarted(request)
-        : try await supervisor.migrate(request) { progress.show($0) }
+        : try await supervisor.migrate(
+          request, onRecovery: { Console.note($0.line) }, onEvent: { progress.show($0) })
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
         request.run = RunIdentifier.make()
         request.adoptsDifferences = true

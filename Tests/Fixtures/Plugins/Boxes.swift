@@ -113,6 +113,15 @@ enum BoxPlan: SchemaMigrationPlan {
       let text = "this is no message\n"
       _ = text.withCString { write(3, $0, strlen($0)) }
       while true { sleep(60) }
+    case "memory":
+      var blocks: [[UInt8]] = []
+      while blocks.count < 96 { blocks.append([UInt8](repeating: 1, count: 64 << 20)) }
+    case "swarm":
+      for _ in 0..<12_000 { Thread.detachNewThread { while true { sleep(60) } } }
+    case "bigfile":
+      let file = (ProcessInfo.processInfo.environment["TMPDIR"] ?? "") + "/big"
+      let descriptor = open(file, O_CREAT | O_WRONLY, 0o600)
+      _ = ftruncate(descriptor, 1 << 40)
     case "threads":
       for _ in 0..<4 {
         Thread.detachNewThread { while true { usleep(100) } }

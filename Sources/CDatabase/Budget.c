@@ -1,0 +1,56 @@
+/* A store's schema can hold expressions that practically never end. SQLite calls the progress handler between the
+ * instructions of a statement, but not inside one SQL function; for that the timer of the process is the last resort. */
+#define _GNU_SOURCE
+#include "CDatabase.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The processor time, in nanoseconds, at which statements are interrupted; 0 for never. */
+static atomic_llong end_of_budget;
+static volatile sig_atomic_t exit_status;
+
+static long long processor_nanoseconds(void) {
+  struct timespec time;
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) < 0) return 0;
+  return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static int is_used_up(void *unused) {
+  (void)unused;
+  long long end = atomic_load(&end_of_budget);
+  return end != 0 && processor_nanoseconds() >= end;
+}
+
+static void end_process(int signal_number) {
+  (void)signal_number;
+  _exit(exit_status);
+}
+
+void instar_budget_observe(sqlite3 *database) {
+  enum { INSTRUCTIONS = 20000 };
+  sqlite3_progress_handler(database, INSTRUCTIONS, is_used_up, NULL);
+}
+
+int instar_budget_begin(double seconds, double grace, int status) {
+  exit_status = status;
+  struct sigaction action = {.sa_handler = end_process};
+  if (sigaction(SIGPROF, &action, NULL) < 0) return -1;
+  double limit = seconds + grace;
+  struct itimerval timer = {
+    .it_value = {.tv_sec = (time_t)limit,
+                 .tv_usec = (suseconds_t)((limit - (double)(time_t)limit) * 1e6)}};
+  atomic_store(&end_of_budget, processor_nanoseconds() + (long long)(seconds * 1e9));
+  return setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+double instar_budget_end(void) {
+  struct itimerval timer = {0};
+  setitimer(ITIMER_PROF, &timer, NULL);
+  long long end = atomic_exchange(&end_of_budget, 0);
+  return end == 0 ? 0 : (double)(end - processor_nanoseconds()) / 1e9;
+}
