@@ -58,9 +58,9 @@ public struct SwiftDataError: Error, Sendable, Hashable, CustomStringConvertible
   /// Two configurations of a container have the same name, file or model, or both have no schema. The error also
   /// matches `loadIssueModelContainer`.
   public static let duplicateConfiguration = SwiftDataError(.duplicateConfiguration)
-  /// Never thrown by Instar, which keeps no history of its own.
+  /// Transactions after a token were deleted, or the store was replaced by an earlier copy.
   public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
-  /// Never thrown by Instar, which keeps no history of its own.
+  /// Never thrown by Instar, which evaluates any predicate of transactions.
   public static let invalidTransactionFetchRequest = SwiftDataError(
     .invalidTransactionFetchRequest)
 

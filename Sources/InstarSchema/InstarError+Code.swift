@@ -112,6 +112,8 @@ extension InstarError {
     public static let invalidModel = Code("I502")
     /// Instar does not support this.
     public static let unsupported = Code("I503")
+    /// Transactions after a token of the history were deleted.
+    public static let historyTokenExpired = Code("I504")
 
     // 6: the daemon and the installation
     /// The configuration cannot be used.

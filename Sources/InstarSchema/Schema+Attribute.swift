@@ -90,7 +90,7 @@ extension Schema.Attribute {
     /// them, and read when they are asked for. Counts for `Data` and values stored as JSON in stores of the Core Data
     /// format; elsewhere values stay in their row.
     public static let externalStorage = Option("externalStorage")
-    /// Accepted: keeps the value in the app's history when the model is deleted. Instar writes no history.
+    /// Keeps the value in the store's history when the model is deleted.
     public static let preserveValueOnDeletion = Option("preserveValueOnDeletion")
     /// Accepted; there is no Spotlight on Linux.
     public static let spotlight = Option("spotlight")
@@ -112,7 +112,7 @@ extension Schema.Attribute {
 
 extension Schema.Attribute {
   /// Whether this is one column of a composite.
-  var isPartOfComposite: Bool { name.contains(".") }
+  package var isPartOfComposite: Bool { name.contains(".") }
 }
 
 extension Schema.AttributeType {

@@ -109,6 +109,11 @@ public enum StoreLayout: Sendable {
   /// The tables in which the format keeps a history of changes.
   package var historyTables: [String] { layout.historyTables }
 
+  /// The statements that create these tables in a new store.
+  package var historyStatements: [String] {
+    if case .coreData(let layout) = self { layout.historyStatements } else { [] }
+  }
+
   /// The metadata of a new store; `nil` where the format has none.
   package func metadata(newStoreFor schema: Schema) -> CoreDataMetadata? {
     layout.metadata(newStoreFor: schema)

@@ -77,7 +77,7 @@ struct SourceShapeTests {
       ("Trips", "TripsMigrationPlan"), ("Notebook", "NotebookMigrationPlan"),
       ("Recipes", "RecipeMigrationPlan"), ("Contacts", "ContactsMigrationPlan"),
       ("Page", "PagePlan"), ("Harbor", "HarborMigrationPlan"),
-      ("Garden", "GardenMigrationPlan"),
+      ("Garden", "GardenMigrationPlan"), ("Sightings", "SightingsMigrationPlan"),
     ])
   func plugin(_ app: String, plan: String) async throws {
     let program = try await build(app, languageMode: 5)
@@ -108,6 +108,7 @@ struct SourceShapeTests {
     "Contacts": ["ada Ada King Lovelace", "grace Grace Hopper"],
     "Page": ["one text of one inbox migrated", "two text of two inbox migrated"],
     "Harbor": ["norway 7 2", "unknown 0 0"],
+    "Sightings": ["0 5 -", "1 2 -", "2 1 dodo", "by migration"],
     "Garden": ["South unknown herbs sage", "South unknown herbs thyme"],
   ]
 
@@ -123,6 +124,9 @@ struct SourceShapeTests {
     "Harbor":
       "SELECT s.ZFLAG || ' ' || b.ZNUMBER || ' ' || (SELECT COUNT(*) FROM ZCARGO c WHERE c.ZSHIP = s.Z_PK) "
       + "FROM ZSHIP s JOIN ZBERTH b ON s.ZBERTH = b.Z_PK",
+    "Sightings":
+      "SELECT ZCHANGETYPE || ' ' || COUNT(*) || ' ' || ifnull(max(ZTOMBSTONE1), '-') FROM ACHANGE "
+      + "GROUP BY ZCHANGETYPE UNION SELECT 'by ' || ZNAME FROM ATRANSACTIONSTRING WHERE ZNAME = 'migration'",
     "Garden":
       "SELECT g.ZNAME || ' ' || g.ZCITY || ' ' || b.ZTITLE || ' ' || p.ZNAME "
       + "FROM ZGARDEN g JOIN ZBED b ON b.ZGARDEN = g.Z_PK JOIN ZPLANT p ON p.ZBED = b.Z_PK",

@@ -121,6 +121,38 @@ struct RealStoreModelTests {
     return rows
   }
 
+  @Test("the history that SwiftData wrote is read, and continued in its own tables")
+  func history() throws {
+    let path = try #require(
+      try RealStores.copy("Karim-ezzedine__CartKit__CartKitSwiftData_v1.sqlite", to: folder))
+    let container = try container(Carts.self, path)
+    let context = ModelContext(container)
+    let cart = try #require(try context.fetch(FetchDescriptor<Carts.CartModel>()).first)
+    cart.status = "closed"
+    context.author = "app"
+    try context.save()
+    let all = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+    #expect(all.map(\.transactionIdentifier) == [1, 2])
+    #expect(all.map(\.author) == [nil, "app"])
+    #expect(all[0].timestamp == Date(timeIntervalSinceReferenceDate: 791478105.826932))
+    #expect(all[0].bundleIdentifier == "com.apple.dt.xctest.tool")
+    #expect(all[0].processIdentifier == "xctest")
+    #expect(
+      all.flatMap(\.changes).map(\.changedPersistentIdentifier)
+        == [cart.persistentModelID, cart.persistentModelID])
+    guard case .insert(_ as DefaultHistoryInsert<Carts.CartModel>) = all[0].changes.first,
+      case .update(let update as DefaultHistoryUpdate<Carts.CartModel>) = all[1].changes.first
+    else {
+      Issue.record("not an insertion and an update of a cart")
+      return
+    }
+    #expect(update.updatedAttributes.map { $0 as AnyKeyPath } == [\Carts.CartModel.status])
+    try container.close()
+    #expect(
+      try rows("SELECT Z_NAME, Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT > 16000", in: path)
+        == ["CHANGE 2", "TRANSACTION 2", "TRANSACTIONSTRING 4"])
+  }
+
   @Test("SwiftData's carts are read, changed and filled, with items below them, and opened again")
   func carts() throws {
     let path = try #require(

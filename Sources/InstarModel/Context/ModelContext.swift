@@ -20,7 +20,7 @@ public final class ModelContext {
     return container
   }
 
-  /// Has no effect. SwiftData writes it into a store's history; Instar writes no history.
+  /// Who makes the changes: `save()` writes it into the store's history.
   public var author: String?
 
   /// Has no effect, because Linux has no run loop that could save. Call `save()`.

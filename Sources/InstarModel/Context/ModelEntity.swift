@@ -32,6 +32,8 @@ final class ModelEntity: Sendable {
   let insertsKey: Bool
   /// Groups of slots whose values may occur only once together.
   let uniqueSlots: [[Int]]
+  /// The slots that a history of changes counts, in that order.
+  let historySlots: [Int]
   /// Whether links of the entity have positions in an order.
   let hasOrderedLinks: Bool
   /// The to-many relationships with a minimum or maximum number of members.
@@ -75,6 +77,7 @@ final class ModelEntity: Sendable {
     keySlot = key.isRowID ? Self.slots(of: [key.columns[0]], columnsBySlot).first : nil
     insertsKey = key.isRowID && keySlot == nil
     uniqueSlots = Self.uniqueSlots(of: descriptor, layout, columnsBySlot)
+    historySlots = Self.historySlots(of: descriptor, slots)
     hasOrderedLinks = layout.relationships.contains {
       $0.orderColumn != nil || $0.inverseOrderColumn != nil
     }

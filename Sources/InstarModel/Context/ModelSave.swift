@@ -16,6 +16,8 @@ struct ModelSave {
   private let inserted: [Change]
   private let changed: [Change]
   private let deleted: [Change]
+  /// The author of the context, for the store's history.
+  private let author: String?
 
   struct Change {
     let model: any PersistentModel
@@ -42,15 +44,16 @@ struct ModelSave {
       func own(_ changes: [Change]) -> [Change] { changes.filter { $0.entity.store === store } }
       let save = ModelSave(
         stores: context.stores, store: store, inserted: own(inserted), changed: own(changed),
-        deleted: own(deleted))
+        deleted: own(deleted), author: context.author)
       return save.isEmpty ? nil : save
     }
   }
 
   private init(
     stores: ModelStores, store: ModelStore, inserted: [Change], changed: [Change],
-    deleted: [Change]
+    deleted: [Change], author: String?
   ) {
+    self.author = author
     self.stores = stores
     self.store = store
     self.inserted = store.layout.enforcesForeignKeys ? Self.referredFirst(inserted) : inserted
@@ -134,7 +137,11 @@ struct ModelSave {
           // Rows may reference each other in a circle, so SQLite checks foreign keys only at the commit.
           if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
           files = try filesReleased(by: deleted, changed, session)
-          for change in deleted { try delete(change, session) }
+          var history = try SaveHistory(of: store, author: author, session)
+          for change in deleted {
+            try history?.noteDeletion(of: change.storage.key, change.entity)
+            try delete(change, session)
+          }
           replaced = try assignKeys(session)
           for change in changed {
             try update(
@@ -157,6 +164,7 @@ struct ModelSave {
           for change in ordered { try placeAmongMembers(change, session) }
           for change in ordered { try writeOrder(change, session) }
           for change in ordered { try placeAmongLinks(change, session) }
+          if history != nil { try noteChanges(replaced: replaced, in: &history) }
           if !others.isEmpty {
             // Finds violations that would fail the commit before other stores commit.
             try session.requireResolvedForeignKeys()
@@ -173,6 +181,21 @@ struct ModelSave {
     }
     store.connection.externalValues.remove(files)
     return rows(replaced: replaced)
+  }
+
+  private func noteChanges(replaced: [Bool], in history: inout SaveHistory?) throws {
+    for change in changed {
+      try history?.noteUpdate(
+        of: change.storage.key, change.entity, slots: change.storage.changedSlots.contains)
+    }
+    for (change, isReplacement) in zip(inserted, replaced) {
+      if isReplacement {
+        try history?.noteUpdate(of: change.storage.key, change.entity) { _ in true }
+      } else {
+        try history?.noteInsertion(of: change.storage.key, change.entity)
+      }
+    }
+    try history?.finish()
   }
 
   private func rows(replaced: [Bool]) -> SaveLog.Rows? {

@@ -18,6 +18,8 @@ final class ModelStore: Sendable {
   /// When the structure was last checked: the number of commits by others until then, and SQLite's count of changes
   /// of the structure, if it was read.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
+  /// The tables of the store's history: not read yet, none, or these.
+  let knownHistory = Mutex<HistoryTables??>(nil)
   /// Whether a column has archives of collections, by "TABLE.COLUMN".
   private let archiveColumns = Mutex<[String: Bool]>([:])
 
@@ -64,7 +66,9 @@ final class ModelStore: Sendable {
       }
       if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
         return try session.transaction {
-          for statement in layout.createStatements { try session.run(statement) }
+          for statement in layout.createStatements + layout.historyStatements {
+            try session.run(statement)
+          }
           var metadata = CoreDataMetadata(newStoreFor: schema)
           metadata.stamp(
             schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)

@@ -36,7 +36,7 @@ extension Schema.Attribute {
     return nil
   }
 
-  private static func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Any? {
+  static func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Any? {
     if let raw = type as? any RawRepresentable.Type, let value = rawValue(of: slot, as: raw) {
       return value
     }

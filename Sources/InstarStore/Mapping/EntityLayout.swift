@@ -63,6 +63,15 @@ public struct EntityLayout: Sendable {
     }
   }
 
+  /// The attributes whose values the history keeps when a row is deleted, by name. Core Data keeps no large values.
+  package var preservedAttributes: [AttributeColumn] {
+    attributes.filter {
+      $0.attribute.options.contains(.preserveValueOnDeletion) && !$0.column.mayBeExternal
+        && !$0.attribute.isPartOfComposite
+    }
+    .sorted { $0.attribute.name.utf8.lexicographicallyPrecedes($1.attribute.name.utf8) }
+  }
+
   /// The condition on rows of this entity and its subentities; `nil` where all rows of the table are.
   public var rowCondition: String? {
     guard let entityColumn, numbers.count > 1 || superNumber != 0 else { return nil }

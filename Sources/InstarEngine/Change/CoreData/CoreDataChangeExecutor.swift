@@ -139,6 +139,52 @@ struct CoreDataChangeExecutor {
           "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))",
           "clears the positions of changed properties"))
     }
+    for (sql, comment) in try tombstoneStatements(session, old, new) {
+      try execute(session, history(sql, comment))
+    }
+  }
+
+  /// Returns the statements that move the preserved values of deleted rows, which are in the order of the attributes'
+  /// names, and that add the columns for more of them.
+  private func tombstoneStatements(
+    _ session: SQLSession, _ old: CoreDataLayout, _ new: CoreDataLayout
+  ) throws -> [(sql: String, comment: String)] {
+    func preserved(_ layout: CoreDataLayout) -> [String: [String]] {
+      Dictionary(
+        layout.entityLayouts.map { ($0.name, $0.preservedAttributes.map(\.attribute.name)) },
+        uniquingKeysWith: { first, _ in first })
+    }
+    let (before, after) = (preserved(old), preserved(new))
+    let count = Int(
+      try session.integer(
+        "SELECT count(*) FROM pragma_table_info('ACHANGE') WHERE name GLOB 'ZTOMBSTONE*'") ?? 0)
+    let wanted = max(count, after.values.map(\.count).max() ?? 0)
+    var statements = (count..<wanted).map {
+      (
+        sql: "ALTER TABLE ACHANGE ADD COLUMN ZTOMBSTONE\($0) BLOB",
+        comment: "adds a column for preserved values"
+      )
+    }
+    for mapping in difference.entities {
+      guard let source = mapping.old, let number = new.entity(named: mapping.new.name)?.number,
+        let values = before[source.name], !values.isEmpty
+      else { continue }
+      let moved = (after[mapping.new.name] ?? []).map { name in
+        difference.sourceName(of: name, in: mapping).flatMap { values.firstIndex(of: $0) }
+      }
+      guard moved != values.indices.map({ $0 }) else { continue }
+      let columns = (0..<wanted).map { position in
+        let origin = moved.indices.contains(position) ? moved[position] : nil
+        return "ZTOMBSTONE\(position) = \(origin.map { "ZTOMBSTONE\($0)" } ?? "NULL")"
+      }
+      statements.append(
+        (
+          sql:
+            "UPDATE ACHANGE SET \(columns.joined(separator: ", ")) WHERE ZCHANGETYPE = 2 AND ZENTITY = \(number)",
+          comment: "moves the preserved values of deleted rows"
+        ))
+    }
+    return statements
   }
 
   /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number
@@ -156,5 +202,16 @@ struct CoreDataChangeExecutor {
           "writes the entity's name", .bookkeeping, table: "Z_PRIMARYKEY",
           reason: "corrects the names in the list of entities"))
     }
+  }
+}
+
+extension SchemaDifference {
+  /// Returns the name that an attribute, own or inherited, had in the old version; `nil` where it is new.
+  fileprivate func sourceName(of attribute: String, in mapping: EntityMapping) -> String? {
+    if let found = mapping.attributes.first(where: { $0.new.name == attribute }) {
+      return found.old?.name
+    }
+    return entities.first { $0.new.name == mapping.new.superentityName }
+      .flatMap { sourceName(of: attribute, in: $0) }
   }
 }
