@@ -25,7 +25,8 @@ let found = try other.fetch(FetchDescriptor<Bed>()).first
 check(Set(found?.plants.map(\.name) ?? []) == ["rose", "clover"])
 found?.plants.removeAll { $0.name == "clover" }
 try other.save()
-check(try ModelContext(container).fetch(FetchDescriptor<Bed>()).first?.plants.map(\.name) == ["rose"])
+let third = ModelContext(container)
+check(try third.fetch(FetchDescriptor<Bed>()).first?.plants.map(\.name) == ["rose"])
 if let found { other.delete(found) }
 try other.save()
 check(try other.fetch(FetchDescriptor<Plant>()).map(\.name) == ["clover"])
