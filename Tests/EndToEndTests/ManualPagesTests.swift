@@ -41,6 +41,7 @@ struct ManualPagesTests {
       ["probe", store, "--plugin", plugin], ["plan", store, "--plugin", plugin],
       ["migrate", store, "--plugin", plugin] + state, ["history"] + state,
       ["migrate", store + "x", "--plugin", plugin] + state, ["plugin", "inspect", plugin],
+      ["plugin", "check", plugin],
       ["schema", "show", store], ["schema", "show", plugin],
       ["schema", "diff", "\(plugin)@1.0.0", plugin], ["schema", "import", store],
       ["schema", "export", plugin, "-o", folder.path("schemas")],

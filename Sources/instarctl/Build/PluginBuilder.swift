@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Glibc
 import InstarLinux
@@ -12,6 +13,13 @@ struct PluginBuilder {
   /// The plugin's absolute path.
   var output: String
   var isDebugBuild: Bool
+  var languageMode: LanguageMode
+
+  /// The rules of Swift that sources are compiled with.
+  enum LanguageMode: String, CaseIterable, ExpressibleByArgument {
+    case swift5 = "5"
+    case swift6 = "6"
+  }
 
   /// Builds a hidden file beside the output, inspects it, and then renames it to the output.
   ///
@@ -33,7 +41,8 @@ struct PluginBuilder {
     defer { unlink(unfinished) }
 
     let compilation = try ChildProcess.start(
-      executable: compiler, arguments: arguments(files: files, output: unfinished))
+      executable: compiler, arguments: arguments(files: files, output: unfinished),
+      output: .captured(limitBytes: 16 << 20))
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let supervisor = try Supervisor()
     let interruption = Interruption {
@@ -44,10 +53,16 @@ struct PluginBuilder {
     if interruption.hasHappened {
       throw failure("interrupted", next: "run the command again")
     }
+    Console.pass(compilation.capturedOutput)
+    let advice =
+      languageMode == .swift6
+      ? ConcurrencyMessages(compilerOutput: compilation.capturedOutput).lines : []
+    Console.note(advice)
     guard termination == .exited(0) else {
       throw failure(
         "swiftc \(termination?.description ?? "did not end")",
-        next: "fix the compiler errors above and build again")
+        next: "fix the compiler errors above and build again"
+          + (advice.isEmpty ? "" : ", or build with --swift-version 5"))
     }
 
     let note: PluginNote
@@ -139,8 +154,10 @@ struct PluginBuilder {
   private func arguments(files: [String], output: String) -> [String] {
     let libraryFolder = URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
     var arguments = ["-emit-library", "-parse-as-library", "-module-name", moduleName]
-    // SwiftData code writes `static var versionIdentifier = …`, which is an error in Swift 6 mode.
-    arguments += ["-swift-version", "5"]
+    arguments += ["-swift-version", languageMode.rawValue]
+    if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
+    // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
+    arguments += ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"]
     arguments += isDebugBuild ? ["-Onone", "-g"] : ["-O", "-wmo"]
     arguments += ["-I", installation.modulesFolder]
     arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]

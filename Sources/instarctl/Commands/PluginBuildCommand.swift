@@ -14,6 +14,12 @@ struct PluginBuildCommand: InstarCommand {
       worker loads it and checks its plans. A build that fails in either step leaves no new plugin \
       behind, and keeps an earlier one. Compiler messages go to standard error unchanged.
 
+      Sources that compile as Swift 5 may break the concurrency rules of Swift 6. With \
+      --swift-version 6, the compiler's errors about them are followed by what they mean for a plan \
+      and how to fix them.
+
+      Every file can use the SDK, also one that imports Foundation only.
+
       The plugin gets its name when it is complete, so it can be built into a folder that instard \
       watches.
       """)
@@ -34,6 +40,10 @@ struct PluginBuildCommand: InstarCommand {
   @Flag(help: "Build without optimization and with debug information.")
   var debug = false
 
+  @Option(
+    help: ArgumentHelp("Compile with the rules of this version of Swift.", valueName: "version"))
+  var swiftVersion = PluginBuilder.LanguageMode.swift5
+
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -41,7 +51,7 @@ struct PluginBuildCommand: InstarCommand {
     try installation.requireSDK()
     let builder = PluginBuilder(
       installation: installation, sources: sources, output: FilePath.absolute(plugin),
-      isDebugBuild: debug)
+      isDebugBuild: debug, languageMode: swiftVersion)
     output.write(try await builder.build())
     return .done
   }

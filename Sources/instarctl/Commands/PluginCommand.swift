@@ -4,6 +4,6 @@ import ArgumentParser
 struct PluginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plugin",
-    abstract: "Build and inspect migration plugins.",
-    subcommands: [PluginBuildCommand.self, PluginInspectCommand.self])
+    abstract: "Build, inspect and check migration plugins.",
+    subcommands: [PluginBuildCommand.self, PluginInspectCommand.self, PluginCheckCommand.self])
 }

@@ -1,8 +1,5 @@
 import ArgumentParser
-import InstarLinux
 import InstarSchema
-import InstarSupervisor
-import InstarWire
 
 /// `instarctl plugin inspect`
 struct PluginInspectCommand: InstarCommand {
@@ -20,15 +17,7 @@ struct PluginInspectCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let path = try FilePath.ofPlugin(plugin.file)
-    let note = try PluginNote.read(path: path)
-    var inspection = PluginInspection(plugin: path, note: note)
-    do {
-      try note.requireSupportedABI(path: path)
-      inspection.plans = try await Supervisor().plans(of: path)
-    } catch {
-      inspection.error = error
-    }
+    let inspection = try await PluginInspection.read(plugin)
     output.write(inspection)
     return inspection.error.map { ExitStatus(for: $0) } ?? .done
   }

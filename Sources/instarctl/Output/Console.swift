@@ -33,6 +33,11 @@ enum Console {
     note(ConsoleLine.lines(of: error.description))
   }
 
+  /// Writes the output of another program to standard error, unchanged.
+  static func pass(_ output: String) {
+    write(Data(output.utf8), to: STDERR_FILENO)
+  }
+
   /// Writes a value as one line of JSON.
   static func write(json value: some Encodable) {
     do {

@@ -26,12 +26,14 @@ extension PlanReport: Answer {
       lines.append("  no migration: the store is \(probe.state.styled)")
       if let reason = probe.reason { lines.append("  \(reason)") }
     }
-    for finding in findings {
-      let code = finding.code.map { "   [\($0.rawValue)]" } ?? ""
-      lines.append("  \(finding.severity.styled): \(finding.message)\(code)")
-      if let fix = finding.fix { lines.append("    fix: \(fix)") }
-    }
-    return lines
+    return lines + findings.flatMap(\.lines)
+  }
+}
+
+extension Finding {
+  var lines: [ConsoleLine] {
+    let code = code.map { "   [\($0.rawValue)]" } ?? ""
+    return ["  \(severity.styled): \(message)\(code)"] + (fix.map { ["    fix: \($0)"] } ?? [])
   }
 }
 

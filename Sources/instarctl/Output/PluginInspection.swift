@@ -1,16 +1,19 @@
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 
-/// The answer of `plugin inspect` and `plugin build`: the plugin's note, then its plans.
+/// The answer of `plugin build`, `plugin inspect` and `plugin check`: the plugin's note, then its plans or findings.
 struct PluginInspection: Answer {
   var plugin: String
   var abi: UInt32
   var supportedABI = PluginNote.supportedABI
   var swiftVersion: String
   var planNames: [String]
-  /// `nil` after a build, and if the plugin could not be loaded.
+  /// Only of `plugin inspect`; `nil` if the plugin could not be loaded.
   var plans: [PlanManifest]?
+  /// Only of `plugin check`; `nil` if the plugin could not be loaded.
+  var findings: [Finding]?
   /// Whether it was built without optimization; only after a build.
   var debug: Bool?
   var error: InstarError?
@@ -22,11 +25,28 @@ struct PluginInspection: Answer {
     planNames = note.planNames
   }
 
+  /// Reads a plugin's note, then its plans, unless the plugin was built for another ABI or cannot be loaded.
+  static func read(_ plugin: PluginArgument) async throws(InstarError) -> PluginInspection {
+    let path = try FilePath.ofPlugin(plugin.file)
+    let note = try PluginNote.read(path: path)
+    var inspection = PluginInspection(plugin: path, note: note)
+    do {
+      try note.requireSupportedABI(path: path)
+      inspection.plans = try await Supervisor().plans(of: path)
+    } catch {
+      inspection.error = error
+    }
+    return inspection
+  }
+
   var lines: [ConsoleLine] {
     let names = planNames.isEmpty ? "no plan" : planNames.joined(separator: ", ")
     var lines: [ConsoleLine] = [
       "\(plugin)", "  \(names); plugin ABI \(abi), built with Swift \(swiftVersion)",
     ]
+    if let findings {
+      lines += findings.isEmpty ? ["  no problem found"] : findings.flatMap(\.lines)
+    }
     for plan in plans ?? [] {
       lines += ["", "\(plan.name)"]
       var versions = Table(.left, .left, header: ["VERSION", "ENTITIES"])

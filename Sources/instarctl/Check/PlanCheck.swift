@@ -1,0 +1,89 @@
+import InstarSchema
+import InstarSource
+import InstarWire
+
+/// Checks one plan by its manifest: what it loses, leaves out, or leaves to Instar.
+struct PlanCheck {
+  var plan: PlanManifest
+  /// The path of the plugin.
+  var plugin: String
+
+  /// The findings, in the order of the plan's versions.
+  var findings: [Finding] {
+    versionFindings + plan.stages.flatMap(findings(on:))
+  }
+
+  private var versionFindings: [Finding] {
+    var findings: [Finding] = []
+    for (index, version) in plan.versions.enumerated() {
+      let number = version.schema.version
+      if index + 1 < plan.versions.count, !plan.stages.contains(where: { $0.from == number }) {
+        let next = plan.versions[index + 1]
+        findings.append(
+          finding(
+            .error, .noMigrationPath, "no stage starts at \(number): its stores are not migrated",
+            fix: "add a stage, such as .lightweight(fromVersion: \(typeName(of: version)).self, "
+              + "toVersion: \(typeName(of: next)).self)"))
+      }
+      let twins = plan.versions[..<index].filter { $0.fingerprint == version.fingerprint }
+      if let twin = twins.first {
+        findings.append(
+          finding(
+            .warning, nil,
+            "\(twin.schema.version) and \(number) have the same structure: a store that declares no "
+              + "version may be at either",
+            fix: "adopt such a store as its version: "
+              + "instarctl migrate --adopt \(number) --plugin '\(plugin)' STORE"))
+      }
+    }
+    return findings
+  }
+
+  private func findings(on stage: StageManifest) -> [Finding] {
+    guard let old = version(stage.from), let new = version(stage.to) else { return [] }
+    let way = "\(stage.from) → \(stage.to)"
+    return SchemaDifference(from: old.schema, to: new.schema).changes.compactMap { change in
+      let sentence = "\(way) \(change.sentence)"
+      if change.kind == .destructive {
+        return finding(
+          .warning, nil, sentence,
+          fix: "check that nothing needs them; only the backup of a store keeps them")
+      }
+      guard let reason = change.needsCustomStage else { return nil }
+      switch stage.kind {
+      case .lightweight:
+        let fix =
+          "write a custom stage; run: instarctl schema diff '\(plugin)@\(stage.from)' "
+          + "'\(plugin)@\(stage.to)' --plan \(plan.name)"
+        guard change.rowsInNeed != nil else {
+          return finding(
+            .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: fix)
+        }
+        return finding(
+          .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
+          fix: fix)
+      case .custom:
+        let path = "\(change.entity).\(change.property ?? "")"
+        guard change.kind == .conversion, !plan.acceptedLosses.contains(path) else { return nil }
+        return finding(
+          .warning, .unacceptedLoss,
+          "\(sentence): a run is refused if no code writes values that the new type cannot hold",
+          fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
+      }
+    }
+  }
+
+  private func finding(
+    _ severity: Finding.Severity, _ code: InstarError.Code?, _ message: String, fix: String
+  ) -> Finding {
+    Finding(severity: severity, code: code, message: "\(plan.name): \(message)", fix: fix)
+  }
+
+  private func version(_ number: Schema.Version) -> VersionManifest? {
+    plan.versions.first { $0.schema.version == number }
+  }
+
+  private func typeName(of version: VersionManifest) -> String {
+    version.name ?? VersionName.type("Schema", version.schema.version)
+  }
+}

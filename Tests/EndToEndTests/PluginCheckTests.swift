@@ -1,0 +1,211 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Plugins in the modes of Swift, and their check")
+struct PluginCheckTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private struct Check: Decodable {
+    var planNames: [String]
+    var findings: [Finding]?
+    var error: InstarError?
+  }
+
+  private static let models = """
+    import Instar
+
+    #InstarPlugin(ShelfPlan.self)
+
+    enum ShelfV1: VersionedSchema {
+      static let versionIdentifier = Schema.Version(1, 0, 0)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        var pages: String?
+        var rank: Int
+        init(title: String, rank: Int) { (self.title, self.rank) = (title, rank) }
+      }
+    }
+
+    enum ShelfV2: VersionedSchema {
+      static let versionIdentifier = Schema.Version(1, 1, 0)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        var pages: String?
+        var rank: Int
+        init(title: String, rank: Int) { (self.title, self.rank) = (title, rank) }
+      }
+    }
+
+    enum ShelfV3: VersionedSchema {
+      static let versionIdentifier = Schema.Version(2, 0, 0)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        var pages: Int?
+        init(title: String) { self.title = title }
+      }
+    }
+
+    enum ShelfPlan: SchemaMigrationPlan {
+      static var schemas: [any VersionedSchema.Type] { [ShelfV1.self, ShelfV2.self, ShelfV3.self] }
+      static var stages: [MigrationStage] { [same, numbers] }
+
+      static let same = MigrationStage.lightweight(
+        fromVersion: ShelfV1.self, toVersion: ShelfV2.self)
+      static let numbers = MigrationStage.custom(
+        fromVersion: ShelfV2.self, toVersion: ShelfV3.self,
+        willMigrate: { context in
+          let books = try context.fetch(FetchDescriptor(predicate: highAndNamed(2)))
+          for book in books { book.pages = nil }
+        },
+        didMigrate: { context in
+          for book in try context.fetch(FetchDescriptor<ShelfV3.Book>()) { book.pages = 7 }
+        })
+    }
+    """
+
+  /// Foundation's own `#Predicate` refuses `evaluate` on Linux; the SDK's accepts it.
+  private static let filter = """
+    import Foundation
+
+    func highAndNamed(_ least: Int) -> Predicate<ShelfV2.Book> {
+      let isHigh = #Predicate<ShelfV2.Book> { $0.rank > least }
+      let isNamed = #Predicate<ShelfV2.Book> { !$0.title.isEmpty }
+      return #Predicate<ShelfV2.Book> { isHigh.evaluate($0) && isNamed.evaluate($0) }
+    }
+    """
+
+  @Test(
+    "a file that imports Foundation only uses the SDK, in both modes, and check finds what a plan loses",
+    arguments: ["5", "6"])
+  func check(mode: String) async throws {
+    let sources = [
+      try folder.write(Self.models, to: "Shelf.swift"),
+      try folder.write(Self.filter, to: "Filter.swift"),
+    ]
+    let plugin = folder.path("Shelf.so")
+    let built = try await CommandLineTool.run(
+      ["plugin", "build", "--debug", "--swift-version", mode, "-o", plugin] + sources)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    let check = try #require(try answer.objects(Check.self).first)
+    #expect(check.planNames == ["ShelfPlan"] && check.error == nil)
+    let findings = try #require(check.findings)
+    #expect(findings.allSatisfy { $0.severity == .warning && $0.fix?.isEmpty == false })
+    #expect(
+      findings.map(\.message) == [
+        "ShelfPlan: 1.0.0 and 1.1.0 have the same structure: a store that declares no version may be at either",
+        "ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank with its values",
+        "ShelfPlan: 1.1.0 → 2.0.0 changes the type of Book.pages from string to int64: a run is refused if no code writes values that the new type cannot hold",
+      ])
+    let text = try await CommandLineTool.run("plugin", "check", plugin)
+    #expect(text.output.contains("  warning: ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank"))
+  }
+
+  @Test("a stage that cannot run is an error of the check, which exits with 3")
+  func refused() async throws {
+    let source = try folder.write(
+      Self.models.replacing("[same, numbers]", with: "[same, light]").replacing(
+        "  static let same",
+        with: """
+            static let light = MigrationStage.lightweight(
+              fromVersion: ShelfV2.self, toVersion: ShelfV3.self)
+            static let same
+          """) + "\n" + Self.filter, to: "Shelf.swift")
+    let plugin = folder.path("Shelf.so")
+    let built = try await CommandLineTool.run(
+      "plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    #expect(answer.status == 3)
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    let error = try #require(findings.first { $0.severity == .error })
+    #expect(error.code == .needsCustomStage)
+    #expect(
+      error.message.hasPrefix("ShelfPlan: 1.1.0 → 2.0.0 is lightweight, but values of Book.pages"))
+    #expect(error.fix?.contains("instarctl schema diff '\(plugin)@1.1.0'") == true)
+  }
+
+  /// A plan that shares an object and a main actor's function with a stage. Beyond that, `shared` is a constant.
+  private static func concurrent(version: String, shared: String) -> String {
+    """
+    import Instar
+
+    #InstarPlugin(ShelfPlan.self)
+
+    enum ShelfV1: VersionedSchema {
+      \(version)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        init(title: String) { self.title = title }
+      }
+    }
+
+    final class Counter { var count = 0 }
+    @MainActor func shorten(_ text: String) -> String { String(text.prefix(9)) }
+
+    enum ShelfPlan: SchemaMigrationPlan {
+      \(shared)
+      static var schemas: [any VersionedSchema.Type] { [ShelfV1.self] }
+      static var stages: [MigrationStage] {
+        let counter = Counter()
+        return [
+          .custom(
+            fromVersion: ShelfV1.self, toVersion: ShelfV1.self,
+            willMigrate: { context in counter.count += 1 },
+            didMigrate: { context in _ = shorten("a title") })
+        ]
+      }
+    }
+    """
+  }
+
+  @Test("the concurrency errors of Swift 6 are explained with their fix, after the compiler's own")
+  func concurrencyErrors() async throws {
+    let source = try folder.write(
+      Self.concurrent(
+        version: "static var versionIdentifier = Schema.Version(1, 0, 0)",
+        shared: "static let counter = Counter()"), to: "Shelf.swift")
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", "--debug", "--swift-version", "6", "-o", folder.path("Shelf.so"), source)
+    #expect(answer.status == 1)
+    let messages = answer.messages
+    #expect(messages.contains("error: static property 'versionIdentifier' is not concurrency-safe"))
+    #expect(messages.contains("Shelf.swift:6: any thread can change a static or global 'var'"))
+    #expect(messages.contains("Shelf.swift:19: a static or global 'let' holds a value that is not"))
+    #expect(
+      messages.contains("next:   fix the compiler errors above and build again, or build with"))
+
+    let usage = try await CommandLineTool.run(
+      "plugin", "build", "--swift-version", "4", "-o", folder.path("Shelf.so"), source)
+    #expect(usage.status == 2)
+  }
+
+  @Test("so are its warnings of captured objects and of the main actor")
+  func concurrencyWarnings() async throws {
+    let source = try folder.write(
+      Self.concurrent(
+        version: "static let versionIdentifier = Schema.Version(1, 0, 0)",
+        shared: "static let number = 7"), to: "Shelf.swift")
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", "--debug", "--swift-version", "6", "-o", folder.path("Shelf.so"), source)
+    let messages = answer.messages
+    #expect(
+      messages.contains("Shelf.swift:26: the closure of a stage uses a variable or an object"))
+    #expect(messages.contains("Shelf.swift:27: a plan does not run on the main actor"))
+  }
+}
