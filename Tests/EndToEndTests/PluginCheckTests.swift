@@ -117,7 +117,7 @@ struct PluginCheckTests {
   @Test("a stage that cannot run is an error of the check, which exits with 3")
   func refused() async throws {
     let source = try folder.write(
-      Self.models.replacing("[same, numbers]", with: "[same, light]").replacing(
+      Self.models.replacing("[same, numbers]", with: "[light]").replacing(
         "  static let same",
         with: """
             static let light = MigrationStage.lightweight(
@@ -131,6 +131,7 @@ struct PluginCheckTests {
     let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
     #expect(answer.status == 3)
     let findings = try #require(try answer.objects(Check.self).first?.findings)
+    #expect(findings.contains { $0.message.contains("no stage from 1.0.0 to 1.1.0; Instar adds") })
     let error = try #require(findings.first { $0.severity == .error })
     #expect(error.code == .needsCustomStage)
     #expect(

@@ -10,7 +10,8 @@ struct PlanCheck {
 
   /// The findings, in the order of the plan's versions.
   var findings: [Finding] {
-    versionFindings + plan.stages.flatMap(findings(on:))
+    plan.notes.map { finding(.warning, nil, $0) } + versionFindings
+      + plan.stages.flatMap(findings(on:))
   }
 
   private var versionFindings: [Finding] {
@@ -22,8 +23,16 @@ struct PlanCheck {
         findings.append(
           finding(
             .error, .noMigrationPath, "no stage starts at \(number): its stores are not migrated",
-            fix: "add a stage, such as .lightweight(fromVersion: \(typeName(of: version)).self, "
-              + "toVersion: \(typeName(of: next)).self)"))
+            fix: "add a stage: .custom(fromVersion: \(typeName(of: version)).self, "
+              + "toVersion: \(typeName(of: next)).self, willMigrate: …, didMigrate: …)"))
+      }
+      if !version.unlistedModels.isEmpty {
+        let models = version.unlistedModels.map { "\($0).self" }.joined(separator: ", ")
+        findings.append(
+          finding(
+            .warning, nil,
+            "\(number) does not list all models that its models reference; Instar adds \(models)",
+            fix: "add \(models) to `models` of \(typeName(of: version))"))
       }
       let twins = plan.versions[..<index].filter { $0.fingerprint == version.fingerprint }
       if let twin = twins.first {
@@ -74,7 +83,7 @@ struct PlanCheck {
   }
 
   private func finding(
-    _ severity: Finding.Severity, _ code: InstarError.Code?, _ message: String, fix: String
+    _ severity: Finding.Severity, _ code: InstarError.Code?, _ message: String, fix: String? = nil
   ) -> Finding {
     Finding(severity: severity, code: code, message: "\(plan.name): \(message)", fix: fix)
   }

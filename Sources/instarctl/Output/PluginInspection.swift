@@ -57,7 +57,9 @@ struct PluginInspection: Answer {
       lines += versions.lines(indent: "  ")
       var stages = Table(.left, .left, header: ["STAGE", "KIND"])
       for stage in plan.stages {
-        stages.add("\(stage.from) → \(stage.to)", "\(stage.kind.rawValue)")
+        stages.add(
+          "\(stage.from) → \(stage.to)",
+          "\(stage.kind.rawValue)\(stage.isImplicit ? ", added by Instar" : "")")
       }
       lines += stages.lines(indent: "  ")
     }
