@@ -49,7 +49,7 @@ struct CutoverOutcome {
       try Self.sealLog(db)
       return (content, now.version)
     }
-    try? queue.inDatabase { Self.removeEndedJournal(paths, $0) }
+    queue.inDatabase { Self.removeEndedJournal(paths, $0) }
     // The removal of a rollback journal is the commit: it must survive a loss of power.
     if content == .new { try paths.synchronizeFolder() }
   }
