@@ -26,6 +26,9 @@ public import InstarSchema
 /// @Model class Region { var name: String; … }
 /// @Model final class Country: Region { var capital: String?; … }
 /// ```
+///
+/// - Parameter originalName: The name of the entity in the previous version, as a literal:
+///   `@Model(originalName: "Memo")`. Its rows are kept.
 @attached(
   member, conformances: PersistentModel,
   names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
@@ -33,39 +36,19 @@ public import InstarSchema
   named(init(_modelStorage:)))
 @attached(memberAttribute)
 @attached(extension, conformances: PersistentModel)
-public macro Model() = #externalMacro(module: "InstarMacros", type: "ModelMacro")
-
-/// Makes a class a persistent model whose entity had another name in the previous version. See ``Model()``.
-///
-/// ```swift
-/// @Model(originalName: "Memo") final class Note { … }
-/// ```
-///
-/// - Parameter originalName: The name of the entity in the previous version, as a literal. Its rows are kept.
-@attached(
-  member, conformances: PersistentModel,
-  names: named(_$storage), named(_modelStorage), named(_modelDescriptor), named(_$descriptor),
-  named(schemaMetadata), named(_$properties), named(_$firstSlot), named(_$isEqual),
-  named(init(_modelStorage:)))
-@attached(memberAttribute)
-@attached(extension, conformances: PersistentModel)
-public macro Model(originalName: String) =
+public macro Model(originalName: String? = nil) =
   #externalMacro(module: "InstarMacros", type: "ModelMacro")
 
 /// Gives an actor its own context; see ``ModelActor``.
 ///
 /// Adds `modelContainer`, `modelExecutor` and the initializer `init(modelContainer:)`. Other properties need initial
 /// values, or the actor needs its own initializers.
-@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
-@attached(extension, conformances: ModelActor)
-public macro ModelActor() = #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
-
-/// Gives an actor its own context. The actor's initializers set `modelContainer` and `modelExecutor`.
 ///
-/// - Parameter disableGenerateInit: Whether to leave out `init(modelContainer:)`, as a literal.
+/// - Parameter disableGenerateInit: Whether to leave out `init(modelContainer:)`, as a literal. The actor's own
+///   initializers then set `modelContainer` and `modelExecutor`.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
-public macro ModelActor(disableGenerateInit: Bool) =
+public macro ModelActor(disableGenerateInit: Bool = false) =
   #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
 
 /// A condition on models, written in Swift. In addition to Foundation's `#Predicate` it can contain other predicates.

@@ -60,46 +60,19 @@ private struct StoredAttributes: Codable {
           forKey: name, in: container,
           debugDescription: "'\(name.stringValue)' is not an attribute of Foundation")
       }
-      try read(attribute, name, container)
+      try attribute.read(&attributes, name, container)
     }
-  }
-
-  private mutating func read<Attribute: CodableAttribute>(
-    _ attribute: Attribute.Type, _ key: Key, _ container: KeyedDecodingContainer<Key>
-  ) throws {
-    if Attribute.Value.self == URL.self,
-      let parts = try? container.decode([String].self, forKey: key)
-    {
-      attributes[attribute] = Self.relativeURL(parts) as? Attribute.Value
-      return
-    }
-    attributes[attribute] = try container.decode(Attribute.Value.self, forKey: key)
   }
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     var rest = attributes
-    for attribute in Self.known { try write(attribute, &container, &rest) }
+    for attribute in Self.known { try attribute.write(&rest, &container) }
     if rest == AttributeContainer() { return }
     throw InstarError(
       .invalidModel, "cannot store a text",
       cause: "its attribute \(Self.names(of: rest)) is not in Foundation's scope",
       next: "store the attribute in a property of its own, or remove it from the text")
-  }
-
-  private func write<Attribute: CodableAttribute>(
-    _ attribute: Attribute.Type, _ container: inout KeyedEncodingContainer<Key>,
-    _ rest: inout AttributeContainer
-  ) throws {
-    guard let value = attributes[attribute] else { return }
-    rest[attribute] = nil
-    let key = Key(stringValue: attribute.name)
-    // JSON would store only the absolute form of a relative URL.
-    if let url = value as? URL, let base = url.baseURL {
-      try container.encode([url.relativeString, base.absoluteString], forKey: key)
-    } else {
-      try container.encode(value, forKey: key)
-    }
   }
 
   private static func relativeURL(_ parts: [String]) -> URL? {
@@ -117,41 +90,55 @@ private struct StoredAttributes: Codable {
     return names.map { "'\($0)'" }.joined(separator: ", ")
   }
 
+  /// An attribute whose values can be stored.
+  private struct Known: Sendable {
+    let name: String
+    let read: @Sendable (inout AttributeContainer, Key, KeyedDecodingContainer<Key>) throws -> Void
+    /// Encodes the value and removes it from the container.
+    let write:
+      @Sendable (inout AttributeContainer, inout KeyedEncodingContainer<Key>) throws -> Void
+
+    init<Attribute: AttributedStringKey>(
+      _ attribute: Attribute.Type
+    ) where Attribute.Value: Codable & Sendable {
+      name = attribute.name
+      read = { attributes, key, container in
+        if Attribute.Value.self == URL.self,
+          let parts = try? container.decode([String].self, forKey: key)
+        {
+          attributes[attribute] = relativeURL(parts) as? Attribute.Value
+        } else {
+          attributes[attribute] = try container.decode(Attribute.Value.self, forKey: key)
+        }
+      }
+      write = { attributes, container in
+        guard let value = attributes[attribute] else { return }
+        attributes[attribute] = nil
+        let key = Key(stringValue: attribute.name)
+        // JSON would store only the absolute form of a relative URL.
+        if let url = value as? URL, let base = url.baseURL {
+          try container.encode([url.relativeString, base.absoluteString], forKey: key)
+        } else {
+          try container.encode(value, forKey: key)
+        }
+      }
+    }
+  }
+
   private typealias Foundations = AttributeScopes.FoundationAttributes
 
-  private static let known: [any CodableAttribute.Type] = [
-    Foundations.LinkAttribute.self, Foundations.LanguageIdentifierAttribute.self,
-    Foundations.InlinePresentationIntentAttribute.self,
-    Foundations.PresentationIntentAttribute.self,
-    Foundations.AlternateDescriptionAttribute.self, Foundations.ImageURLAttribute.self,
-    Foundations.PersonNameComponentAttribute.self, Foundations.ReplacementIndexAttribute.self,
-    Foundations.NumberFormatAttributes.NumberPartAttribute.self,
-    Foundations.NumberFormatAttributes.SymbolAttribute.self, Foundations.DateFieldAttribute.self,
-    Foundations.MeasurementAttribute.self, Foundations.ByteCountAttribute.self,
-    Foundations.DurationFieldAttribute.self, Foundations.WritingDirectionAttribute.self,
+  private static let known = [
+    Known(Foundations.LinkAttribute.self), Known(Foundations.LanguageIdentifierAttribute.self),
+    Known(Foundations.InlinePresentationIntentAttribute.self),
+    Known(Foundations.PresentationIntentAttribute.self),
+    Known(Foundations.AlternateDescriptionAttribute.self),
+    Known(Foundations.ImageURLAttribute.self),
+    Known(Foundations.PersonNameComponentAttribute.self),
+    Known(Foundations.ReplacementIndexAttribute.self),
+    Known(Foundations.NumberFormatAttributes.NumberPartAttribute.self),
+    Known(Foundations.NumberFormatAttributes.SymbolAttribute.self),
+    Known(Foundations.DateFieldAttribute.self), Known(Foundations.MeasurementAttribute.self),
+    Known(Foundations.ByteCountAttribute.self), Known(Foundations.DurationFieldAttribute.self),
+    Known(Foundations.WritingDirectionAttribute.self),
   ]
 }
-
-/// An attribute whose values can be stored.
-private protocol CodableAttribute: AttributedStringKey where Value: Codable & Sendable {}
-
-extension AttributeScopes.FoundationAttributes.LinkAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.LanguageIdentifierAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.InlinePresentationIntentAttribute: CodableAttribute {
-}
-extension AttributeScopes.FoundationAttributes.PresentationIntentAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.AlternateDescriptionAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.ImageURLAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.PersonNameComponentAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.ReplacementIndexAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.NumberFormatAttributes.NumberPartAttribute:
-  CodableAttribute
-{}
-extension AttributeScopes.FoundationAttributes.NumberFormatAttributes.SymbolAttribute:
-  CodableAttribute
-{}
-extension AttributeScopes.FoundationAttributes.DateFieldAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.MeasurementAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.ByteCountAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.DurationFieldAttribute: CodableAttribute {}
-extension AttributeScopes.FoundationAttributes.WritingDirectionAttribute: CodableAttribute {}

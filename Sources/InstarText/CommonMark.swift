@@ -37,7 +37,7 @@ struct CommonMark: @unchecked Sendable {
 
   private static let library: CommonMark? = {
     for name in names {
-      if let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), let library = CommonMark(handle) {
+      if let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), let library = try? CommonMark(handle) {
         return library
       }
     }
@@ -57,33 +57,24 @@ struct CommonMark: @unchecked Sendable {
     return known + found
   }
 
-  private init?(_ handle: UnsafeMutableRawPointer) {
-    func symbol<Function>(_ name: String) -> Function? {
-      dlsym(handle, name).map { unsafeBitCast($0, to: Function.self) }
+  private struct MissingSymbol: Error {}
+
+  private init(_ handle: UnsafeMutableRawPointer) throws(MissingSymbol) {
+    func symbol<Function>(_ name: String) throws(MissingSymbol) -> Function {
+      guard let address = dlsym(handle, name) else { throw MissingSymbol() }
+      return unsafeBitCast(address, to: Function.self)
     }
-    guard let parse: @convention(c) (Text?, Int, Int32) -> Node? = symbol("cmark_parse_document"),
-      let free: @convention(c) (Node?) -> Void = symbol("cmark_node_free"),
-      let firstChild: @convention(c) (Node?) -> Node? = symbol("cmark_node_first_child"),
-      let next: @convention(c) (Node?) -> Node? = symbol("cmark_node_next"),
-      let typeName: @convention(c) (Node?) -> Text? = symbol("cmark_node_get_type_string"),
-      let literal: @convention(c) (Node?) -> Text? = symbol("cmark_node_get_literal"),
-      let address: @convention(c) (Node?) -> Text? = symbol("cmark_node_get_url"),
-      let fenceInfo: @convention(c) (Node?) -> Text? = symbol("cmark_node_get_fence_info"),
-      let headingLevel: @convention(c) (Node?) -> Int32 = symbol("cmark_node_get_heading_level"),
-      let listType: @convention(c) (Node?) -> Int32 = symbol("cmark_node_get_list_type"),
-      let listStart: @convention(c) (Node?) -> Int32 = symbol("cmark_node_get_list_start")
-    else { return nil }
-    self.parse = parse
-    self.free = free
-    self.firstChild = firstChild
-    self.next = next
-    self.typeName = typeName
-    self.literal = literal
-    self.address = address
-    self.fenceInfo = fenceInfo
-    self.headingLevel = headingLevel
-    self.listType = listType
-    self.listStart = listStart
+    parse = try symbol("cmark_parse_document")
+    free = try symbol("cmark_node_free")
+    firstChild = try symbol("cmark_node_first_child")
+    next = try symbol("cmark_node_next")
+    typeName = try symbol("cmark_node_get_type_string")
+    literal = try symbol("cmark_node_get_literal")
+    address = try symbol("cmark_node_get_url")
+    fenceInfo = try symbol("cmark_node_get_fence_info")
+    headingLevel = try symbol("cmark_node_get_heading_level")
+    listType = try symbol("cmark_node_get_list_type")
+    listStart = try symbol("cmark_node_get_list_start")
   }
 
   func children(of node: Node) -> [Node] {

@@ -199,7 +199,7 @@ struct StageExecutorTests {
     try makeStore()
     let error = #expect(throws: InstarError.self) { try migrate(MisusingPlan.self) }
     #expect(error?.code == .modelNotInSchema)
-    #expect(error?.cause.contains("ShelfV1_1.Book cannot be fetched in willMigrate") == true)
+    #expect(error?.cause.contains("cannot fetch ShelfV1_1.Book in willMigrate") == true)
     #expect(error?.cause.contains("the store is at 1.0.0") == true)
   }
 

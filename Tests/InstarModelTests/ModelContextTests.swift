@@ -342,7 +342,7 @@ struct ModelContextTests {
       try context.fetch(FetchDescriptor<Lonely>())
     }
     #expect(error?.code == .modelNotInSchema)
-    #expect(error?.what == "Lonely cannot be fetched")
+    #expect(error?.what == "cannot fetch Lonely")
   }
 
   @Test("models that outlive their context keep their values")

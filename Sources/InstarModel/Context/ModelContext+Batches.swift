@@ -33,7 +33,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>
   ) throws -> [PersistentIdentifier] {
     try failingStage {
-      let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+      let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
       let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
       if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
         return try fetch(descriptor).map(\.persistentModelID)
@@ -74,7 +74,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
     block: (T) throws -> Void
   ) throws {
-    // What `block` throws is the plan's own business.
+    // An error of `block` does not fail the stage by itself.
     var isOfBlock = false
     do {
       try visitAll(descriptor, batchSize: batchSize) { model in
@@ -96,7 +96,7 @@ extension ModelContext {
   ) throws {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
@@ -141,7 +141,7 @@ extension ModelContext {
     model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
   ) throws {
     let entity = try failingStage {
-      try stores.entity(for: T.self, action: "deleted", phase: phase)
+      try stores.entity(for: T.self, to: "delete", phase: phase)
     }
     for model in try fetch(FetchDescriptor(predicate: predicate)) {
       let own = self.entity(of: model._modelStorage)
@@ -161,7 +161,7 @@ extension ModelContext {
     let name = persistentModelID.entityName
     note(
       InstarError(
-        .modelNotInSchema, "\(persistentModelID) cannot be fetched",
+        .modelNotInSchema, "cannot fetch \(persistentModelID)",
         cause: "the store is at \(stores.schema.version), whose models do not include \(name)"))
     return UnknownModel()
   }
@@ -219,7 +219,7 @@ extension ModelContext {
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
@@ -250,30 +250,29 @@ extension ModelContext {
   private func readKeys(
     _ sql: String, _ parameters: [Slot], _ entity: ModelEntity
   ) throws -> ArraySlice<Int64> {
-    let keys = try entity.store.connection.perform { session in
+    let keys = try integers(sql, parameters, entity)
+    // The models are read later, in other statements, and must be as new as their keys.
+    _ = try seeCommitsOfOthers()
+    return keys[...]
+  }
+
+  /// Returns the first column of all rows of a statement.
+  func integers(_ sql: String, _ parameters: [Slot], _ entity: ModelEntity) throws -> [Int64] {
+    try entity.store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
-      var keys: [Int64] = []
-      while try statement.step() { keys.append(statement.integer(at: 0)) }
-      return keys[...]
+      var values: [Int64] = []
+      while try statement.step() { values.append(statement.integer(at: 0)) }
+      return values
     }
-    // The models are read later, in other statements, and must be as new as their keys.
-    _ = try seeCommitsOfOthers()
-    return keys
   }
 
   /// Returns the models of keys, in their order, without those whose rows were deleted meanwhile.
   private func models<T: PersistentModel>(
     _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
   ) throws -> [T] {
-    let reader = stores.reader(of: entity, slots: slots)
-    let found = try rows(
-      "SELECT \(reader.columns()) FROM \(entity.layout.table) AS t0 "
-        + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
-      [Self.list(keys)])
-    let models = Dictionary(
-      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
+    let models = try modelsByKey(keys, stores.reader(of: entity, slots: slots), entity)
     return keys.compactMap { models[$0] as? T }
   }
 
@@ -281,8 +280,7 @@ extension ModelContext {
   private func releaseRelationships() {
     // With unsaved changes the two sides of a relationship may differ from the store.
     guard !hasChanges else { return }
-    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
-    for storage in storages where storage.state == .loaded {
+    for storage in registeredStorages.joined() where storage.state == .loaded {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
         case .model(let model) where model._modelStorage.key.isRowKey:

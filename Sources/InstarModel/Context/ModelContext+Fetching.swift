@@ -2,15 +2,12 @@ import Foundation
 import InstarSchema
 import InstarStore
 
-/// Finding models: SQL finds, sorts and limits the rows; what is not saved yet is judged in memory.
+/// Fetches models. SQL finds, sorts and limits the rows; the predicate itself tests unsaved models in memory.
 extension ModelContext {
-  /// The models that a descriptor asks for.
+  /// Returns the models that match a descriptor, including those with unsaved changes if the descriptor does.
   ///
-  /// SQL finds, sorts and limits the rows. Where models have unsaved changes, and the descriptor includes them, those
-  /// are judged and sorted in memory, by the predicate itself.
-  ///
-  /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate`, naming the part that has no
-  ///   counterpart in SQL; `sqlFailed`; an error met by a getter before.
+  /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate` with the part that cannot be
+  ///   expressed in SQL; `sqlFailed`; an earlier error of a getter.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try failingStage {
       try throwDeferredError()
@@ -21,7 +18,7 @@ extension ModelContext {
   }
 
   private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    let entity = try stores.entity(for: T.self, action: "fetched", phase: phase)
+    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
@@ -48,16 +45,16 @@ extension ModelContext {
     return models
   }
 
-  /// How many models a descriptor asks for.
+  /// Returns the number of models that match a descriptor.
   ///
-  /// - Throws: as `fetch(_:)` does.
+  /// - Throws: The errors of `fetch(_:)`.
   public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try failingStage { try count(descriptor) }
   }
 
   private func count<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try throwDeferredError()
-    let entity = try stores.entity(for: T.self, action: "counted", phase: phase)
+    let entity = try stores.entity(for: T.self, to: "count", phase: phase)
     let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).count
@@ -69,28 +66,22 @@ extension ModelContext {
         + statement.sql(
           selecting: "1", limit: descriptor.fetchLimit, offset: descriptor.fetchOffset) + ")"
       : statement.sql(selecting: "COUNT(*)")
-    return try entity.store.connection.perform { session in
-      let counting = try session.statement(sql)
-      counting.bind(statement.parameters)
-      defer { counting.reset() }
-      return try counting.step() ? Int(counting.integer(at: 0)) : 0
-    }
+    return try integers(sql, statement.parameters, entity).first.map { Int($0) } ?? 0
   }
 
-  /// What a fetch finds when memory differs from the store: the models with changes are judged as they are in memory.
+  /// Returns the models that match if memory differs from the store. Models with changes are tested in memory.
   private func modelsWithPendingChanges<T: PersistentModel>(
     _ predicate: Predicate<T>?, _ statement: FetchStatement
   ) throws -> [T] {
     let entity = statement.entity
-    // Where the predicate depends on other entities too, a change there may decide about any row.
+    // If the predicate also depends on other entities, a change of those may affect any row.
     let isDecidedByRow =
       statement.entities.allSatisfy { $0 === entity }
       || !hasPendingChanges(statement.entities.filter { $0 !== entity })
     let source =
       isDecidedByRow
       ? statement
-      : try FetchStatement(
-        nil as Predicate<T>?, entity: entity, stores: stores)
+      : try FetchStatement(nil as Predicate<T>?, entity: entity, stores: stores)
     let reader = stores.reader(of: entity)
     let found = try rows(source.sql(selecting: reader.columns()), reader, source.parameters)
     var models: [T] = []
@@ -104,7 +95,7 @@ extension ModelContext {
     return models
   }
 
-  /// A predicate that unwraps a `nil` by `!` does not match, in memory as in SQL.
+  /// Returns whether a model matches. If a predicate unwraps `nil` with `!`, it does not match, as in SQL.
   private func matches<T: PersistentModel>(_ model: T, _ predicate: Predicate<T>?) -> Bool {
     guard let predicate else { return true }
     do {
@@ -117,7 +108,7 @@ extension ModelContext {
     }
   }
 
-  /// Whether memory differs from the store for one of these entities.
+  /// Returns whether models of these entities have unsaved changes.
   func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
     guard hasChanges else { return false }
     return (inserted.all + changed.all + deleted.all).contains { model in

@@ -44,7 +44,7 @@ extension ModelContext {
   }
 
   private func livingStorages(of entity: ModelEntity) -> [ModelStorage] {
-    registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
+    registeredStorages.joined()
       .filter { $0.descriptor === entity.descriptor && $0.state == .loaded }
   }
 }

@@ -73,15 +73,8 @@ extension ModelContext {
     _ keys: some Collection<Int64>, of entity: ModelEntity
   ) throws -> Set<Int64> {
     let key = entity.layout.key.reading.sql("t0")
-    return try entity.store.connection.perform { session in
-      let statement = try session.statement(
-        "SELECT \(key) FROM \(entity.layout.table) AS t0 WHERE \(key) IN \(Self.listed)")
-      statement.bind([Self.list(keys)])
-      defer { statement.reset() }
-      var found: Set<Int64> = []
-      while try statement.step() { found.insert(statement.integer(at: 0)) }
-      return found
-    }
+    let sql = "SELECT \(key) FROM \(entity.layout.table) AS t0 WHERE \(key) IN \(Self.listed)"
+    return Set(try integers(sql, [Self.list(keys)], entity))
   }
 }
 

@@ -22,12 +22,17 @@ extension ModelContext {
 
   private func slot(of keyPath: AnyKeyPath, _ entity: ModelEntity) throws -> Int {
     if let slot = entity.descriptor.slotsByKeyPath[keyPath] { return slot }
-    throw SwiftDataError(
-      .unsupportedKeyPath,
-      InstarError(
-        .unsupported, "cannot fetch \(entity.descriptor.qualifiedName)",
-        cause: "`\(keyPath)` is not a stored property of \(entity.descriptor.name)",
-        next: "name stored properties and relationships of \(entity.descriptor.name)"))
+    throw unsupportedKeyPath(
+      "cannot fetch \(entity.descriptor.qualifiedName)",
+      "`\(keyPath)` is not a stored property of \(entity.descriptor.name)",
+      next: "name stored properties and relationships of \(entity.descriptor.name)")
+  }
+
+  private func unsupportedKeyPath(
+    _ what: String, _ cause: String, next: String
+  ) -> SwiftDataError {
+    SwiftDataError(
+      .unsupportedKeyPath, InstarError(.unsupported, what, cause: cause, next: next))
   }
 
   /// Reads the related models, with one statement for each relationship.
@@ -47,12 +52,10 @@ extension ModelContext {
           try prefetchToMany(storages, slot, relationship, target)
         }
       case .attribute, .composite, .none:
-        throw SwiftDataError(
-          .unsupportedKeyPath,
-          InstarError(
-            .unsupported, "cannot prefetch \(entity.descriptor.qualifiedName)",
-            cause: "'\(entity.descriptor.properties[slot].name)' is not a relationship",
-            next: "name relationships in relationshipKeyPathsForPrefetching"))
+        throw unsupportedKeyPath(
+          "cannot prefetch \(entity.descriptor.qualifiedName)",
+          "'\(entity.descriptor.properties[slot].name)' is not a relationship",
+          next: "name relationships in relationshipKeyPathsForPrefetching")
       }
     }
   }
@@ -66,18 +69,24 @@ extension ModelContext {
       if case .key(let key) = storage.slots[slot] { keys.insert(key) }
     }
     guard !keys.isEmpty else { return }
-    let reader = stores.reader(of: target)
-    let found = try rows(
-      "SELECT \(reader.columns()) FROM \(target.layout.table) AS t0 "
-        + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
-      [Self.list(keys)])
-    let models = Dictionary(
-      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
+    let models = try modelsByKey(keys, stores.reader(of: target), target)
     for storage in storages {
       if case .key(let key) = storage.slots[slot], let model = models[key] {
         storage.slots[slot] = .model(model)
       }
     }
+  }
+
+  /// Returns the models of the rows with these keys, as far as the rows exist.
+  func modelsByKey(
+    _ keys: some Collection<Int64>, _ reader: RowReader, _ entity: ModelEntity
+  ) throws -> [Int64: any PersistentModel] {
+    let found = try rows(
+      "SELECT \(reader.columns()) FROM \(entity.layout.table) AS t0 "
+        + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
+      [Self.list(keys)])
+    return Dictionary(
+      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   private func prefetchToMany(

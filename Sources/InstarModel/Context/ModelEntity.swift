@@ -11,8 +11,9 @@ final class ModelEntity: Sendable {
   /// Index among the entities of all stores of the container.
   let position: Int
   let slots: [SlotStorage]
-  /// What each slot is written to, and what it is read from: `SlotStorage.columns` and `readings`.
+  /// The columns that a save writes for each slot.
   let columnsBySlot: [[StoredColumn]]
+  /// The expressions that each slot is read from.
   let readingsBySlot: [[RowExpression]]
   /// The slots that have a column in the own table, in the order of the columns of every statement.
   let columnSlots: [Int]
@@ -20,9 +21,9 @@ final class ModelEntity: Sendable {
   let generatedSlots: [Int]
   /// The slots whose large values are in files.
   let externalSlots: [Int]
-  /// The slots that hold arrays, sets or dictionaries of plain values, which some stores keep as archives.
+  /// The slots of arrays, sets and dictionaries of plain values, which some stores contain as archives.
   let collectionSlots: Set<Int>
-  /// Whether the storage class of a value is not enough to know that it is of the slot's type.
+  /// Whether a value of the right storage class may still not be of the slot's type.
   let checkedSlots: [Bool]
   /// The slot that is the key itself: an integer primary key.
   let keySlot: Int?
@@ -88,14 +89,14 @@ final class ModelEntity: Sendable {
       "DELETE FROM \(layout.table) AS t0 WHERE \(key.condition("t0", equals: "?1"))"
   }
 
-  /// The slots of those of the columns that hold a property.
+  /// Returns the slots of those columns that contain a property.
   private static func slots(of columns: [String], _ columnsBySlot: [[StoredColumn]]) -> [Int] {
     columns.compactMap { name in
       columnsBySlot.firstIndex { $0.contains { $0.name == name } }
     }
   }
 
-  /// The groups of `#Unique`, and the primary key where properties hold all of it.
+  /// Returns the groups of `#Unique`, and the primary key if properties contain all of its columns.
   private static func uniqueSlots(
     of descriptor: ModelDescriptor, _ layout: EntityLayout, _ columnsBySlot: [[StoredColumn]]
   ) -> [[Int]] {
@@ -126,8 +127,8 @@ final class ModelEntity: Sendable {
       + "VALUES (\(columns.map(\.1).joined(separator: ", ")))"
   }
 
-  /// The column of each slot of a unique group. Each slot has one: a schema with a group over a property with several
-  /// columns is refused.
+  /// Returns the column of each slot of a unique group. A schema with a group over a property with several columns is
+  /// refused, so each slot has one.
   func columns(ofGroup group: [Int]) -> [StoredColumn] {
     group.compactMap { columnsBySlot[$0].first }
   }
@@ -135,7 +136,7 @@ final class ModelEntity: Sendable {
   /// Whether other entities have their rows in the same table.
   var sharesTable: Bool { layout.numbers.count > 1 || layout.superNumber != 0 }
 
-  /// The slot that is written to a column, and the index of the column among those of the slot.
+  /// Returns the slot that a save writes to a column, and the index of the column among those of the slot.
   func place(ofColumn name: String) -> (slot: Int, index: Int)? {
     for (slot, columns) in columnsBySlot.enumerated() {
       if let index = columns.firstIndex(where: { $0.name == name }) { return (slot, index) }
@@ -143,7 +144,7 @@ final class ModelEntity: Sendable {
     return nil
   }
 
-  /// Whether a stored value, which is not NULL, is a value of the type of the slot's property.
+  /// Returns whether a stored value, which is not NULL, is of the type of the slot's property.
   func accepts(_ value: Slot, at slot: Int) -> Bool {
     guard checkedSlots[slot], case .attribute(let kind) = descriptor.properties[slot].kind,
       let accepts = kind.accepts

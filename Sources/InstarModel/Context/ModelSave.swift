@@ -34,7 +34,7 @@ struct ModelSave {
         Change(
           model: $0,
           entity: try context.stores.entity(
-            for: type(of: $0), action: "saved", phase: context.phase))
+            for: type(of: $0), to: "save", phase: context.phase))
       }
     }
     let inserted = try changes(context.inserted.all)
@@ -257,24 +257,19 @@ struct ModelSave {
   // MARK: Rows
 
   private func delete(_ change: Change, _ session: SQLSession) throws {
-    let statement = try session.statement(change.entity.deleteStatement)
-    statement.bind(change.storage.key, at: 1)
-    try statement.run()
+    try run(change.entity.deleteStatement, [change.storage.key], session)
     for case .toMany(let relationship) in change.entity.slots {
       switch relationship.location {
       case .joinTable(let name, let own, let other):
-        let statement = try session.statement(
+        try run(
           "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))"
             + (relationship.keepsBothDirections
-              ? " OR \(other.condition("j", equals: "?1"))" : ""))
-        statement.bind(change.storage.key, at: 1)
-        try statement.run()
+              ? " OR \(other.condition("j", equals: "?1"))" : ""),
+          [change.storage.key], session)
       case .foreignKey(let reference) where relationship.relationship.inverseName == nil:
-        let statement = try session.statement(
+        try run(
           "UPDATE \(relationship.destinationTable) AS t0 SET \(cleared(reference)) "
-            + "WHERE \(reference.condition("t0", equals: "?1"))")
-        statement.bind(change.storage.key, at: 1)
-        try statement.run()
+            + "WHERE \(reference.condition("t0", equals: "?1"))", [change.storage.key], session)
       case .foreignKey, .column: break
       }
     }
@@ -390,7 +385,7 @@ struct ModelSave {
     }
   }
 
-  /// What a row holds that refers to another by values of that one: as they are stored, not as models keep them.
+  /// Returns the values of a foreign key that references columns other than the key, in their stored form.
   private func referredValues(
     _ value: Slot, _ columns: [String], of destination: String, _ session: SQLSession
   ) throws -> [Slot] {
@@ -403,7 +398,7 @@ struct ModelSave {
       let storage = model._modelStorage
       if storage.isDeleted { return none }
       if storage.state == .inserted {
-        // Its row may not be there yet.
+        // Its row may not be written yet.
         return try columns.map { try storedValue(of: storage, entity, $0, session) }
       }
       key = storage.key
@@ -438,21 +433,10 @@ struct ModelSave {
   }
 
   private func bind(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
-    switch slot {
-    case .null, .unloaded, .models, .composite: statement.bindNull(at: index)
-    case .integer(let integer): statement.bind(integer, at: index)
-    case .real(let real): statement.bind(real, at: index)
-    case .text(let text): statement.bind(text, at: index)
-    case .blob(let data): statement.bind(data, at: index)
-    case .key(let key): statement.bind(key, at: index)
-    case .model(let model):
-      let storage = model._modelStorage
-      if storage.isDeleted || !storage.key.isRowKey {
-        statement.bindNull(at: index)
-      } else {
-        statement.bind(storage.key, at: index)
-      }
-    }
+    guard case .model(let model) = slot else { return statement.bind(slot, at: index) }
+    let storage = model._modelStorage
+    statement.bind(
+      storage.isDeleted || !storage.key.isRowKey ? .null : .key(storage.key), at: index)
   }
 
   // MARK: Keys
@@ -489,9 +473,7 @@ struct ModelSave {
     }
     for (root, key) in highest {
       guard let recording = stores.entity(named: root)?.layout.recordKeyStatement else { continue }
-      let statement = try session.statement(recording)
-      statement.bind(key, at: 1)
-      try statement.run()
+      try run(recording, [key], session)
     }
     return replaced
   }

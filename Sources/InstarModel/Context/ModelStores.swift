@@ -20,7 +20,7 @@ final class ModelStores: Sendable {
   private let inverses: [ObjectIdentifier: [ModelDescriptor.Inverse?]]
   /// An error from code that cannot throw, for the next fetch or save of any context.
   private let deferredError = Mutex<(any Error)?>(nil)
-  /// What went wrong in the closure of a stage; `nil` elsewhere.
+  /// The errors in the closure of a stage; `nil` elsewhere.
   let stageFailures: StageFailures?
 
   init(_ all: [ModelStore], schema: Schema, stageFailures: StageFailures? = nil) throws {
@@ -60,14 +60,14 @@ final class ModelStores: Sendable {
   /// - Throws: `modelNotInSchema` with the type, the store's version and the closure. In a stage, some of a container's
   ///   stores may be missing, so their models are in the schema but not in a store.
   func entity(
-    for type: any PersistentModel.Type, action: String, phase: String?
+    for type: any PersistentModel.Type, to verb: String, phase: String?
   ) throws(InstarError) -> ModelEntity {
     if let position = positionsByType[ObjectIdentifier(type)] { return entities[position] }
     let name = type._modelDescriptor.qualifiedName
-    let place = phase.map { " in \($0)" } ?? ""
+    let what = "cannot \(verb) \(name)" + (phase.map { " in \($0)" } ?? "")
     if let own = schema.modelTypes.byEntityName[type._modelDescriptor.name], own == type {
       throw InstarError(
-        .modelNotInSchema, "\(name) cannot be \(action)\(place)",
+        .modelNotInSchema, what,
         cause:
           "the store with its rows is not at \(schema.version), so it takes no part in this stage",
         next:
@@ -86,7 +86,7 @@ final class ModelStores: Sendable {
       cause = "the store is at \(schema.version), whose models do not include \(name)"
     }
     throw InstarError(
-      .modelNotInSchema, "\(name) cannot be \(action)\(place)", cause: cause,
+      .modelNotInSchema, what, cause: cause,
       next: phase == nil
         ? "use the models of \(schema.version)"
         : "willMigrate sees only the models of the old version, didMigrate only those of the new one"

@@ -39,7 +39,7 @@ public struct Scratchpad {
   ///
   /// - Throws: `unsupported` outside the closures of a stage; the error of the value's encoding.
   public func save(_ value: some Encodable, for name: String) throws {
-    try failingStage { try write(value, name, row: nil) }
+    try failures.watching { try write(value, name, row: nil) }
   }
 
   /// Keeps a value under a name for one model and replaces the earlier one. The model of the same row in a later
@@ -49,14 +49,14 @@ public struct Scratchpad {
   ///   of the value's encoding.
   public func save(_ value: some Encodable, for name: String, of model: any PersistentModel) throws
   {
-    try failingStage { try write(value, name, row: row(of: model, name)) }
+    try failures.watching { try write(value, name, row: row(of: model, name)) }
   }
 
   /// Returns the value that was kept under a name, or `nil`.
   ///
   /// - Throws: `unsupported` outside the closures of a stage; `stageFailed` if the value is of another type.
   public func value<Value: Decodable>(_ type: Value.Type, for name: String) throws -> Value? {
-    try failingStage { try read(type, name, row: nil) }
+    try failures.watching { try read(type, name, row: nil) }
   }
 
   /// Returns the value that was kept under a name for one model, or `nil`.
@@ -66,18 +66,7 @@ public struct Scratchpad {
   public func value<Value: Decodable>(
     _ type: Value.Type, for name: String, of model: any PersistentModel
   ) throws -> Value? {
-    try failingStage { try read(type, name, row: row(of: model, name)) }
-  }
-
-  /// A value that is not kept, or not found again, is lost: an error fails the stage, also where the closure catches
-  /// it.
-  private func failingStage<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch {
-      failures?.note(error)
-      throw error
-    }
+    try failures.watching { try read(type, name, row: row(of: model, name)) }
   }
 
   // MARK: Rows

@@ -1,12 +1,12 @@
 import InstarSchema
 import InstarStore
 
-/// Where a store keeps the value of one slot of a model.
+/// The columns of a store for one slot of a model.
 enum SlotStorage: Sendable {
   case attribute(column: StoredColumn, isOptional: Bool)
   /// A value with several columns.
   case composite(columns: [StoredColumn], isOptional: Bool)
-  /// `numberColumn` holds the number of the concrete entity at the other end, where a table has such a column.
+  /// `numberColumn` has the number of the concrete entity at the other end; `nil` if the table has no such column.
   case toOne(ForeignKey, destination: String, isOptional: Bool, numberColumn: String?)
   case toMany(EntityLayout.RelationshipStorage)
   /// Kept in memory only.
@@ -55,7 +55,7 @@ enum SlotStorage: Sendable {
     }
   }
 
-  /// What the slot is read from: nothing, one expression, or one for each field of a composite.
+  /// The expressions that the slot is read from: none, one, or one for each field of a composite.
   var readings: [RowExpression] {
     switch self {
     // A value in a file is read when the getter is called.

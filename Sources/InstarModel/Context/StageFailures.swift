@@ -1,28 +1,27 @@
 import InstarSchema
 import Synchronization
 
-/// The errors that contexts met while a closure of a stage ran, also those that the closure caught.
+/// The errors of contexts in a closure of a stage, including those that the closure caught.
 ///
-/// Plans are full of `try?`. A closure that goes on after a failed fetch leaves values behind, and a later stage
-/// drops their column: so the first error fails the stage (`ModelContext.finishStage()`). This holds for every error
-/// of a fetch, a getter, the scratchpad or a save, whatever its kind: each leaves something undone that the closure
-/// asked for. One exception: a failed save counts no longer once the same context has saved its changes after all.
+/// Many plans use `try?`. A closure that continues after a failed fetch skips values, and a later stage drops their
+/// column. So the first error of a fetch, a getter, the scratchpad or a save fails the stage
+/// (`ModelContext.finishStage()`). A failed save no longer counts when the same context has saved its changes.
 ///
-/// Belongs to the stores of one closure, so that contexts which the closure makes itself count too.
+/// The stores of one closure share it, so contexts that the closure creates count too.
 final class StageFailures: Sendable {
   private struct State {
     var firstRead: (any Error)?
-    /// By the number that the context keeps until it saves.
+    /// By number; the context keeps the number of its failed save until it saves.
     var saves: [Int: any Error] = [:]
     var lastNumber = 0
   }
 
   private let state = Mutex(State())
 
-  /// The first error of what reads.
+  /// The first error, except of saves.
   var firstRead: (any Error)? { state.withLock(\.firstRead) }
 
-  /// The first error that nothing made good: of what reads, else of a save.
+  /// The first error that still counts.
   var first: (any Error)? {
     state.withLock { state in state.firstRead ?? state.saves.min { $0.key < $1.key }?.value }
   }
@@ -31,7 +30,7 @@ final class StageFailures: Sendable {
     state.withLock { if $0.firstRead == nil { $0.firstRead = error } }
   }
 
-  /// Notes an error of a save, in place of an earlier one of the same context. Returns its number.
+  /// Adds an error of a save, which replaces an earlier one of the same context, and returns its number.
   func noteSave(_ error: any Error, replacing number: Int?) -> Int {
     state.withLock { state in
       if let number { state.saves[number] = nil }
@@ -46,13 +45,25 @@ final class StageFailures: Sendable {
   }
 }
 
+extension StageFailures? {
+  /// Returns the result of `body`. Its error also fails the stage.
+  func watching<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch {
+      self?.note(error)
+      throw error
+    }
+  }
+}
+
 extension ModelContext {
-  /// Saves what the closure of a stage left pending.
+  /// Saves the changes that the closure of a stage left pending.
   ///
-  /// - Throws: the first error of a fetch, a getter, the scratchpad or a save in the closure, also where the closure
-  ///   caught it; else as `save()` does.
+  /// - Throws: The first error of a fetch, a getter, the scratchpad or a save in the closure, even if the closure
+  ///   caught it; otherwise the errors of `save()`.
   package func finishStage() throws {
-    // Before the save: where several things failed, the first one is the cause.
+    // Checked before the save, because the first of several errors is the cause.
     if let error = stores.stageFailures?.firstRead { throw Self.swallowed(error) }
     try save()
     if let error = stores.stageFailures?.first { throw Self.swallowed(error) }
@@ -66,17 +77,12 @@ extension ModelContext {
     return known
   }
 
-  /// Runs what reads for a closure of a stage; an error it throws fails the stage.
+  /// Returns the result of `body`. In the closure of a stage, its error also fails the stage.
   func failingStage<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch {
-      stores.stageFailures?.note(error)
-      throw error
-    }
+    try stores.stageFailures.watching(body)
   }
 
-  /// Runs a save; an error it throws fails the stage, unless a later save of this context succeeds.
+  /// Runs a save. Its error fails the stage, unless a later save of this context succeeds.
   func failingStageUntilSaved(_ save: () throws -> Void) throws {
     guard let failures = stores.stageFailures else { return try save() }
     do {

@@ -95,14 +95,13 @@ public final class ModelDescriptor: @unchecked Sendable {
     fullName.split(separator: ".", maxSplits: 1).last.map(String.init) ?? fullName
   }
 
-  /// The type's name with its module and the types around it: no other class has it.
+  /// The type's name with its module and the types around it, which is unique.
   private var fullName: String { String(reflecting: type) }
 
   /// The name of the types around the class: "Notes.NotesSchemaV1". The types of one version usually have the same.
   var scope: String { String(fullName.dropLast(name.count)) }
 
-  /// The names of two classes of one name: with the types around them, or with their modules where those are not
-  /// enough.
+  /// Returns different names for two classes of the same name: with the types around them, or also with their modules.
   static func names(of one: ModelDescriptor, and other: ModelDescriptor) -> (String, String) {
     let areNested = one.qualifiedName != one.name && other.qualifiedName != other.name
     return areNested && one.qualifiedName != other.qualifiedName

@@ -64,6 +64,14 @@ extension Bool: PersistentAttribute {
 }
 
 extension FixedWidthInteger where Self: PersistentAttribute {
+  /// The smallest type of Core Data that holds all values; an unsigned one needs a bit more.
+  public static var attributeType: Schema.AttributeType {
+    switch bitWidth + (isSigned ? 0 : 1) {
+    case ...16: .int16
+    case ...32: .int32
+    default: .int64
+    }
+  }
   public static var placeholder: Self { 0 }
   public init?(slot: Slot) {
     // A 64-bit unsigned value is stored with the same bits, because SQLite's integers are signed.
@@ -78,69 +86,35 @@ extension FixedWidthInteger where Self: PersistentAttribute {
   public var slot: Slot { .integer(Int64(truncatingIfNeeded: self)) }
 }
 
-extension Int: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int64 }
-}
-extension Int8: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int16 }
-}
-extension Int16: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int16 }
-}
-extension Int32: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int32 }
-}
-extension Int64: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int64 }
-}
-extension UInt: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int64 }
-}
-extension UInt8: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int16 }
-}
-extension UInt16: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int32 }
-}
-extension UInt32: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int64 }
-}
-extension UInt64: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .int64 }
-}
+extension Int: PersistentAttribute {}
+extension Int8: PersistentAttribute {}
+extension Int16: PersistentAttribute {}
+extension Int32: PersistentAttribute {}
+extension Int64: PersistentAttribute {}
+extension UInt: PersistentAttribute {}
+extension UInt8: PersistentAttribute {}
+extension UInt16: PersistentAttribute {}
+extension UInt32: PersistentAttribute {}
+extension UInt64: PersistentAttribute {}
 
-extension CGFloat: PersistentAttribute {
+extension BinaryFloatingPoint where Self: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .double }
-  public static var placeholder: CGFloat { 0 }
-  public init?(slot: Slot) {
-    guard let double = Double(slot: slot) else { return nil }
-    self.init(double)
-  }
-  public var slot: Slot { .real(Double(self)) }
-}
-
-extension Double: PersistentAttribute {
-  public static var attributeType: Schema.AttributeType { .double }
-  public static var placeholder: Double { 0 }
+  public static var placeholder: Self { 0 }
   public init?(slot: Slot) {
     switch slot {
-    case .real(let real): self = real
+    case .real(let real): self.init(real)
     // A column with NUMERIC or REAL affinity may return a whole number as an integer.
-    case .integer(let integer): self = Double(integer)
+    case .integer(let integer): self.init(integer)
     default: return nil
     }
   }
-  public var slot: Slot { .real(self) }
+  public var slot: Slot { .real(Double(self)) }
 }
 
+extension Double: PersistentAttribute {}
+extension CGFloat: PersistentAttribute {}
 extension Float: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .float }
-  public static var placeholder: Float { 0 }
-  public init?(slot: Slot) {
-    guard let double = Double(slot: slot) else { return nil }
-    self = Float(double)
-  }
-  public var slot: Slot { .real(Double(self)) }
 }
 
 extension Decimal: PersistentAttribute {

@@ -3,7 +3,7 @@ package import InstarSchema
 import InstarStore
 
 extension Schema {
-  /// The Swift type by which an attribute is decoded, or a field of a composite one ("author.name"); `nil` where the
+  /// Returns the Swift type that decodes an attribute, or a field of a composite one ("author.name"); `nil` if the
   /// schema has no such type.
   package func decodedType(of attribute: String, in entity: String) -> (any Decodable.Type)? {
     guard let model = modelTypes.byEntityName[entity] as? any PersistentModel.Type else {
@@ -19,7 +19,7 @@ extension Schema {
     return type as? any Decodable.Type
   }
 
-  /// Whether stored bytes, JSON or a keyed archive, hold a value of a type.
+  /// Returns whether stored bytes, JSON or a keyed archive, contain a value of a type.
   package static func canDecode(_ data: Data, as type: any Decodable.Type) -> Bool {
     do {
       _ = try JSONDecoder().decode(type, from: ArchivedCollection.json(of: data) ?? data)

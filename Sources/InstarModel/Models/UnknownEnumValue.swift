@@ -2,19 +2,18 @@
 import Foundation
 import InstarStore
 
-/// A stored value that is not the raw value of any case of its enum, as an earlier version of an app may have written
-/// it.
+/// A stored value that is not the raw value of any case of its enum. An earlier version of an app may have written it.
 ///
-/// Only the value of an enum is quoted: all others may be what a person typed, and errors go to the journal.
+/// Errors quote only values of enums, because other values may be private and errors go to the journal.
 struct UnknownEnumValue {
-  /// Where in the property's value it is: ".kind" or "[2].kind", or empty for the property itself.
+  /// The path within the property's value: ".kind" or "[2].kind"; empty for the property itself.
   let path: String
   let stored: String
   let type: any Any.Type
   /// The raw values of the cases: "'open', 'closed'".
   let accepted: String
 
-  /// The first such value in what is stored for a property; `nil` where there is none.
+  /// Finds the first such value in the stored value of a property.
   init?(in slot: Slot, of type: any Any.Type) {
     switch slot {
     case .integer(let integer): self.init(integer, type, "")

@@ -111,16 +111,17 @@ extension SQLStatement {
   }
 
   func bind(_ slots: [Slot]) {
-    for (offset, slot) in slots.enumerated() {
-      let index = Int32(offset + 1)
-      switch slot {
-      case .integer(let integer): bind(integer, at: index)
-      case .real(let real): bind(real, at: index)
-      case .text(let text): bind(text, at: index)
-      case .blob(let data): bind(data, at: index)
-      case .key(let key): bind(key, at: index)
-      case .null, .model, .unloaded, .models, .composite: bindNull(at: index)
-      }
+    for (offset, slot) in slots.enumerated() { bind(slot, at: Int32(offset + 1)) }
+  }
+
+  func bind(_ slot: Slot, at index: Int32) {
+    switch slot {
+    case .integer(let integer): bind(integer, at: index)
+    case .real(let real): bind(real, at: index)
+    case .text(let text): bind(text, at: index)
+    case .blob(let data): bind(data, at: index)
+    case .key(let key): bind(key, at: index)
+    case .null, .model, .unloaded, .models, .composite: bindNull(at: index)
     }
   }
 }

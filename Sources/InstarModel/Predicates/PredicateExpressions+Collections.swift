@@ -14,22 +14,18 @@ extension PredicateExpressions.SequenceContains: LowerablePredicateExpression {
         return SQLValue.condition("\(member.key) = \(model.key)")
       }
       return .value(.condition("EXISTS \(found)", guards: members.guards + model.guards))
-    case (.elements(let elements), .value(var value)):
-      let guards = elements.guards + value.guards
-      value.guards = []
-      let found = try lowering.subquery(sequence, selecting: "1") { [value] one in
-        guard let test = try lowering.equality(one, .value(value)) else {
-          throw lowering.unsupported(self)
-        }
+    case (.elements(let elements), .value), (.elements(let elements), .nil):
+      var (key, guards) = (element, elements.guards)
+      if case .value(var value) = element {
+        guards += value.guards
+        value.guards = []
+        key = .value(value)
+      }
+      let found = try lowering.subquery(sequence, selecting: "1") { [key] one in
+        guard let test = try lowering.equality(one, key) else { throw lowering.unsupported(self) }
         return test
       }
       return .value(.condition("EXISTS \(found)", guards: guards))
-    case (.elements(let elements), .nil):
-      let found = try lowering.subquery(sequence, selecting: "1") { one in
-        guard let test = try lowering.equality(one, .nil) else { throw lowering.unsupported(self) }
-        return test
-      }
-      return .value(.condition("EXISTS \(found)", guards: elements.guards))
     case (.list(let list), _):
       guard let value = try lowering.contains(list, element) else {
         throw lowering.unsupported(self)
@@ -87,17 +83,13 @@ extension PredicateExpressions.Filter: LowerablePredicateExpression {
 
 extension PredicateExpressions.Range: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .range(
-      RangeTerm(
-        lower: try lowering.value(lower), upper: try lowering.value(upper), includesUpper: false))
+    try lowering.range(lower, upper, includesUpper: false)
   }
 }
 
 extension PredicateExpressions.ClosedRange: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .range(
-      RangeTerm(
-        lower: try lowering.value(lower), upper: try lowering.value(upper), includesUpper: true))
+    try lowering.range(lower, upper, includesUpper: true)
   }
 }
 
@@ -111,6 +103,14 @@ extension PredicateExpressions.RangeExpressionContains: LowerablePredicateExpres
 }
 
 extension PredicateLowering {
+  fileprivate func range(
+    _ lower: some PredicateExpression, _ upper: some PredicateExpression, includesUpper: Bool
+  ) throws -> PredicateTerm {
+    .range(
+      RangeTerm(
+        lower: try value(lower), upper: try value(upper), includesUpper: includesUpper))
+  }
+
   /// Returns the members of a relationship, or the elements of an array.
   func sequence(
     _ sequence: some PredicateExpression, of expression: some Any

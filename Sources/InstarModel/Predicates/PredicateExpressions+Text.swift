@@ -5,47 +5,31 @@ import InstarStore
 
 extension PredicateExpressions.CollectionContainsCollection: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .value(
-      try lowering.function(
-        PredicateFunctions.contains, lowering.text(base), lowering.text(other), .bool))
+    try lowering.textFunction(PredicateFunctions.contains, base, other)
   }
 }
 
 extension PredicateExpressions.SequenceStartsWith: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .value(
-      try lowering.function(
-        PredicateFunctions.startsWith, lowering.text(base), lowering.text(prefix), .bool))
+    try lowering.textFunction(PredicateFunctions.startsWith, base, prefix)
   }
 }
 
-extension PredicateExpressions.StringLocalizedStandardContains: LowerablePredicateExpression {
+extension PredicateExpressions.StringFunctionCall: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .value(
-      try lowering.function(
-        PredicateFunctions.localizedContains, lowering.text(root), lowering.text(other), .bool))
-  }
-}
-
-extension PredicateExpressions.StringCaseInsensitiveCompare: LowerablePredicateExpression {
-  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .value(
-      try lowering.function(
-        PredicateFunctions.caseInsensitiveCompare, lowering.text(root), lowering.text(other),
-        .comparisonResult))
-  }
-}
-
-extension PredicateExpressions.StringLocalizedCompare: LowerablePredicateExpression {
-  func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    .value(
-      try lowering.function(
-        PredicateFunctions.localizedCompare, lowering.text(root), lowering.text(other),
-        .comparisonResult))
+    try lowering.textFunction(
+      Function.sqlName, root, other, Function.Output.self == Bool.self ? .bool : .comparisonResult)
   }
 }
 
 extension PredicateLowering {
+  fileprivate func textFunction(
+    _ name: String, _ one: some PredicateExpression, _ two: some PredicateExpression,
+    _ kind: SQLValue.Kind = .bool
+  ) throws -> PredicateTerm {
+    .value(function(name, try text(one), try text(two), kind))
+  }
+
   func function(
     _ name: String, _ one: SQLValue, _ two: SQLValue, _ kind: SQLValue.Kind
   ) -> SQLValue {

@@ -134,7 +134,7 @@ final class PredicateLowering {
       return .value(
         SQLValue(
           sql: bind(attribute.slot), kind: SQLValue.Kind(type(of: attribute).attributeType)))
-    case let range as any ConstantRange: return try range.term(self).map { .range($0) }
+    case let range as any ConstantRange: return try term(of: range).map { .range($0) }
     case let raw as any RawRepresentable: return try constant(raw.rawValue)
     case let sequence as any Collection:
       var terms: [PredicateTerm] = []
@@ -146,6 +146,16 @@ final class PredicateLowering {
     case let codable as any Codable: return composite(of: codable).map { .composite($0) }
     default: return nil
     }
+  }
+
+  private func term(of range: any ConstantRange) throws -> RangeTerm? {
+    var term = RangeTerm(includesUpper: range.includesUpper)
+    for (bound, path) in [(range.bounds.lower, \RangeTerm.lower), (range.bounds.upper, \.upper)] {
+      guard let bound else { continue }
+      guard case .value(let value) = try constant(bound) else { return nil }
+      term[keyPath: path] = value
+    }
+    return term
   }
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {
@@ -187,52 +197,33 @@ extension Optional: OptionalValue {
 
 /// A constant range.
 protocol ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm?
+  /// The bounds; a missing one is `nil`.
+  var bounds: (lower: Any?, upper: Any?) { get }
+  var includesUpper: Bool { get }
 }
 
 extension ConstantRange {
-  fileprivate func bounds(
-    _ lowering: PredicateLowering, _ lower: Any?, _ upper: Any?, includesUpper: Bool
-  ) throws -> RangeTerm? {
-    var term = RangeTerm(includesUpper: includesUpper)
-    if let lower {
-      guard case .value(let value) = try lowering.constant(lower) else { return nil }
-      term.lower = value
-    }
-    if let upper {
-      guard case .value(let value) = try lowering.constant(upper) else { return nil }
-      term.upper = value
-    }
-    return term
-  }
+  var includesUpper: Bool { true }
 }
 
 extension Range: ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
-    try bounds(lowering, lowerBound, upperBound, includesUpper: false)
-  }
+  var bounds: (lower: Any?, upper: Any?) { (lowerBound, upperBound) }
+  var includesUpper: Bool { false }
 }
 
 extension ClosedRange: ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
-    try bounds(lowering, lowerBound, upperBound, includesUpper: true)
-  }
+  var bounds: (lower: Any?, upper: Any?) { (lowerBound, upperBound) }
 }
 
 extension PartialRangeFrom: ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
-    try bounds(lowering, lowerBound, nil, includesUpper: true)
-  }
+  var bounds: (lower: Any?, upper: Any?) { (lowerBound, nil) }
 }
 
 extension PartialRangeThrough: ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
-    try bounds(lowering, nil, upperBound, includesUpper: true)
-  }
+  var bounds: (lower: Any?, upper: Any?) { (nil, upperBound) }
 }
 
 extension PartialRangeUpTo: ConstantRange {
-  func term(_ lowering: PredicateLowering) throws -> RangeTerm? {
-    try bounds(lowering, nil, upperBound, includesUpper: false)
-  }
+  var bounds: (lower: Any?, upper: Any?) { (nil, upperBound) }
+  var includesUpper: Bool { false }
 }

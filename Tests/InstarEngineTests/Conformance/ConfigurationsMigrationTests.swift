@@ -207,7 +207,7 @@ struct ConfigurationsMigrationTests {
     let error = try error(SalesPlan.self)
     let text = error.description
     #expect(error.cause?.code == .modelNotInSchema)
-    #expect(text.contains("SalesV1.Customer cannot be counted in willMigrate"))
+    #expect(text.contains("cannot count SalesV1.Customer in willMigrate"))
     #expect(text.contains("it takes no part in this stage"))
     #expect(text.contains("context.container.schema.entity(for: SalesV1.Customer.self) != nil"))
     #expect(error.cause?.state == "unchanged")

@@ -135,7 +135,7 @@ struct StageConformanceTests {
       fetched.cause.contains(
         "the store is at 2.0.0, whose Place is PlacesV2.Place, not PlacesV1.Place"))
     let saved = try failure("didMigrate") { $0.insert(OldPlace(name: "old")) }
-    #expect(saved.cause.contains("PlacesV1.Place cannot be saved in didMigrate"))
+    #expect(saved.cause.contains("cannot save PlacesV1.Place in didMigrate"))
   }
 
   @Test("an object of willMigrate that is kept for didMigrate is readable, and changes nothing")
