@@ -139,6 +139,7 @@ struct ModelExpansion {
 
   private var overridable: String { superclass == nil ? "class " : "override class " }
 
+  /// Called once in a process. The optimizer would need as long for it as for all other code of the model.
   private var metadata: [DeclSyntax] {
     func elements(_ type: String) -> String {
       model.properties.map { "    \(propertyMetadata($0, of: type)),\n" }.joined()
@@ -146,7 +147,7 @@ struct ModelExpansion {
     guard isInheritable || superclass != nil else {
       return [
         """
-        \(raw: access)static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) \(raw: access)static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
         \(raw: elements(name))  ]
         }
@@ -161,7 +162,7 @@ struct ModelExpansion {
       }
       """,
       """
-      \(raw: access)static func _$properties<_$Model: \(raw: name)>(
+      @_optimize(none) \(raw: access)static func _$properties<_$Model: \(raw: name)>(
         _: \(raw: name).Type, of type: _$Model.Type
       ) -> [InstarSchema.Schema.PropertyMetadata] {
         \(raw: inherited)[
@@ -186,7 +187,12 @@ struct ModelExpansion {
     case .transient, .column, nil:
       break
     }
-    if let defaultValue = property.defaultValue {
+    if let defaultValue = property.defaultValue, defaultValue.isConstant {
+      // An optional property without an initial value has the same description as one with `nil`.
+      if !defaultValue.is(NilLiteralExprSyntax.self) {
+        arguments.append("constant: \(defaultValue)")
+      }
+    } else if let defaultValue = property.defaultValue {
       let type = property.type.map { ": \($0)" } ?? ""
       // The constant gives an expression such as `.now` or `[]` its type. No expression can contain its name.
       arguments.append(

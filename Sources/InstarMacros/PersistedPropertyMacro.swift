@@ -29,46 +29,20 @@ extension PersistedPropertyMacro: AccessorMacro {
     let slot = model.map { "\($0)._$firstSlot + \(number)" } ?? number
     let storage = model == nil ? "_$storage" : "_modelStorage"
     let markers = declaration.as(VariableDeclSyntax.self)?.markers ?? []
-    if markers.contains(where: \.isTransformable) {
-      return transformableAccessors(name, slot, storage)
-    }
+    // A value transformer accepts any type, so overloads cannot select the stored form.
+    let (to, get, set) =
+      markers.contains(where: \.isTransformable)
+      ? ("toDescribed", "describedValue", "setDescribedValue") : ("to", "value", "setValue")
     return [
       """
       @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
       init(initialValue) {
-        _$storage.initialize(slot: \(raw: slot), to: initialValue)
+        _$storage.initialize(slot: \(raw: slot), \(raw: to): initialValue)
         _\(raw: name) = InstarModel.PersistedProperty()
       }
       """,
-      """
-      get { \(raw: storage).value(at: \(raw: slot)) }
-      """,
-      """
-      set { \(raw: storage).setValue(newValue, at: \(raw: slot), of: self) }
-      """,
-    ]
-  }
-}
-
-extension PersistedPropertyMacro {
-  /// A value transformer accepts any type, so overloads cannot select the stored form.
-  private static func transformableAccessors(
-    _ name: String, _ slot: String, _ storage: String
-  ) -> [AccessorDeclSyntax] {
-    [
-      """
-      @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
-      init(initialValue) {
-        _$storage.initialize(slot: \(raw: slot), toTransformable: initialValue)
-        _\(raw: name) = InstarModel.PersistedProperty()
-      }
-      """,
-      """
-      get { \(raw: storage).transformableValue(at: \(raw: slot)) }
-      """,
-      """
-      set { \(raw: storage).setTransformableValue(newValue, at: \(raw: slot), of: self) }
-      """,
+      "get { \(raw: storage).\(raw: get)(at: \(raw: slot)) }",
+      "set { \(raw: storage).\(raw: set)(newValue, at: \(raw: slot), of: self) }",
     ]
   }
 }

@@ -23,6 +23,21 @@ extension ExprSyntax {
   }
 }
 
+extension ExprSyntax {
+  /// Whether the expression has the same value at each evaluation: a literal, `nil`, or an empty collection.
+  var isConstant: Bool {
+    if let sign = self.as(PrefixOperatorExprSyntax.self) {
+      return sign.operator.text == "-" && sign.expression.isLiteral
+    }
+    if let text = self.as(StringLiteralExprSyntax.self) {
+      return text.segments.allSatisfy { $0.is(StringSegmentSyntax.self) }
+    }
+    return isLiteral || self.is(NilLiteralExprSyntax.self)
+      || self.as(ArrayExprSyntax.self)?.elements.isEmpty == true
+      || self.as(DictionaryExprSyntax.self)?.content.is(TokenSyntax.self) == true
+  }
+}
+
 extension AttributeSyntax {
   /// The attribute's name without its module: `Model` for both `@Model` and `@Instar.Model`.
   var simpleName: String? {

@@ -44,17 +44,11 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("uid", \Note.uid, InstarModel.AttributeMetadata(.unique)),
-            InstarSchema.Schema.PropertyMetadata("title", \Note.title, defaultValue: {
-                let _$value: String = "untitled"
-                return _$value
-              }),
-            InstarSchema.Schema.PropertyMetadata("tags", \Note.tags, InstarModel.RelationshipMetadata(deleteRule: .nullify, inverse: \Tag.notes), defaultValue: {
-                let _$value: [Tag] = []
-                return _$value
-              }),
+            InstarSchema.Schema.PropertyMetadata("title", \Note.title, constant: "untitled"),
+            InstarSchema.Schema.PropertyMetadata("tags", \Note.tags, InstarModel.RelationshipMetadata(deleteRule: .nullify, inverse: \Tag.notes), constant: []),
             InstarSchema.Schema.PropertyMetadata("folder", \Note.folder),
           ]
         }
@@ -93,7 +87,7 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        package static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) package static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("title", \Note.title),
           ]
@@ -135,7 +129,7 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("title", \Note.title),
           ]
@@ -183,7 +177,7 @@ struct ModelExpansionTests {
             self._$storage = storage
           }
 
-          public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+          @_optimize(none) public static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
             [
               InstarSchema.Schema.PropertyMetadata("title", \Note.title),
             ]
@@ -232,7 +226,7 @@ struct ModelExpansionTests {
           _$properties(Region.self, of: Region.self)
         }
 
-        public static func _$properties<_$Model: Region>(
+        @_optimize(none) public static func _$properties<_$Model: Region>(
           _: Region.Type, of type: _$Model.Type
         ) -> [InstarSchema.Schema.PropertyMetadata] {
           [
@@ -287,7 +281,7 @@ struct ModelExpansionTests {
           _$properties(Country.self, of: Country.self)
         }
 
-        static func _$properties<_$Model: Country>(
+        @_optimize(none) static func _$properties<_$Model: Country>(
           _: Country.Type, of type: _$Model.Type
         ) -> [InstarSchema.Schema.PropertyMetadata] {
           SchemaV1.Region._$properties(SchemaV1.Region.self, of: type) + [
@@ -330,7 +324,7 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("name", \Tag.name),
           ]
@@ -382,20 +376,14 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
-            InstarSchema.Schema.PropertyMetadata("count", \Note.count, defaultValue: {
-                let _$value = 0
-                return _$value
-              }),
+            InstarSchema.Schema.PropertyMetadata("count", \Note.count, constant: 0),
             InstarSchema.Schema.PropertyMetadata("default", \Note.`default`, defaultValue: {
                 let _$value: Date = .now
                 return _$value
               }),
-            InstarSchema.Schema.PropertyMetadata("secret", \Note.secret, defaultValue: {
-                let _$value: Int = 1
-                return _$value
-              }),
+            InstarSchema.Schema.PropertyMetadata("secret", \Note.secret, constant: 1),
           ]
         }
       }
@@ -443,7 +431,7 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
           ]
         }
@@ -654,7 +642,7 @@ struct ModelExpansionTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("year", \Car.year),
           ]

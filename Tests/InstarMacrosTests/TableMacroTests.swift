@@ -34,7 +34,7 @@ struct TableMacroTests {
           self._$storage = storage
         }
 
-        static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
+        @_optimize(none) static var schemaMetadata: [InstarSchema.Schema.PropertyMetadata] {
           [
             InstarSchema.Schema.PropertyMetadata("uid", \Note.uid).column(InstarSchema.Schema.Column(.primaryKey)),
             InstarSchema.Schema.PropertyMetadata("folder", \Note.folder).column(InstarSchema.Schema.Column("folder")),

@@ -9,6 +9,18 @@ extension CodableForm {
     return try slot(of: value)
   }
 
+  /// Returns the stored form of a value of a Codable type, which may be an optional one.
+  func slot<Value, Stored: Codable>(of value: Value, as type: Stored.Type) throws -> Slot {
+    try (value as? Stored).map { try slot(ofOptional: $0) } ?? .null
+  }
+
+  /// Returns the value, or the optional one, of a stored form; `nil` if the form does not fit the type.
+  func value<Value, Stored: Codable>(
+    of slot: Slot, asOptional stored: Stored.Type, as type: Value.Type
+  ) -> Value? {
+    value(of: slot, asOptional: stored).flatMap { $0 as? Value }
+  }
+
   /// Returns the value, or the optional one, of a stored form; `nil` if the form does not fit the type.
   func value<Value: Codable>(of slot: Slot, asOptional type: Value.Type) -> Value? {
     if let optional = type as? any OptionalCodable.Type {
@@ -161,31 +173,24 @@ private final class FieldEncoder: Encoder {
   func singleValueContainer() -> any SingleValueEncodingContainer { Refusal() }
 
   private struct Container<Key: CodingKey>: KeyedEncodingContainerProtocol {
-    let encoder: FieldEncoder
+    /// `nil` in a nested container, which throws at the first value.
+    let encoder: FieldEncoder?
     let codingPath: [any CodingKey] = []
 
-    func encodeNil(forKey key: Key) { encoder.values[key.stringValue] = .null }
+    private func set(_ slot: Slot, forKey key: Key) throws {
+      guard let encoder else { throw Refusal.error }
+      encoder.values[key.stringValue] = slot
+    }
+
+    func encodeNil(forKey key: Key) throws { try set(.null, forKey: key) }
 
     func encode(_ value: some Encodable, forKey key: Key) throws {
-      encoder.values[key.stringValue] = try CodableForm.slot(ofField: value)
+      try set(CodableForm.slot(ofField: value), forKey: key)
     }
 
     func nestedContainer<Nested: CodingKey>(
       keyedBy type: Nested.Type, forKey key: Key
-    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused()) }
-    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { Refusal() }
-    func superEncoder() -> any Encoder { FieldEncoder() }
-    func superEncoder(forKey key: Key) -> any Encoder { FieldEncoder() }
-  }
-
-  /// Throws at the first value.
-  private struct Refused<Key: CodingKey>: KeyedEncodingContainerProtocol {
-    let codingPath: [any CodingKey] = []
-    func encodeNil(forKey key: Key) throws { throw Refusal.error }
-    func encode(_ value: some Encodable, forKey key: Key) throws { throw Refusal.error }
-    func nestedContainer<Nested: CodingKey>(
-      keyedBy type: Nested.Type, forKey key: Key
-    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused<Nested>()) }
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Container<Nested>(encoder: nil)) }
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { Refusal() }
     func superEncoder() -> any Encoder { FieldEncoder() }
     func superEncoder(forKey key: Key) -> any Encoder { FieldEncoder() }
@@ -202,7 +207,7 @@ private final class FieldEncoder: Encoder {
     func encode(_ value: some Encodable) throws { throw Self.error }
     func nestedContainer<Nested: CodingKey>(
       keyedBy type: Nested.Type
-    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Refused<Nested>()) }
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(Container<Nested>(encoder: nil)) }
     func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { self }
     func superEncoder() -> any Encoder { FieldEncoder() }
   }

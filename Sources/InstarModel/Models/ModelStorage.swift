@@ -173,42 +173,92 @@ public final class ModelStorage {
     set(value?.rawValue.slot ?? .null, at: slot, of: model)
   }
 
-  // MARK: Attributes of Codable types, and optional ones of them
+  // MARK: All other types
+
+  // The description of the property says how its values are stored. The overloads above are faster, and `@Model` calls
+  // the methods below by their own names for attributes with a value transformer, which can be of any type.
 
   /// Sets a slot in a model's initializer, without marking a change.
   @_disfavoredOverload
-  public func initialize<Value: Codable>(slot: Int, to value: Value) {
-    slots[slot] = encoded(value, at: slot)
+  public func initialize<Value>(slot: Int, to value: Value) {
+    initialize(slot: slot, toDescribed: value)
+  }
+
+  /// Sets a slot in a model's initializer, without marking a change.
+  public func initialize<Value>(slot: Int, toDescribed value: Value) {
+    guard case .relationship(let relationship) = descriptor.properties[slot].kind else {
+      slots[slot] = encoded(value, at: slot)
+      return
+    }
+    if relationship.isToOne {
+      slots[slot] = (value as? any PersistentModel).map { .model($0) } ?? .null
+    } else {
+      slots[slot] = .models(value as? [any PersistentModel] ?? [])
+    }
   }
 
   /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
   /// placeholder, and the context's next fetch or save throws.
   @_disfavoredOverload
-  public func value<Value: Codable>(at slot: Int) -> Value {
-    guard let form = attribute(at: slot)?.form else { return value(at: slot) { _ in nil } }
-    return value(at: slot) { form.value(of: $0, asOptional: Value.self) }
+  public func value<Value>(at slot: Int) -> Value { describedValue(at: slot) }
+
+  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
+  /// placeholder, and the context's next fetch or save throws.
+  public func describedValue<Value>(at slot: Int) -> Value {
+    switch descriptor.properties[slot].kind {
+    case .attribute(let kind): value(at: slot) { kind.value(of: $0, as: Value.self) }
+    case .relationship(let kind): related(kind.destination, at: slot, isToOne: kind.isToOne)
+    }
   }
 
-  /// Sets a slot and marks the change in the context. An equal value is not a change.
+  /// Sets a slot and marks the change in the context. An equal value is not a change. Setting a relationship also sets
+  /// its inverse.
   @_disfavoredOverload
-  public func setValue<Value: Codable>(
+  public func setValue<Value>(_ value: Value, at slot: Int, of model: any PersistentModel) {
+    setDescribedValue(value, at: slot, of: model)
+  }
+
+  /// Sets a slot and marks the change in the context. An equal value is not a change. Setting a relationship also sets
+  /// its inverse.
+  public func setDescribedValue<Value>(
     _ value: Value, at slot: Int, of model: any PersistentModel
   ) {
-    set(encoded(value, at: slot), at: slot, of: model)
+    guard case .relationship(let relationship) = descriptor.properties[slot].kind else {
+      return set(encoded(value, at: slot), at: slot, of: model)
+    }
+    if relationship.isToOne {
+      setToOne(value as? any PersistentModel, at: slot, of: model)
+    } else {
+      setToMany(value as? [any PersistentModel] ?? [], at: slot, of: model)
+    }
+  }
+
+  /// - Parameter type: The class of the related models. `Value` is this class, its optional, an array or its optional.
+  private func related<Destination: PersistentModel, Value>(
+    _ type: Destination.Type, at slot: Int, isToOne: Bool
+  ) -> Value {
+    // Generic, because a cast of a `nil` whose type is known to be an optional always fails.
+    func cast<Source>(_ source: Source) -> Value? { source as? Value }
+    func declared(_ model: any PersistentModel) -> Destination? { self.declared(model, at: slot) }
+    let one = isToOne ? toOne(at: slot) : nil
+    let found =
+      isToOne ? cast(one.flatMap(declared)) : cast(toMany(at: slot).compactMap(declared))
+    if let found { return found }
+    // The row of a required relationship has none, unless `declared` has noted another error.
+    if one == nil { context?.noteUnreadableValue(of: self, slot: slot) }
+    let empty = Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
+    if let empty = empty as? Value { return empty }
+    UnansweredRead.end(with: unreadable(slot))
   }
 
   private func attribute(at slot: Int) -> Schema.PropertyMetadata.AttributeKind? {
     if case .attribute(let kind) = descriptor.properties[slot].kind { kind } else { nil }
   }
 
-  private func encoded<Value: Codable>(_ value: Value, at slot: Int) -> Slot {
-    encoded(at: slot) { try attribute(at: slot)?.form?.slot(ofOptional: value) ?? .null }
-  }
-
   /// Returns the encoded value, or NULL if encoding fails. The context's next fetch or save then throws.
-  private func encoded(at slot: Int, _ encode: () throws -> Slot) -> Slot {
+  private func encoded<Value>(_ value: Value, at slot: Int) -> Slot {
     do {
-      return try encode()
+      return try attribute(at: slot)?.slot(of: value) ?? .null
     } catch {
       let error = unstorable(error, at: slot)
       if let context { context.note(error) } else { encodingError = encodingError ?? error }
@@ -265,133 +315,13 @@ public final class ModelStorage {
     }
     return error
   }
-
-  // MARK: Attributes stored by a value transformer
-
-  /// Sets a slot in a model's initializer, without marking a change.
-  public func initialize<Value>(slot: Int, toTransformable value: Value) {
-    slots[slot] = transformed(value, at: slot)
-  }
-
-  /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
-  /// placeholder, and the context's next fetch or save throws.
-  public func transformableValue<Value>(at slot: Int) -> Value {
-    let transformation = attribute(at: slot)?.transformation
-    return value(at: slot) { transformation?.value(of: $0, as: Value.self) }
-  }
-
-  /// Sets a slot and marks the change in the context. A value with equal bytes is not a change.
-  public func setTransformableValue<Value>(
-    _ value: Value, at slot: Int, of model: any PersistentModel
-  ) {
-    set(transformed(value, at: slot), at: slot, of: model)
-  }
-
-  private func transformed<Value>(_ value: Value, at slot: Int) -> Slot {
-    encoded(at: slot) { try attribute(at: slot)?.transformation?.slot(of: value) ?? .null }
-  }
-
-  // MARK: Types that cannot be stored
-
-  // The compiler chooses these if no other overload fits. The model still does not compile, because the property's
-  // `Schema.PropertyMetadata` does not. They only prevent a second error at each access.
-
-  @_disfavoredOverload
-  public func initialize<Value>(slot: Int, to value: Value) {
-    initialize(slot: slot, toTransformable: value)
-  }
-
-  @_disfavoredOverload
-  public func value<Value>(at slot: Int) -> Value { transformableValue(at: slot) }
-
-  @_disfavoredOverload
-  public func setValue<Value>(_ value: Value, at slot: Int, of model: any PersistentModel) {
-    setTransformableValue(value, at: slot, of: model)
-  }
-
-  // MARK: To-one relationships
-
-  /// Sets a slot in a model's initializer, without marking a change.
-  public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination) {
-    slots[slot] = .model(value)
-  }
-
-  /// Sets a slot in a model's initializer, without marking a change.
-  public func initialize<Destination: PersistentModel>(slot: Int, to value: Destination?) {
-    slots[slot] = value.map { .model($0) } ?? .null
-  }
-
-  /// Returns the model of a to-one relationship, or `nil`.
-  public func value<Destination: PersistentModel>(at slot: Int) -> Destination? {
-    toOne(at: slot).flatMap { declared($0, at: slot) }
-  }
-
-  /// Returns the model of a required to-one relationship. If the row has none, returns an empty model, and the
-  /// context's next fetch or save throws.
-  public func value<Destination: PersistentModel>(at slot: Int) -> Destination {
-    if let related = toOne(at: slot) {
-      if let model: Destination = declared(related, at: slot) { return model }
-    } else {
-      context?.noteUnreadableValue(of: self, slot: slot)
-    }
-    return Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
-  }
-
-  /// Sets a relationship and its inverse, and marks the change in the context.
-  public func setValue<Destination: PersistentModel>(
-    _ value: Destination?, at slot: Int, of model: any PersistentModel
-  ) {
-    setToOne(value, at: slot, of: model)
-  }
-
-  /// Sets a relationship and its inverse, and marks the change in the context.
-  public func setValue<Destination: PersistentModel>(
-    _ value: Destination, at slot: Int, of model: any PersistentModel
-  ) {
-    setToOne(value, at: slot, of: model)
-  }
-
-  // MARK: To-many relationships
-
-  /// Sets a slot in a model's initializer, without marking a change.
-  public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]) {
-    slots[slot] = .models(value)
-  }
-
-  /// Sets a slot in a model's initializer, without marking a change.
-  public func initialize<Destination: PersistentModel>(slot: Int, to value: [Destination]?) {
-    slots[slot] = .models(value ?? [])
-  }
-
-  /// Returns the models of a to-many relationship and reads them at the first access.
-  public func value<Destination: PersistentModel>(at slot: Int) -> [Destination] {
-    toMany(at: slot).compactMap { declared($0, at: slot) }
-  }
-
-  /// Returns the models of a to-many relationship and reads them at the first access.
-  public func value<Destination: PersistentModel>(at slot: Int) -> [Destination]? {
-    toMany(at: slot).compactMap { declared($0, at: slot) }
-  }
-
-  /// Sets a relationship and its inverse, and marks the change in the context.
-  public func setValue<Destination: PersistentModel>(
-    _ value: [Destination], at slot: Int, of model: any PersistentModel
-  ) {
-    setToMany(value, at: slot, of: model)
-  }
-
-  /// Sets a relationship and its inverse, and marks the change in the context.
-  public func setValue<Destination: PersistentModel>(
-    _ value: [Destination]?, at slot: Int, of model: any PersistentModel
-  ) {
-    setToMany(value ?? [], at: slot, of: model)
-  }
 }
 
 /// The backing variable that `@Model` adds for each persisted property. The value itself is in the model's storage.
 @frozen
 public struct PersistedProperty: Sendable {
   /// Creates the variable, which has no content.
+  @inlinable
   public init() {}
 }
 

@@ -38,11 +38,24 @@ public struct RelationshipMetadata {
     self.inverse = inverse
     self.hashModifier = hashModifier
   }
+
+  /// The arguments of `@Attribute` on a relationship.
+  init(_ attribute: AttributeMetadata) {
+    options = attribute.options.contains(.unique) ? [.unique] : []
+    deleteRule = .nullify
+    (minimumModelCount, maximumModelCount) = (0, 0)
+    originalName = attribute.originalName
+    inverse = nil
+    hashModifier = attribute.hashModifier
+  }
 }
 
 extension Schema {
   /// The description of a persisted property, which `@Model` emits. The type of the key path's value decides whether
   /// it is an attribute or a relationship.
+  ///
+  /// The type is examined when the program runs. Overloads for each kind of type would take the compiler most of the
+  /// time that it needs for a plan.
   public struct PropertyMetadata {
     let name: String
     let keyPath: AnyKeyPath
@@ -108,6 +121,20 @@ extension Schema {
       /// The columns of a composite.
       var leaves: [Leaf]? { form?.leaves }
 
+      /// Returns the stored form of a value with a value transformer or of a Codable type.
+      func slot<Value>(of value: Value) throws -> Slot {
+        if let transformation { return try transformation.slot(of: value) }
+        guard let form, let type = Value.self as? any Codable.Type else { return .null }
+        return try form.slot(of: value, as: type)
+      }
+
+      /// Returns the value of a stored form; `nil` if the form does not fit the type.
+      func value<Value>(of slot: Slot, as type: Value.Type) -> Value? {
+        if let transformation { return transformation.value(of: slot, as: type) }
+        guard let form, let codable = type as? any Codable.Type else { return nil }
+        return form.value(of: slot, asOptional: codable, as: type)
+      }
+
       /// Whether the initial value is always the same. That of `UUID()` is not.
       var hasConstantDefault: Bool {
         guard let one = defaultSlot(), let other = defaultSlot() else { return true }
@@ -129,107 +156,145 @@ extension Schema {
       var metadata: RelationshipMetadata
     }
 
-    /// Describes an attribute.
-    public init<Model: PersistentModel, Value: PersistentAttribute>(
+    /// Describes an attribute, or a relationship without `@Relationship`.
+    ///
+    /// - Parameters:
+    ///   - constant: The initial value, if it is a literal.
+    ///   - defaultValue: Any other initial value.
+    public init<Model: PersistentModel, Value>(
       _ name: String, _ keyPath: KeyPath<Model, Value>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
+      _ metadata: AttributeMetadata = AttributeMetadata(), constant: Value? = nil,
+      defaultValue: (() -> Value)? = nil
     ) {
       self.name = name
       self.keyPath = keyPath
-      kind = .attribute(
-        AttributeKind(
-          type: Value.attributeType, isOptional: Value.isOptionalAttribute, metadata: metadata,
-          defaultSlot: { defaultValue?().slot }, valueType: Value.self))
+      kind = Self.kind(metadata, defaultValue ?? constant.map { constant in { constant } })
     }
 
-    /// Describes an attribute that is stored by its raw value.
-    public init<Model: PersistentModel, Value: RawRepresentable>(
-      _ name: String, _ keyPath: KeyPath<Model, Value>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
-    ) where Value.RawValue: PersistentAttribute {
-      self.init(
-        name, keyPath, Value.self, isOptional: false, metadata,
-        defaultSlot: { defaultValue?().rawValue.slot })
-    }
-
-    /// Describes an optional attribute that is stored by its raw value.
-    public init<Model: PersistentModel, Value: RawRepresentable>(
-      _ name: String, _ keyPath: KeyPath<Model, Value?>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value?)? = nil
-    ) where Value.RawValue: PersistentAttribute {
-      self.init(
-        name, keyPath, Value.self, isOptional: true, metadata,
-        defaultSlot: { defaultValue?()?.rawValue.slot })
-    }
-
-    private init<Value: RawRepresentable>(
-      _ name: String, _ keyPath: AnyKeyPath, _ type: Value.Type, isOptional: Bool,
-      _ metadata: AttributeMetadata, defaultSlot: @escaping () -> Slot?
-    ) where Value.RawValue: PersistentAttribute {
+    /// Describes a relationship. The schema has no initial values of relationships.
+    public init<Model: PersistentModel, Value>(
+      _ name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: RelationshipMetadata,
+      constant: Value? = nil, defaultValue: (() -> Value)? = nil
+    ) {
       self.name = name
       self.keyPath = keyPath
-      kind = .attribute(
+      kind =
+        Self.relationship(Value.self, metadata).map { .relationship($0) }
+        ?? Self.kind(AttributeMetadata(), defaultValue ?? constant.map { constant in { constant } })
+    }
+
+    private static func kind<Value>(
+      _ metadata: AttributeMetadata, _ defaultValue: (() -> Value)?
+    ) -> Kind {
+      if let type = Value.self as? any PersistentAttribute.Type {
+        return .attribute(attribute(type, metadata, defaultValue))
+      }
+      if let relationship = relationship(Value.self, RelationshipMetadata(metadata)) {
+        return .relationship(relationship)
+      }
+      let wrapped = (Value.self as? any OptionalType.Type)?.wrappedType ?? Value.self
+      if let raw = wrapped as? any RawRepresentable.Type,
+        let kind = attribute(rawValue: raw, metadata, defaultValue)
+      {
+        return .attribute(kind)
+      }
+      if let codable = wrapped as? any Codable.Type {
+        return .attribute(attribute(codable: codable, metadata, defaultValue))
+      }
+      return .attribute(
         AttributeKind(
-          type: Value.RawValue.attributeType, isOptional: isOptional, metadata: metadata,
-          defaultSlot: defaultSlot, valueType: isOptional ? Value?.self : Value.self,
-          accepts: { Value.RawValue(slot: $0).flatMap(Value.init(rawValue:)) != nil }))
+          type: .codable, isOptional: false, metadata: metadata, defaultSlot: { nil },
+          valueType: Value.self, defaultProblem: { unstorable }))
+    }
+
+    /// The compiler reports most such types, by the check that `@Model` emits.
+    private static var unstorable: InstarError {
+      InstarError(
+        .invalidModel, "cannot store a value",
+        cause: "the type of the property must be a model, an array of models, or Codable")
+    }
+
+    private static func attribute<Stored: PersistentAttribute, Value>(
+      _ type: Stored.Type, _ metadata: AttributeMetadata, _ defaultValue: (() -> Value)?
+    ) -> AttributeKind {
+      AttributeKind(
+        type: type.attributeType, isOptional: type.isOptionalAttribute, metadata: metadata,
+        defaultSlot: {
+          guard let defaultValue, let value = defaultValue() as? Stored else { return nil }
+          return value.slot
+        }, valueType: type)
+    }
+
+    /// Describes an attribute that is stored by its raw value; `nil` if that is not an attribute type.
+    private static func attribute<Raw: RawRepresentable, Value>(
+      rawValue type: Raw.Type, _ metadata: AttributeMetadata, _ defaultValue: (() -> Value)?
+    ) -> AttributeKind? {
+      func attribute<Stored: PersistentAttribute>(_ stored: Stored.Type) -> AttributeKind {
+        AttributeKind(
+          type: stored.attributeType, isOptional: Value.self is any OptionalType.Type,
+          metadata: metadata,
+          defaultSlot: {
+            guard let defaultValue, let value = defaultValue() as? Raw else { return nil }
+            return (value.rawValue as? Stored)?.slot
+          }, valueType: Value.self,
+          accepts: { slot in
+            (Stored(slot: slot) as? Raw.RawValue).flatMap(Raw.init(rawValue:)) != nil
+          })
+      }
+      return (Raw.RawValue.self as? any PersistentAttribute.Type).map { attribute($0) }
     }
 
     /// Describes an attribute of a Codable type. A struct or an enum has a column for each field or case; other types
     /// are JSON.
-    @_disfavoredOverload
-    public init<Model: PersistentModel, Value: Codable>(
-      _ name: String, _ keyPath: KeyPath<Model, Value>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
-    ) {
-      self.init(
-        name, keyPath, codable: Value.self, isOptional: false, metadata,
-        defaultValue: { defaultValue?() })
-    }
-
-    /// Describes an optional attribute of a Codable type.
-    @_disfavoredOverload
-    public init<Model: PersistentModel, Value: Codable>(
-      _ name: String, _ keyPath: KeyPath<Model, Value?>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value?)? = nil
-    ) {
-      self.init(
-        name, keyPath, codable: Value.self, isOptional: true, metadata,
-        defaultValue: { defaultValue?() ?? nil })
-    }
-
-    private init<Value: Codable>(
-      _ name: String, _ keyPath: AnyKeyPath, codable type: Value.Type, isOptional: Bool,
-      _ metadata: AttributeMetadata, defaultValue: @escaping () -> Value?
-    ) {
+    private static func attribute<Wrapped: Codable, Value>(
+      codable type: Wrapped.Type, _ metadata: AttributeMetadata, _ defaultValue: (() -> Value)?
+    ) -> AttributeKind {
       let form = metadata.options.contains(.codable) ? .json : CodableForm.of(type)
-      self.name = name
-      self.keyPath = keyPath
-      kind = .attribute(
-        AttributeKind(
-          type: .codable, isOptional: isOptional, metadata: metadata,
-          // `defaultProblem` reports an initial value that cannot be stored when the schema is used.
-          defaultSlot: { defaultValue().flatMap { try? form.slot(of: $0) } },
-          valueType: isOptional ? Value?.self : Value.self, form: form,
-          accepts: { form.value(of: $0, as: type) != nil },
-          refusal: { form.refusal(of: $0, as: type) },
-          defaultProblem: { Self.error { _ = try defaultValue().map { try form.slot(of: $0) } } }))
+      func slot() throws -> Slot? {
+        guard let defaultValue, let value = defaultValue() as? Wrapped else { return nil }
+        return try form.slot(of: value)
+      }
+      return AttributeKind(
+        type: .codable, isOptional: Value.self is any OptionalType.Type, metadata: metadata,
+        // `defaultProblem` reports an initial value that cannot be stored when the schema is used.
+        defaultSlot: { (try? slot()) ?? nil },
+        valueType: Value.self, form: form,
+        accepts: { form.value(of: $0, as: type) != nil },
+        refusal: { form.refusal(of: $0, as: type) },
+        defaultProblem: {
+          do {
+            _ = try slot()
+            return nil
+          } catch {
+            return error
+          }
+        })
     }
 
-    private static func error(of body: () throws -> Void) -> (any Error)? {
-      do {
-        try body()
-        return nil
-      } catch {
-        return error
+    /// Returns `nil` for the type of an attribute.
+    private static func relationship(
+      _ type: any Any.Type, _ metadata: RelationshipMetadata
+    ) -> RelationshipKind? {
+      let optional = type as? any OptionalType.Type
+      let wrapped = optional?.wrappedType ?? type
+      if let model = wrapped as? any PersistentModel.Type {
+        return RelationshipKind(
+          destination: model, isToOne: true, isOptional: optional != nil, valueType: type,
+          metadata: metadata)
+      }
+      return (wrapped as? any ModelArray.Type).map {
+        RelationshipKind(
+          destination: $0.modelType, isToOne: false, isOptional: true, valueType: type,
+          metadata: metadata)
       }
     }
 
     /// Describes an attribute of any type that a value transformer stores.
     public init<Model: PersistentModel, Value>(
       transformable name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: AttributeMetadata,
-      defaultValue: (() -> Value)? = nil
+      constant: Value? = nil, defaultValue: (() -> Value)? = nil
     ) {
+      let defaultValue = defaultValue ?? constant.map { constant in { constant } }
       let transformation = ValueTransformation(
         transformerName: metadata.options.lazy.compactMap(\.transformerName).first ?? "")
       self.name = name
@@ -242,75 +307,14 @@ extension Schema {
           valueType: Value.self, transformation: transformation,
           accepts: { transformation.value(of: $0, as: Value.self) != nil }))
     }
-
-    /// Unavailable. The compiler chooses it if no other initializer fits, and reports its message.
-    @available(
-      *, unavailable,
-      message:
-        "a property of this type cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'"
-    )
-    @_disfavoredOverload
-    public init<Model: PersistentModel, Value>(
-      _ name: String, _ keyPath: KeyPath<Model, Value>,
-      _ metadata: AttributeMetadata = AttributeMetadata(), defaultValue: (() -> Value)? = nil
-    ) {
-      self.init(transformable: name, keyPath, metadata, defaultValue: defaultValue)
-    }
-
-    /// Describes a required to-one relationship.
-    public init<Model: PersistentModel, Destination: PersistentModel>(
-      _ name: String, _ keyPath: KeyPath<Model, Destination>,
-      _ metadata: RelationshipMetadata = RelationshipMetadata(),
-      defaultValue: (() -> Destination)? = nil
-    ) {
-      self.init(
-        name, keyPath, Destination.self, Destination.self, isToOne: true, isOptional: false,
-        metadata)
-    }
-
-    /// Describes an optional to-one relationship.
-    public init<Model: PersistentModel, Destination: PersistentModel>(
-      _ name: String, _ keyPath: KeyPath<Model, Destination?>,
-      _ metadata: RelationshipMetadata = RelationshipMetadata(),
-      defaultValue: (() -> Destination?)? = nil
-    ) {
-      self.init(
-        name, keyPath, Destination.self, Destination?.self, isToOne: true, isOptional: true,
-        metadata)
-    }
-
-    /// Describes a to-many relationship.
-    public init<Model: PersistentModel, Destination: PersistentModel>(
-      _ name: String, _ keyPath: KeyPath<Model, [Destination]>,
-      _ metadata: RelationshipMetadata = RelationshipMetadata(),
-      defaultValue: (() -> [Destination])? = nil
-    ) {
-      self.init(
-        name, keyPath, Destination.self, [Destination].self, isToOne: false, isOptional: true,
-        metadata)
-    }
-
-    /// Describes a to-many relationship that is declared as an optional array.
-    public init<Model: PersistentModel, Destination: PersistentModel>(
-      _ name: String, _ keyPath: KeyPath<Model, [Destination]?>,
-      _ metadata: RelationshipMetadata = RelationshipMetadata(),
-      defaultValue: (() -> [Destination]?)? = nil
-    ) {
-      self.init(
-        name, keyPath, Destination.self, [Destination]?.self, isToOne: false, isOptional: true,
-        metadata)
-    }
-
-    private init(
-      _ name: String, _ keyPath: AnyKeyPath, _ destination: any PersistentModel.Type,
-      _ valueType: any Any.Type, isToOne: Bool, isOptional: Bool, _ metadata: RelationshipMetadata
-    ) {
-      self.name = name
-      self.keyPath = keyPath
-      kind = .relationship(
-        RelationshipKind(
-          destination: destination, isToOne: isToOne, isOptional: isOptional,
-          valueType: valueType, metadata: metadata))
-    }
   }
+}
+
+/// An array of models, as a type.
+private protocol ModelArray {
+  static var modelType: any PersistentModel.Type { get }
+}
+
+extension Array: ModelArray where Element: PersistentModel {
+  static var modelType: any PersistentModel.Type { Element.self }
 }
