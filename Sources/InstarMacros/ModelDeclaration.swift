@@ -1,5 +1,7 @@
 import SwiftDiagnostics
+import SwiftIfConfig
 import SwiftSyntax
+import SwiftSyntaxMacros
 
 /// The syntax of a class marked with `@Model`: its persisted properties in the order of their slots, and its errors.
 ///
@@ -27,9 +29,16 @@ struct ModelDeclaration {
   /// The errors and warnings of the class. A property with an error has no slot.
   private(set) var diagnostics: [Diagnostic] = []
 
+  /// Whether `let` properties are persisted.
+  private let acceptsConstants: Bool
+
   /// - Parameter superclass: The model that the class inherits from, as written.
-  init(_ declaration: ClassDeclSyntax, superclass: String? = nil) {
+  init(
+    _ declaration: ClassDeclSyntax, superclass: String? = nil,
+    in context: some MacroExpansionContext
+  ) {
     name = declaration.name.trimmedDescription
+    acceptsConstants = context.acceptsAccessorsOfConstants
     table = declaration.attributes.first(named: "Table").map {
       $0.arguments?.trimmedDescription ?? ""
     }
@@ -120,7 +129,7 @@ struct ModelDeclaration {
       problems.append(
         Diagnostic(node: second.attribute, message: Problem.contradictoryMarkers(property: name)))
     }
-    if variable.bindingSpecifier.tokenKind == .keyword(.let) {
+    if variable.bindingSpecifier.tokenKind == .keyword(.let), !acceptsConstants {
       problems.append(
         Diagnostic(
           node: variable.bindingSpecifier, message: Problem.constantProperty(property: name),
@@ -204,6 +213,14 @@ struct ModelDeclaration {
           + (declaration.memberBlock.rightBrace.indentation == nil ? "\n" : ""),
         after: members.isEmpty ? Syntax(declaration.memberBlock.leftBrace) : Syntax(members),
         message: superclass == nil ? .insertInitializer : .insertInitializerOfSubclass))
+  }
+}
+
+extension MacroExpansionContext {
+  /// Whether a macro can give a `let` accessors: the compiler (6.3, diagnostic "let_accessor_expansion") warns in the
+  /// Swift 5 mode, and refuses it in the Swift 6 mode. SwiftData's `@Model` has the same limit.
+  fileprivate var acceptsAccessorsOfConstants: Bool {
+    buildConfiguration.map { $0.languageVersion < VersionTuple(6) } ?? false
   }
 }
 

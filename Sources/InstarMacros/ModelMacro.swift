@@ -18,7 +18,7 @@ extension ModelMacro: MemberMacro {
   ) throws -> [DeclSyntax] {
     guard let classDeclaration = declaration.as(ClassDeclSyntax.self) else { return [] }
     let superclass = superclass(of: classDeclaration, conformingTo: protocols)
-    let model = ModelDeclaration(classDeclaration, superclass: superclass)
+    let model = ModelDeclaration(classDeclaration, superclass: superclass, in: context)
     for diagnostic in model.diagnostics {
       context.diagnose(diagnostic)
     }
@@ -66,7 +66,7 @@ extension ModelMacro: MemberAttributeMacro {
     guard
       let classDeclaration = declaration.as(ClassDeclSyntax.self),
       let variable = member.as(VariableDeclSyntax.self),
-      let slot = ModelDeclaration(classDeclaration).slot(of: variable)
+      let slot = ModelDeclaration(classDeclaration, in: context).slot(of: variable)
     else { return [] }
     // If the class may inherit from a model, its slots follow the inherited ones, and `_modelStorage` returns the
     // storage that holds them.

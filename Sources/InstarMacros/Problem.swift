@@ -41,8 +41,8 @@ extension Problem: DiagnosticMessage {
   /// Code that SwiftData compiles and ignores gets a warning, because it must compile here too.
   var severity: DiagnosticSeverity {
     switch self {
-    case .markerOnComputedProperty, .markerOnLazyProperty, .markerOnStaticProperty,
-      .observedProperty:
+    case .markerOnComputedProperty, .markerOnLazyProperty, .markerOnOtherDeclaration(.transient),
+      .markerOnStaticProperty, .observedProperty:
       .warning
     default: .error
     }
@@ -64,7 +64,8 @@ extension Problem: DiagnosticMessage {
     case .constantProperty(let property):
       """
       '\(property)' must be declared with 'var', because Instar fills it when the model is read \
-      from a store; write 'private(set) var' to keep others from changing it.
+      from a store, and Swift 6 mode allows no macro on a 'let'; write 'private(set) var' to keep others from \
+      changing it.
       """
     case .constraintOfOtherModel(let macro, let named, let model):
       """
@@ -97,6 +98,8 @@ extension Problem: DiagnosticMessage {
       '@\(kind.rawValue)' has no effect on '\(property)', because a lazy property is not \
       persisted; remove '@\(kind.rawValue)', or remove 'lazy'.
       """
+    case .markerOnOtherDeclaration(.transient):
+      "'@Transient' has no effect here, because only stored properties are persisted; remove '@Transient'."
     case .markerOnOtherDeclaration(let kind):
       "'@\(kind.rawValue)' can only be applied to a stored property of a class marked '@Model'."
     case .markerOnStaticProperty(let kind, let property):
