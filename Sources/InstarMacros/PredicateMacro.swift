@@ -1,27 +1,78 @@
+import SwiftOperators
 public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
-/// `#Predicate` of a model: expands to Foundation's macro, which on Linux does not support predicates within
-/// predicates.
+/// `#Predicate` of a model: expands to Foundation's macro, which on Linux does not support predicates and expressions
+/// within predicates.
 ///
 /// This macro rewrites `other.evaluate(note)` to `other.contains(note)`, which Foundation's macro turns into a call of
-/// `build_contains`. The SDK has an overload of that function for predicates.
+/// `build_contains`. The SDK has overloads of that function for predicates and expressions.
+///
+/// Foundation's macro makes one expression of a whole predicate. The type checker refuses one with more than five
+/// calls of other predicates. So this macro makes a predicate of each operand of `&&` and `||`, and a list of these.
 public struct PredicateMacro: ExpressionMacro {
   public static func expansion(
     of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
   ) throws -> ExprSyntax {
     let types = node.genericArgumentClause?.trimmedDescription ?? ""
-    if let body = node.trailingClosure {
-      return "#_FoundationPredicate\(raw: types) \(EvaluationRewriter().visit(body).trimmed)"
+    guard
+      let body = node.trailingClosure ?? node.arguments.first?.expression.as(ClosureExprSyntax.self)
+    else { return "#_FoundationPredicate\(raw: types)(\(node.arguments.trimmed))" }
+    return ExprSyntax("\(raw: predicate(body, types))")
+  }
+
+  private static func predicate(_ body: ClosureExprSyntax, _ types: String) -> String {
+    let rewriter = EvaluationRewriter()
+    let rewritten = rewriter.visit(body).trimmedDescription
+    guard rewriter.count > 1, body.statements.count == 1,
+      case .expr(let whole)? = body.statements.first?.item,
+      let folded = try? OperatorTable.standardOperators.foldAll(whole).as(ExprSyntax.self)
+    else { return "#_FoundationPredicate\(types) \(rewritten)" }
+    return junction(of: folded, in: body, types)
+  }
+
+  private static func junction(
+    of expression: ExprSyntax, in body: ClosureExprSyntax, _ types: String
+  ) -> String {
+    if let inner = expression.parenthesized { return junction(of: inner, in: body, types) }
+    for (sign, name) in [("&&", "all"), ("||", "any")] {
+      let operands = expression.operands(of: sign)
+      guard operands.count > 1 else { continue }
+      let predicates = operands.map { junction(of: $0, in: body, types) }
+      return "InstarModel._PredicateJunction.\(name)([\n\(predicates.joined(separator: ",\n"))\n])"
     }
-    let arguments = EvaluationRewriter().visit(node.arguments)
-    return "#_FoundationPredicate\(raw: types)(\(arguments.trimmed))"
+    let part = body.with(
+      \.statements,
+      [
+        CodeBlockItemSyntax(
+          leadingTrivia: .space, item: .expr(expression.trimmed), trailingTrivia: .space)
+      ])
+    return "#_FoundationPredicate\(types) \(EvaluationRewriter().visit(part).trimmedDescription)"
+  }
+}
+
+extension ExprSyntax {
+  /// The expression in parentheses; `nil` for any other.
+  fileprivate var parenthesized: ExprSyntax? {
+    guard let tuple = self.as(TupleExprSyntax.self), tuple.elements.count == 1 else { return nil }
+    return tuple.elements.first?.expression
+  }
+
+  /// The operands of a chain such as `a && b && c`; only the expression itself if it is not such a chain.
+  fileprivate func operands(of sign: String) -> [ExprSyntax] {
+    guard let infix = self.as(InfixOperatorExprSyntax.self),
+      infix.operator.trimmedDescription == sign
+    else { return [self] }
+    return infix.leftOperand.operands(of: sign) + infix.rightOperand.operands(of: sign)
   }
 }
 
 /// `a.evaluate(b)` becomes `a.contains(b)`.
 private final class EvaluationRewriter: SyntaxRewriter {
+  /// The number of rewritten calls.
+  private(set) var count = 0
+
   override func visit(_ call: FunctionCallExprSyntax) -> ExprSyntax {
     let call = super.visit(call)
     guard var call = call.as(FunctionCallExprSyntax.self),
@@ -29,6 +80,7 @@ private final class EvaluationRewriter: SyntaxRewriter {
       callee.declName.baseName.text == "evaluate", callee.base != nil,
       call.arguments.count == 1, call.arguments.first?.label == nil, call.trailingClosure == nil
     else { return call }
+    count += 1
     callee.declName.baseName = .identifier("contains")
     call.calledExpression = ExprSyntax(callee)
     return ExprSyntax(call)

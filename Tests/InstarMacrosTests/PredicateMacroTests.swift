@@ -16,10 +16,10 @@ struct PredicateMacroTests {
   @Test("calls another predicate by the name that Foundation's macro knows")
   func nested() {
     expectExpansion(
-      "let both: Predicate<Note> = #Predicate { a.evaluate($0) && !list[0].evaluate($0) }",
+      "let both: Predicate<Note> = #Predicate { a.evaluate($0) && !$0.isDone }",
       """
       let both: Predicate<Note> = #_FoundationPredicate {
-        a.contains($0) && !list[0].contains($0)
+        a.contains($0) && !$0.isDone
       }
       """)
     expectExpansion(
@@ -41,6 +41,30 @@ struct PredicateMacroTests {
       #_FoundationPredicate<Note> {
         evaluate($0) && $0.rule.evaluate(on: $0) && $0.rule.evaluate()
       }
+      """)
+  }
+
+  @Test("makes a predicate of each operand if there are several other predicates")
+  func junction() {
+    expectExpansion(
+      "#Predicate<Note> { note in a.evaluate(note) && (!b.evaluate(note) || note.isDone) && c.evaluate(note) }",
+      """
+      InstarModel._PredicateJunction.all([
+          #_FoundationPredicate<Note> { note in
+            a.contains(note)
+          },
+          InstarModel._PredicateJunction.any([
+              #_FoundationPredicate<Note> { note in
+                !b.contains(note)
+              },
+              #_FoundationPredicate<Note> { note in
+                note.isDone
+              }
+            ]),
+          #_FoundationPredicate<Note> { note in
+            c.contains(note)
+          }
+        ])
       """)
   }
 }

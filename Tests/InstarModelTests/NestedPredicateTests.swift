@@ -77,6 +77,41 @@ struct NestedPredicateTests {
     #expect(try titles(#Predicate { list[0].evaluate($0) && list[1].evaluate($0) }) == ["Notes"])
   }
 
+  @Test("many in one expression, which the compiler checks one by one")
+  func many() throws {
+    let (a, b, c, d) = (
+      #Predicate<Book> { $0.pages > 10 }, #Predicate<Book> { $0.pages > 15 },
+      #Predicate<Book> { $0.pages < 200 }, #Predicate<Book> { $0.pages < 250 }
+    )
+    let (e, f) = (#Predicate<Book> { $0.title == "Notes" }, #Predicate<Book> { $0.author != nil })
+    #expect(
+      try titles(
+        #Predicate {
+          a.evaluate($0) && b.evaluate($0) && c.evaluate($0) && d.evaluate($0) && e.evaluate($0)
+            && f.evaluate($0) && !($0.pages == 90 || a.evaluate($0) && $0.pages == 91)
+            && ($0.title.contains("ot") || e.evaluate($0)) && $0.pages != 17 && b.evaluate($0)
+        }) == ["Notes"])
+    #expect(
+      try titles(
+        #Predicate<Book> { book in
+          e.evaluate(book) && book.pages < 50 || f.evaluate(book) && book.title == "Engines"
+            || !a.evaluate(book) || !b.evaluate(book) || !f.evaluate(book)
+        }) == ["Engines", "Notes"])
+  }
+
+  @Test("and expressions of any value")
+  func expressions() throws {
+    let length = #Expression<Book, Int> { $0.title.count }
+    let half = #Expression<Book, Int> { $0.pages / 2 }
+    #expect(try titles(#Predicate<Book> { length.evaluate($0) == 7 }) == ["Engines"])
+    #expect(
+      try titles(#Predicate<Book> { half.evaluate($0) < 40 && length.evaluate($0) < 6 })
+        == ["Notes"])
+    #expect(
+      try names(
+        #Predicate { author in author.books.contains { half.evaluate($0) == 150 } }) == ["Ada"])
+  }
+
   @Test("of related models, in either direction")
   func related() throws {
     let minimum = 100

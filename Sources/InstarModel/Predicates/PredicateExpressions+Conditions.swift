@@ -68,13 +68,11 @@ extension PredicateExpressions.Conditional: LowerablePredicateExpression {
   }
 }
 
-extension PredicateExpressions.PredicateEvaluate: LowerablePredicateExpression {
+extension PredicateExpressions.NestedEvaluation: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    guard let predicate else {
-      throw lowering.unsupported(self, "\(NestedPredicateError.notConstant)")
-    }
-    return try lowering.with(predicate.variable.key, lowering.term(input)) {
-      .value(try lowering.condition(predicate.expression))
+    guard let body else { throw lowering.unsupported(self, "\(NestedPredicateError.notConstant)") }
+    return try lowering.with(body.variable.key, lowering.term(input)) {
+      try lowering.term(body.expression)
     }
   }
 }
