@@ -26,6 +26,14 @@ public final class ModelContext {
   /// Has no effect, because Linux has no run loop that could save. Call `save()`.
   public var autosaveEnabled = false
 
+  #if !canImport(Darwin)
+    /// Has no effect: Instar does not record changes for undoing. To discard unsaved changes, call `rollback()`.
+    @available(
+      *, deprecated, message: "'undoManager' has no effect; call 'rollback()' to discard changes"
+    )
+    public var undoManager: UndoManager?
+  #endif
+
   let stores: ModelStores
   private let configurations: Set<ModelConfiguration>
   private var owner: ModelContainer?
@@ -74,7 +82,7 @@ public final class ModelContext {
     for store in stores.all { store.connection.saves.removeListener() }
     // Models may outlive their context and keep their values. Clearing their relationships breaks reference cycles.
     for model in inserted.all { Self.detach(model._modelStorage) }
-    let storages = registered.flatMap { $0.values.map { $0.takeUnretainedValue() } }
+    let storages = Array(registeredStorages.joined())
     for storage in storages {
       storage.context = nil
       storage.state = .gone
