@@ -61,6 +61,7 @@ class Case:
         self.data = data
         self.store = os.path.join(data, "a.store")
         self.state = os.path.join(data, "state")
+        self.backups = os.path.join(data, ".instar")
 
     # Results
 
@@ -213,8 +214,7 @@ class Case:
 
     def open_phases(self):
         """The records of runs that no recovery has finished."""
-        phases = os.path.join(self.state, "phases")
-        return [name for name in os.listdir(phases) if name.endswith(".json")] if os.path.isdir(phases) else []
+        return [name for name in listing(os.path.join(self.state, "phases")) if name.endswith(".json")]
 
     def check_ledger(self, version):
         """The ledger must have each run once, and a migrated run exactly where the store is migrated."""
@@ -246,13 +246,12 @@ class Case:
                 names.discard(name)
         if names:
             self.problem("leftovers", "beside the store: " + ", ".join(sorted(names)))
-        inside = sorted(os.listdir(os.path.join(folder, ".instar"))) if os.path.isdir(folder + "/.instar") else []
-        backups = [name for name in inside if name.endswith(".backup") and not name.startswith(".")]
-        others = [
-            name for name in inside if name not in backups
-            and not (name.endswith("_SUPPORT") and name[1:-len("_SUPPORT")] + ".backup" in backups)]
-        if others:
-            self.problem("leftovers", ".instar: " + ", ".join(others))
+        backups = [name for name in listing(self.backups) if name.endswith(".backup") and not name.startswith(".")]
+        own = {*backups, *(f".{name[:-len('.backup')]}_SUPPORT" for name in backups)}
+        for part in {os.path.join(folder, ".instar"), self.backups}:
+            others = [name for name in listing(part) if name not in own]
+            if others:
+                self.problem("leftovers", f"{os.path.basename(part)}: " + ", ".join(others))
         runs, _ = self.ledger()
         named = {
             os.path.basename(run["backup"]) for run in runs if run.get("backup")}
@@ -264,9 +263,9 @@ class Case:
         if version == "new" and len(backups) > 1:
             self.problem("leftovers", f"{len(backups)} backups of one migration: " + ", ".join(backups))
         self.check_external()
-        for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("", ("phases", "ledger"))):
-            path = os.path.join(self.state, part)
-            names = set(os.listdir(path)) - set(kept) if os.path.isdir(path) else ()
+        folders = ("phases", "ledger", os.path.basename(self.backups))
+        for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("", folders)):
+            names = set(listing(os.path.join(self.state, part))) - set(kept)
             if names:
                 self.problem("leftovers", f"state/{part}: " + ", ".join(sorted(names)))
 
@@ -282,8 +281,7 @@ class Case:
 
     def check_external(self):
         folder = stores.external_folder(self.store)
-        present = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-        strays = present - set(getattr(self, "found", {}).get("files", ()))
+        strays = set(listing(folder)) - set(getattr(self, "found", {}).get("files", ()))
         if strays:
             self.problem("leftovers", f"{len(strays)} external files that no row references")
 
@@ -377,6 +375,11 @@ def mismatch(found, expected, extra=None):
     return None
 
 
+def listing(folder):
+    """The names in a folder, in order; none where there is no folder."""
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
 def children():
     """The children of this process, among them those whose parents have died."""
     with open(f"/proc/self/task/{os.getpid()}/children") as stream:
@@ -419,9 +422,10 @@ def adopt_orphans():
 def trace_of(case, program, key, on=None):
     """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases.
 
-    `on`: only the calls on this file of the case's data; "" for any of them.
+    `on`: only the calls on the files of the case's data whose names begin so; "a.store>" is the store alone.
     """
-    name = f"{key}-{program}" + ("" if on is None else f"-on-{on}")
+    # strace would escape an angle bracket in the name of a folder.
+    name = f"{key}-{program}" + ("" if on is None else f"-on-{on.replace('>', '.')}")
     path = os.path.join(case.bench.work, "traces", f"{name}.json")
     if not os.path.exists(path):
         folder = f"{path}.{os.getpid()}"

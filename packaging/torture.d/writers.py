@@ -148,16 +148,11 @@ def swap(case):
     if kind == "link":
         return linked(case)
     found = trace_of(case, KEEPER, death.key(case))[1]
-    if case.recipe.journal == "wal":
-        # From the first page in the log on, the log belongs to whatever has the store's name: a rule of SQLite.
-        commit = trace_of(case, KEEPER, death.key(case), on="a.store-wal")[1]
-        commit = next(call for call in commit if call[0] == "pwrite64")
-    else:
-        # After the commit a store may be replaced by anybody; nobody could know of it in time.
-        commit = trace_of(case, KEEPER, death.key(case), on="a.store>")[1]
-        commit = [call for call in commit if call[0] == "fdatasync"][-1]
-    last = found.index(commit)
-    call = choose(case.chance, found[len(found) // 4:last])
+    first, last = window(case, found)
+    # SQLite itself finds out when it opens its journal; after that only the keeper can.
+    if not case.bench.focus and case.chance.random() < 0.5:
+        first = len(found) // 4
+    call = choose(case.chance, found[first:last])
     case.note(f"{kind} of the store after {call[0]} number {call[1]} of the keeper")
     other = os.path.join(case.folder, "other")
     os.mkdir(other)
@@ -213,6 +208,20 @@ def swap(case):
     if strays or phases:
         case.problem("leftovers", ", ".join(strays + phases))
     return None
+
+
+def window(case, found):
+    """The calls from the start of the cutover to its commit, as indexes of `found`.
+
+    After the commit a store may be replaced by anybody, and nobody could know of it in time. In WAL mode there is no
+    such window: from its first page on the log belongs to whatever has the store's name, which is a rule of SQLite.
+    """
+    def on(name, call):
+        return [found.index(each) for each in trace_of(case, KEEPER, death.key(case), on=name)[1] if each[0] == call]
+
+    if case.recipe.journal == "wal":
+        return len(found) // 4, on("a.store-wal", "pwrite64")[0]
+    return on("a.store-journal", "pwrite64")[0], on("a.store>", "fdatasync")[-1]
 
 
 def moved_copy(case, moved):
