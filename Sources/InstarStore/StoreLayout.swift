@@ -12,8 +12,14 @@ public import InstarSchema
 //   Plain       Version,  Values, Layout, Probe,             Introspection
 //   Connection  sessions through which models are read and written, with the functions of both formats' Values
 //
-// Metadata is the counterpart of Version: where a store keeps its version. A plain store has no ModelCache, because
-// only Core Data archives its model in the store.
+// Metadata is the counterpart of Version: where a store keeps its version. Files without a counterpart:
+//
+// - Only Core Data archives its model in the store (ModelCache), and has conventions, derived attributes, a history,
+//   external values and archived collections.
+// - Only plain stores have column encodings (ColumnEncoding). Their introspection infers types of attributes from
+//   content (ColumnContents), and reads all tables before it names classes and properties (PlainTables).
+// - In InstarEngine/Change, only Core Data renumbers entities, moves links and checks rows itself: SQLite enforces the
+//   foreign keys and constraints of a plain store. Only Plain rebuilds a table from its own text (TableRebuild).
 
 /// How a schema maps to the tables of a store, in the schema's format.
 public enum StoreLayout: Sendable {
