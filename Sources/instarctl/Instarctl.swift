@@ -34,7 +34,7 @@ struct Instarctl: AsyncParsableCommand {
         5   the file does not exist
         6   the daemon cannot be reached
 
-      For several stores the most serious one counts, in the order 1, 3, 5, 4, 0.
+      For several stores, instarctl returns the first of 1, 3, 5, 4, 0 that occurred.
       """,
     version: versionText,
     subcommands: [

@@ -12,9 +12,9 @@ struct ConfigApplyCommand: InstarCommand {
     discussion: """
         instarctl config apply && systemctl restart instard
 
-      The service sees the file system read-only, and no home folders. This command writes a drop-in \
-      that lets the service write the watched folders, and makes systemd reload its units. Then \
-      restart the service.
+      The service can read the file system but not write it, and cannot see home folders. This command \
+      writes a drop-in that lets the service write the watched folders, and makes systemd reload its \
+      units. Then restart the service.
       """)
 
   @OptionGroup var source: ConfigurationOptions

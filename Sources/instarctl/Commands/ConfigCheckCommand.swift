@@ -13,8 +13,8 @@ struct ConfigCheckCommand: InstarCommand {
         instarctl config check
 
       Reads the file, then the files conf.d/*.yml beside it, in the order of their names. For a key \
-      with one value, the last file wins. The lists 'plugins' and 'watches' add up; a later watch of a \
-      folder replaces an earlier one.
+      with one value, the last file wins. The lists 'plugins' and 'watches' add up. If two files watch \
+      the same folder, the later file's watch is used.
 
       The exit status is 0 if the configuration can be used, also with notes, and 3 if it cannot.
       """)

@@ -10,7 +10,7 @@ struct PluginInspectCommand: InstarCommand {
         instarctl plugin inspect Notes.so
 
       Reads the plugin's note without loading it, then loads the plugin in a confined worker and shows \
-      its plans. Of a plugin that was built for another ABI it shows only the note, and exits with 3.
+      its plans. If the plugin was built for another ABI, it shows only the note and exits with 3.
       """)
 
   @OptionGroup var plugin: PluginArgument

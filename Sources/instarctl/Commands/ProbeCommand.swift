@@ -18,12 +18,16 @@ struct ProbeCommand: InstarCommand {
       unknown. For a store that matches no version of a plan, it shows the nearest version and the \
       differences.
 
-      Nothing is written, also where another process writes to the store or left a -wal or -journal \
-      file behind. Rows are counted where that is quick; --rows counts all, --no-rows none.
+      probe never writes, even while another process writes the store. It counts the rows where that \
+      is quick; --rows counts all, --no-rows none.
 
-      Each report is printed as soon as it is known. The exit status is 0 whatever the state is. It is \
-      1 where the process that reads the store crashed, 3 where the store cannot be read, 4 where \
-      another process holds it, and 5 where it does not exist.
+      Each report is printed as soon as it is known. The exit status for a store:
+
+        0   read, whatever its state is
+        1   the keeper, the process that reads stores, crashed
+        3   unreadable
+        4   busy: another process holds the store
+        5   missing
       """)
 
   @OptionGroup var stores: StoreArguments

@@ -15,7 +15,7 @@ struct SchemaImportCommand: InstarCommand {
         instarctl schema import a.store -o NotesV1.swift
 
       Generates a VersionedSchema with its @Model classes. Compiled, it has the structure of the \
-      store. It is the version to start from for an app whose models were never kept by version.
+      store. Use it as the first version of a plan if nobody kept the app's models.
 
       The source comes from the model that the store contains, else from the schema that Instar wrote \
       into it, else from its tables. What a schema cannot express is noted in comments and on standard \

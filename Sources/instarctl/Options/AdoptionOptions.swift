@@ -6,9 +6,9 @@ struct AdoptionOptions: ParsableArguments {
   @Option(
     name: .customLong("adopt"),
     help: ArgumentHelp(
-      "Accept an unversioned or unknown store as this version of the plan. A store with extra objects, "
-        + "or without an index of the version, needs --yes too. A store without anything else of the "
-        + "version is refused.",
+      "Adopt an unversioned or unknown store as this version of the plan. If the store has more objects "
+        + "than the version, or lacks one of its indexes, add --yes. If it lacks anything else, Instar "
+        + "refuses it.",
       valueName: "version"),
     transform: Schema.Version.typed)
   var version: Schema.Version?

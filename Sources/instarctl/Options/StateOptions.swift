@@ -6,8 +6,8 @@ struct StateOptions: ParsableArguments {
   @Option(
     name: .customLong("state-dir"),
     help: ArgumentHelp(
-      "The state folder: the ledger of all runs, and the phase records from which a run that a crash "
-        + "cut off is recovered. (default: /var/lib/instar for root, else ~/.local/state/instar)",
+      "The state folder. It holds the ledger of runs, and what Instar needs to recover runs after a "
+        + "crash. (default: /var/lib/instar for root, else ~/.local/state/instar)",
       valueName: "folder"),
     completion: .directory, transform: FilePath.typed)
   var folder: String?
