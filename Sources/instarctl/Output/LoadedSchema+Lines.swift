@@ -9,7 +9,7 @@ extension LoadedSchema {
     if let plan {
       head.add("plan", "\(plan)\(name.map { " (\($0))" } ?? "")")
     }
-    if let origin { head.add("known from", "\(origin.words)") }
+    if let origin { head.add("source", "\(origin.words)") }
     head.add("fingerprint", "\(fingerprint)")
     var lines: [ConsoleLine] = ["\(path)"] + head.lines(indent: "  ")
     for entity in schema.entities {

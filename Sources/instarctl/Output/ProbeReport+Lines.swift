@@ -16,7 +16,8 @@ extension ProbeReport: Answer {
     if let size { table.add("size", "\(size)") }
     if let externalFiles {
       let bytes = externalBytes.map { ", \(Quantity.bytes($0))" } ?? ""
-      table.add("values", "\(externalFiles) in files beside it\(bytes)")
+      let values = externalFiles == 1 ? "value in a file" : "values in files"
+      table.add("external", "\(externalFiles) \(values)\(bytes)")
     }
     if let uuid { table.add("uuid", "\(uuid)") }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {
