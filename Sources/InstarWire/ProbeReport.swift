@@ -30,7 +30,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var reason: String?
   /// The error that ended the probe, or the reason why no plan could be chosen; else left out.
   public var error: InstarError?
-  /// The version that the store declares, or that its plan recognises; null if unknown.
+  /// The version that the store declares, or that its plan recognizes; null if unknown.
   @NullableValue public var version: Schema.Version?
   /// The entities, ordered by name.
   public var entities: [CountedEntity]

@@ -26,7 +26,7 @@ struct RealStoreMigrationTests {
     #expect(answer.status == 0, Comment(rawValue: answer.messages + answer.output))
 
     let notes = try answer.objects(RunReport.self).flatMap(\.notes)
-    #expect(notes.contains { $0.hasPrefix("Apple's frameworks may not recognise version 2.0.0") })
+    #expect(notes.contains { $0.hasPrefix("Apple's frameworks may not recognize version 2.0.0") })
 
     // All of it, also what the format keeps for itself.
     func everything(_ path: String) throws -> [String] {

@@ -274,7 +274,7 @@ struct CoreDataLayoutTests {
         "CREATE INDEX ZNOTE_ZRANK_INDEX ON ZNOTE (ZRANK)",
         "CREATE INDEX ZNOTE_ZTITLE_ZRANK ON ZNOTE (ZTITLE, ZRANK)",
       ])
-    // What a store is recognised by is the same.
+    // What a store is recognized by is the same.
     #expect(old.structure == current.structure)
   }
 }

@@ -104,8 +104,8 @@ extension MigrationRun {
     {
       // Apple's frameworks go by hashes that cannot be computed here.
       notes.append(
-        "Apple's frameworks may not recognise version \(path.to) of this store:"
-          + " entities that changed have hashes of Instar's own")
+        "Apple's frameworks may not recognize version \(path.to):"
+          + " Instar computed the hashes of the changed entities")
     }
     return notes
   }
