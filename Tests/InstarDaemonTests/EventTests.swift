@@ -91,7 +91,7 @@ struct EventTests {
     arguments: [
       (
         StoreQueue.FollowUp.waitsForChange(failures: 3),
-        " (3 equal failures); instard retries when the store or a plugin changes"
+        "; failed 3 times with the same error; instard waits until the store or a plugin changes"
       ),
       (.atOnce, "; instard retries now, because the store or a plugin changed"),
       (.afterRestart, "; instard retries after its next start"),
@@ -146,7 +146,7 @@ struct EventTests {
     #expect(entry.level == .warning)
     #expect(
       entry.message
-        == "'/srv/a.store' is at no version of the plan: built otherwise; nearest is 1.0.0: "
+        == "'/srv/a.store' is unknown: built otherwise; the nearest version is 1.0.0: "
         + "column ZNOTE.ZX is missing; table ZTAG is not expected; instard does not change it")
   }
 

@@ -161,9 +161,10 @@ extension DaemonEvent {
         message = line(error)
       } else if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil
       {
+        let plan = report.plan.map { " to plan '\($0)'" } ?? ""
         message =
-          "\(store) is at no version of the plan\(reason)"
-          + (differences.isEmpty ? "" : "; nearest is \(nearest): \(differences)")
+          "\(store) is unknown\(plan)\(reason)"
+          + (differences.isEmpty ? "" : "; the nearest version is \(nearest): \(differences)")
           + "; \(untouched)"
       } else {
         // Not a problem: the plugin may be installed tomorrow.
@@ -294,15 +295,15 @@ extension DaemonEvent {
     let store = "'\(report.store)'"
     let version = report.version.map { " at \($0)" } ?? ""
     let message =
-      switch report.outcome {
-      case .clearedAway where report.backup != nil:
-        "recovered a run interrupted in its cutover: another process has changed \(store) since,"
-          + " and the backup is kept"
-      case .clearedAway:
+      switch (report.outcome, report.backup) {
+      case (.clearedAway, let backup?):
+        "recovered an interrupted run: another process changed \(store) after the crash; the backup"
+          + " is kept: '\(backup)'"
+      case (.clearedAway, nil):
         "recovered a run interrupted before its cutover: \(store) is unchanged\(version)"
-      case .finished:
+      case (.finished, _):
         "recovered a run interrupted after its cutover: \(store) is migrated\(version)"
-      case .storeMissing:
+      case (.storeMissing, _):
         "recovered an interrupted run: \(store) no longer exists"
       }
     return .make(
@@ -326,7 +327,7 @@ extension DaemonEvent {
     case .waitsForChange(failures: 1):
       "; instard retries when the store or a plugin changes"
     case .waitsForChange(let failures):
-      " (\(failures) equal failures); instard retries when the store or a plugin changes"
+      "; failed \(failures) times with the same error; instard waits until the store or a plugin changes"
     case .atOnce: "; instard retries now, because the store or a plugin changed"
     case .afterRestart: "; instard retries after its next start"
     }
