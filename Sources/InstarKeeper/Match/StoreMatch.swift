@@ -102,7 +102,7 @@ struct StoreMatch {
       }
       guard match.fitting.contains(adopt), let start = start(adopt) else {
         throw InstarError(
-          .unversionedStore, Self.what, cause: "\(match.reason) of \(plan), not of \(adopt)",
+          .unversionedStore, Self.what, cause: "\(match.reason) of \(plan), not \(adopt)",
           next: adoption(of: store, as: match.fitting))
       }
       return start

@@ -231,7 +231,9 @@ extension WorkerProcess {
           cause: isReady
             ? "the plugin took longer than \(Self.text(limit))"
             : "the plugin did not load within \(Self.text(limit))",
-          next: "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)")
+          next: isReady
+            ? "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)"
+            : "remove slow code from the plugin's initializers, then build it again")
       }
     }
   }

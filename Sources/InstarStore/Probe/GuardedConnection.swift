@@ -131,7 +131,8 @@ public enum GuardedConnection {
     guard let result else {
       throw InstarError(
         .storeChanged, "cannot open '\(file.path)'", store: file.path,
-        cause: "another file has taken its name meanwhile", state: "unchanged", next: "try again")
+        cause: "the file was replaced while it was opened", state: "unchanged",
+        next: "run the same command again")
     }
     return try result.get()
   }
