@@ -72,16 +72,16 @@ extension RunReport {
   /// - Parameter cause: Why the run was cut off; by default because its supervisor ended.
   package init(of recovered: RecoveryReport, phase: PhaseRecord, cause: InstarError? = nil) {
     self.init(run: phase.run, store: phase.store, result: .failed, startedAt: phase.startedAt)
+    plan = phase.plan
+    plugin = phase.plugin
+    from = phase.from
+    to = phase.to
     let cause =
       cause
       ?? InstarError(
         .interrupted, "cannot finish run \(phase.run)", store: phase.store,
         cause: "the process that supervised the run ended before the run did",
-        next: "run: instarctl migrate '\(phase.store)'")
-    plan = phase.plan
-    plugin = phase.plugin
-    from = phase.from
-    to = phase.to
+        next: "run: \(command)")
     switch recovered.outcome {
     case .finished:
       result = .migrated

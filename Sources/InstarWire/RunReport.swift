@@ -63,6 +63,14 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
+  /// The command that runs the migration again. The plugin of a run in an app's own process is the app, not a file to
+  /// name.
+  package var command: String {
+    var file = "FILE"
+    if let plugin, plugin.hasSuffix(".so") { file = "'\(plugin)'" }
+    return "instarctl migrate --plugin \(file) '\(store)'"
+  }
+
   /// A stage that finished.
   public struct Stage: Sendable, Codable, Hashable {
     /// The version that the stage started at.

@@ -130,7 +130,7 @@ extension MigrationRun {
     } else {
       // Recovery decides: the phase record and the list of files stay.
       known.state = InstarError.inDoubt
-      known.next = "run: instarctl migrate '\(request.store)', which recovers the run first"
+      known.next = "run: \(report.command), which recovers the run first"
     }
     return known
   }

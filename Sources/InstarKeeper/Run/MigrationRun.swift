@@ -86,7 +86,7 @@ package struct MigrationRun {
           .busyStore, "cannot migrate the store",
           cause:
             "another process wrote to the store before each of \(Self.attempts) cutover attempts",
-          next: "when the store is less busy, run: instarctl migrate '\(request.store)'")
+          next: "when the store is less busy, run: \(report.command)")
       }
       report.stages = []
       report.notes = []
