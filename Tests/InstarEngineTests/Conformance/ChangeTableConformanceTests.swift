@@ -194,7 +194,7 @@ struct ChangeTableConformanceTests {
     let unfilled = try refusal(RequiredEmail.self, Unfilled.self)
     #expect(unfilled.code == .missingRequiredValues)
     #expect(unfilled.cause.contains("1 rows of Person have no value"))
-    #expect(unfilled.next?.contains("fill it in willMigrate") == true)
+    #expect(unfilled.next?.contains("set it in willMigrate") == true)
 
     let context = try open(RequiredEmail.self, Filled.self)
     let emails = try context.fetch(
