@@ -16,7 +16,7 @@ struct WorkerProcessTests {
       def send(event): channel.sendall((json.dumps(event) + "\\n").encode())
       send({"ready": {}})
       request = json.loads(channel.makefile().readline())
-      def stage(): return {"from": "1.0.0", "to": "2.0.0", "kind": "lightweight"}
+      def stage(): return {"from": "1.0.0", "to": "2.0.0", "kind": "lightweight", "isImplicit": False}
       def started(): send({"stageStarted": {"_0": stage()}})
       def finished(): send({"stageFinished": {"_0": stage()}})
       def change():

@@ -105,13 +105,13 @@ struct StageConformanceTests {
 
   /// Each way to use a model of the new version where the store is at the old one.
   private static let misuses: [(String, @Sendable (ModelContext) throws -> Void)] = [
-    ("fetched", { _ = try $0.fetch(FetchDescriptor<NewPlace>()) }),
-    ("fetched", { _ = try $0.fetch(FetchDescriptor<NewPlace>(), batchSize: 10) }),
-    ("fetched", { _ = try $0.fetchIdentifiers(FetchDescriptor<NewPlace>()) }),
-    ("fetched", { try $0.enumerate(FetchDescriptor<NewPlace>()) { _ in } }),
-    ("counted", { _ = try $0.fetchCount(FetchDescriptor<NewPlace>()) }),
-    ("deleted", { try $0.delete(model: NewPlace.self) }),
-    ("saved", { $0.insert(NewPlace(name: "new")) }),
+    ("fetch", { _ = try $0.fetch(FetchDescriptor<NewPlace>()) }),
+    ("fetch", { _ = try $0.fetch(FetchDescriptor<NewPlace>(), batchSize: 10) }),
+    ("fetch", { _ = try $0.fetchIdentifiers(FetchDescriptor<NewPlace>()) }),
+    ("fetch", { try $0.enumerate(FetchDescriptor<NewPlace>()) { _ in } }),
+    ("count", { _ = try $0.fetchCount(FetchDescriptor<NewPlace>()) }),
+    ("delete", { try $0.delete(model: NewPlace.self) }),
+    ("save", { $0.insert(NewPlace(name: "new")) }),
   ]
 
   @Test("a new model in willMigrate throws the named error, however it is used")
@@ -121,7 +121,7 @@ struct StageConformanceTests {
       #expect(cause.code == .modelNotInSchema)
       #expect(
         cause.cause.contains(
-          "PlacesV2.Place cannot be \(verb) in willMigrate: the store is at 1.0.0"),
+          "cannot \(verb) PlacesV2.Place in willMigrate: the store is at 1.0.0"),
         "\(cause)")
       #expect(cause.next?.isEmpty == false)
     }
