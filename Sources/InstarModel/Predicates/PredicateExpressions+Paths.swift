@@ -120,7 +120,8 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
       lowering.note(entity)
       return .members(
         MembersTerm(
-          entity: entity, location: relationship.location, ownerKey: model.key, guards: model.guards))
+          entity: entity, location: relationship.location, ownerKey: model.key, guards: model.guards
+        ))
     case .none: throw lowering.unsupported(self, "the property is not in the store")
     }
   }
