@@ -298,7 +298,7 @@ class Case:
             if answer.status is not None and answer.status >= 0:
                 self.check_report(answer, before)
         self.await_end()
-        recovery = self.programs.recover(self.state, self.bench.limit)
+        recovery = self.programs.recover(self.store, self.state, self.bench.limit)
         self.check_hang(recovery, "the recovery")
         errors = [o["error"] for o in recovery.objects if "error" in o and "run" not in o]
         for error in errors:

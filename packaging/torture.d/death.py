@@ -112,7 +112,7 @@ def kill_in_recovery(case, victim):
     for start in range(first, first + 3):
         case.programs.trace(KEEPER, start, ["-e", "signal=none"], f"{log}.{start}")
     case.programs.recover(
-        case.state, case.bench.limit, strace=["-e", "signal=none"] if victim == SUPERVISOR else None, log=log)
+        case.store, case.state, case.bench.limit, strace=["-e", "signal=none"] if victim == SUPERVISOR else None, log=log)
     case.programs.untrace()
     case.await_end()
     logs = [log] if victim == SUPERVISOR else [f"{log}.{first}"]
@@ -126,13 +126,13 @@ def kill_in_recovery(case, victim):
         call = choose(case.chance, logs[0])
         case.note(f"{victim} is killed in the recovery at {call[0]} number {call[1]}")
         if victim == "all":
-            stop_and_kill(case, call, lambda: case.programs.start(case.programs.migration(
-                case.folder + "/no-such.store", case.state)))
+            stop_and_kill(case, call, lambda: case.programs.start(case.programs.recovery(
+                case.store, case.state)))
         elif victim == SUPERVISOR:
-            case.programs.recover(case.state, case.bench.limit, strace=injection(call, "KILL"))
+            case.programs.recover(case.store, case.state, case.bench.limit, strace=injection(call, "KILL"))
         else:
             case.programs.trace(KEEPER, case.programs.next_start(KEEPER), injection(call, "KILL"))
-            answer = case.programs.recover(case.state, case.bench.limit)
+            answer = case.programs.recover(case.store, case.state, case.bench.limit)
             case.programs.untrace()
             case.check_hang(answer, "a recovery whose keeper was killed")
         case.await_end()

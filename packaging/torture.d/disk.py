@@ -24,7 +24,7 @@ def perform(case):
     if answer.report is not None and error and error.get("code") != FULL:
         case.problem("untrue", f"a full disk is reported as {error.get('code')}: {error.get('cause')}")
     if case.chance.random() < 0.3:
-        recovery = case.programs.recover(case.state, case.bench.limit)
+        recovery = case.programs.recover(case.store, case.state, case.bench.limit)
         case.check_hang(recovery, "the recovery on a full disk")
     os.unlink(filler)
     case.conclude(answer)

@@ -53,7 +53,7 @@ def perform(case):
     else:
         case.programs.trace(KEEPER, case.programs.next_start(KEEPER), options)
     if in_recovery:
-        answer = case.programs.recover(case.state, case.bench.limit, strace=strace)
+        answer = case.programs.recover(case.store, case.state, case.bench.limit, strace=strace)
         case.check_hang(answer, "the recovery with a fault")
         answer = None
     else:

@@ -58,7 +58,7 @@ def perform(case):
             case.problem("leftovers", ".instar: " + ", ".join(left))
     phases = os.path.join(case.state, "phases")
     if os.path.isdir(phases) and os.listdir(phases):
-        recovery = case.programs.recover(case.state, case.bench.limit)
+        recovery = case.programs.recover(case.store, case.state, case.bench.limit)
         case.check_hang(recovery, "the recovery")
         if os.listdir(phases):
             case.problem("leftovers", "state/phases: " + ", ".join(os.listdir(phases)))

@@ -38,7 +38,7 @@ def perform(case):
         call = choose(case.chance, [call for call in trace_of(case, KEEPER, death.key(case))[1] if call[1] < 12])
         case.note(f"and again in the recovery, after {call[0]} number {call[1]}")
         case.require_whole("after the first power cut", copy=True)
-        cut_at(case, mount, call, case.programs.migration(case.folder + "/no-such.store", case.state))
+        cut_at(case, mount, call, case.programs.recovery(case.store, case.state))
     return case.conclude(answer)
 
 

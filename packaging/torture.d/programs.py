@@ -158,9 +158,12 @@ class Programs:
         return [
             "migrate", store, "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *more]
 
-    def recover(self, state, limit=60, strace=None, log=None):
-        """A command with nothing else to do recovers the runs of a state folder."""
-        return self.migrate(os.path.join(self.folder, "no-such.store"), state, limit, strace=strace, log=log)
+    def recover(self, store, state, limit=60, strace=None, log=None):
+        """A command first recovers the interrupted runs of the store that it names; without a plugin it ends then."""
+        return self.finish(self.start(self.recovery(store, state), strace=strace, log=log), limit)
+
+    def recovery(self, store, state):
+        return ["migrate", store, "--state-dir", state, "--json"]
 
 
 def kill_group(process):

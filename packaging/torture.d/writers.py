@@ -185,7 +185,7 @@ def swap(case):
     if not swapped:
         return case.conclude(answer)
     result = (answer.report or {}).get("result")
-    recovery = case.programs.recover(case.state, case.bench.limit)
+    recovery = case.programs.recover(case.store, case.state, case.bench.limit)
     case.check_hang(recovery, "the recovery")
     if kind == "replace":
         case.old, case.new = stores.contents(replacement)
