@@ -217,7 +217,8 @@ def window(case, found):
     such window: from its first page on the log belongs to whatever has the store's name, which is a rule of SQLite.
     """
     def on(name, call):
-        return [found.index(each) for each in trace_of(case, KEEPER, death.key(case), on=name)[1] if each[0] == call]
+        return [found.index(each) for each in trace_of(case, KEEPER, death.key(case), on=name)[1]
+                if each[0] == call and each in found]
 
     if case.recipe.journal == "wal":
         return len(found) // 4, on("a.store-wal", "pwrite64")[0]
