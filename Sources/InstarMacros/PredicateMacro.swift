@@ -25,6 +25,7 @@ public struct PredicateMacro: ExpressionMacro {
   private static func predicate(_ body: ClosureExprSyntax, _ types: String) -> String {
     let rewriter = EvaluationRewriter()
     let rewritten = rewriter.visit(body).trimmedDescription
+    // Foundation's macro reports an expression whose operators cannot be ordered.
     guard rewriter.count > 1, body.statements.count == 1,
       case .expr(let whole)? = body.statements.first?.item,
       let folded = try? OperatorTable.standardOperators.foldAll(whole).as(ExprSyntax.self)

@@ -96,6 +96,7 @@ final class StoreLock {
     guard usesLog, lstat(path, &status) != 0 || FileIdentity(status) != file.state.identity,
       lstat(path + "-wal", &status) == 0, status.st_size == 0
     else { return [] }
+    // A file that cannot be proven to be this process's own may be an app's: it stays.
     return [path + "-wal", path + "-shm"].filter { name in
       lstat(name, &status) == 0 && (try? Self.hasOpen(FileIdentity(status))) == true
     }
@@ -161,6 +162,7 @@ final class StoreLock {
   /// Without effect while another process reads the log.
   func emptyLog() {
     guard usesLog else { return }
+    // If this fails, the log keeps its frames and stays valid: SQLite reads them from there.
     try? writer.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
   }
 

@@ -57,6 +57,7 @@ struct CutoverOutcome {
   /// Has SQLite remove the journal of a cutover that was committed: the connection of a keeper that died kept the file,
   /// with its header cleared. A journal that is still needed was rolled back before.
   private static func removeEndedJournal(_ paths: StorePaths, _ db: Database) {
+    // If this fails, the file stays: its header is cleared, so SQLite ignores it.
     guard access(paths.store + "-journal", F_OK) == 0,
       (try? String.fetchOne(db, sql: "PRAGMA journal_mode")) == "delete"
     else { return }

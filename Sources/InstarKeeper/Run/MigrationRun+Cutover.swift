@@ -122,6 +122,7 @@ extension MigrationRun {
       known.state = "replaced by another process during the cutover"
       return known
     }
+    // If the store cannot be read now, nothing is proven: it is in doubt, and the backup stays.
     if let found = try? CutoverOutcome(of: record, in: attempt.paths, openPolicy),
       found.content == .old
     {

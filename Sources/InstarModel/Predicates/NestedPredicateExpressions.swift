@@ -28,7 +28,7 @@ public import Foundation
     public static func build_contains<Condition: PredicateExpression, Input>(
       _ predicate: Condition, _ input: Input
     ) -> NestedEvaluation<Input, Bool> where Condition.Output == Predicate<Input.Output> {
-      // A captured predicate already has its value.
+      // A captured predicate already has its value. One that depends on a row has none here.
       let captured = try? predicate.evaluate(PredicateBindings())
       return NestedEvaluation(
         body: captured.map { .init(variable: $0.variable, expression: $0.expression) },
