@@ -13,20 +13,22 @@ package import InstarWire
 /// 1. The lock is held from before the first phase until after the end: nobody recovers a run whose supervisor lives.
 /// 2. A phase is on disk when `enter` returns. Only then may the keeper take the step that the phase announces.
 /// 3. The report is on disk in the ledger before the phase record is removed. After a crash between the two the run is
-///    recovered once more, which finds nothing to do.
+///    recovered once more, which finds nothing to do, and its line in the ledger stays the only one.
 /// 4. A report that cannot be written leaves the phase record in place: the next recovery writes the report.
 package final class RunJournal {
   private let folder: StateFolder
   private let run: String
   private let lock: FolderLock
+  /// Whether an earlier supervisor began the run, which may have written the report.
+  private let isRecovery: Bool
   /// The phase on disk; `nil` before the first `enter` and after `finish`.
   package private(set) var phase: PhaseRecord?
 
-  private init(_ folder: StateFolder, run: String, lock: FolderLock, phase: PhaseRecord?) {
+  private init(_ folder: StateFolder, run: String, lock: FolderLock, isRecovery: Bool) {
     self.folder = folder
     self.run = run
     self.lock = lock
-    self.phase = phase
+    self.isRecovery = isRecovery
   }
 
   /// Locks a new run.
@@ -40,7 +42,7 @@ package final class RunJournal {
         .stateFolderFailed, "cannot start run \(run)", store: store,
         cause: "another run with this identifier is in progress", state: "unchanged")
     }
-    return RunJournal(folder, run: run, lock: lock, phase: nil)
+    return RunJournal(folder, run: run, lock: lock, isRecovery: false)
   }
 
   /// Recovers a run whose supervisor has ended, and writes its report.
@@ -52,7 +54,7 @@ package final class RunJournal {
     by recover: (PhaseRecord) throws(InstarError) -> RecoveryReport
   ) throws(InstarError) -> RecoveryReport? {
     guard let lock = try folder.tryLock(run: record.run) else { return nil }
-    let journal = RunJournal(folder, run: record.run, lock: lock, phase: nil)
+    let journal = RunJournal(folder, run: record.run, lock: lock, isRecovery: true)
     defer { journal.unlock() }
     // Read again under the lock: the run may have ended in the meantime.
     guard let phase = try folder.phase(of: record.run) else { return nil }
@@ -72,7 +74,7 @@ package final class RunJournal {
   ///
   /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done.
   package func finish(_ report: RunReport) throws(InstarError) {
-    if report.result != .current { try folder.append(report) }
+    if report.result != .current { try folder.append(report, mayBeThere: isRecovery) }
     guard phase != nil else { return }
     try folder.close(run: run)
     phase = nil

@@ -174,11 +174,33 @@ public final class StateFolder: Sendable {
   // MARK: - The ledger
 
   /// Appends a run to the ledger. It is on disk when this returns.
-  public func append(_ report: RunReport) throws(InstarError) {
+  ///
+  /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
+  ///   appended.
+  public func append(_ report: RunReport, mayBeThere: Bool = false) throws(InstarError) {
     let line = try WireCoder.line(report)
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
+    if mayBeThere, try hasRun(report.run) { return }
     try DurableFile.append(line: line, to: ledgerFile, mode: 0o600, owner: owner)
+  }
+
+  /// Searches the ledger's text, latest line first, and decodes only lines with the identifier: a ledger may have a
+  /// line for each of 100,000 stores.
+  private func hasRun(_ run: String) throws(InstarError) -> Bool {
+    guard access(ledgerFile, F_OK) == 0 else { return false }
+    let text = try read(ledgerFile)
+    let key = Data("\"run\":\"\(run)\"".utf8)
+    var rest = text.startIndex..<text.endIndex
+    while let found = text.range(of: key, options: .backwards, in: rest) {
+      let start = text[..<found.lowerBound].lastIndex(of: 0x0A).map { $0 + 1 } ?? text.startIndex
+      let end = text[found.upperBound...].firstIndex(of: 0x0A) ?? text.endIndex
+      // A crash may have cut off the line.
+      let report = try? WireCoder.message(RunReport.self, from: Data(text[start..<end]))
+      if report?.run == run { return true }
+      rest = text.startIndex..<found.lowerBound
+    }
+    return false
   }
 
   /// The runs of one store, or of all, oldest first.

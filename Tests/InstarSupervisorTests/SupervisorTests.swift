@@ -584,6 +584,27 @@ struct SupervisorTests {
     #expect(try state.history(store: "a").reports == [reports[0], reports[2]])
   }
 
+  @Test(
+    "a run whose supervisor died between the ledger and its phase record is in the ledger once",
+    arguments: [true, false])
+  func recoveredTwice(hasWholeLine: Bool) async throws {
+    var first = RunReport(run: run, store: store, result: .migrated, startedAt: 1000)
+    first.notes = [#"names "run":"other", which is text"#]
+    try state.append(first)
+    try state.append(RunReport(run: "other", store: store, result: .failed, startedAt: 1001))
+    if !hasWholeLine {
+      let ledger = URL(fileURLWithPath: state.path + "/ledger/ledger.jsonl")
+      let lines = try String(contentsOf: ledger, encoding: .utf8).split(separator: "\n")
+      try Data("\(lines[0].dropLast(9))\n\(lines[1])\n".utf8).write(to: ledger)
+    }
+    try state.record(phase(.cutover))
+    let supervisor = try supervisor("*'\"recover\"'*) \(try recovered(.finished)) ;;")
+    try await supervisor.recover(store: store) { #expect($0.outcome == .finished) }
+    #expect(try state.openPhases().records == [])
+    let runs = try state.history().reports.map(\.run)
+    #expect(runs == (hasWholeLine ? [run, "other"] : ["other", run]))
+  }
+
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
     let missing = folder.path("missing")
