@@ -37,7 +37,7 @@ struct ConvertedValues {
           attribute.before.name, of: attribute.before.entity, in: layout), values.count > 0
       else { return nil }
       (attribute.count, attribute.distinct) = values
-      attribute.areCarriedOver = try db.keepsNumbers(attribute, in: layout)
+      attribute.areCarriedOver = try db.convertsEveryNumber(attribute, in: layout)
       return attribute
     }
   }
@@ -81,7 +81,8 @@ extension Database {
 }
 
 extension Database {
-  fileprivate func keepsNumbers(
+  /// Whether every value is a number that SQL converts to the new type without a change of its value.
+  fileprivate func convertsEveryNumber(
     _ attribute: ConvertedValues.Attribute, in layout: StoreLayout
   ) throws -> Bool {
     guard let entity = layout.entityLayouts.first(where: { $0.name == attribute.before.entity }),

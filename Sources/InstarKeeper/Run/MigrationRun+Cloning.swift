@@ -29,7 +29,7 @@ extension MigrationRun {
   }
 
   /// Makes the backup, checks it, and makes the clone from it.
-  func backUpAndClone(_ attempt: Attempt) throws -> Backup {
+  func backUpAndClone(_ attempt: CutoverAttempt) throws -> Backup {
     let (lock, folder) = (attempt.lock, attempt.folder)
     let (pageCount, pageSize) = try lock.read { db in
       (
@@ -44,7 +44,7 @@ extension MigrationRun {
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
     try DurableFile.synchronizeFile(folder.backup)
-    let backup = try read(attempt, pageCount: pageCount)
+    let backup = try checkBackup(of: attempt, pageCount: pageCount)
     // The clone starts from bytes that are known to be sound.
     try FileCopy.copy(folder.backup, to: folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
@@ -52,7 +52,8 @@ extension MigrationRun {
     return backup
   }
 
-  private func read(_ attempt: Attempt, pageCount: Int64) throws -> Backup {
+  /// - Parameter pageCount: The pages of the store, which the backup must have too.
+  private func checkBackup(of attempt: CutoverAttempt, pageCount: Int64) throws -> Backup {
     let connection = try GuardedConnection.open(attempt.folder.backup, access: .immutable)
     defer { try? connection.close() }
     return try connection.inDatabase { db in

@@ -13,7 +13,7 @@ extension MigrationRun {
   }
 
   /// Gives the backup its final name, durably, with the files of its large values, before the store is written.
-  mutating func keepBackup(_ attempt: Attempt, _ before: StoreBaseline) throws {
+  mutating func keepBackup(_ attempt: CutoverAttempt, _ before: StoreBaseline) throws {
     let backup = backupPath(attempt.paths)
     try rename(attempt.folder.backup, toBackup: backup)
     do {
@@ -49,7 +49,7 @@ extension MigrationRun {
   }
 
   /// Removes what was made for a cutover that did not take place.
-  private mutating func removeBackup(_ attempt: Attempt, adopted: Set<String>) {
+  private mutating func removeBackup(_ attempt: CutoverAttempt, adopted: Set<String>) {
     let backup = backupPath(attempt.paths)
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
@@ -64,7 +64,7 @@ extension MigrationRun {
   ///
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
   mutating func cutOver(
-    _ attempt: Attempt, _ before: StoreBaseline, _ result: CloneVerification.Result
+    _ attempt: CutoverAttempt, _ before: StoreBaseline, _ result: CloneVerification.Result
   ) throws -> Bool {
     let backup = backupPath(attempt.paths)
     let list = attempt.paths.fileList(request.run)
@@ -105,7 +105,7 @@ extension MigrationRun {
   ///
   /// - Returns: The error with the state that the store is in.
   private mutating func afterFailure(
-    _ error: any Error, _ attempt: Attempt, _ record: PhaseRecord, adopted: Set<String>
+    _ error: any Error, _ attempt: CutoverAttempt, _ record: PhaseRecord, adopted: Set<String>
   ) -> InstarError {
     var known = InstarError(error, what: Self.cutoverWhat, store: request.store)
     guard attempt.lock.mayHaveWritten else {
@@ -139,7 +139,7 @@ extension MigrationRun {
   private static let cutoverWhat = "cannot replace the store's content with the migrated clone"
 
   private func writeBack(
-    _ attempt: Attempt, _ result: CloneVerification.Result
+    _ attempt: CutoverAttempt, _ result: CloneVerification.Result
   ) throws -> Bool {
     let what = Self.cutoverWhat
     let path = attempt.path

@@ -10,7 +10,7 @@ extension MigrationRun {
   /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
   ///   a table.
   mutating func verifyAndStamp(
-    _ attempt: Attempt, _ backup: Backup
+    _ attempt: CutoverAttempt, _ backup: Backup
   ) throws -> CloneVerification.Result {
     let before = backup.store
     let (verified, lost) = try verify(attempt, backup)
@@ -34,7 +34,7 @@ extension MigrationRun {
   }
 
   private func verify(
-    _ attempt: Attempt, _ backup: Backup
+    _ attempt: CutoverAttempt, _ backup: Backup
   ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     let verification = CloneVerification(

@@ -6,7 +6,7 @@ internal import InstarWire
 
 extension MigrationRun {
   /// Brings the clone to the last version: by a worker that runs the stages.
-  mutating func work(_ attempt: Attempt) throws {
+  mutating func work(_ attempt: CutoverAttempt) throws {
     try makeMissingIndexes(attempt)
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !attempt.path.stages.isEmpty else { return }
@@ -57,7 +57,7 @@ extension MigrationRun {
   }
 
   /// Makes on the clone the indexes that an adopted store lacks of its version.
-  private func makeMissingIndexes(_ attempt: Attempt) throws {
+  private func makeMissingIndexes(_ attempt: CutoverAttempt) throws {
     let missingIndexes = attempt.inspection.fit.missingIndexes
     guard !missingIndexes.isEmpty else { return }
     let connection = try GuardedConnection.open(

@@ -140,7 +140,7 @@ package struct MigrationRun {
   // MARK: One attempt
 
   /// What the steps of an attempt share, from the lock to the cutover.
-  struct Attempt {
+  struct CutoverAttempt {
     let inspection: StoreInspection
     let layouts: Layouts
     let external: ExternalFiles
@@ -165,7 +165,7 @@ package struct MigrationRun {
     try requireUnchanged(lock, inspection)
     let folder = try RunFolder(inspection.paths, run: request.run)
     defer { folder.remove() }
-    let attempt = Attempt(
+    let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
       lock: lock, folder: folder)
 

@@ -45,9 +45,9 @@ public struct WorkerProcess: PluginHost {
     try converse(
       .describe, plugin: plugin, limit: Self.inspectionTimeLimit
     ) { event throws(InstarError) in
-      guard case .described(let described) = event else { return .goOn }
+      guard case .described(let described) = event else { return .kept }
       manifest = described
-      return .finished
+      return .ended
     }
     guard let manifest else { throw Self.noAnswer(plugin) }
     return manifest
@@ -61,9 +61,9 @@ public struct WorkerProcess: PluginHost {
       .plan(plan: plan, from: version, store: store), plugin: plugin,
       limit: Self.inspectionTimeLimit
     ) { event throws(InstarError) in
-      guard case .planned(let planned) = event else { return .goOn }
+      guard case .planned(let planned) = event else { return .kept }
       migration = planned
-      return .finished
+      return .ended
     }
     guard let migration else { throw Self.noAnswer(plugin) }
     return migration
@@ -83,14 +83,14 @@ public struct WorkerProcess: PluginHost {
       switch event {
       case .stageStarted(let stage):
         try onEvent(.stageStarted(stage))
-        return .goOnWithFreshLimit
+        return .restarted
       case .stageFinished(let stage):
         try onEvent(.stageFinished(stage))
-        return .goOnWithFreshLimit
+        return .restarted
       case .sql(let text):
         // A plugin may send statements that nobody asked for.
         guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
-          return .goOn
+          return .kept
         }
         statementBytes += text.utf8.count
         let isCut = statementBytes > Self.statementLimitBytes
@@ -99,11 +99,11 @@ public struct WorkerProcess: PluginHost {
             isCut
               ? "CoreData: annotation: further statements are not shown, after \(Self.statementLimitBytes >> 20) MiB"
               : text))
-        return .goOn
+        return .kept
       case .migrated:
-        return .finished
+        return .ended
       default:
-        return .goOn
+        return .kept
       }
     }
   }
@@ -118,9 +118,9 @@ public struct WorkerProcess: PluginHost {
 // MARK: - One conversation
 
 extension WorkerProcess {
-  /// What to do after an event.
-  private enum Reaction {
-    case goOn, goOnWithFreshLimit, finished
+  /// What an event does to the time limit of the conversation: nothing, start it again, or end both.
+  private enum LimitChange {
+    case kept, restarted, ended
   }
 
   /// Starts a worker, sends it one request, and receives events until it has finished or failed.
@@ -130,7 +130,7 @@ extension WorkerProcess {
   private func converse(
     _ request: WorkerRequest, plugin: String, work: CloneWork? = nil, limit: Duration,
     onOutput: (String) throws(InstarError) -> Void = { _ in },
-    onEvent: (WorkerEvent) throws(InstarError) -> Reaction
+    onEvent: (WorkerEvent) throws(InstarError) -> LimitChange
   ) throws(InstarError) {
     let (channel, childDescriptor) = try LineChannel.pair(lineLimitBytes: WireCoder.lineLimitBytes)
     defer { channel.close() }
@@ -169,7 +169,7 @@ extension WorkerProcess {
 
   private func receive(
     _ channel: LineChannel, from child: ChildProcess, request: WorkerRequest, plugin: String,
-    limit: Duration, work: CloneWork?, onEvent: (WorkerEvent) throws(InstarError) -> Reaction
+    limit: Duration, work: CloneWork?, onEvent: (WorkerEvent) throws(InstarError) -> LimitChange
   ) throws(InstarError) {
     let what = "cannot run plugin '\(plugin)'"
     var deadline = ContinuousClock.now + limit
@@ -211,9 +211,9 @@ extension WorkerProcess {
             .protocolViolation, what, cause: "the worker sent a message before it reported ready")
         }
         switch try onEvent(event) {
-        case .finished: return
-        case .goOn: break
-        case .goOnWithFreshLimit: deadline = ContinuousClock.now + limit
+        case .ended: return
+        case .kept: break
+        case .restarted: deadline = ContinuousClock.now + limit
         }
       case .closed:
         throw Self.death(of: child, plugin: plugin, work)
