@@ -118,11 +118,11 @@ struct PluginRegistryTests {
     _ = registry.list(files)
     _ = registry.nextToDescribe()
     _ = registry.describe(results, versions: files)
-    registry.doubtAll()
+    registry.describeAllAgain()
     #expect(registry.usable == ["/p/a.so"])
     #expect(registry.nextToDescribe() == ["/p/a.so", "/p/b.so"])
     #expect(registry.describe(results, versions: files).changes.isEmpty)
-    registry.doubtAll()
+    registry.describeAllAgain()
     _ = registry.nextToDescribe()
     #expect(
       registry.describe([("/p/b.so", .success(manifest))], versions: files).changes == [

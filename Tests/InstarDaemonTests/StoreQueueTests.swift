@@ -50,7 +50,7 @@ private struct Bench {
 
   /// Brings the store to where a run of it goes on.
   mutating func beginRun(_ version: FileVersion = file(1)) -> [StoreQueue.Action] {
-    _ = handle(.found(Bench.store, version))
+    _ = handle(.versionRead(Bench.store, version))
     return answer(.behind, version)
   }
 
@@ -97,7 +97,7 @@ struct StoreQueueProbeTests {
   @Test("a store that a scan finds is probed at once")
   func foundIsProbed() {
     var bench = Bench()
-    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
     #expect(bench.state == .probing(touched: false))
   }
 
@@ -110,7 +110,7 @@ struct StoreQueueProbeTests {
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
     #expect(bench.wait(.milliseconds(400)).isEmpty)
     #expect(bench.wait(.milliseconds(100)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
   }
 
   @Test("a store that is touched all the time is checked after ten times the debounce")
@@ -128,12 +128,12 @@ struct StoreQueueProbeTests {
   @Test("a store that is as it was is not probed again")
   func unchangedIsNotProbed() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(reports(bench.answer(.current)) == [.current])
-    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
     _ = bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
     #expect(bench.state == .resting(.idle))
     #expect(bench.queue.nextDeadline == nil || bench.wait(.seconds(1)).isEmpty)
     #expect(bench.queue.nextDeadline == nil)
@@ -142,9 +142,9 @@ struct StoreQueueProbeTests {
   @Test("a store that changed is probed again")
   func changedIsProbed() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     _ = bench.answer(.current)
-    #expect(bench.handle(.found(Bench.store, file(2))) == [.probe([Bench.store])])
+    #expect(bench.handle(.versionRead(Bench.store, file(2))) == [.probe([Bench.store])])
   }
 
   @Test("a store that is gone is forgotten")
@@ -160,7 +160,7 @@ struct StoreQueueProbeTests {
   @Test("a store that goes away while its probe is out does not end up in a failure")
   func missingWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(bench.handle(.missing(Bench.store)).isEmpty)
     #expect(bench.handle(.probesEnded(nil)).isEmpty)
     #expect(bench.queue.storeCount == 0)
@@ -169,18 +169,18 @@ struct StoreQueueProbeTests {
   @Test("what was found out of a file that changed meanwhile is not reported")
   func changedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let report = ProbeReport(store: Bench.store, format: nil, state: .corrupt)
     #expect(bench.handle(.probed(report, before: file(1), after: file(2))).isEmpty)
     _ = bench.handle(.probesEnded(nil))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.found(Bench.store, file(2))) == [.probe([Bench.store])])
+    #expect(bench.handle(.versionRead(Bench.store, file(2))) == [.probe([Bench.store])])
   }
 
   @Test("a store that is written all the time and is behind is migrated nevertheless")
   func behindWhileWritten() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let report = ProbeReport(store: Bench.store, format: .coredata, state: .behind)
     #expect(
       runs(bench.handle(.probed(report, before: file(1), after: file(2)))) == [Bench.store])
@@ -189,18 +189,18 @@ struct StoreQueueProbeTests {
   @Test("a touch while the probe is out causes another probe")
   func touchedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     _ = bench.handle(.touched(Bench.store))
     #expect(reports(bench.answer(.notAStore)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     // The version may be the same: two writes within one tick of the file system's clock.
-    #expect(bench.handle(.found(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
   }
 
   @Test("nothing is probed before the plugins of the start are known")
   func heldUntilReleased() {
     var bench = Bench(released: false)
-    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
     #expect(bench.handle(.released) == [.probe([Bench.store])])
   }
 
@@ -208,9 +208,9 @@ struct StoreQueueProbeTests {
   func batches() {
     var bench = Bench(released: false)
     let stores = (0..<300).map { "/srv/\($0).store" }
-    for store in stores { _ = bench.handle(.found(store, file(1))) }
+    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
     #expect(probes(bench.handle(.released)) == [Array(stores[..<256])])
-    #expect(probes(bench.handle(.found("/srv/x.store", file(1)))).isEmpty)
+    #expect(probes(bench.handle(.versionRead("/srv/x.store", file(1)))).isEmpty)
     for store in stores[..<256] {
       let report = ProbeReport(store: store, format: .coredata, state: .current)
       #expect(probes(bench.handle(.probed(report, before: file(1), after: file(1)))).isEmpty)
@@ -222,7 +222,7 @@ struct StoreQueueProbeTests {
   @Test("a changed set of plugins has every store probed again, and says nothing twice")
   func pluginsChanged() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(reports(bench.answer(.unknown)) == [.unknown])
     #expect(bench.handle(.verdictsInDoubt) == [.probe([Bench.store])])
     #expect(reports(bench.answer(.unknown)).isEmpty)
@@ -233,28 +233,28 @@ struct StoreQueueProbeTests {
   @Test("a probe that was out when the plugins changed is not believed")
   func pluginsChangedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     _ = bench.handle(.verdictsInDoubt)
     #expect(reports(bench.answer(.unknown)).isEmpty)
     _ = bench.wait(.seconds(1))
-    #expect(probes(bench.handle(.found(Bench.store, file(1)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
   }
 
   @Test("the same file is reported once, another file at its place once more")
   func reportedOncePerFile() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(reports(bench.answer(.corrupt, file(1))) == [.corrupt])
     _ = bench.handle(.verdictsInDoubt)
     #expect(reports(bench.answer(.corrupt, file(1))).isEmpty)
-    _ = bench.handle(.found(Bench.store, file(2)))
+    _ = bench.handle(.versionRead(Bench.store, file(2)))
     #expect(reports(bench.answer(.corrupt, file(2))) == [.corrupt])
   }
 
   @Test("a store that is busy is probed again after a back-off")
   func busyProbe() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     _ = bench.answer(.busy)
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
@@ -265,7 +265,7 @@ struct StoreQueueProbeTests {
   @Test("when a batch fails, what has no answer is probed again after a back-off")
   func batchFails() {
     var bench = Bench(released: false)
-    for name in ["a", "b", "c"] { _ = bench.handle(.found("/srv/\(name).store", file(1))) }
+    for name in ["a", "b", "c"] { _ = bench.handle(.versionRead("/srv/\(name).store", file(1))) }
     _ = bench.handle(.released)
     let current = ProbeReport(store: "/srv/a.store", format: .coredata, state: .current)
     _ = bench.handle(.probed(current, before: file(1), after: file(1)))
@@ -285,7 +285,7 @@ struct StoreQueueProbeTests {
   @Test("new plugins end the back-off of a batch that failed")
   func batchFailsAndPluginsChange() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let error = InstarError(.pluginLoadFailed, "cannot load", cause: "gone")
     _ = bench.handle(.probesEnded(error))
     #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
@@ -294,7 +294,7 @@ struct StoreQueueProbeTests {
   @Test("a keeper that leaves a store out is asked again, less and less often")
   func keeperLeavesOut() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for delay in [10, 20, 40, 60] {
       let actions = bench.handle(.probesEnded(nil))
       guard case .reportProbesFailure(let error, let followUp)? = actions.first else {
@@ -310,7 +310,7 @@ struct StoreQueueProbeTests {
   @Test("a store that somebody else could have planted is not retried until it changes")
   func unsafe() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     var report = ProbeReport(store: Bench.store, state: .unknown, reason: "planted")
     report.error = InstarError(.unsafePath, "cannot open it", cause: "planted", next: "chmod")
     let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
@@ -323,13 +323,13 @@ struct StoreQueueProbeTests {
     #expect(bench.state == .resting(.blocked))
     _ = bench.handle(.probesEnded(nil))
     // Another owner or mode is another version.
-    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
   }
 
   @Test("a store that could not be probed at all is tried three times")
   func unreadable() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let report = ProbeReport(store: Bench.store, state: .unknown, reason: "permission denied")
     for attempt in 1...3 {
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
@@ -347,7 +347,7 @@ struct StoreQueueRunTests {
   @Test("a store that is behind is reported and migrated, by the plugin the probe named")
   func behindRuns() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let actions = bench.answer(.behind, plugin: "/p/notes.so")
     #expect(reports(actions) == [.behind])
     #expect(actions.contains(.run(Bench.store, plugin: "/p/notes.so")))
@@ -361,7 +361,7 @@ struct StoreQueueRunTests {
     ])
   func othersRest(state: StoreState) {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let actions = bench.answer(state)
     #expect(reports(actions) == [state])
     #expect(runs(actions).isEmpty)
@@ -372,7 +372,7 @@ struct StoreQueueRunTests {
   func parallelRuns() {
     var bench = Bench(parallelRuns: 2, released: false)
     let stores = ["a", "b", "c", "d"].map { "/srv/\($0).store" }
-    for store in stores { _ = bench.handle(.found(store, file(1))) }
+    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
     _ = bench.handle(.released)
     var begun: [String] = []
     for store in stores {
@@ -390,7 +390,7 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.beginRun()
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
-    #expect(bench.handle(.found(Bench.store, file(7))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(7))).isEmpty)
     #expect(bench.wait(.seconds(20)).isEmpty)
     #expect(bench.state == .running(inDoubt: false))
   }
@@ -402,18 +402,18 @@ struct StoreQueueRunTests {
     #expect(followUp(bench.endRun(.migrated, after: file(2))) == StoreQueue.FollowUp.none)
     for _ in 0..<5 { _ = bench.handle(.touched(Bench.store)) }
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
-    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
     _ = bench.answer(.current, file(2))
     _ = bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.found(Bench.store, file(2))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
     #expect(bench.state == .resting(.idle))
   }
 
   @Test("a failed run is retried after 10 s, then 20 s, and not after the third equal failure")
   func failures() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(bench.failRun() == .retry(after: .seconds(10)))
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
     #expect(bench.failRun() == .retry(after: .seconds(20)))
@@ -428,7 +428,7 @@ struct StoreQueueRunTests {
   @Test("the back-off stops growing at its limit, and different causes are retried for ever")
   func unequalFailures() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     var delays: [Duration] = []
     for number in 0..<6 {
       guard case .retry(let delay)? = bench.failRun("cause \(number)") else { break }
@@ -441,7 +441,7 @@ struct StoreQueueRunTests {
   @Test("a cause that names the run counts as the same cause in the next run")
   func causeNamesRun() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for number in 1...3 {
       _ = bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
       _ = bench.wait(.seconds(60))
@@ -452,7 +452,7 @@ struct StoreQueueRunTests {
   @Test("a store that changed during its failed runs is retried")
   func changingStoreIsRetried() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for number in 1...5 {
       let before = file(Int64(number))
       let after = file(Int64(number + 1))
@@ -473,13 +473,13 @@ struct StoreQueueRunTests {
     #expect(followUp(bench.endRun(.failed, failure("x", code))) == .waitsForChange(failures: 1))
     #expect(bench.state == .resting(.blocked))
     #expect(bench.wait(.seconds(3600)).isEmpty)
-    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
   }
 
   @Test("a full disk is retried for as long as it takes")
   func noSpace() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for _ in 0..<5 {
       _ = bench.answer(.behind)
       let next = followUp(bench.endRun(.refused, failure("3 MB are missing", .noSpace)))
@@ -491,7 +491,7 @@ struct StoreQueueRunTests {
   @Test("a busy store is tried again for as long as it takes")
   func busyRuns() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for delay in [10, 20, 40, 60, 60] {
       _ = bench.answer(.behind)
       #expect(
@@ -509,7 +509,7 @@ struct StoreQueueRunTests {
     let due = bench.now + .seconds(10)
     _ = bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.found(Bench.store, file(1))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: due)))
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
   }
@@ -517,7 +517,7 @@ struct StoreQueueRunTests {
   @Test("a store that changed is tried again, but not sooner than the first back-off")
   func changeWhileBackingOff() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for _ in 0..<2 {
       _ = bench.failRun()
       _ = bench.wait(.seconds(30))
@@ -526,7 +526,7 @@ struct StoreQueueRunTests {
     let failedAt = bench.now
     #expect(bench.state == .resting(.blocked))
     _ = bench.wait(.seconds(1))
-    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: failedAt + .seconds(10))))
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
@@ -539,7 +539,7 @@ struct StoreQueueRunTests {
   @Test("new plugins wake a blocked store at once")
   func pluginsWakeBlocked() {
     var bench = Bench()
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     for _ in 0..<3 {
       _ = bench.failRun()
       if bench.state != .resting(.blocked) { _ = bench.wait(.seconds(30)) }
@@ -556,7 +556,7 @@ struct StoreQueueRunTests {
     _ = bench.handle(.verdictsInDoubt)
     #expect(followUp(bench.endRun(.failed, failure("x"))) == .atOnce)
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
@@ -564,7 +564,7 @@ struct StoreQueueRunTests {
   func pluginsChangedWhileQueued() {
     var bench = Bench(parallelRuns: 1)
     _ = bench.beginRun()
-    _ = bench.handle(.found("/srv/b.store", file(1)))
+    _ = bench.handle(.versionRead("/srv/b.store", file(1)))
     _ = bench.answer(.behind, store: "/srv/b.store")
     #expect(bench.queue.state(of: "/srv/b.store") == .runQueued)
     #expect(probes(bench.handle(.verdictsInDoubt)) == [["/srv/b.store"]])
@@ -578,7 +578,7 @@ struct StoreQueueRunTests {
     _ = bench.beginRun()
     _ = bench.endRun(.migrated, after: file(2))
     _ = bench.wait(.seconds(1))
-    _ = bench.handle(.found(Bench.store, file(2)))
+    _ = bench.handle(.versionRead(Bench.store, file(2)))
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
   }
@@ -601,7 +601,7 @@ struct StoreQueueRunTests {
     var bench = Bench(parallelRuns: 1)
     _ = bench.beginRun()
     #expect(bench.handle(.stopping).isEmpty)
-    #expect(bench.handle(.found("/srv/b.store", file(1))).isEmpty)
+    #expect(bench.handle(.versionRead("/srv/b.store", file(1))).isEmpty)
     let actions = bench.endRun(.failed, failure("called off", .interrupted))
     #expect(followUp(actions) == .afterRestart)
     #expect(runs(actions).isEmpty && probes(actions).isEmpty)
@@ -616,14 +616,14 @@ struct StoreQueueRunTests {
     #expect(bench.handle(.interrupted(store, owner: 1)) == [.recover(store)])
     _ = bench.handle(.released)
     // Another store does not wait for it.
-    #expect(probes(bench.handle(.found("/srv/b.store", file(1)))) == [["/srv/b.store"]])
-    #expect(bench.handle(.found(store, file(1))).isEmpty)
+    #expect(probes(bench.handle(.versionRead("/srv/b.store", file(1)))) == [["/srv/b.store"]])
+    #expect(bench.handle(.versionRead(store, file(1))).isEmpty)
     #expect(bench.handle(.touched(store)).isEmpty)
     #expect(bench.state == .recovering)
     #expect(bench.handle(.recovered(store, nil)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
     _ = bench.answer(.current, store: "/srv/b.store")
-    #expect(probes(bench.handle(.found(store, file(1)))) == [[store]])
+    #expect(probes(bench.handle(.versionRead(store, file(1)))) == [[store]])
   }
 
   @Test("a recovery that fails is repeated after a pause, also when the store is gone")

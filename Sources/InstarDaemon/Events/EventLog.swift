@@ -33,12 +33,12 @@ public struct EventLog: Sendable {
     case .run(var run) where run.step == .sql || run.step == .output:
       let text = run.text ?? ""
       let lines = run.step == .sql ? [text[...]] : text.split(whereSeparator: \.isNewline)
-      for line in lines where limit.take(at: now()) {
+      for line in lines where limit.countLine(at: now()) {
         run.text = Self.shortened(line)
         post(DaemonEvent.run(run).entry)
       }
     case .runEnded:
-      let leftOut = limit.takeLeftOut()
+      let leftOut = limit.resetLeftOut()
       if leftOut > 0 { post(DaemonEvent.linesLeftOut(leftOut).entry) }
       post(event.entry)
     default:

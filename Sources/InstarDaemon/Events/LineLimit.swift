@@ -15,8 +15,10 @@ final class LineLimit: Sendable {
   }
   private let state = Mutex(State())
 
-  /// - Returns: Whether one more line may be logged.
-  func take(at now: ContinuousClock.Instant) -> Bool {
+  /// Counts one more line.
+  ///
+  /// - Returns: Whether it may be logged.
+  func countLine(at now: ContinuousClock.Instant) -> Bool {
     state.withLock { state in
       if state.windowEnd <= now {
         state.windowEnd = now + Self.window
@@ -32,7 +34,7 @@ final class LineLimit: Sendable {
   }
 
   /// - Returns: How many lines were left out since the last call.
-  func takeLeftOut() -> Int {
+  func resetLeftOut() -> Int {
     state.withLock { state in
       defer { state.leftOut = 0 }
       return state.leftOut

@@ -9,7 +9,7 @@ public import InstarWire
 /// ```text
 ///  (none) ──listed──▶ waiting ──▶ describing ──▶ known: usable or refused
 ///                        ▲             │              │
-///                        └── changed ──┴── doubted ───┘
+///                        └── changed ──┴── again ─────┘
 /// ```
 ///
 /// Invariants:
@@ -17,7 +17,7 @@ public import InstarWire
 /// - A verdict concerns the listed version of the file. It is dropped when the file changed meanwhile, and so is a
 ///   refusal of a file that was written a moment ago: a plugin that is still being copied is not reported as broken.
 /// - Each verdict on a version of a file is reported once.
-/// - A changed plugin is not used before it is described again. A doubted one is used meanwhile.
+/// - A changed plugin is not used before it is described again. One that is described again is used meanwhile.
 public struct PluginRegistry: Sendable {
   /// A new verdict on one file.
   public enum Change: Sendable, Hashable {
@@ -28,7 +28,7 @@ public struct PluginRegistry: Sendable {
     case removed(String)
   }
 
-  private enum Standing: Sendable {
+  private enum State: Sendable {
     case waiting
     case describing
     case known
@@ -37,7 +37,7 @@ public struct PluginRegistry: Sendable {
   private struct Entry: Sendable {
     /// `nil` when the verdict on it was dropped.
     var version: FileVersion?
-    var standing = Standing.waiting
+    var state = State.waiting
     /// The last verdict on this version of the file.
     var verdict: Result<PluginManifest, InstarError>?
     /// An earlier version of the file was usable, and stores may have been matched with it.
@@ -60,7 +60,7 @@ public struct PluginRegistry: Sendable {
 
   /// Whether some file has no description yet.
   public var isBusy: Bool {
-    isDescribing || entries.values.contains { $0.standing == .waiting }
+    isDescribing || entries.values.contains { $0.state == .waiting }
   }
 
   /// Takes in which plugin files there are now.
@@ -82,24 +82,24 @@ public struct PluginRegistry: Sendable {
   /// The plugins to describe next; empty while a description is out, and when there are none.
   public mutating func nextToDescribe() -> [String] {
     guard !isDescribing else { return [] }
-    let waiting = entries.filter { $0.value.standing == .waiting }.map(\.key).sorted()
-    for path in waiting { entries[path]?.standing = .describing }
+    let waiting = entries.filter { $0.value.state == .waiting }.map(\.key).sorted()
+    for path in waiting { entries[path]?.state = .describing }
     isDescribing = !waiting.isEmpty
     return waiting
   }
 
-  /// Has every plugin described once more, also the refused ones: the reason may have been elsewhere.
-  public mutating func doubtAll() {
-    for (path, entry) in entries where entry.standing == .known {
-      entries[path]?.standing = .waiting
+  /// Lets every plugin be described again, also the refused ones: the reason may have been elsewhere.
+  public mutating func describeAllAgain() {
+    for (path, entry) in entries where entry.state == .known {
+      entries[path]?.state = .waiting
     }
   }
 
-  /// Has the plugins that were refused with that code described once more: the reason may be in the folders above them.
-  public mutating func doubtRefused(_ code: InstarError.Code) {
-    for (path, entry) in entries where entry.standing == .known {
+  /// Lets the plugins that were refused with a code be described again: the reason may be in the folders above them.
+  public mutating func describeAgain(refusedWith code: InstarError.Code) {
+    for (path, entry) in entries where entry.state == .known {
       if case .failure(let error)? = entry.verdict, error.code == code {
-        entries[path]?.standing = .waiting
+        entries[path]?.state = .waiting
       }
     }
   }
@@ -119,16 +119,16 @@ public struct PluginRegistry: Sendable {
     var changes: [Change] = []
     var isStale = false
     for (path, result) in results {
-      guard let entry = entries[path], entry.standing == .describing else { continue }
+      guard let entry = entries[path], entry.state == .describing else { continue }
       let isRefusedWhileFresh = if case .failure = result { fresh.contains(path) } else { false }
       guard versions[path] == entry.version, !isRefusedWhileFresh else {
         // No listing has this version: the next one finds it as a changed file.
         entries[path]?.version = nil
-        entries[path]?.standing = .known
+        entries[path]?.state = .known
         isStale = true
         continue
       }
-      entries[path]?.standing = .known
+      entries[path]?.state = .known
       guard entry.verdict != result else { continue }
       entries[path]?.verdict = result
       switch result {

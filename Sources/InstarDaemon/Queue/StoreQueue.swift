@@ -58,7 +58,7 @@ public struct StoreQueue: Sendable {
     /// The file or one of its side files was written, created, renamed or deleted.
     case touched(String)
     /// The store exists, in the version that a scan or `readVersion` found.
-    case found(String, FileVersion)
+    case versionRead(String, FileVersion)
     /// There is no regular file of that path.
     case missing(String)
     /// The versions are those of the file just before and just after the probe.
@@ -85,7 +85,7 @@ public struct StoreQueue: Sendable {
 
   /// What to do.
   public enum Action: Sendable, Hashable {
-    /// Read the version of the file; answer with `found` or `missing`.
+    /// Read the version of the file; answer with `versionRead` or `missing`.
     case readVersion(String)
     /// Answer with `probed` for each, then `probesEnded`.
     case probe([String])
@@ -104,20 +104,20 @@ public struct StoreQueue: Sendable {
   /// The state of a store.
   public enum State: Sendable, Hashable {
     /// The store was touched; nothing happens to it until `until`.
-    case waiting(until: Instant, latest: Instant, before: Rest)
+    case waiting(until: Instant, latest: Instant, before: WaitReason)
     /// The version of its file is being read.
-    case readingVersion(before: Rest)
+    case readingVersion(before: WaitReason)
     case probeQueued
     case probing(touched: Bool)
     case runQueued
     case running(inDoubt: Bool)
     case recoveryQueued
     case recovering
-    case resting(Rest)
+    case resting(WaitReason)
   }
 
   /// What a resting store waits for.
-  public enum Rest: Sendable, Hashable {
+  public enum WaitReason: Sendable, Hashable {
     /// A change of the store or of the plugins.
     case idle
     /// A point in time, or one of these changes.
@@ -203,7 +203,7 @@ public struct StoreQueue: Sendable {
     var actions: [Action] = []
     switch event {
     case .touched(let store): touched(store, now)
-    case .found(let store, let version): found(store, version)
+    case .versionRead(let store, let version): versionRead(store, version)
     case .missing(let store), .forgotten(let store): remove(store)
     case .probed(let report, let before, let after):
       probed(report, before, after, now, &actions)
@@ -230,11 +230,11 @@ public struct StoreQueue: Sendable {
       return
     }
     switch entry.state {
-    case .waiting(_, let latest, let rest):
+    case .waiting(_, let latest, let reason):
       let until = min(now + settings.debounce, latest)
-      enter(.waiting(until: until, latest: latest, before: rest), store)
-    case .readingVersion(let rest), .resting(let rest):
-      enter(wait(now, before: rest), store)
+      enter(.waiting(until: until, latest: latest, before: reason), store)
+    case .readingVersion(let reason), .resting(let reason):
+      enter(wait(now, before: reason), store)
     case .probing:
       enter(.probing(touched: true), store)
     case .probeQueued, .runQueued, .running, .recoveryQueued, .recovering:
@@ -243,7 +243,7 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func found(_ store: String, _ version: FileVersion) {
+  private mutating func versionRead(_ store: String, _ version: FileVersion) {
     guard var entry = entries[store] else {
       put(Entry(state: .probeQueued, owner: version.owner), store)
       probeLine.append(store)
@@ -252,9 +252,9 @@ public struct StoreQueue: Sendable {
     entry.owner = version.owner
     put(entry, store)
     switch entry.state {
-    case .readingVersion(let rest), .resting(let rest):
+    case .readingVersion(let reason), .resting(let reason):
       if entry.version == version {
-        enter(.resting(rest), store)
+        enter(.resting(reason), store)
       } else {
         queueProbe(store)
       }
@@ -485,13 +485,13 @@ public struct StoreQueue: Sendable {
   }
 
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
-    if let rest = probesRestUntil, rest <= now { probesRestUntil = nil }
+    if let end = probesRestUntil, end <= now { probesRestUntil = nil }
     let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
     for store in due {
       guard let entry = entries[store] else { continue }
       switch entry.state {
-      case .waiting(_, _, let rest):
-        enter(.readingVersion(before: rest), store)
+      case .waiting(_, _, let reason):
+        enter(.readingVersion(before: reason), store)
         actions.append(.readVersion(store))
       case .resting(.backingOff):
         queueProbe(store)
@@ -585,8 +585,8 @@ public struct StoreQueue: Sendable {
     return min(delay, settings.retry.most)
   }
 
-  private func wait(_ now: Instant, before rest: Rest) -> State {
-    .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: rest)
+  private func wait(_ now: Instant, before reason: WaitReason) -> State {
+    .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: reason)
   }
 
   /// Takes a store out of the batch that is out. `false` where it was not in it.

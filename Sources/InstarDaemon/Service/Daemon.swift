@@ -8,7 +8,7 @@ import InstarWire
 ///
 /// It takes one input after the other and owns everything that changes. What may take long (scans, probes, runs) goes
 /// on elsewhere and comes back as an input. Each part has its own file: `WatchedFolders`, `WatchedPlugins`,
-/// `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperWork` starts the work.
+/// `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperRequests` starts the work.
 ///
 /// States:
 ///
@@ -35,7 +35,7 @@ struct Daemon {
   private let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
-  private let keepers: KeeperWork
+  private let keepers: KeeperRequests
 
   private var state = State.scanning
   private var configuration: Configuration
@@ -57,7 +57,7 @@ struct Daemon {
     self.log = log
     self.mailbox = mailbox
     self.readConfiguration = readConfiguration
-    keepers = KeeperWork(supervisor: supervisor, log: log, mailbox: mailbox)
+    keepers = KeeperRequests(supervisor: supervisor, log: log, mailbox: mailbox)
     folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
     plugins = WatchedPlugins(configuration, keepers: keepers, log: log)
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
@@ -162,7 +162,7 @@ struct Daemon {
       else {
         return [.missing(store)]
       }
-      return [.found(store, version)]
+      return [.versionRead(store, version)]
     case .probe(let stores):
       let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
       keepers.probe(found, plugins: plugins.usable)
@@ -181,7 +181,7 @@ struct Daemon {
       log.post(.probeFailed(store: nil, error, followUp))
       if error.isAboutPlugin {
         // It could be used a while ago. Described once more, it is either well or left out.
-        plugins.doubtAll()
+        plugins.describeAllAgain()
         return plugins.describeNext()
       }
     case .reportRun(let report, let followUp):
@@ -277,7 +277,7 @@ struct Daemon {
     plugins.configuration = new
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
-    plugins.doubtAll()
+    plugins.describeAllAgain()
     feed(
       [.settingsChanged(StoreQueue.Settings(new))] + forgotten.map { .forgotten($0) }
         + [.verdictsInDoubt] + plugins.list(watchedBy: folders.kernelWatch))

@@ -114,7 +114,7 @@ struct WatchedFolders {
     case .success(let findings):
       for store in findings.stores {
         found.insert(store.path)
-        events.append(.found(store.path, store.version))
+        events.append(.versionRead(store.path, store.version))
       }
       report(Set(findings.problems), of: watch, isWhole: scan.isWhole)
       if scan.isWhole, unread.contains(watch.folder) || unreadable[watch.folder] != nil {

@@ -16,7 +16,7 @@ struct WatchedPlugins {
   private static let quietTime = Duration.seconds(2)
 
   var configuration: Configuration
-  private let keepers: KeeperWork
+  private let keepers: KeeperRequests
   private let log: EventLog
   private var registry = PluginRegistry()
   private var problems: Set<InstarError> = []
@@ -24,7 +24,7 @@ struct WatchedPlugins {
   /// When the folders are to be listed again; `nil` where nothing asks for it.
   private(set) var listDue: Instant?
 
-  init(_ configuration: Configuration, keepers: KeeperWork, log: EventLog) {
+  init(_ configuration: Configuration, keepers: KeeperRequests, log: EventLog) {
     self.configuration = configuration
     self.keepers = keepers
     self.log = log
@@ -67,13 +67,13 @@ struct WatchedPlugins {
     for problem in found.subtracting(problems) { log.post(.watchFailed(problem)) }
     problems = found
     let events = report(registry.list(files))
-    registry.doubtRefused(.untrustedPlugin)
+    registry.describeAgain(refusedWith: .untrustedPlugin)
     return events + describeNext()
   }
 
   /// Has every plugin described once more: a usable one failed, or an operator asks for it.
-  mutating func doubtAll() {
-    registry.doubtAll()
+  mutating func describeAllAgain() {
+    registry.describeAllAgain()
   }
 
   /// Starts the next description where none is out.

@@ -4,7 +4,7 @@ import InstarSupervisor
 import InstarWire
 
 /// Everything that the daemon has keepers do. Each method returns at once; its results reach the mailbox.
-struct KeeperWork: Sendable {
+struct KeeperRequests: Sendable {
   let supervisor: Supervisor
   let log: EventLog
   let mailbox: DaemonMessage.Mailbox
