@@ -20,12 +20,12 @@ final class Conversation: Sendable {
 
   /// The run identifier; `nil` for other calls.
   let run: String?
-  private let writeBackGrace: Duration
+  private let cutoverGrace: Duration
   private let state = Mutex(State.starting)
 
-  init(run: String?, writeBackGrace: Duration) {
+  init(run: String?, cutoverGrace: Duration) {
     self.run = run
-    self.writeBackGrace = writeBackGrace
+    self.cutoverGrace = cutoverGrace
   }
 
   var isCanceled: Bool {
@@ -104,7 +104,7 @@ final class Conversation: Sendable {
 
   /// Does nothing once the call has ended: nothing holds the conversation then.
   private func endAfterGrace() {
-    DispatchQueue.global().asyncAfter(deadline: .now() + writeBackGrace.inSeconds) { [weak self] in
+    DispatchQueue.global().asyncAfter(deadline: .now() + cutoverGrace.inSeconds) { [weak self] in
       let session = self?.state.withLock { state -> KeeperSession? in
         guard case .cuttingOver(let session, isCancelWanted: true) = state else { return nil }
         return session

@@ -60,7 +60,7 @@ struct Recovery: Sendable {
       case .failed(let error): return .failure(error)
       case .run: continue
       case .described, .probed, .schema, .planned, .ask, .finished, .recovered, .done:
-        throw unexpected()
+        throw unexpectedEvent()
       }
     }
   }

@@ -130,13 +130,13 @@ struct Run: Sendable {
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
       case .described, .probed, .schema, .planned, .run, .finished, .recovered, .done:
-        throw unexpected()
+        throw unexpectedEvent()
       }
     }
   }
 
   private func enter(_ phase: PhaseRecord, _ journal: RunJournal) throws(InstarError) {
-    guard phase.run == request.run, phase.store == request.store else { throw unexpected() }
+    guard phase.run == request.run, phase.store == request.store else { throw unexpectedEvent() }
     let mayEnter =
       switch phase.phase {
       case .cloning: conversation.beginCloning()

@@ -14,11 +14,11 @@ public final class Supervisor: Sendable {
   public let stateFolder: StateFolder?
   let keepers: KeeperPool
   let access: KeeperAccess
-  private let writeBackGrace: Duration
+  private let cutoverGrace: Duration
   private let probeLimit: Duration
-  private let calls = Mutex(Calls())
+  private let openConversations = Mutex(OpenConversations())
 
-  private struct Calls {
+  private struct OpenConversations {
     var conversations: [ObjectIdentifier: Conversation] = [:]
     /// Stays set, so that it also ends calls that have not registered yet.
     var areCanceled = false
@@ -27,16 +27,16 @@ public final class Supervisor: Sendable {
   /// - Parameters:
   ///   - stateFolder: Needed by `migrate` and `recover`, which write stores.
   ///   - rights: The user whose rights keepers have.
-  ///   - writeBackGrace: How long `cancel` waits for a keeper in its cutover.
+  ///   - cutoverGrace: How long `cancel` waits for a keeper in its cutover.
   ///   - probeLimit: The time limit for probing one store; more for a large store if all rows are counted.
   public init(
     installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller,
-    writeBackGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60)
+    cutoverGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60)
   ) {
     self.installation = installation
     self.stateFolder = stateFolder
     access = KeeperAccess(rights)
-    self.writeBackGrace = writeBackGrace
+    self.cutoverGrace = cutoverGrace
     self.probeLimit = probeLimit
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
@@ -45,19 +45,19 @@ public final class Supervisor: Sendable {
   /// Ends every call, also those started later, and may be called from any thread.
   ///
   /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may
-  /// finish for `writeBackGrace`; then its keeper hangs and is killed, and another one recovers the run. A recovery may
+  /// finish for `cutoverGrace`; then its keeper hangs and is killed, and another one recovers the run. A recovery may
   /// finish within seconds; then it is left to the next call.
   public func cancel() {
-    let conversations = calls.withLock { calls in
-      calls.areCanceled = true
-      return Array(calls.conversations.values)
+    let conversations = openConversations.withLock { open in
+      open.areCanceled = true
+      return Array(open.conversations.values)
     }
     for conversation in conversations { conversation.cancel() }
   }
 
   /// Ends one run as `cancel()` does; does nothing if there is none with this identifier.
   public func cancel(run: String) {
-    let conversation = calls.withLock { $0.conversations.values.first { $0.run == run } }
+    let conversation = openConversations.withLock { $0.conversations.values.first { $0.run == run } }
     conversation?.cancel()
   }
 
@@ -77,12 +77,12 @@ public final class Supervisor: Sendable {
     try await inBatch(
       trusted, as: access.identityForPlugins, request: { .describe(plugins: $0) },
       endsInDone: false
-    ) { (plugin, answer) throws(InstarError) in
+    ) { (plugin, reply) throws(InstarError) in
       let result: Result<PluginManifest, InstarError>
-      switch answer {
+      switch reply {
       case .event(.described(let manifest)): result = .success(manifest)
       case .event(.failed(let error)), .died(let error): result = .failure(error)
-      case .event: throw unexpected()
+      case .event: throw unexpectedEvent()
       }
       descriptions.withLock { $0.append((plugin, result)) }
     }
@@ -95,15 +95,15 @@ public final class Supervisor: Sendable {
     try await inBatch(
       [store], as: try access.identity(forStore: store), request: { .readSchema(stores: $0) },
       endsInDone: false, limit: { [probeLimit] _ in probeLimit }
-    ) { (store, answer) throws(InstarError) in
-      switch answer {
+    ) { (store, reply) throws(InstarError) in
+      switch reply {
       case .event(.schema(let report)) where report.store == store:
         schema.withLock { $0 = report }
       case .event(.failed(let error)), .died(let error): throw error
-      case .event: throw unexpected()
+      case .event: throw unexpectedEvent()
       }
     }
-    guard let report = schema.withLock({ $0 }) else { throw unexpected() }
+    guard let report = schema.withLock({ $0 }) else { throw unexpectedEvent() }
     return report
   }
 
@@ -134,8 +134,8 @@ public final class Supervisor: Sendable {
           limit: { [probeLimit] store in
             rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
           }
-        ) { (store, answer) throws(InstarError) in
-          switch answer {
+        ) { (store, reply) throws(InstarError) in
+          switch reply {
           // A keeper that a store has taken over can report this store only.
           case .event(.probed(let report)) where report.store == store: onReport(report)
           case .died(let error):
@@ -145,7 +145,7 @@ public final class Supervisor: Sendable {
             report.error = error.about(store: store)
             onReport(report)
           case .event(.failed(let error)): throw error
-          case .event: throw unexpected()
+          case .event: throw unexpectedEvent()
           }
         }
       } catch {
@@ -197,12 +197,12 @@ public final class Supervisor: Sendable {
         batch.stores, as: batch.identity,
         request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true,
         limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
-      ) { (store, answer) throws(InstarError) in
-        switch answer {
+      ) { (store, reply) throws(InstarError) in
+        switch reply {
         case .event(.planned(let report)) where report.store == store: onReport(report)
         case .died(let error): refuse(store, error)
         case .event(.failed(let error)): throw error
-        case .event: throw unexpected()
+        case .event: throw unexpectedEvent()
         }
       }
     }
@@ -274,13 +274,13 @@ public final class Supervisor: Sendable {
     run: String? = nil,
     _ body: @escaping @Sendable (Conversation) throws(InstarError) -> Value
   ) async throws(InstarError) -> Value {
-    let conversation = Conversation(run: run, writeBackGrace: writeBackGrace)
+    let conversation = Conversation(run: run, cutoverGrace: cutoverGrace)
     let key = ObjectIdentifier(conversation)
-    let isCanceled = calls.withLock { calls in
-      calls.conversations[key] = conversation
-      return calls.areCanceled
+    let isCanceled = openConversations.withLock { open in
+      open.conversations[key] = conversation
+      return open.areCanceled
     }
-    defer { calls.withLock { $0.conversations[key] = nil } }
+    defer { openConversations.withLock { $0.conversations[key] = nil } }
     if isCanceled { conversation.cancel() }
     let result: Result<Value, InstarError> = await withTaskCancellationHandler {
       do throws(InstarError) {
@@ -295,7 +295,7 @@ public final class Supervisor: Sendable {
     return try result.get()
   }
 
-  private enum Answer {
+  private enum Reply {
     case event(KeeperEvent)
     /// The keeper died while it worked on this subject.
     case died(InstarError)
@@ -310,7 +310,7 @@ public final class Supervisor: Sendable {
     request: @escaping @Sendable ([String]) -> KeeperRequest,
     endsInDone: Bool,
     limit: @escaping @Sendable (String) -> Duration? = { _ in nil },
-    onAnswer: @escaping @Sendable (String, Answer) throws(InstarError) -> Void
+    onReply: @escaping @Sendable (String, Reply) throws(InstarError) -> Void
   ) async throws(InstarError) {
     guard !subjects.isEmpty else { return }
     try await inConversation { (conversation) throws(InstarError) in
@@ -335,10 +335,10 @@ public final class Supervisor: Sendable {
               hangs = true
               throw Self.overdue(limit)
             }
-            try onAnswer(subject, .event(event))
+            try onReply(subject, .event(event))
             rest.removeFirst()
           }
-          if endsInDone, try Self.nextEvent(session) != .done { throw unexpected() }
+          if endsInDone, try Self.nextEvent(session) != .done { throw unexpectedEvent() }
           self.keepers.giveBack(session)
         } catch {
           session.kill()
@@ -347,7 +347,7 @@ public final class Supervisor: Sendable {
           guard hangs || [.keeperDied, .timeLimit].contains(error.code), let subject = rest.first
           else { throw error }
           rest.removeFirst()
-          try onAnswer(subject, .died(error.about("cannot read '\(subject)'")))
+          try onReply(subject, .died(error.about("cannot read '\(subject)'")))
         }
       }
     }
@@ -356,7 +356,7 @@ public final class Supervisor: Sendable {
   /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
     try session.send(.probe(stores: [], plugins: [], rows: .none))
-    guard try nextEvent(session) == .done else { throw unexpected() }
+    guard try nextEvent(session) == .done else { throw unexpectedEvent() }
   }
 
   /// Waits for the next event without a limit.
@@ -386,7 +386,7 @@ public typealias PluginDescription = (
   plugin: String, result: Result<PluginManifest, InstarError>
 )
 
-func unexpected() -> InstarError {
+func unexpectedEvent() -> InstarError {
   InstarError(
     .protocolViolation, "cannot use the keeper's reply",
     cause: "the keeper's reply does not match the request",

@@ -28,7 +28,7 @@ struct SupervisorTests {
   /// A keeper that runs `cases` of a shell `case` over each request, which is in `$request`; `say`
   /// answers, `log` writes to the file `log`, and `listen` waits for the next request.
   func supervisor(
-    _ cases: String, writeBackGrace: Duration = .seconds(900),
+    _ cases: String, cutoverGrace: Duration = .seconds(900),
     probeLimit: Duration = .seconds(60)
   ) throws -> Supervisor {
     let script = """
@@ -49,7 +49,7 @@ struct SupervisorTests {
       keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
       macroExecutable: "/x")
     return Supervisor(
-      installation: installation, stateFolder: state, writeBackGrace: writeBackGrace,
+      installation: installation, stateFolder: state, cutoverGrace: cutoverGrace,
       probeLimit: probeLimit)
   }
 
@@ -310,7 +310,7 @@ struct SupervisorTests {
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
         \(try say(.ask(phase(.cutover)))); listen; log writing; kill -STOP $$ ;;
       *'"recover"'*) \(try recovered(.finished)) ;;
-      """, writeBackGrace: .milliseconds(50))
+      """, cutoverGrace: .milliseconds(50))
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: "writing")
     supervisor.cancel()
