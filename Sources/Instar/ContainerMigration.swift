@@ -144,7 +144,7 @@ struct ContainerMigration {
     var earliest: Schema.Version?
     var missing: [Store] = []
     for store in stores {
-      switch try Self.naming(store.part, { try store.migration().standing() }) {
+      switch try Self.naming(store.part, { try store.migration().state() }) {
       case .missing: missing.append(store)
       case .current: break
       case .behind(let version, _): earliest = min(earliest ?? version, version)

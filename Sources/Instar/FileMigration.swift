@@ -29,7 +29,7 @@ struct FileMigration {
   func run(_ stages: @escaping StoreMigration.Stages) throws(InstarError) -> Bool {
     try recover()
     var attempt = 1
-    while case .behind(_, let adopted) = try standing() {
+    while case .behind(_, let adopted) = try state() {
       guard let failure = try migrate(adopting: adopted, stages) else { return true }
       guard failure.code == .storeChanged, attempt < Self.attempts else { throw failure }
       attempt += 1
@@ -46,7 +46,7 @@ struct FileMigration {
   }
 
   /// - Throws: Why the store cannot be migrated, as far as a probe shows it.
-  func standing() throws(InstarError) -> StoreMigration.Standing {
+  func state() throws(InstarError) -> StoreMigration.State {
     let manifest = plan.manifest
     let probe = try StoreProbe.readShared(
       path, versionSources: [manifest.versionSource], busyTimeout: Self.busyTimeoutSeconds)

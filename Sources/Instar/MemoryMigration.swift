@@ -63,11 +63,11 @@ struct MemoryMigration {
   }
 
   /// - Throws: why the store cannot be migrated, as far as that can be told without a clone.
-  func standing() throws -> StoreMigration.Standing {
-    try connection.perform { try standing($0.database) }
+  func state() throws -> StoreMigration.State {
+    try connection.perform { try state($0.database) }
   }
 
-  private func standing(_ db: Database) throws -> StoreMigration.Standing {
+  private func state(_ db: Database) throws -> StoreMigration.State {
     let manifest = plan.manifest
     let identity = try StoreProbe.read(
       db, file: .inMemory, versionSources: [manifest.versionSource]
@@ -83,7 +83,7 @@ struct MemoryMigration {
   private func copy(to clone: StoreConnection) throws -> Source? {
     try connection.perform { session in
       let db = session.database
-      guard case .behind(let version, _) = try standing(db) else { return nil }
+      guard case .behind(let version, _) = try state(db) else { return nil }
       let path = try MigrationPath(from: version, in: plan.manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(

@@ -10,7 +10,7 @@ enum StoreMigration {
   typealias Stages = (StageExecutor.Clone) throws(InstarError) -> Void
 
   /// Where a store stands before it is migrated.
-  enum Standing {
+  enum State {
     /// There is none, or an empty database: the container makes it.
     case missing
     case current
@@ -60,10 +60,10 @@ enum StoreMigration {
     }
   }
 
-  func standing() throws -> Standing {
+  func state() throws -> State {
     switch self {
-    case .file(let migration): try migration.standing()
-    case .memory(let migration): try migration.standing()
+    case .file(let migration): try migration.state()
+    case .memory(let migration): try migration.state()
     case .missing: .missing
     }
   }

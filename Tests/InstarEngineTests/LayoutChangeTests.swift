@@ -33,14 +33,14 @@ struct LayoutChangeTests {
 
   /// Changes a store from its own model to that of another one.
   private func change(
-    _ path: String, from old: Schema, to new: Schema, style: CoreDataChange.TableStyle = .fresh
+    _ path: String, from old: Schema, to new: Schema, style: CoreDataSchemaChange.TableStyle = .fresh
   ) throws -> [String] {
     let queue = try DatabaseQueue(path: path)
     defer { try? queue.close() }
     return try queue.write { db in
       let conventions = try CoreDataConventions(of: db)
       let difference = SchemaDifference(from: old, to: new)
-      let change = CoreDataChange(
+      let change = CoreDataSchemaChange(
         from: try CoreDataLayout(schema: old, conventions: conventions),
         to: try CoreDataLayout(schema: new, conventions: conventions), difference, style: style)
       for step in change.steps { try db.execute(sql: step.sql) }
@@ -107,7 +107,7 @@ struct LayoutChangeTests {
       )
       let triggers = try DerivedTriggers(
         of: session, from: layouts.0, to: layouts.1, difference)
-      let change = CoreDataChange(from: layouts.0, to: layouts.1, difference, style: .fresh)
+      let change = CoreDataSchemaChange(from: layouts.0, to: layouts.1, difference, style: .fresh)
       for step in triggers.dropSteps + change.steps + triggers.createSteps {
         try session.run(step.sql)
       }

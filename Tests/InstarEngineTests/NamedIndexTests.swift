@@ -58,8 +58,8 @@ struct NamedIndexTests {
 
   @Test(
     "come through a change of schema as a fresh store of the version has them",
-    arguments: [CoreDataChange.TableStyle.altered, .fresh])
-  func change(_ style: CoreDataChange.TableStyle) throws {
+    arguments: [CoreDataSchemaChange.TableStyle.altered, .fresh])
+  func change(_ style: CoreDataSchemaChange.TableStyle) throws {
     let (old, new) = (
       Schema(versionedSchema: GarageV1.self), Schema(versionedSchema: GarageV2.self)
     )
@@ -73,7 +73,7 @@ struct NamedIndexTests {
         "CREATE INDEX Z_Car_byOldMaker ON ZCAR (ZMAKER COLLATE BINARY ASC) WHERE ZYEAR < 1960"))
     try DatabaseQueue().write { db in
       for statement in layouts.0.createStatements { try db.execute(sql: statement) }
-      let change = CoreDataChange(
+      let change = CoreDataSchemaChange(
         from: layouts.0, to: layouts.1, SchemaDifference(from: old, to: new), style: style)
       for step in change.steps { try db.execute(sql: step.sql) }
       #expect(try indexes(db) == fresh)

@@ -22,15 +22,15 @@ struct OwnInverseChangeTests {
 
   @Test(
     "leaves the table of links as a fresh store has it, with both directions of each link",
-    arguments: [CoreDataChange.TableStyle.altered, .fresh])
-  func renumbered(_ style: CoreDataChange.TableStyle) throws {
+    arguments: [CoreDataSchemaChange.TableStyle.altered, .fresh])
+  func renumbered(_ style: CoreDataSchemaChange.TableStyle) throws {
     // "Animal" sorts first: Person has another number, which the table and its column are named after.
     let (old, new) = (schema(1), schema(2, with: ["Animal"]))
     let layouts = (try CoreDataLayout(schema: old), try CoreDataLayout(schema: new))
     try DatabaseQueue().write { db in
       for statement in layouts.0.createStatements { try db.execute(sql: statement) }
       try db.execute(sql: "INSERT INTO Z_1FRIENDS VALUES (1, 2), (2, 1), (1, 3), (3, 1)")
-      let change = CoreDataChange(
+      let change = CoreDataSchemaChange(
         from: layouts.0, to: layouts.1, SchemaDifference(from: old, to: new), style: style)
       for step in change.steps { try db.execute(sql: step.sql) }
       #expect(try StoreStructure.read(db, format: .coredata) == layouts.1.structure)

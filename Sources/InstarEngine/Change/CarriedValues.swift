@@ -34,7 +34,7 @@ struct CarriedValues {
   private var lost: Set<String> = []
 
   init(_ stage: PlanDefinition.Stage, _ difference: SchemaDifference) {
-    for change in stage.entityChanges(difference) {
+    for change in stage.entityLayoutPairs(difference) {
       guard let new = change.new,
         let mapping = difference.entities.first(where: { $0.new.name == new.name })
       else { continue }

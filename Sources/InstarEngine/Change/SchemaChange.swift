@@ -23,7 +23,7 @@ struct SchemaChange {
   ///   structure, or the first error of a statement. The store is then unchanged.
   func make(_ session: SQLSession) throws -> [PlannedChange] {
     session.carryRowKeys(
-      stage.entityChanges(difference).compactMap { change in
+      stage.entityLayoutPairs(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
     let values = CarriedValues(stage, difference)
@@ -36,7 +36,7 @@ struct SchemaChange {
       case (.plain(let old), .plain(let new)):
         return try values.carry(session) {
           try PlainChangeExecutor(
-            change: PlainChange(old: old, new: new, difference: difference)
+            change: PlainSchemaChange(old: old, new: new, difference: difference)
           ).run(session)
         }
       case (.coreData, .plain), (.plain, .coreData):

@@ -33,8 +33,8 @@ package enum StageCheck {
     if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
   }
 
-  /// On which rows it depends whether a lightweight stage can run.
-  static func conditions(
+  /// Returns what the rows of a store must be like for a lightweight stage to run, in sentences.
+  static func rowRequirements(
     of stage: PlanDefinition.Stage, _ difference: SchemaDifference
   ) -> [String] {
     guard case .lightweight = stage.stage else { return [] }

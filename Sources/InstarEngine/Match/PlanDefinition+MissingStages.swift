@@ -51,10 +51,10 @@ extension PlanDefinition {
 
   /// Returns what to write where two schemas have the same version.
   static func correction(
-    of versioned: any VersionedSchema.Type, _ twin: any VersionedSchema.Type,
+    of versioned: any VersionedSchema.Type, _ other: any VersionedSchema.Type,
     in plan: any SchemaMigrationPlan.Type
   ) -> String {
-    guard versioned != twin else { return "list \(versioned) once in `schemas`" }
+    guard versioned != other else { return "list \(versioned) once in `schemas`" }
     let last = plan.schemas.map { $0.versionIdentifier }.max() ?? versioned.versionIdentifier
     return
       "write in the later of the two: static let versionIdentifier = Schema.Version(\(last.major + 1), 0, 0)"

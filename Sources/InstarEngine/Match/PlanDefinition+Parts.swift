@@ -23,7 +23,7 @@ extension PlanDefinition {
     tables: () throws(InstarError) -> [Set<String>]
   ) throws(InstarError) -> [PlanDefinition] {
     var division = ModelDivision(self, storeNames: storeNames)
-    try division.assign(owners)
+    try division.assignLastVersion(to: owners)
     if !division.unassigned.isEmpty {
       let tables = try tables()
       for node in division.unassigned {
@@ -130,8 +130,10 @@ private struct ModelDivision {
     .filter { owner[$0] == nil }
   }
 
-  /// - Parameter owners: of the models of the last version.
-  mutating func assign(_ owners: [String: Int]) throws(InstarError) {
+  /// Assigns the models of the last version, and all models that are connected to them.
+  ///
+  /// - Parameter owners: The store of each model of the last version.
+  mutating func assignLastVersion(to owners: [String: Int]) throws(InstarError) {
     let nodes = owners.keys.sorted().map { Node(version: plan.versions.count - 1, name: $0) }
     for node in nodes { owner[node] = owners[node.name] }
     // Successors first, relationships second: a relationship between two stores must be reported, not decide the store.

@@ -34,7 +34,7 @@ extension PlanDefinition {
         migration.notes.append(
           Self.note(ofStageFrom: stage.from.schema.version, to: stage.to.schema.version))
       }
-      migration.notes += StageCheck.conditions(of: stage, change.difference)
+      migration.notes += StageCheck.rowRequirements(of: stage, change.difference)
       var planned: [PlannedChange]?
       do throws(InstarError) {
         planned = try empty?.make(change)

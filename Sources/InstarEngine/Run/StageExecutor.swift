@@ -101,7 +101,7 @@ private struct StageRun {
         parts.map { ($0.stage.from.schema, $0.connection, $0.store) })
     }
     try step("the change of schema") {
-      let changes = parts.flatMap { $0.stage.entityChanges($0.change.difference) }
+      let changes = parts.flatMap { $0.stage.entityLayoutPairs($0.change.difference) }
       try keptValues.follow(
         changes.map { change in
           ScratchpadStore.Change(

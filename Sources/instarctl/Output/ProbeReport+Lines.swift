@@ -6,7 +6,7 @@ extension ProbeReport: Answer {
   var lines: [ConsoleLine] {
     guard error == nil else { return [] }
     var table = Table(.left, .left)
-    table.add("state", standing)
+    table.add("state", stateLine)
     if let reason, !reason.isEmpty { table.add("reason", "\(reason)") }
     if let format { table.add("format", "\(format.rawValue)") }
     if format != nil { table.add("version", "\(version?.description ?? "none declared")") }
@@ -40,7 +40,7 @@ extension ProbeReport: Answer {
 
   private static let holderLimit = 10
 
-  private var standing: ConsoleLine {
+  private var stateLine: ConsoleLine {
     guard let plan, let planVersion else { return state.styled }
     return "\(state.styled) (\(plan) ends at \(planVersion))"
   }

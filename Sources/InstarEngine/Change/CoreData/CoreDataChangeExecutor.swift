@@ -40,7 +40,7 @@ struct CoreDataChangeExecutor {
     let isFresh =
       try !old.conventions.isMadeByInstar && stage.columnOrder == .asNew
       && !addsToTables(fit, of: old.structure) && !hasCodeOfApp(session)
-    let change = CoreDataChange(
+    let change = CoreDataSchemaChange(
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
     try AppCode.requireNone(using: change.rebuiltTables, session)
@@ -127,7 +127,7 @@ struct CoreDataChangeExecutor {
       try execute(
         session,
         history(
-          CoreDataChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved),
+          CoreDataSchemaChange.renumberStatement(table: "ACHANGE", column: "ZENTITY", moved),
           "renumbers the entities in the history"))
     }
     if !changed.isEmpty {

@@ -38,7 +38,7 @@ extension CoreDataChangeSteps {
         }
         guard !relevant.isEmpty else { continue }
         addNumbering(
-          CoreDataChange.renumberStatement(table: pair.after.name, column: column.name, relevant),
+          CoreDataSchemaChange.renumberStatement(table: pair.after.name, column: column.name, relevant),
           "renumbers rows of \(pair.after.name)", table: pair.after.name, column: column.name)
       }
     }
@@ -144,7 +144,7 @@ extension CoreDataChangeSteps {
   }
 }
 
-extension CoreDataChange {
+extension CoreDataSchemaChange {
   static func renumberStatement(
     table: String, column: String, _ numbers: [(before: Int, after: Int)]
   ) -> String {

@@ -1,12 +1,12 @@
 import InstarSchema
 import InstarStore
 
-/// Collects the steps of a `CoreDataChange`.
+/// Collects the steps of a `CoreDataSchemaChange`.
 struct CoreDataChangeSteps {
   let old: CoreDataLayout
   let new: CoreDataLayout
   let difference: SchemaDifference
-  let style: CoreDataChange.TableStyle
+  let style: CoreDataSchemaChange.TableStyle
   let statementsOfStore: [String: String]
   var steps: [ChangeStep] = []
   private(set) var rebuiltTables: Set<String> = []
@@ -33,7 +33,7 @@ struct CoreDataChangeSteps {
 
   init(
     old: CoreDataLayout, new: CoreDataLayout, difference: SchemaDifference,
-    style: CoreDataChange.TableStyle, statementsOfStore: [String: String]
+    style: CoreDataSchemaChange.TableStyle, statementsOfStore: [String: String]
   ) {
     self.old = old
     self.new = new

@@ -4,7 +4,7 @@ import InstarStore
 /// Changes the schema of an open plain store by one stage, in one transaction, and checks that everything that no model
 /// describes still works.
 struct PlainChangeExecutor {
-  let change: PlainChange
+  let change: PlainSchemaChange
 
   /// - Returns: every statement that was executed, in order.
   /// - Throws: `unexpectedStructure` where a trigger, view or virtual table names a table or column that was removed;

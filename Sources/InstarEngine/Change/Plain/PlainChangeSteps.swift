@@ -1,14 +1,14 @@
 import InstarSchema
 import InstarStore
 
-/// Executes and collects the steps of a `PlainChange`.
+/// Executes and collects the steps of a `PlainSchemaChange`.
 struct PlainChangeSteps {
-  let change: PlainChange
+  let change: PlainSchemaChange
   let session: SQLSession
   var steps: [ChangeStep] = []
   private var asideCount = 0
 
-  init(change: PlainChange, session: SQLSession) {
+  init(change: PlainSchemaChange, session: SQLSession) {
     self.change = change
     self.session = session
   }
@@ -56,18 +56,18 @@ struct PlainChangeSteps {
 
   // MARK: Which table becomes which
 
-  private func tablePairs() -> [PlainChange.TablePair] {
+  private func tablePairs() -> [PlainSchemaChange.TablePair] {
     change.new.tables.compactMap { table in
       if let entity = table.entity {
         guard let before = change.old.table(of: entity),
           let mapping = change.difference.entities.first(where: { $0.new.name == entity })
         else { return nil }
-        return PlainChange.TablePair(
+        return PlainSchemaChange.TablePair(
           old: before, new: table,
           sources: table.columns.map { source(of: $0, in: before, mapping) })
       }
       return linkTable(before: table).map { before, isTurned in
-        PlainChange.TablePair(
+        PlainSchemaChange.TablePair(
           old: before, new: table,
           sources: table.columns.map { column in
             guard case .link(let isOwn, let index) = column.role else { return nil }
@@ -137,7 +137,7 @@ struct PlainChangeSteps {
 
   // MARK: Names
 
-  private mutating func renameTables(_ pairs: [PlainChange.TablePair]) throws {
+  private mutating func renameTables(_ pairs: [PlainSchemaChange.TablePair]) throws {
     for (from, to) in try inOrder(pairs.map { ($0.old.name, $0.new.name) }) {
       try execute(
         ChangeStep(
@@ -147,7 +147,7 @@ struct PlainChangeSteps {
     }
   }
 
-  private mutating func renameColumns(_ pair: PlainChange.TablePair) throws {
+  private mutating func renameColumns(_ pair: PlainSchemaChange.TablePair) throws {
     let moves = pair.kept.map { ($0.old.name, $0.new.name) }
     let wanted = Set(pair.new.columns.map { $0.name.lowercased() })
     var aside: [(String, String)] = []
@@ -170,7 +170,7 @@ struct PlainChangeSteps {
   /// The temporary names of columns that will be dropped, by table.
   private var movedAside: [String: [String: String]] = [:]
 
-  private func removedNames(_ pair: PlainChange.TablePair) -> [String] {
+  private func removedNames(_ pair: PlainSchemaChange.TablePair) -> [String] {
     pair.removed.map { movedAside[pair.new.name]?[$0.name] ?? $0.name }
   }
 
@@ -205,7 +205,7 @@ struct PlainChangeSteps {
   }
 
   /// The indexes that the old version describes and the new one does not, with the names of the new tables.
-  private func removedIndexes(_ pair: PlainChange.TablePair) -> [StoreStructure.Index] {
+  private func removedIndexes(_ pair: PlainSchemaChange.TablePair) -> [StoreStructure.Index] {
     let names = Dictionary(
       pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
     let wanted = change.new.structure.indexes.filter { $0.table == pair.new.name }
@@ -221,7 +221,7 @@ struct PlainChangeSteps {
   /// over that column.
   private var indexesToRestore: [(index: StoreStructure.Index, sql: String)] = []
 
-  private mutating func dropIndexes(_ pairs: [PlainChange.TablePair]) throws {
+  private mutating func dropIndexes(_ pairs: [PlainSchemaChange.TablePair]) throws {
     for pair in pairs {
       let removedIndexes = removedIndexes(pair)
       let removed = Set(removedNames(pair).map { $0.lowercased() })
@@ -320,7 +320,7 @@ struct PlainChangeSteps {
 
   // MARK: Tables
 
-  private mutating func changeTable(_ pair: PlainChange.TablePair) throws {
+  private mutating func changeTable(_ pair: PlainSchemaChange.TablePair) throws {
     let name = pair.new.name
     guard
       let sql = try session.objects(of: name).first(where: { $0.type == "table" })?.sql,
@@ -358,14 +358,14 @@ struct PlainChangeSteps {
 
   /// What the new version calls the property of an old column; the old name where it does not have the property.
   private func newName(
-    of column: PlainLayout.Column, in pair: PlainChange.TablePair
+    of column: PlainLayout.Column, in pair: PlainSchemaChange.TablePair
   ) -> String? {
     let mapping = change.difference.entities.first { $0.new.name == pair.new.entity }
     return column.role.property.map { mapping?.newName(of: $0) ?? $0 }
   }
 
   /// Refuses rows without a value for a column that is required in the new version and has no default.
-  private func requireValues(_ pair: PlainChange.TablePair, _ rebuild: TableRebuild) throws {
+  private func requireValues(_ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild) throws {
     let table = SQLIdentifier.sql(pair.new.name)
     for (source, column) in zip(pair.sources, pair.new.columns)
     where column.isRequired && rebuild.fill(column) == nil {

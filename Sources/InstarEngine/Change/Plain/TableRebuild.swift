@@ -19,7 +19,7 @@ import InstarStore
 /// 10. "run PRAGMA foreign_key_check": the executor.
 /// 11. "Commit": the executor. 12. The next context enables foreign keys again.
 struct TableRebuild {
-  let pair: PlainChange.TablePair
+  let pair: PlainSchemaChange.TablePair
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference

@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// What a stage does to an entity, as far as references to its rows by key are concerned.
-struct EntityChange {
+/// An entity before and after a stage, and whether references to its rows by key stay valid.
+struct EntityLayoutPair {
   let old: EntityLayout
   /// `nil` where the entity is removed.
   let new: EntityLayout?
@@ -12,22 +12,22 @@ struct EntityChange {
 }
 
 extension PlanDefinition.Stage {
-  /// The change of each entity of the old version.
-  func entityChanges(_ difference: SchemaDifference) -> [EntityChange] {
+  /// Returns each entity of the old version with what the stage makes of it.
+  func entityLayoutPairs(_ difference: SchemaDifference) -> [EntityLayoutPair] {
     func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
       Dictionary(
         layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
     let (olds, news) = (byName(from.layout), byName(to.layout))
-    let kept = difference.entities.compactMap { mapping -> EntityChange? in
+    let kept = difference.entities.compactMap { mapping -> EntityLayoutPair? in
       guard let old = mapping.old.flatMap({ olds[$0.name] }), let new = news[mapping.new.name]
       else { return nil }
       let keepsKeys =
         from.layout.hasPermanentKeys || mapping.keepsKeys(from: old.key, to: new.key)
-      return EntityChange(old: old, new: new, keepsKeys: keepsKeys)
+      return EntityLayoutPair(old: old, new: new, keepsKeys: keepsKeys)
     }
     let removed = difference.removedEntities.compactMap { olds[$0.name] }
-    return kept + removed.map { EntityChange(old: $0, new: nil, keepsKeys: false) }
+    return kept + removed.map { EntityLayoutPair(old: $0, new: nil, keepsKeys: false) }
   }
 }
 

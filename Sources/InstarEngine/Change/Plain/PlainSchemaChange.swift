@@ -15,7 +15,7 @@ import InstarStore
 /// 4. Drop, add and change columns, in place or by a rebuild.
 /// 5. Create new tables, then indexes, over the final values: those that the version describes, and those that no model
 ///    describes and that were dropped with a column whose name another column has now.
-struct PlainChange {
+struct PlainSchemaChange {
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
@@ -30,7 +30,7 @@ struct PlainChange {
   }
 }
 
-extension PlainChange {
+extension PlainSchemaChange {
   /// A table of the old version, the table it becomes, and the source of each column.
   struct TablePair {
     let old: PlainLayout.Table

@@ -18,7 +18,7 @@ import InstarStore
 ///    got its first sub-entity.
 /// 6. Store the links of to-one relationships that became to-many. They were copied before step 2.
 /// 7. Create new indexes last, over the final values.
-struct CoreDataChange {
+struct CoreDataSchemaChange {
   let steps: [ChangeStep]
   /// The old names of the tables that are rebuilt.
   let rebuiltTables: Set<String>
