@@ -2,7 +2,7 @@ import InstarLinux
 package import InstarSchema
 package import InstarWire
 
-/// Recovers runs that were cut off: a keeper probes the store, and finishes the run or clears it away.
+/// Recovers runs that were cut off: a keeper probes the store, and finishes the run or discards it.
 struct Recovery: Sendable {
   let keepers: KeeperPool
   let access: KeeperAccess
@@ -89,7 +89,7 @@ extension RunReport {
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
       ]
-    case .clearedAway:
+    case .discarded:
       error = cause.about(store: phase.store)
       backup = recovered.backup
       error?.state = "unchanged"

@@ -47,7 +47,7 @@ package final class RunJournal {
 
   /// Recovers a run whose supervisor has ended, and writes its report.
   ///
-  /// - Parameter recover: Finishes the run or clears it away.
+  /// - Parameter recover: Finishes the run or discards it.
   /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
   package static func recover(
     _ record: PhaseRecord, in folder: StateFolder,

@@ -117,7 +117,7 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   /// What the recovery found and did.
   public enum Outcome: String, Sendable, Codable, Hashable {
     /// The run's clone is removed. If the store is as before the run, its backup is removed too.
-    case clearedAway
+    case discarded
     /// The store is at the new version; the backup is kept.
     case finished
     /// The store is missing; the backup is kept.

@@ -89,7 +89,7 @@ struct InterruptedRunTests {
   }
 
   @Test(
-    "leaves the store whole, is cleared away and tried again",
+    "leaves the store whole, is discarded and tried again",
     arguments: ["instar-worker", "instar-keeper", "instard"])
   func killed(program: String) async throws {
     let store = try makeStore()

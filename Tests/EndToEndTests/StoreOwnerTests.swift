@@ -270,7 +270,7 @@ struct StoreOwnerTests {
     #expect(folder.names("srv/alice") == ["a.store"])
   }
 
-  @Test("a run that was cut off is cleared away with its owner's rights")
+  @Test("a run that was cut off is discarded with its owner's rights")
   func recovery() async throws {
     try configure(.service, watches: ["alice"])
     let made = try BoxStore("slow", in: folder, journalMode: "delete")

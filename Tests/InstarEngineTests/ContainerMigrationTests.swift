@@ -185,7 +185,7 @@ struct ContainerMigrationTests {
     #expect(folder.names() == ["a.store"])
   }
 
-  @Test("a run that was cut off is cleared away by the next opening")
+  @Test("a run that was cut off is discarded by the next opening")
   func cutOff() throws {
     try makeFirst()
     let state = try StateFolder(path: folder.path("state"))

@@ -35,8 +35,8 @@ struct RecoveryTests {
     }
   }
 
-  @Test("a run that had not written the store is cleared away", arguments: Phase.allCases)
-  func clearsAway(phase: Phase) throws {
+  @Test("a run that had not written the store is discarded", arguments: Phase.allCases)
+  func discards(phase: Phase) throws {
     let fixture = try KeeperFixture()
     let before = fixture.state()
     try leaveRun(fixture, backup: true)
@@ -45,7 +45,7 @@ struct RecoveryTests {
       Issue.record("\(String(describing: event))")
       return
     }
-    #expect(report.outcome == .clearedAway)
+    #expect(report.outcome == .discarded)
     #expect(report.version == Schema.Version(1, 0, 0))
     #expect(fixture.state().bytes == before.bytes)
     #expect(fixture.state().instar == nil)
@@ -102,7 +102,7 @@ struct RecoveryTests {
       Issue.record("\(String(describing: event))")
       return
     }
-    #expect(report.outcome == .clearedAway)
+    #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
     #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZTITLE = 'half'") == 0)
     #expect(try fixture.query(Int.self, "SELECT count(*) FROM Z_PRIMARYKEY") == 2)
@@ -144,7 +144,7 @@ struct RecoveryTests {
       Issue.record("no recovery")
       return
     }
-    #expect(report.outcome == .clearedAway)
+    #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
   }
 

@@ -125,13 +125,13 @@ struct SupervisorTests {
   }
 
   @Test(
-    "a keeper that dies while it clones: another clears away, and the report says how it died and what it wrote"
+    "a keeper that dies while it clones: another discards the run, and the report says how it died and what it wrote"
   )
   func diesCloning() async throws {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; echo "last words" >&2; kill -SEGV $$ ;;
-      *'"recover"'*) log recovering; \(try recovered(.clearedAway)) ;;
+      *'"recover"'*) log recovering; \(try recovered(.discarded)) ;;
       """)
     let report = try await supervisor.migrate(request) { _ in }
     #expect(report.result == .failed)
@@ -174,14 +174,14 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [phase(.cloning)])
     #expect(try state.history().reports == [])
 
-    let next = try supervisor("*'\"recover\"'*) \(try recovered(.clearedAway)) ;;")
+    let next = try supervisor("*'\"recover\"'*) \(try recovered(.discarded)) ;;")
     let reports = Mutex<[RecoveryReport]>([])
     #expect(try next.storesWithOpenRuns().stores == [store])
     try await next.recover(store: "/srv/app/other.store") { Issue.record("recovered \($0.run)") }
     try await next.recover(store: store) { report in
       reports.withLock { $0.append(report) }
     }
-    #expect(reports.withLock { $0.map(\.outcome) } == [.clearedAway])
+    #expect(reports.withLock { $0.map(\.outcome) } == [.discarded])
     #expect(try state.openPhases().records == [])
     let noted = try state.history().reports
     #expect(noted.map(\.result) == [.failed])
@@ -257,13 +257,13 @@ struct SupervisorTests {
   }
 
   @Test(
-    "a canceled run ends once the keeper has cleared away, and is interrupted with the store unchanged"
+    "a canceled run ends once the keeper has discarded it, and is interrupted with the store unchanged"
   )
   func cancel() async throws {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
-      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      *'"recover"'*) \(try recovered(.discarded)) ;;
       """)
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: "cloning")
@@ -331,7 +331,7 @@ struct SupervisorTests {
         if [ "$request" = '{"refrain":{}}' ]; then
           \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000))))
         fi ;;
-      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      *'"recover"'*) \(try recovered(.discarded)) ;;
       """)
   }
 
@@ -377,7 +377,7 @@ struct SupervisorTests {
     let supervisor = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
-      *'"recover"'*) \(try recovered(.clearedAway)) ;;
+      *'"recover"'*) \(try recovered(.discarded)) ;;
       """)
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: "cloning")

@@ -296,10 +296,10 @@ extension DaemonEvent {
     let version = report.version.map { " at \($0)" } ?? ""
     let message =
       switch (report.outcome, report.backup) {
-      case (.clearedAway, let backup?):
+      case (.discarded, let backup?):
         "recovered an interrupted run: another process changed \(store) after the crash; the backup"
           + " is kept: '\(backup)'"
-      case (.clearedAway, nil):
+      case (.discarded, nil):
         "recovered a run interrupted before its cutover: \(store) is unchanged\(version)"
       case (.finished, _):
         "recovered a run interrupted after its cutover: \(store) is migrated\(version)"

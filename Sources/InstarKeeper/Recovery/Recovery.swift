@@ -57,7 +57,7 @@ package struct Recovery {
       // The store was not written, so a backup under its final name is of no use.
       unlink(backup)
       ExternalFiles.removeBackup(besideFile: backup)
-      var report = RecoveryReport(run: record.run, store: record.store, outcome: .clearedAway)
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
       // For the report only: nothing depends on it, and the store may be busy.
       let source = record.versionSource
       let identity = try? openPolicy.probe(
@@ -68,7 +68,7 @@ package struct Recovery {
     case .cutover:
       clear()
       let report = try recoverCutover(paths, backup: backup, what)
-      if report.outcome == .clearedAway, report.version != record.to {
+      if report.outcome == .discarded, report.version != record.to {
         external.disown(try ExternalFiles.listed(in: list))
       }
       unlink(list)
@@ -100,7 +100,7 @@ package struct Recovery {
     let found = try CutoverOutcome(of: record, in: paths, openPolicy)
     var report = RecoveryReport(
       run: record.run, store: record.store,
-      outcome: found.content == .new ? .finished : .clearedAway)
+      outcome: found.content == .new ? .finished : .discarded)
     report.version = found.version
     if found.content == .old {
       unlink(backup)

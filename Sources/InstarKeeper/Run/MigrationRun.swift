@@ -16,7 +16,7 @@ package import InstarWire
 ///
 /// Invariants:
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
-///   off can be found and finished or cleared away (see `Recovery`).
+///   off can be found and finished or discarded (see `Recovery`).
 /// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor backup behind.
 /// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. If another process managed to
 ///   (see `StoreLock`), its changes stay, and the run starts over from `cloning`.

@@ -68,10 +68,10 @@ extension RunReport.Result {
 extension RecoveryReport {
   var line: ConsoleLine {
     switch outcome {
-    case .clearedAway where backup != nil:
-      "cleared away the interrupted run \(run): another process has changed '\(store)' since; backup kept at '\(backup ?? "")'"
-    case .clearedAway:
-      "cleared away the interrupted run \(run): '\(store)' is unchanged"
+    case .discarded where backup != nil:
+      "discarded the interrupted run \(run): another process has changed '\(store)' since; backup kept at '\(backup ?? "")'"
+    case .discarded:
+      "discarded the interrupted run \(run): '\(store)' is unchanged"
     case .finished:
       "finished the interrupted run \(run): '\(store)' is at its new version"
     case .storeMissing:
