@@ -1,0 +1,118 @@
+import Foundation
+import InstarModel
+import InstarSchema
+import InstarStore
+
+/// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new models.
+struct StageRun {
+  let stage: MigrationStage
+  let from: Schema.Version
+  let to: Schema.Version
+  let clones: [StageClone]
+  let keptValues: ScratchpadStore
+  let plan: String
+  let number: String
+
+  func run() throws(InstarError) {
+    for clone in clones {
+      try StageCheck.check(clone.stage, clone.change.difference, plan: plan)
+      try step("the check") {
+        try clone.connection.perform { session in
+          try StageCheck.checkNeeds(clone.stage, clone.change.difference, plan: plan, session)
+        }
+      }
+    }
+    if case .custom(_, _, let willMigrate?, _) = stage {
+      try runClosure(
+        willMigrate, "willMigrate",
+        clones.map { ($0.stage.from.schema, $0.connection, $0.store) })
+    }
+    try step("the change of schema") {
+      let changes = clones.flatMap { $0.stage.entityLayoutPairs($0.change.difference) }
+      try keptValues.follow(
+        changes.map { change in
+          ScratchpadStore.Change(
+            old: change.old.name, new: change.new?.name, keepsKeys: change.keepsKeys)
+        })
+      for clone in clones {
+        _ = try clone.connection.perform { session in try clone.change.make(session) }
+      }
+    }
+    if case .custom(_, _, _, let didMigrate?) = stage {
+      try runClosure(
+        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) })
+      for clone in clones {
+        try step("the order of new links") {
+          try clone.connection.perform { session in
+            let layout = try StoreLayout(schema: clone.stage.to.schema, in: session.database)
+            try session.withoutTriggers {
+              for statement in layout.linkOrderStatements { try session.run(statement) }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save
+  /// that the closure caught is thrown here.
+  private func runClosure(
+    _ closure: (ModelContext) throws -> Void, _ phase: String,
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)]
+  ) throws(InstarError) {
+    try step(phase) {
+      let context = try ModelContext.forStage(
+        clones, phase: phase, keptValues: keptValues)
+      try closure(context)
+      try context.finishStage()
+    }
+  }
+
+  /// The file that Foundation could not write for lack of permission.
+  private static func refusedFile(_ error: any Error) -> String? {
+    guard let error = error as? CocoaError, error.code == .fileWriteNoPermission else { return nil }
+    return error.filePath ?? error.url?.path
+  }
+
+  /// Adds the stage and step to an error of any kind.
+  private func step(_ name: String, _ body: () throws -> Void) throws(InstarError) {
+    do {
+      try body()
+    } catch {
+      let what = "cannot migrate from \(from) to \(to)"
+      let stage = "\(from) → \(to) (\(number)), \(name)"
+      let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
+      if var known = known?.about(stage: stage) {
+        // Callers replace `what` by their own, so the cause has to keep it.
+        if known.what != what { known.cause = "\(known.what): \(known.cause)" }
+        known.what = what
+        throw known
+      }
+      if let file = Self.refusedFile(error) {
+        throw InstarError(
+          .stageFailed, what, stage: stage, cause: "\(name) has no permission to write '\(file)'",
+          next:
+            "change the store through the closure's context: a worker cannot write any other file; "
+            + "then build the plugin again and install it")
+      }
+      throw InstarError(
+        .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
+        next: "fix the plan, build the plugin again and install it")
+    }
+  }
+}
+
+/// A clone that takes part in a stage, with its store's models of the stage's two versions.
+struct StageClone {
+  let stage: PlanDefinition.Stage
+  let connection: StoreConnection
+  let store: String?
+  let change: SchemaChange
+
+  init(stage: PlanDefinition.Stage, connection: StoreConnection, store: String?) {
+    self.stage = stage
+    self.connection = connection
+    self.store = store
+    change = SchemaChange(stage)
+  }
+}
