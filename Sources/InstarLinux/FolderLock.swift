@@ -40,7 +40,7 @@ public final class FolderLock: Sendable {
       var locked = stat()
       var present = stat()
       return fstat(descriptor, &locked) == 0 && lstat(path, &present) == 0
-        && locked.st_dev == present.st_dev && locked.st_ino == present.st_ino
+        && FileIdentity(locked) == FileIdentity(present)
     }
   }
 

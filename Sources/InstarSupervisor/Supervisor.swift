@@ -57,7 +57,9 @@ public final class Supervisor: Sendable {
 
   /// Ends one run as `cancel()` does; does nothing if there is none with this identifier.
   public func cancel(run: String) {
-    let conversation = openConversations.withLock { $0.conversations.values.first { $0.run == run } }
+    let conversation = openConversations.withLock {
+      $0.conversations.values.first { $0.run == run }
+    }
     conversation?.cancel()
   }
 

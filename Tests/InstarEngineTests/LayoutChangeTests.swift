@@ -33,7 +33,8 @@ struct LayoutChangeTests {
 
   /// Changes a store from its own model to that of another one.
   private func change(
-    _ path: String, from old: Schema, to new: Schema, style: CoreDataSchemaChange.TableStyle = .fresh
+    _ path: String, from old: Schema, to new: Schema,
+    style: CoreDataSchemaChange.TableStyle = .fresh
   ) throws -> [String] {
     let queue = try DatabaseQueue(path: path)
     defer { try? queue.close() }

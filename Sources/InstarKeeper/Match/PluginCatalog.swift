@@ -17,7 +17,7 @@ package final class PluginCatalog {
   }
 
   private struct FileVersion: Hashable {
-    var inode: UInt64
+    var identity: FileIdentity
     var size: Int64
     var seconds: Int
     var nanoseconds: Int
@@ -105,8 +105,8 @@ package final class PluginCatalog {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return FileVersion(
-      inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: status.st_mtim.tv_sec,
-      nanoseconds: status.st_mtim.tv_nsec)
+      identity: FileIdentity(status), size: Int64(status.st_size),
+      seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
   }
 }
 

@@ -38,7 +38,8 @@ extension CoreDataChangeSteps {
         }
         guard !relevant.isEmpty else { continue }
         addNumbering(
-          CoreDataSchemaChange.renumberStatement(table: pair.after.name, column: column.name, relevant),
+          CoreDataSchemaChange.renumberStatement(
+            table: pair.after.name, column: column.name, relevant),
           "renumbers rows of \(pair.after.name)", table: pair.after.name, column: column.name)
       }
     }
