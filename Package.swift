@@ -93,8 +93,12 @@ let package = Package(
       swiftSettings: publicModule),
     .target(name: "InstarText", dependencies: ["InstarSchema"], swiftSettings: publicModule),
     .target(
+      name: "InstarChange",
+      dependencies: ["InstarSchema", "InstarStore", "InstarWire"],
+      swiftSettings: strict),
+    .target(
       name: "InstarEngine",
-      dependencies: ["InstarModel", "InstarSchema", "InstarStore", "InstarWire"],
+      dependencies: ["InstarChange", "InstarModel", "InstarSchema", "InstarStore", "InstarWire"],
       swiftSettings: strict),
     .target(
       name: "InstarWorker",
@@ -105,8 +109,8 @@ let package = Package(
     .target(
       name: "Instar",
       dependencies: [
-        "InstarEngine", "InstarKeeper", "InstarLinux", "InstarModel", "InstarSchema",
-        "InstarStore", "InstarSupervisor", "InstarText", "InstarWire",
+        "InstarChange", "InstarEngine", "InstarKeeper", "InstarLinux", "InstarModel",
+        "InstarSchema", "InstarStore", "InstarSupervisor", "InstarText", "InstarWire",
         // Not imported: exports instar_worker_main from libInstar.so.
         "InstarWorker",
         .product(name: "GRDB", package: "GRDB.swift"),
@@ -129,7 +133,7 @@ let package = Package(
     .target(
       name: "InstarKeeper",
       dependencies: [
-        "CInstar", "InstarLinux", "InstarSchema", "InstarStore", "InstarWire",
+        "CInstar", "InstarChange", "InstarLinux", "InstarSchema", "InstarStore", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
@@ -236,7 +240,7 @@ let package = Package(
     .testTarget(
       name: "InstarEngineTests",
       dependencies: [
-        "Instar", "InstarEngine", "InstarModel", "InstarSchema", "InstarStore",
+        "Instar", "InstarChange", "InstarEngine", "InstarModel", "InstarSchema", "InstarStore",
         "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],

@@ -1,4 +1,5 @@
 import InstarSchema
+internal import InstarChange
 internal import InstarEngine
 internal import InstarModel
 internal import InstarStore

@@ -1,3 +1,4 @@
+internal import InstarChange
 internal import InstarEngine
 internal import InstarKeeper
 internal import InstarLinux

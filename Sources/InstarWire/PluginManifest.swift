@@ -21,6 +21,8 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var stages: [StageManifest]
   /// Where plain stores of the plan declare their version.
   public var versionSource = VersionSource.userVersion
+  /// The order of columns after a change, in stores that Apple's frameworks created.
+  public var columnOrder = ColumnOrder.asNew
   /// The version of the plan that each version of another tool means.
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
   /// The properties ("Note.pages") whose values the plan agrees to lose when a stage changes their type.

@@ -5,7 +5,7 @@ import InstarStore
 import InstarTestSupport
 import Testing
 
-@testable import InstarEngine
+@testable import InstarChange
 
 @Suite(
   "The change of schema of stores that Apple's frameworks wrote",

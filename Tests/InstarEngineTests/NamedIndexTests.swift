@@ -4,7 +4,7 @@ import InstarStore
 import InstarTestSupport
 import Testing
 
-@testable import InstarEngine
+@testable import InstarChange
 
 private enum GarageV1: VersionedSchema {
   static let versionIdentifier = Schema.Version(1, 0, 0)

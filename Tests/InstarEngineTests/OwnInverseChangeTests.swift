@@ -3,7 +3,7 @@ import InstarSchema
 import InstarStore
 import Testing
 
-@testable import InstarEngine
+@testable import InstarChange
 
 @Suite("The change of schema of a relationship that is its own inverse")
 struct OwnInverseChangeTests {

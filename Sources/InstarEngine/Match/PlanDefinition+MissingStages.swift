@@ -1,13 +1,13 @@
+import InstarChange
 import InstarModel
 import InstarSchema
-import InstarStore
 
 // Stages that a plan does not have.
 
 extension PlanDefinition {
   /// Returns lightweight stages from the versions at which none starts to the next ones, where that is possible.
   static func implicitStages(
-    between versions: [Version], besides starts: Set<Schema.Version>,
+    between versions: [PlanVersion], besides starts: Set<Schema.Version>,
     _ types: [Schema.Version: any VersionedSchema.Type]
   ) -> [MigrationStage] {
     zip(versions, versions.dropFirst()).compactMap { from, to in
@@ -24,7 +24,7 @@ extension PlanDefinition {
   }
 
   /// Returns the error of a version at which no stage starts, and which a lightweight stage cannot change to the next.
-  func missingStage(at version: Version, _ what: String) -> InstarError {
+  func missingStage(at version: PlanVersion, _ what: String) -> InstarError {
     let from = version.schema.version
     guard let next = versions.first(where: { $0.schema.version > from }) else {
       return InstarError(
@@ -38,15 +38,7 @@ extension PlanDefinition {
       cause:
         "no stage starts at \(from), and a lightweight stage to \(next.schema.version) is not possible: "
         + reasons.joined(separator: "; "),
-      next: "add a stage:\n" + Self.customStage(version.name, next.name))
-  }
-
-  /// Returns the source of a custom stage between two schemas.
-  static func customStage(_ from: String, _ to: String) -> String {
-    """
-    .custom(fromVersion: \(from).self, toVersion: \(to).self,
-      willMigrate: { context in … }, didMigrate: { context in … })
-    """
+      next: "add a stage:\n" + SchemaStage.customStageSource(version.name, next.name))
   }
 
   /// Returns what to write where two schemas have the same version.
@@ -58,13 +50,5 @@ extension PlanDefinition {
     let last = plan.schemas.map { $0.versionIdentifier }.max() ?? versioned.versionIdentifier
     return
       "write in the later of the two: static let versionIdentifier = Schema.Version(\(last.major + 1), 0, 0)"
-  }
-}
-
-extension PlanDefinition.Version {
-  /// Returns what in a change to this version needs code, whatever the rows are.
-  func reasonsForCode(in difference: SchemaDifference) -> [String] {
-    difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
-      + (layout.format == .plain ? difference.linksToMoveBetweenTables : [])
   }
 }

@@ -1,4 +1,5 @@
 package import InstarSchema
+import InstarChange
 import InstarModel
 import InstarStore
 
@@ -35,7 +36,7 @@ extension PlanDefinition {
       while let node = division.unassigned.first { try division.assign(node, to: 0) }
     }
     return try storeNames.indices.map { store throws(InstarError) in
-      var parts: [Version] = []
+      var parts: [PlanVersion] = []
       for (index, version) in versions.enumerated() {
         let schema = version.schema.part {
           division.owner[ModelDivision.Node(version: index, name: $0)] == store
@@ -43,13 +44,13 @@ extension PlanDefinition {
         guard !schema.entities.isEmpty || !parts.isEmpty else { continue }
         let layout = try version.layout.format.layout(of: schema)
         if layout.createStatements.isEmpty { throw gap(at: version, in: storeNames[store]) }
-        parts.append(Version(schema: schema, layout: layout, name: version.name))
+        parts.append(PlanVersion(schema: schema, layout: layout, name: version.name))
       }
       return PlanDefinition(self, versions: parts)
     }
   }
 
-  private func gap(at version: Version, in store: String) -> InstarError {
+  private func gap(at version: PlanVersion, in store: String) -> InstarError {
     InstarError(
       .invalidPlan, "cannot use plan \(name) with these configurations",
       cause:

@@ -1,13 +1,14 @@
+package import InstarChange
 package import InstarModel
 package import InstarSchema
-package import InstarStore
+import InstarStore
 package import InstarWire
 
 /// A checked migration plan: its versions in order, each with its layout, and its stages.
 package struct PlanDefinition: Sendable {
   package let name: String
   /// Oldest first.
-  package let versions: [Version]
+  package let versions: [PlanVersion]
   /// Those of the plan, and those that Instar adds.
   let stages: [MigrationStage]
   /// The versions at which the stages start that Instar adds.
@@ -18,30 +19,23 @@ package struct PlanDefinition: Sendable {
   private let importedVersions: [ToolVersion: Schema.Version]
   private let acceptedLosses: [String]
 
-  package struct Version: Sendable {
-    package let schema: Schema
-    package let layout: StoreLayout
-    /// The name of the `VersionedSchema` type.
-    package let name: String
-  }
-
-  /// A stage between two versions of this plan.
+  /// A stage between two versions of this plan, with its closures.
   package struct Stage: Sendable {
-    package let from: Version
-    package let to: Version
-    package let stage: MigrationStage
-    package let columnOrder: ColumnOrder
-    /// Whether Instar adds the stage because the plan has none.
-    let isImplicit: Bool
+    package let schemas: SchemaStage
+    let stage: MigrationStage
 
-    package var manifest: StageManifest {
-      let kind: StageManifest.Kind =
-        switch stage {
-        case .lightweight: .lightweight
-        case .custom: .custom
-        }
-      return StageManifest(
-        from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
+    package var from: PlanVersion { schemas.from }
+    package var to: PlanVersion { schemas.to }
+    package var manifest: StageManifest { schemas.manifest }
+
+    /// The change of schema. Values that the new type of a property decodes are carried over.
+    var change: SchemaChange {
+      SchemaChange(
+        schemas,
+        decodes: { schema, entity, attribute in
+          guard let type = schema.decodedType(of: attribute, in: entity) else { return nil }
+          return { Schema.canDecode($0, as: type) }
+        })
     }
   }
 
@@ -54,7 +48,7 @@ package struct PlanDefinition: Sendable {
   package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
     let name = "\(plan)"
     let what = "cannot use plan \(name)"
-    var versions: [Version] = []
+    var versions: [PlanVersion] = []
     var types: [Schema.Version: any VersionedSchema.Type] = [:]
     var notes: [String] = []
     for versioned in plan.schemas {
@@ -78,7 +72,7 @@ package struct PlanDefinition: Sendable {
             + "and schema \(schema.version) the format \(layout.format.rawValue)",
           next: "write @Table before the models of all versions, or of none")
       }
-      versions.append(Version(schema: schema, layout: layout, name: "\(versioned)"))
+      versions.append(PlanVersion(schema: schema, layout: layout, name: "\(versioned)"))
     }
     guard !versions.isEmpty else {
       throw InstarError(
@@ -136,7 +130,7 @@ package struct PlanDefinition: Sendable {
   }
 
   /// The same plan for a store with some of its models: these versions, and the stages between them.
-  init(_ plan: PlanDefinition, versions: [Version]) {
+  init(_ plan: PlanDefinition, versions: [PlanVersion]) {
     name = plan.name
     self.versions = versions
     let known = Set(versions.map(\.schema.version))
@@ -166,7 +160,7 @@ package struct PlanDefinition: Sendable {
     return versions.last == end ? versions : nil
   }
 
-  package func version(_ version: Schema.Version) -> Version? {
+  package func version(_ version: Schema.Version) -> PlanVersion? {
     versions.first { $0.schema.version == version }
   }
 
@@ -192,10 +186,17 @@ package struct PlanDefinition: Sendable {
     return path
   }
 
-  private func stage(_ stage: MigrationStage, from: Version, to: Version) -> Stage {
-    Stage(
-      from: from, to: to, stage: stage, columnOrder: columnOrder,
-      isImplicit: implicitStarts.contains(from.schema.version))
+  private func stage(_ stage: MigrationStage, from: PlanVersion, to: PlanVersion) -> Stage {
+    let kind: StageManifest.Kind =
+      switch stage {
+      case .lightweight: .lightweight
+      case .custom: .custom
+      }
+    return Stage(
+      schemas: SchemaStage(
+        from: from, to: to, kind: kind, columnOrder: columnOrder,
+        isImplicit: implicitStarts.contains(from.schema.version)),
+      stage: stage)
   }
 
   package var manifest: PlanManifest {
@@ -217,6 +218,7 @@ package struct PlanDefinition: Sendable {
       }
       .sorted { $0.from < $1.from })
     manifest.versionSource = versionSource
+    manifest.columnOrder = columnOrder
     manifest.importedVersions = importedVersions
     manifest.acceptedLosses = acceptedLosses
     manifest.notes = notes

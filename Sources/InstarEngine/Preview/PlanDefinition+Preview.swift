@@ -1,3 +1,4 @@
+import InstarChange
 import InstarModel
 package import InstarSchema
 import InstarStore
@@ -28,13 +29,13 @@ extension PlanDefinition {
       }
     }
     for stage in path {
-      let change = SchemaChange(stage)
-      try StageCheck.check(stage, change.difference, plan: name)
-      if stage.isImplicit {
+      let change = stage.change
+      try StageCheck.check(stage.schemas, change.difference, plan: name)
+      if stage.schemas.isImplicit {
         migration.notes.append(
           Self.note(ofStageFrom: stage.from.schema.version, to: stage.to.schema.version))
       }
-      migration.notes += StageCheck.rowRequirements(of: stage, change.difference)
+      migration.notes += StageCheck.rowRequirements(of: stage.schemas, change.difference)
       var planned: [PlannedChange]?
       do throws(InstarError) {
         planned = try empty?.make(change)

@@ -1,3 +1,4 @@
+import InstarChange
 import InstarModel
 package import InstarSchema
 package import InstarStore

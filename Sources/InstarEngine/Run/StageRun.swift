@@ -1,4 +1,5 @@
 import Foundation
+import InstarChange
 import InstarModel
 import InstarSchema
 import InstarStore
@@ -15,10 +16,11 @@ struct StageRun {
 
   func run() throws(InstarError) {
     for clone in clones {
-      try StageCheck.check(clone.stage, clone.change.difference, plan: plan)
+      try StageCheck.check(clone.stage.schemas, clone.change.difference, plan: plan)
       try step("the check") {
         try clone.connection.perform { session in
-          try StageCheck.checkNeeds(clone.stage, clone.change.difference, plan: plan, session)
+          try StageCheck.checkNeeds(
+            clone.stage.schemas, clone.change.difference, plan: plan, session)
         }
       }
     }
@@ -28,7 +30,7 @@ struct StageRun {
         clones.map { ($0.stage.from.schema, $0.connection, $0.store) })
     }
     try step("the change of schema") {
-      let changes = clones.flatMap { $0.stage.entityLayoutPairs($0.change.difference) }
+      let changes = clones.flatMap { $0.stage.schemas.entityLayoutPairs($0.change.difference) }
       try keptValues.follow(
         changes.map { change in
           ScratchpadStore.Change(
@@ -113,6 +115,6 @@ struct StageClone {
     self.stage = stage
     self.connection = connection
     self.store = store
-    change = SchemaChange(stage)
+    change = stage.change
   }
 }

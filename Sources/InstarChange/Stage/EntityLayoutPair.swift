@@ -1,19 +1,19 @@
-import InstarSchema
-import InstarStore
+package import InstarSchema
+package import InstarStore
 
 /// An entity before and after a stage, and whether references to its rows by key stay valid.
-struct EntityLayoutPair {
-  let old: EntityLayout
+package struct EntityLayoutPair {
+  package let old: EntityLayout
   /// `nil` where the entity is removed.
-  let new: EntityLayout?
+  package let new: EntityLayout?
   /// Whether each row keeps its key: its rowid, whatever its name, or the values of its primary key in a table
   /// without rowid.
-  let keepsKeys: Bool
+  package let keepsKeys: Bool
 }
 
-extension PlanDefinition.Stage {
+extension SchemaStage {
   /// Returns each entity of the old version with what the stage makes of it.
-  func entityLayoutPairs(_ difference: SchemaDifference) -> [EntityLayoutPair] {
+  package func entityLayoutPairs(_ difference: SchemaDifference) -> [EntityLayoutPair] {
     func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
       Dictionary(
         layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })

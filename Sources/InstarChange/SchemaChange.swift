@@ -1,18 +1,25 @@
-import InstarModel
-import InstarSchema
-import InstarStore
-import InstarWire
+package import Foundation
+package import InstarSchema
+package import InstarStore
+package import InstarWire
+
+/// Returns a check whether the type of an attribute decodes a stored value; `nil` where the type is unknown: only a
+/// process with the plan's code has types. Schema; entity and attribute by name.
+package typealias DecodingCheck = (Schema, String, String) -> ((Data) -> Bool)?
 
 /// The change of schema of one stage.
 ///
 /// A run makes it on the clone, a preview on an empty store, both by the same code: a preview shows what a run
 /// executes.
-struct SchemaChange {
-  let stage: PlanDefinition.Stage
-  let difference: SchemaDifference
+package struct SchemaChange {
+  let stage: SchemaStage
+  package let difference: SchemaDifference
+  private let decodes: DecodingCheck
 
-  init(_ stage: PlanDefinition.Stage) {
+  /// - Parameter decodes: Decides which stored values an attribute of another type takes over.
+  package init(_ stage: SchemaStage, decodes: @escaping DecodingCheck = { _, _, _ in nil }) {
     self.stage = stage
+    self.decodes = decodes
     difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
   }
 
@@ -21,12 +28,12 @@ struct SchemaChange {
   /// - Returns: the planned changes, with the statements that were executed.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
   ///   structure, or the first error of a statement. The store is then unchanged.
-  func make(_ session: SQLSession) throws -> [PlannedChange] {
+  package func make(_ session: SQLSession) throws -> [PlannedChange] {
     session.carryRowKeys(
       stage.entityLayoutPairs(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
-    let values = CarriedValues(stage, difference)
+    let values = CarriedValues(stage, difference, decodes: decodes)
     let steps = try session.withoutTriggers {
       switch (stage.from.layout, stage.to.layout) {
       case (.coreData, .coreData):

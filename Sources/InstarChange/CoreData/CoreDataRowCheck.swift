@@ -1,6 +1,6 @@
-import InstarModel
 import InstarSchema
 import InstarStore
+import InstarWire
 
 /// Refuses rows that break a rule of the new version.
 enum CoreDataRowCheck {
@@ -9,7 +9,7 @@ enum CoreDataRowCheck {
   ///
   /// Runs after `willMigrate`, in which a plan removes them, and before the change of schema.
   static func check(
-    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, _ store: CoreDataLayout,
+    _ stage: SchemaStage, _ difference: SchemaDifference, _ store: CoreDataLayout,
     _ session: SQLSession
   ) throws(InstarError) {
     for mapping in difference.entities {
@@ -50,7 +50,7 @@ enum CoreDataRowCheck {
   /// reference.
   private static func checkMembers(
     _ mapping: SchemaDifference.EntityMapping, _ difference: SchemaDifference,
-    _ stage: PlanDefinition.Stage, _ store: CoreDataLayout, _ session: SQLSession
+    _ stage: SchemaStage, _ store: CoreDataLayout, _ session: SQLSession
   ) throws(InstarError) {
     for relationship in mapping.relationships where difference.becomesToMany(relationship) {
       guard !difference.hasToManyInverse(relationship.new),
@@ -74,9 +74,9 @@ enum CoreDataRowCheck {
   /// Refuses a new unique attribute with a default where several rows would get the same value.
   private static func checkNewUnique(
     _ group: [String], _ mapping: SchemaDifference.EntityMapping, _ table: String,
-    _ stage: PlanDefinition.Stage, _ session: SQLSession
+    _ stage: SchemaStage, _ session: SQLSession
   ) throws(InstarError) {
-    guard case .lightweight = stage.stage, group.count == 1,
+    guard stage.kind == .lightweight, group.count == 1,
       let attribute = mapping.attributes.first(where: { $0.new.name == group[0] }),
       attribute.old == nil, !attribute.new.isOptional,
       let rows = try session.integer("SELECT COUNT(*) FROM \(table)"), rows > 1

@@ -1,4 +1,4 @@
-import InstarModel
+import Foundation
 import InstarSchema
 import InstarStore
 
@@ -17,8 +17,8 @@ struct CarriedValues {
     let name: String
     /// The converted value.
     let sql: String
-    /// What must decode each value; `nil` for numbers.
-    let type: (any Decodable.Type)?
+    /// Whether the new type decodes a value; `nil` for numbers, which always convert.
+    let isDecodable: ((Data) -> Bool)?
     let table: String
 
     /// The rows that have a value.
@@ -33,7 +33,9 @@ struct CarriedValues {
   /// The attributes of the new version, as "Note.rating", whose new column gets no values: no conversion keeps them.
   private var lost: Set<String> = []
 
-  init(_ stage: PlanDefinition.Stage, _ difference: SchemaDifference) {
+  init(
+    _ stage: SchemaStage, _ difference: SchemaDifference, decodes: DecodingCheck
+  ) {
     for change in stage.entityLayoutPairs(difference) {
       guard let new = change.new,
         let mapping = difference.entities.first(where: { $0.new.name == new.name })
@@ -46,7 +48,7 @@ struct CarriedValues {
         guard keepsRows, let oldColumn = Self.column(before.name, of: change.old),
           let newColumn = Self.column(attribute.new.name, of: new),
           let found = Self.conversion(
-            of: oldColumn, before, attribute.new, entity: new.name, in: stage.to.schema)
+            of: oldColumn, before, attribute.new, entity: new.name, in: stage.to.schema, decodes)
         else {
           lost.insert("\(new.name).\(attribute.new.name)")
           continue
@@ -56,7 +58,7 @@ struct CarriedValues {
             old: change.old, new: new, oldColumn: oldColumn, newColumn: newColumn,
             name: attribute.new.name,
             sql: found.sql,
-            type: found.type, table: "instar_carried_\(conversions.count + 1)"))
+            isDecodable: found.isDecodable, table: "instar_carried_\(conversions.count + 1)"))
       }
     }
   }
@@ -84,15 +86,15 @@ struct CarriedValues {
 
   private static func conversion(
     of column: String, _ old: Schema.Attribute, _ new: Schema.Attribute, entity: String,
-    in schema: Schema
-  ) -> (sql: String, type: (any Decodable.Type)?)? {
+    in schema: Schema, _ decodes: DecodingCheck
+  ) -> (sql: String, isDecodable: ((Data) -> Bool)?)? {
     if let sql = NumberConversion.sql(column, from: old.type, to: new.type, format: schema.format) {
       return (sql, nil)
     }
     guard old.type == .data || old.type == .string, new.type == .codable,
-      let type = schema.decodedType(of: new.name, in: entity)
+      let isDecodable = decodes(schema, entity, new.name)
     else { return nil }
-    return ("CAST(\(column) AS BLOB)", type)
+    return ("CAST(\(column) AS BLOB)", isDecodable)
   }
 
   /// Makes a change of schema, and carries the values over it.
@@ -136,7 +138,7 @@ struct CarriedValues {
   /// Whether every value of the attribute can be carried over.
   private func isComplete(_ conversion: Conversion, _ session: SQLSession) throws -> Bool {
     let old = conversion.old
-    guard let type = conversion.type else {
+    guard let isDecodable = conversion.isDecodable else {
       return try session.integer(
         "SELECT 1 FROM \(old.table) WHERE \(conversion.condition) AND (\(conversion.sql)) IS NULL LIMIT 1"
       )
@@ -146,7 +148,7 @@ struct CarriedValues {
       "SELECT \(conversion.sql) FROM \(old.table) WHERE \(conversion.condition)")
     defer { statement.reset() }
     while try statement.step() {
-      guard Schema.canDecode(statement.data(at: 0), as: type) else { return false }
+      guard isDecodable(statement.data(at: 0)) else { return false }
     }
     return true
   }

@@ -1,15 +1,15 @@
 import Foundation
-import InstarSchema
-import InstarStore
-import InstarWire
+package import InstarSchema
+package import InstarStore
+package import InstarWire
 
 /// An in-memory store with another store's schema and no rows: a preview makes the changes of a plan on it.
-struct EmptyStore {
+package struct EmptyStore {
   private let connection: StoreConnection
 
   /// - Throws: `unexpectedStructure` where SQLite cannot create the tables: their conditions may call functions that
   ///   only the app has. Altering such a table does not need them.
-  init(_ ddl: StoreDDL) throws(InstarError) {
+  package init(_ ddl: StoreDDL) throws(InstarError) {
     guard !ddl.statements.isEmpty else {
       throw Self.failure("the store has too many tables and indexes")
     }
@@ -27,7 +27,7 @@ struct EmptyStore {
   }
 
   /// The store as Instar itself creates it for a version.
-  init(of layout: StoreLayout) throws(InstarError) {
+  package init(of layout: StoreLayout) throws(InstarError) {
     let statements: [String]
     do {
       statements = try layout.emptyStoreStatements()
@@ -45,7 +45,7 @@ struct EmptyStore {
   /// Makes the change of schema of a stage.
   ///
   /// - Throws: as a run, where the store's structure is the cause.
-  func make(_ change: SchemaChange) throws(InstarError) -> [PlannedChange] {
+  package func make(_ change: SchemaChange) throws(InstarError) -> [PlannedChange] {
     do {
       return try connection.perform { session in try change.make(session) }
     } catch {

@@ -1,24 +1,24 @@
-import InstarModel
 package import InstarSchema
-import InstarStore
+package import InstarStore
+import InstarWire
 
 /// Refuses stages that the difference of their versions does not allow, before any of them runs.
 package enum StageCheck {
   /// Refuses a lightweight stage between versions that need code whatever the rows are.
   package static func check(
-    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String
+    _ stage: SchemaStage, _ difference: SchemaDifference, plan: String
   ) throws(InstarError) {
-    guard case .lightweight = stage.stage else { return }
+    guard stage.kind == .lightweight else { return }
     let reasons = stage.to.reasonsForCode(in: difference)
     if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
   }
 
   /// Refuses a lightweight stage for the rows that its change of schema would meet.
-  static func checkNeeds(
-    _ stage: PlanDefinition.Stage, _ difference: SchemaDifference, plan: String,
+  package static func checkNeeds(
+    _ stage: SchemaStage, _ difference: SchemaDifference, plan: String,
     _ session: SQLSession
   ) throws(InstarError) {
-    guard case .lightweight = stage.stage else { return }
+    guard stage.kind == .lightweight else { return }
     let layouts = stage.from.layout.entityLayouts
     var reasons: [String] = []
     for change in difference.changes {
@@ -34,10 +34,10 @@ package enum StageCheck {
   }
 
   /// Returns what the rows of a store must be like for a lightweight stage to run, in sentences.
-  static func rowRequirements(
-    of stage: PlanDefinition.Stage, _ difference: SchemaDifference
+  package static func rowRequirements(
+    of stage: SchemaStage, _ difference: SchemaDifference
   ) -> [String] {
-    guard case .lightweight = stage.stage else { return [] }
+    guard stage.kind == .lightweight else { return [] }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return difference.changes.compactMap { change in
       guard let need = change.rowsInNeed, let reason = change.needsCustomStage else { return nil }
@@ -48,7 +48,7 @@ package enum StageCheck {
   }
 
   private static func needsCode(
-    _ stage: PlanDefinition.Stage, _ plan: String, _ reasons: [String]
+    _ stage: SchemaStage, _ plan: String, _ reasons: [String]
   ) -> InstarError {
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return InstarError(
@@ -56,6 +56,6 @@ package enum StageCheck {
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
       next: "write it as a custom stage:\n"
-        + PlanDefinition.customStage("\(stage.stage.fromVersion)", "\(stage.stage.toVersion)"))
+        + stage.customStageSource)
   }
 }

@@ -1,10 +1,9 @@
-import InstarModel
 import InstarSchema
 import InstarStore
 
 /// Changes the schema of an open store of the Core Data format by one stage, in one transaction, and checks the result.
 struct CoreDataChangeExecutor {
-  let stage: PlanDefinition.Stage
+  let stage: SchemaStage
   let difference: SchemaDifference
   var steps: [ChangeStep] = []
 

@@ -1,0 +1,60 @@
+package import InstarSchema
+package import InstarStore
+package import InstarWire
+
+/// One version of a plan, with the layout of its stores.
+package struct PlanVersion: Sendable {
+  package let schema: Schema
+  package let layout: StoreLayout
+  /// The name of the `VersionedSchema` type.
+  package let name: String
+
+  package init(schema: Schema, layout: StoreLayout, name: String) {
+    self.schema = schema
+    self.layout = layout
+    self.name = name
+  }
+
+  /// Returns what in a change to this version needs code, whatever the rows are.
+  package func reasonsForCode(in difference: SchemaDifference) -> [String] {
+    difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
+      + (layout.format == .plain ? difference.linksToMoveBetweenTables : [])
+  }
+}
+
+/// A stage between two versions of a plan, without the plan's code.
+package struct SchemaStage: Sendable {
+  package let from: PlanVersion
+  package let to: PlanVersion
+  package let kind: StageManifest.Kind
+  package let columnOrder: ColumnOrder
+  /// Whether Instar adds the stage because the plan has none.
+  package let isImplicit: Bool
+
+  package init(
+    from: PlanVersion, to: PlanVersion, kind: StageManifest.Kind, columnOrder: ColumnOrder,
+    isImplicit: Bool
+  ) {
+    self.from = from
+    self.to = to
+    self.kind = kind
+    self.columnOrder = columnOrder
+    self.isImplicit = isImplicit
+  }
+
+  package var manifest: StageManifest {
+    StageManifest(
+      from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
+  }
+
+  /// Returns the source of a custom stage between the two versions.
+  package var customStageSource: String { Self.customStageSource(from.name, to.name) }
+
+  /// Returns the source of a custom stage between two schemas.
+  package static func customStageSource(_ from: String, _ to: String) -> String {
+    """
+    .custom(fromVersion: \(from).self, toVersion: \(to).self,
+      willMigrate: { context in … }, didMigrate: { context in … })
+    """
+  }
+}
