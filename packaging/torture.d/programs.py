@@ -118,8 +118,9 @@ class Programs:
         variables = {
             name: value for name, value in os.environ.items() if not name.startswith("INSTAR_")}
         variables.update(INSTAR_BUILD_DIR=self.bin, **(environment or {}))
-        output = open(os.path.join(self.folder, "output"), "w+")
-        messages = open(os.path.join(self.folder, "messages"), "w+")
+        # What a plugin prints need not be text.
+        output = open(os.path.join(self.folder, "output"), "w+", errors="replace")
+        messages = open(os.path.join(self.folder, "messages"), "w+", errors="replace")
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=messages, env=variables,
             start_new_session=True)

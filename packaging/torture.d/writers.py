@@ -12,7 +12,7 @@ import time
 
 import death
 import stores
-from case import HERE, signal_process, trace_of
+from case import HERE, below, signal_process, trace_of
 from programs import KEEPER, SUPERVISOR, WORKER, choose
 
 APPS = ("writer", "writer", "opener", "reader", "checkpointer", "vacuum", "holder", "locker")
@@ -173,10 +173,11 @@ def swap(case):
             os.rename(case.store, moved)
         else:
             os.unlink(case.store)
-        # Another thread of the keeper may come to such a call later.
+        # strace counts the calls of each thread and of each child that is about to become a worker: these stop too.
         deadline = time.monotonic() + case.bench.limit
         while process.poll() is None and time.monotonic() < deadline:
-            signal_process(case.programs.pids(KEEPER)[0], signal.SIGCONT)
+            for pid in below(process.pid):
+                signal_process(pid, signal.SIGCONT)
             time.sleep(0.02)
     answer = case.programs.finish(process, case.bench.limit)
     case.programs.untrace()
