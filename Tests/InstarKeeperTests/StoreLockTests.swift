@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import InstarSchema
 import InstarStore
+import InstarWire
 import Testing
 
 @testable import InstarKeeper
@@ -68,6 +69,24 @@ struct StoreLockTests {
     lock.release()
     let names = try FileManager.default.contentsOfDirectory(atPath: fixture.folder)
     #expect(names.filter { $0.hasPrefix("Notes.store") } == ["Notes.store.old"])
+  }
+
+  @Test("ends a run whose store is removed or replaced meanwhile", arguments: ["delete", "wal"])
+  func lostPath(journalMode: String) throws {
+    for isReplaced in [false, true] {
+      let fixture = try KeeperFixture(journalMode: journalMode)
+      let store = fixture.store
+      let host = SQLHost(tamper: { _ in
+        #expect(unlink(store) == 0)
+        if isReplaced { try Data("another".utf8).write(to: URL(fileURLWithPath: store)) }
+      })
+      let (report, _) = try fixture.migrate(host)
+      #expect(report.result == .failed)
+      #expect(report.error?.code == (isReplaced ? .storeChanged : .missingStore))
+      #expect(report.error?.state == (isReplaced ? "unchanged" : "missing"))
+      #expect(fixture.state().bytes == (isReplaced ? Data("another".utf8) : nil))
+      #expect(fixture.state().instar == nil)
+    }
   }
 
   @Test("is refused where another file has the store's name since it was inspected")

@@ -172,13 +172,24 @@ final class StoreLock {
     return lstat(path, &status) == 0 && FileIdentity(status) == file.state.identity
   }
 
+  /// - Parameter time: When the path named the file.
+  /// - Throws: `missingStore` or `storeChanged` where the path no longer names the locked file.
+  func requirePath(_ what: String, since time: String) throws(InstarError) {
+    if hasPath { return }
+    var status = stat()
+    if lstat(path, &status) != 0, errno == ENOENT {
+      throw InstarError(
+        .missingStore, what, cause: "another process removed or renamed the file \(time)",
+        state: "missing", next: "find out which process removes '\(path)'")
+    }
+    throw InstarError(
+      .storeChanged, what, cause: "another process replaced the file \(time)",
+      next: "find out which process replaces '\(path)', then run the same command again")
+  }
+
   /// The path must still name the locked file, and no other path may.
   private func requireSamePath() throws {
-    guard hasPath else {
-      throw InstarError(
-        .storeChanged, "cannot write the store",
-        cause: "the file was replaced after it was cloned", next: "run the same command again")
-    }
+    try requirePath("cannot write the store", since: "after it was cloned")
     try StoreTrust.requireSingleLink(path)
   }
 

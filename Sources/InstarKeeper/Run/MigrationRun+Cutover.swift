@@ -117,9 +117,8 @@ extension MigrationRun {
     attempt.lock.release()
     guard hasPath else {
       // The file of this name was never written.
-      attempt.external.disown(adopted)
-      unlink(attempt.paths.fileList(request.run))
-      known.state = "replaced by another process during the cutover"
+      attempt.external.disown(changes, listedIn: attempt.paths.fileList(request.run))
+      known.state = known.state ?? "replaced by another process during the cutover"
       return known
     }
     // If the store cannot be read now, nothing is proven: it is in doubt, and the backup stays.
@@ -151,11 +150,7 @@ extension MigrationRun {
         known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed, what,
         cause: known.cause, next: known.next)
     }
-    guard attempt.lock.hasPath else {
-      throw InstarError(
-        .storeChanged, what, cause: "the file was replaced during the cutover",
-        next: "find out what replaces the file, then run the same command again")
-    }
+    try attempt.lock.requirePath(what, since: "during the cutover")
     let isWritten = try attempt.lock.read { db in
       let structure = try StoreStructure.read(db, format: path.last.format)
       guard structure == result.structure else { return false }
