@@ -110,6 +110,20 @@ struct LargeValueTests {
     try container.close()
   }
 
+  @Test("a value that does not fit on the disk is an error for a full disk")
+  func fullDisk() throws {
+    let connection = try StoreConnection(path: path, durability: .durable)
+    try connection.perform { try $0.run("CREATE TABLE note (text)") }
+    try connection.perform { session in
+      try session.run("PRAGMA max_page_count = 4")
+      let error = #expect(throws: InstarError.self) {
+        try session.run("INSERT INTO note VALUES (zeroblob(100000))")
+      }
+      #expect(error?.code == .noSpace)
+    }
+    try connection.close()
+  }
+
   @Test("a file goes with the value that was in it, and stays where the save fails")
   func replacement() throws {
     let container = try container()

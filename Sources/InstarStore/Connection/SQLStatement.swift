@@ -123,6 +123,13 @@ public final class SQLStatement {
         .unreadableStore, "cannot write the store", cause: "\(message) (SQLite error \(code))",
         next: "open it with a configuration that allows to save, as a user who may write it")
     }
+    if code & 0xFF == SQLITE_INTERRUPT { return .overBudget("cannot run a statement") }
+    if code & 0xFF == SQLITE_FULL {
+      return InstarError(
+        .noSpace, "cannot run a statement",
+        cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
+        next: "free some space and retry")
+    }
     return InstarError(
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
       "cannot run a statement",
