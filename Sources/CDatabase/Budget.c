@@ -20,8 +20,13 @@ static long long processor_nanoseconds(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
+volatile unsigned instar_step_number;
+/* The step that used up its time; 0 for none, as no step has an even number. */
+static volatile unsigned late_step;
+
 static int is_used_up(void *unused) {
   (void)unused;
+  if (late_step != 0 && late_step == instar_step_number) return 1;
   long long end = atomic_load(&end_of_budget);
   return end != 0 && processor_nanoseconds() >= end;
 }
@@ -53,4 +58,32 @@ double instar_budget_end(void) {
   setitimer(ITIMER_PROF, &timer, NULL);
   long long end = atomic_exchange(&end_of_budget, 0);
   return end == 0 ? 0 : (double)(end - processor_nanoseconds()) / 1e9;
+}
+
+/* The limit of one step, counted in seconds of the process by the timer. */
+static int step_seconds, step_grace;
+
+static void count_seconds(int signal_number) {
+  (void)signal_number;
+  static unsigned counted_step;
+  static int seconds;
+  unsigned step = instar_step_number;
+  if (step % 2 == 0 || step != counted_step) {
+    counted_step = step;
+    seconds = 0;
+    return;
+  }
+  seconds++;
+  if (seconds >= step_seconds) late_step = step;
+  if (seconds >= step_seconds + step_grace) _exit(exit_status);
+}
+
+int instar_step_limit(int seconds, int grace, int status) {
+  exit_status = status;
+  step_seconds = seconds;
+  step_grace = grace;
+  struct sigaction action = {.sa_handler = count_seconds, .sa_flags = SA_RESTART};
+  if (sigaction(SIGPROF, &action, NULL) < 0) return -1;
+  struct itimerval timer = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
+  return setitimer(ITIMER_PROF, &timer, NULL);
 }

@@ -40,6 +40,15 @@ extension InstarError {
   package var isInDoubt: Bool { state?.hasPrefix(Self.inDoubt) == true }
 }
 
+extension InstarError {
+  /// The error for statements that do not end: SQLite interrupted them, or their process was ended.
+  package static func overBudget(_ what: String) -> InstarError {
+    InstarError(
+      .timeLimit, what, cause: "the statements on the store used up their processor time",
+      next: "check the store's triggers, CHECK constraints, generated columns, views and indexes")
+  }
+}
+
 extension InstarError: CustomStringConvertible {
   /// The error on several lines, for the terminal and the journal.
   ///

@@ -100,10 +100,7 @@ public final class KeeperSession: Sendable {
     var cause = "the keeper closed the channel"
     if let termination = try? process.wait(deadline: .now + .seconds(5)) {
       if termination == .exited(KeeperEvent.exitStatusOverBudget) {
-        return InstarError(
-          .timeLimit, "cannot finish the work on the store",
-          cause: "a statement on the store did not end within its processor time",
-          next: "check the store's CHECK constraints, generated columns, views and indexes")
+        return .overBudget("cannot finish the work on the store")
       }
       cause = "the keeper \(termination)"
     } else {

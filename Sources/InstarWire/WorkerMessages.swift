@@ -42,4 +42,6 @@ extension WorkerEvent {
   /// The exit statuses of a worker that reached its limit of memory or of threads.
   public static let exitStatusOverMemory: Int32 = 70
   public static let exitStatusOverThreads: Int32 = 71
+  /// The exit status of a worker that could not interrupt a statement on the clone.
+  public static let exitStatusOverBudget: Int32 = 72
 }

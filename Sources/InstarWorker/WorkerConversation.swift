@@ -52,6 +52,7 @@ struct WorkerConversation {
     case .migrate(let name, let from, let clone, let store, let externalFolder, let sqlDebugLevel):
       let definition = try definition(of: name)
       let path = try definition.path(from: from)
+      WorkBudget.limitSteps(clone: clone, exitStatus: WorkerEvent.exitStatusOverBudget)
       let log = log(level: max(sqlDebugLevel, SQLLog.levelOfThisProcess))
       let connection = try StoreConnection(
         path: clone, durability: .clone, externalFolder: externalFolder, log: log)

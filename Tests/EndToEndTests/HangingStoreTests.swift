@@ -43,6 +43,30 @@ struct HangingStoreTests {
     #expect(store.folder.names("state/phases") == [])
   }
 
+  @Test("ends the worker that fires its trigger, long before the stage's time limit")
+  func trigger() async throws {
+    let store = try TableStore("django")
+    try store.open { db in
+      try db.execute(
+        sql: """
+          CREATE TRIGGER hang AFTER INSERT ON library_author BEGIN
+            SELECT instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || 'b');
+          END
+          """)
+    }
+    let before = try Data(contentsOf: URL(filePath: store.path))
+    let answer = try await CommandLineTool.run([
+      "migrate", store.path, "--plugin", try await FixturePlugins.tables.value, "--state-dir",
+      store.folder.path("state"), "--json",
+    ])
+    let report = try #require(try answer.objects(RunReport.self).first)
+    #expect(report.error?.code == .timeLimit, "\(answer.output)")
+    #expect(report.error?.cause.contains("processor time") == true)
+    #expect(report.error?.state == "unchanged")
+    #expect(try Data(contentsOf: URL(filePath: store.path)) == before)
+    #expect(store.folder.names() == ["django.db", "state"])
+  }
+
   @Test(
     "stops neither the daemon's work on other stores nor its end",
     .timeLimit(.minutes(3)))

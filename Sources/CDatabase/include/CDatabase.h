@@ -40,4 +40,15 @@ int instar_budget_begin(double seconds, double grace, int status);
 /* Removes the budget. Returns the seconds that are left, negative when it is used up. */
 double instar_budget_end(void);
 
+/* For a process that also runs a plugin, whose own time is not limited here: limits the processor time of each single
+ * step of a statement from now on. Then SQLite interrupts the statement, on connections that are observed; a process in
+ * which that does not help exits with `status` after the grace. Times are in seconds. */
+int instar_step_limit(int seconds, int grace, int status);
+
+/* Odd during a step. Other threads' steps at the same time only hide each other. */
+extern volatile unsigned instar_step_number;
+
+static inline void instar_step_begin(void) { instar_step_number++; }
+static inline void instar_step_end(void) { instar_step_number++; }
+
 #endif

@@ -325,6 +325,8 @@ extension WorkerProcess {
         .workerLimit, what,
         cause: "the plugin used more than \(memoryBytes(work) >> 20) MiB of memory\(last)",
         next: "fetch rows in batches, or raise 'workerMemory' (instarctl: --worker-memory)")
+    case .exited(WorkerEvent.exitStatusOverBudget):
+      return .overBudget(what)
     case .exited(WorkerEvent.exitStatusOverThreads):
       return InstarError(
         .workerLimit, what, cause: "the plugin started more threads than the limit allows\(last)",

@@ -1,4 +1,5 @@
 public import Foundation
+internal import CDatabase
 internal import GRDBSQLite
 public import InstarSchema
 
@@ -33,7 +34,10 @@ public final class SQLStatement {
 
   /// Steps to the next row. Returns `false` after the last one; the statement is then reset and holds no lock.
   public func step() throws(InstarError) -> Bool {
-    switch sqlite3_step(statement) {
+    instar_step_begin()
+    let code = sqlite3_step(statement)
+    instar_step_end()
+    switch code {
     case SQLITE_ROW: return true
     case SQLITE_DONE:
       sqlite3_reset(statement)

@@ -1,3 +1,4 @@
+internal import CDatabase
 internal import GRDB
 internal import GRDBSQLite
 public import InstarSchema
@@ -58,6 +59,7 @@ public final class StoreConnection: Sendable {
         }
         try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
+        instar_budget_observe(db.sqliteConnection)
         try db.execute(
           sql: """
             PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;

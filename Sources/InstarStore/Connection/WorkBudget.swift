@@ -41,6 +41,14 @@ package enum WorkBudget {
     return try body()
   }
 
+  /// Limits each step of a statement on the clone in a process that also runs a plugin. The plugin's own code may take
+  /// as long as its stage.
+  package static func limitSteps(clone: String, exitStatus status: Int32) {
+    // If it fails, the time limit of the stage remains.
+    _ = instar_step_limit(
+      Int32(baseSeconds + secondsPerMiB * mebibytes(of: clone)), Int32(graceSeconds), status)
+  }
+
   private static func begin(_ seconds: Double) {
     guard let status = exitStatus.withLock({ $0 }) else { return }
     instar_budget_begin(seconds, graceSeconds, status)

@@ -32,10 +32,8 @@ extension InstarError {
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     case .SQLITE_INTERRUPT:
-      self.init(
-        .timeLimit, what, store: store,
-        cause: "the statements on the store used up their processor time",
-        next: "check the store's CHECK constraints, generated columns, views and indexes")
+      self = .overBudget(what)
+      self.store = store
     default:
       self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     }
