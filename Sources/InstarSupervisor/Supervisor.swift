@@ -115,8 +115,9 @@ public final class Supervisor: Sendable {
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
   ///   - rows: Counting all takes time that grows with the store.
+  ///   - endsAtDeath: Whether to leave the rest of a user's stores out after one whose keeper died or was overdue.
   public func probe(
-    stores: [String], plugins: [String], rows: RowCounting,
+    stores: [String], plugins: [String], rows: RowCounting, endsAtDeath: Bool = false,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
     try access.requireTrusted(plugins: plugins)
@@ -132,7 +133,7 @@ public final class Supervisor: Sendable {
         try await inBatch(
           batch.stores, as: batch.identity,
           request: { .probe(stores: $0, plugins: plugins, rows: rows) },
-          endsInDone: true,
+          endsInDone: true, endsAtDeath: endsAtDeath,
           limit: { [probeLimit] store in
             rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
           }
@@ -310,7 +311,7 @@ public final class Supervisor: Sendable {
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,
-    endsInDone: Bool,
+    endsInDone: Bool, endsAtDeath: Bool = false,
     limit: @escaping @Sendable (String) -> Duration? = { _ in nil },
     onReply: @escaping @Sendable (String, Reply) throws(InstarError) -> Void
   ) async throws(InstarError) {
@@ -350,6 +351,7 @@ public final class Supervisor: Sendable {
           else { throw error }
           rest.removeFirst()
           try onReply(subject, .died(error.about("cannot read '\(subject)'")))
+          if endsAtDeath { return }
         }
       }
     }

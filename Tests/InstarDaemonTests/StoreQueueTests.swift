@@ -66,9 +66,10 @@ private struct Bench {
   var state: StoreQueue.State? { queue.state(of: Bench.store) }
 }
 
-private func file(_ number: Int64) -> FileVersion {
+private func file(_ number: Int64, owner: UInt32 = 0) -> FileVersion {
   FileVersion(
-    identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number)
+    identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number,
+    owner: owner)
 }
 
 private func failure(_ cause: String, _ code: InstarError.Code = .keeperDied) -> InstarError {
@@ -217,6 +218,26 @@ struct StoreQueueProbeTests {
     }
     #expect(
       probes(bench.handle(.probesEnded(nil))) == [Array(stores[256...]) + ["/srv/x.store"]])
+  }
+
+  @Test(
+    "a batch has one owner's stores, and ends with one that hangs: then another owner has a turn")
+  func batchesOfOwners() {
+    var bench = Bench(released: false)
+    let mallory = (0..<300).map { "/m/\($0)" }
+    for store in mallory { _ = bench.handle(.versionRead(store, file(1, owner: 666))) }
+    for store in ["/a/1", "/a/2"] { _ = bench.handle(.versionRead(store, file(1, owner: 1))) }
+    #expect(probes(bench.handle(.released)) == [Array(mallory[..<256])])
+    let hanging = ProbeReport(store: mallory[0], state: .unreadable, reason: "the keeper hangs")
+    _ = bench.handle(.probed(hanging, before: file(1, owner: 666), after: file(1, owner: 666)))
+    #expect(bench.handle(.probesEnded(nil)) == [.probe(["/a/1", "/a/2"])])
+    #expect(bench.queue.queuedCount == 299)
+    for store in ["/a/1", "/a/2"] {
+      let report = ProbeReport(store: store, format: .coredata, state: .current)
+      _ = bench.handle(.probed(report, before: file(1, owner: 1), after: file(1, owner: 1)))
+    }
+    let next = probes(bench.handle(.probesEnded(nil)))
+    #expect(next == [Array(mallory[256...] + mallory[1..<213])])
   }
 
   @Test("a changed set of plugins has every store probed again, and says nothing twice")

@@ -429,8 +429,10 @@ struct SupervisorTests {
     #expect(seen[1].reason?.contains("exited with status 9") == true)
   }
 
-  @Test("a keeper that hangs over one store is ended, and the others have their reports")
-  func hangs() async throws {
+  @Test(
+    "a keeper that hangs over one store is ended, and the others have their reports if asked for",
+    arguments: [false, true])
+  func hangs(endsAtDeath: Bool) async throws {
     func probed(_ store: String) throws -> String {
       try say(.probed(ProbeReport(store: store, format: .plain, state: .current)))
     }
@@ -441,12 +443,14 @@ struct SupervisorTests {
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """, probeLimit: .seconds(3))
     let reports = Mutex<[ProbeReport]>([])
-    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], rows: .none) { report in
+    try await supervisor.probe(
+      stores: ["a", "b", "c"], plugins: [], rows: .none, endsAtDeath: endsAtDeath
+    ) { report in
       reports.withLock { $0.append(report) }
     }
     let seen = reports.withLock { $0 }
-    #expect(seen.map(\.store) == ["a", "b", "c"])
-    #expect(seen.map(\.state) == [.current, .unreadable, .current])
+    #expect(seen.map(\.store) == (endsAtDeath ? ["a", "b"] : ["a", "b", "c"]))
+    #expect(seen.map(\.state).prefix(3) == [.current, .unreadable, .current].prefix(seen.count))
     #expect(seen[1].error?.code == .unreadableStore)
     #expect(seen[1].reason?.contains("within 3 s") == true)
   }

@@ -26,7 +26,8 @@ public import InstarWire
 ///   the fewest runs is next. While one owner has all of them for `patience`, one more may start for others: stores of
 ///   one owner never stop the work on those of another.
 /// - A store with a run that was cut off is neither probed nor migrated before it is recovered.
-/// - At most one batch of probes is out.
+/// - At most one batch of probes is out. It has stores of one owner, and ends with the first that its keeper could not
+///   answer for. Then the next owner has a turn: stores that hang their keepers delay other owners by one of them.
 /// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in
 ///   doubt. A store whose file still has that version is not probed again; so the events of our own
 ///   reads and writes cause at most one probe.
@@ -63,7 +64,7 @@ public struct StoreQueue: Sendable {
     case missing(String)
     /// The versions are those of the file just before and just after the probe.
     case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
-    /// The batch ended; with an error if it ended before every store had an answer.
+    /// The batch ended. Without an error the stores that have no answer are queued again.
     case probesEnded(InstarError?)
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
     /// A run of the store was cut off. The owner is that of the file, if it exists.
@@ -173,7 +174,7 @@ public struct StoreQueue: Sendable {
   private var entries: [String: Entry] = [:]
   private var deadlines: [String: Instant] = [:]
   /// A store that is in another state when its turn comes is skipped.
-  private var probeLine = Line()
+  private var probeLine = OwnerLine()
   private var runLine = OwnerLine()
   /// The stores that are running or recovering.
   private var slots: [String: (owner: UInt32, since: Instant)] = [:]
@@ -246,7 +247,7 @@ public struct StoreQueue: Sendable {
   private mutating func versionRead(_ store: String, _ version: FileVersion) {
     guard var entry = entries[store] else {
       put(Entry(state: .probeQueued, owner: version.owner), store)
-      probeLine.append(store)
+      probeLine.append(store, version.owner)
       return
     }
     entry.owner = version.owner
@@ -397,7 +398,7 @@ public struct StoreQueue: Sendable {
     }
     let error =
       error
-      ?? left.first.map {
+      ?? (batchWasAnswered ? nil : left.first).map {
         InstarError(
           .protocolViolation, "cannot probe '\($0)'", store: $0,
           cause: "the keeper stopped answering before this store", state: "unchanged")
@@ -509,12 +510,7 @@ public struct StoreQueue: Sendable {
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
     guard !isStopping else { return }
     if !isHeld, probesOut == nil, probesRestUntil == nil {
-      var batch: [String] = []
-      while batch.count < settings.probeBatch, let store = probeLine.popFirst() {
-        guard case .probeQueued? = entries[store]?.state else { continue }
-        enter(.probing(touched: false), store)
-        batch.append(store)
-      }
+      let batch = nextBatch()
       if !batch.isEmpty {
         probesOut = batch
         batchWasAnswered = false
@@ -534,6 +530,20 @@ public struct StoreQueue: Sendable {
       }
       slots[store] = (entry.owner, now)
     }
+  }
+
+  /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
+  private mutating func nextBatch() -> [String] {
+    while let owner = probeLine.nextOwner([:]) {
+      var batch: [String] = []
+      while batch.count < settings.probeBatch, let store = probeLine.popFirst(of: owner) {
+        guard case .probeQueued? = entries[store]?.state else { continue }
+        enter(.probing(touched: false), store)
+        batch.append(store)
+      }
+      if !batch.isEmpty { return batch }
+    }
+    return []
   }
 
   /// Takes the next store from `runLine`; `nil` while there is no slot for it.
@@ -605,7 +615,7 @@ public struct StoreQueue: Sendable {
       runLine.append(store, entry.owner)
     } else {
       enter(.probeQueued, store)
-      probeLine.append(store)
+      probeLine.append(store, entries[store]?.owner ?? Entry.unknownOwner)
     }
   }
 
@@ -658,15 +668,16 @@ private struct Line {
   }
 }
 
-/// Stores that wait for a run, by owner.
+/// Stores that wait for a probe or a run, by owner.
 private struct OwnerLine {
   private var lines: [UInt32: Line] = [:]
   /// The owners of `lines`; the one who has waited longest for a turn is first.
   private var owners: [UInt32] = []
 
-  var count: Int { lines.values.reduce(0) { $0 + $1.count } }
+  private(set) var count = 0
 
   mutating func append(_ store: String, _ owner: UInt32) {
+    count += 1
     if lines[owner] == nil { owners.append(owner) }
     lines[owner, default: Line()].append(store)
   }
@@ -679,6 +690,7 @@ private struct OwnerLine {
 
   mutating func popFirst(of owner: UInt32) -> String? {
     let store = lines[owner]?.popFirst()
+    if store != nil { count -= 1 }
     owners.removeAll { $0 == owner }
     if let line = lines[owner], line.count > 0 {
       owners.append(owner)

@@ -32,7 +32,7 @@ struct KeeperRequests: Sendable {
     }
   }
 
-  /// One `probed` for each store, then `probesEnded`.
+  /// One `probed` for each store up to the first that its keeper cannot answer for, then `probesEnded`.
   ///
   /// - Parameter stores: the stores with the versions of their files just now.
   func probe(_ stores: [(path: String, version: FileVersion)], plugins: [String]) {
@@ -43,7 +43,9 @@ struct KeeperRequests: Sendable {
     let before = Dictionary(stores) { first, _ in first }
     Task {
       do throws(InstarError) {
-        try await supervisor.probe(stores: stores.map(\.path), plugins: plugins, rows: .none) {
+        try await supervisor.probe(
+          stores: stores.map(\.path), plugins: plugins, rows: .none, endsAtDeath: true
+        ) {
           mailbox.yield(
             .store(.probed($0, before: before[$0.store], after: FileVersion(path: $0.store))))
         }
