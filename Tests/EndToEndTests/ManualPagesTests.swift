@@ -12,7 +12,10 @@ struct ManualPagesTests {
       [CommandLineTool.productsFolder.path, folder.path])
     try #require(made.status == 0, Comment(rawValue: made.messages))
     let pages = folder.names()
-    #expect(pages == ["instar-plugin.7", "instarctl.1", "instard.8", "instard.yml.5"])
+    #expect(
+      pages == [
+        "instar-plugin.7", "instar-promises.7", "instarctl.1", "instard.8", "instard.yml.5",
+      ])
     for page in pages {
       let shown = try await Program.run(
         "env",
