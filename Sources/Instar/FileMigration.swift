@@ -105,6 +105,10 @@ struct FileMigration {
         throw error.about(state: report.error?.state)
       }
     }
+    if report.leftovers != nil, let phase = journal.phase {
+      // If it fails again, the files stay: they are of no harm to the app.
+      _ = try? Recovery(record: phase, openPolicy: .shared).perform()
+    }
     try journal.finish(report)
     return report.error
   }

@@ -63,6 +63,10 @@ struct Run: Sendable {
         session.kill()
         return recovered(phase, error, journal)
       }
+      if report.leftovers != nil {
+        session.kill()
+        return finished(cleared(report, journal), journal)
+      }
       keepers.giveBack(session)
       return finished(report, journal)
     } catch {
@@ -172,6 +176,15 @@ struct Run: Sendable {
       report.backup = phase.backup
       return report
     }
+  }
+
+  /// Has another keeper remove what the run's own could not remove: the failure may have been that process's.
+  private func cleared(_ report: RunReport, _ journal: RunJournal) -> RunReport {
+    guard report.leftovers != nil, let phase = journal.phase, (try? recovery.recover(phase)) != nil
+    else { return report }
+    var report = report
+    report.leftovers = nil
+    return report
   }
 
   private static func stateUnrecovered(_ phase: Phase) -> String {

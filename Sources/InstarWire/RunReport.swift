@@ -45,6 +45,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var bytes: Int64?
   /// The path of the backup; left out if none was kept.
   public var backup: String?
+  /// The paths of files that the run made and could not remove; left out if there are none.
+  public var leftovers: [String]?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
   /// Why the run ended without `migrated` or `current`.

@@ -148,6 +148,53 @@ struct ExternalFilesTests {
     #expect(fixture.state().instar == nil)
   }
 
+  @Test(
+    "files that only the old version referenced are removed by the recovery of a cut-off cutover")
+  func recoveryAfterCutover() throws {
+    let (report, conversation) = try fixture.migrate(host())
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    // As if the keeper had died right after its commit.
+    try FileManager.default.linkItem(
+      atPath: "\(backupFolder)/\(Self.replaced)", toPath: "\(folder)/\(Self.replaced)")
+    let list = "\(fixture.folder)/.instar/Notes.store.\(report.run).files"
+    try Data("\(Self.new)\n-\(Self.replaced)\n-\(Self.unknown)\n-../\(Self.kept)".utf8)
+      .write(to: URL(fileURLWithPath: list))
+    guard case .recovered(let recovered) = try recover(try #require(conversation.asked.last)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(recovered.outcome == .finished)
+    // The backup does not have the unknown one.
+    #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
+    #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
+    #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
+  }
+
+  @Test("a file that cannot be removed stays listed until a recovery has removed it")
+  func unremovable() throws {
+    let run = fixture.request().run
+    let list = "\(fixture.folder)/.instar/Notes.store.\(run).files"
+    try FileManager.default.createDirectory(
+      atPath: fixture.folder + "/.instar", withIntermediateDirectories: true)
+    try Data(Self.new.utf8).write(to: URL(fileURLWithPath: list))
+    // An unlink of a folder fails.
+    #expect(mkdir("\(folder)/\(Self.new)", 0o700) == 0)
+    var record = PhaseRecord(run: run, store: fixture.store, phase: .cutover, startedAt: 0)
+    record.from = Schema.Version(1, 0, 0)
+    record.to = Schema.Version(2, 0, 0)
+    guard case .failed(let error) = try recover(record) else {
+      Issue.record("recovered although a file is left")
+      return
+    }
+    #expect(error.cause.contains(list))
+    #expect(rmdir("\(folder)/\(Self.new)") == 0)
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(fixture.state().instar == nil)
+  }
+
   private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
     let conversation = ScriptedConversation([.recover(record)])
     try Keeper(conversation: conversation, host: SQLHost()).serve()

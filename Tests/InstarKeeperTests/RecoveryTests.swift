@@ -53,6 +53,47 @@ struct RecoveryTests {
     #expect(again.result == .migrated)
   }
 
+  @Test("what a run cannot remove is in its report, and fails recoveries until it is removed")
+  func leftovers() throws {
+    let fixture = try KeeperFixture()
+    let folder = "\(fixture.folder)/.instar/run-\(fixture.request().run)"
+    let aside = fixture.folder + "/aside"
+    // A file where the run's folder was: no folder of that name can be removed.
+    let host = SQLHost(tamper: { _ in
+      #expect(rename(folder, aside) == 0)
+      try Data().write(to: URL(fileURLWithPath: folder))
+    })
+    let (report, conversation) = try fixture.migrate(host)
+    #expect(report.result == .failed && report.error?.state == "unchanged")
+    #expect(report.leftovers == [folder])
+    let record = try #require(conversation.asked.last)
+    guard case .failed(let error) = try recover(record) else {
+      Issue.record("recovered although a file is left")
+      return
+    }
+    #expect(error.cause.contains(folder))
+    #expect(unlink(folder) == 0)
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("a backup that was cut off while it was copied to another file system is removed")
+  func partialBackup() throws {
+    let fixture = try KeeperFixture()
+    let backup = fixture.folder + "/elsewhere.backup"
+    try Data().write(to: URL(fileURLWithPath: backup + ".part"))
+    var record = record(fixture, .cloning)
+    record.backup = backup
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(access(backup + ".part", F_OK) != 0)
+  }
+
   @Test("a run that had written the store is finished, and its backup is kept")
   func finishes() throws {
     let fixture = try KeeperFixture()

@@ -161,6 +161,26 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [])
   }
 
+  @Test("another keeper removes what the run's own could not remove", arguments: [true, false])
+  func leftovers(canRemove: Bool) async throws {
+    var answer = RunReport(run: run, store: store, result: .failed, startedAt: 1000)
+    answer.leftovers = ["/srv/app/.instar/run-1"]
+    let failure = InstarError(.unreadableStore, "cannot recover", cause: "it is still there")
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; \(try say(.finished(answer))) ;;
+      *'"recover"'*) log "recovering $$"
+        \(canRemove ? try recovered(.discarded) : try say(.failed(failure))) ;;
+      """)
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.leftovers == (canRemove ? nil : answer.leftovers))
+    let keepers = try log().filter { $0.hasPrefix("started") }
+    #expect(keepers.count == 2)
+    #expect(try log().contains("recovering \(keepers[1].dropFirst(8))"))
+    #expect(try state.history().reports == [report])
+    #expect(try state.openPhases().records == [])
+  }
+
   @Test("a run that cannot be recovered stays, and is recovered and noted once at the next start")
   func laterRecovery() async throws {
     let keeper = """

@@ -39,8 +39,9 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "notes", "plan",
-        "plugin", "relationships", "result", "run", "stages", "startedAt", "store", "to",
+        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "leftovers",
+        "notes",
+        "plan", "plugin", "relationships", "result", "run", "stages", "startedAt", "store", "to",
       ])
     #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])

@@ -99,6 +99,7 @@ enum Sample {
     report.relationships = [.init(name: "Note.folder", linksBefore: 3, linksAfter: nil)]
     report.bytes = 4096
     report.backup = "/srv/.instar/a.store.R1.backup"
+    report.leftovers = ["/srv/.instar/run-R1"]
     report.notes = ["a note"]
     report.error = error
     return report

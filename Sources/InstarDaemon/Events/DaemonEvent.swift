@@ -275,6 +275,7 @@ extension DaemonEvent {
       (kind, level) = (.runBusy, .info)
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): it is in use"
     }
+    message += (report.leftovers ?? []).map { "; could not remove '\($0)'" }.joined()
     if followUp == .afterRestart { level = .notice }
     let rows = report.entities.compactMap(\.rowsAfter)
     return .make(

@@ -11,12 +11,13 @@ internal import InstarStore
 /// beside the clone. Then, in this order:
 ///
 /// 1. Each file that the old version references gets a second name beside the backup.
-/// 2. After verification, the files that only the clone has are listed, durably, and get a name in the store's folder.
-/// 3. The cutover: from here on the store's rows reference these files.
-/// 4. Files that only the old version referenced are removed; the backup has them.
+/// 2. After verification, the files that only the clone references and those that only the old version references are
+///    listed, durably. Then the new files get a name in the store's folder.
+/// 3. The cutover: from here on the store's rows reference the new files.
+/// 4. The files that only the old version referenced are removed; the backup has them. Then the list is removed.
 ///
-/// After a crash before step 3, a recovery finds the files of step 2 by their list, also those that were copied in
-/// part, and removes them. The list is removed once the store's version is known.
+/// After a crash a recovery finds the files by their list: before step 3 it removes the new ones, also those that were
+/// copied in part, after step 3 the old ones. The list stays until these removals are on disk.
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
@@ -142,27 +143,74 @@ struct ExternalFiles {
       next: "set values through models in the plan's closures, not columns through SQL")
   }
 
-  /// Step 2: links the files that only a clone has into the store's folder.
+  /// The files that a run adds to a store's folder or removes from it.
+  struct Changes {
+    /// The files that only the new version references.
+    var added: Set<String> = []
+    /// The files that only the old version references.
+    var removed: Set<String> = []
+
+    var isEmpty: Bool { added.isEmpty && removed.isEmpty }
+
+    init() {}
+
+    init(added: Set<String>, removed: Set<String>) {
+      self.added = added
+      self.removed = removed
+    }
+
+    private static let removedMark: Character = "-"
+
+    /// Reads a list; there are no changes where there is none.
+    ///
+    /// - Throws: `unreadableStore` where the list cannot be read: its files would stay for ever.
+    init(listedIn list: String) throws(InstarError) {
+      guard access(list, F_OK) == 0 else { return }
+      guard let data = FileManager.default.contents(atPath: list) else {
+        throw InstarError(
+          .unreadableStore, "cannot read '\(list)'",
+          cause: "user \(geteuid()) cannot read the file",
+          next: "make it readable: chmod u+r '\(list)'")
+      }
+      for line in String(decoding: data, as: UTF8.self).split(separator: "\n") {
+        let isRemoved = line.first == Self.removedMark
+        let name = String(isRemoved ? line.dropFirst() : line)
+        guard UUID(uuidString: name) != nil else { continue }
+        if isRemoved { removed.insert(name) } else { added.insert(name) }
+      }
+    }
+
+    func write(to list: String) throws(InstarError) {
+      let lines = added.sorted() + removed.sorted().map { "\(Self.removedMark)\($0)" }
+      try DurableFile.write(Data(lines.joined(separator: "\n").utf8), to: list, mode: 0o600)
+    }
+  }
+
+  /// Step 2: lists the changes, and links the files that only a clone has into the store's folder.
   ///
   /// - Parameters:
+  ///   - names: The files that the clone references.
+  ///   - before: The files that the store references.
   ///   - store: The file whose readers may read the files.
-  ///   - list: Where the files are listed first.
-  /// - Returns: The linked files.
+  ///   - list: Where the changes are listed first.
+  /// - Returns: The changes.
   /// - Throws: `writeBackFailed` or `noSpace`; none of the files is linked then.
   func adopt(
-    _ names: Set<String>, ofClone clone: String, like store: String, listedIn list: String
-  ) throws(InstarError) -> Set<String> {
+    _ names: Set<String>, ofClone clone: String, before: Set<String>, like store: String,
+    listedIn list: String
+  ) throws(InstarError) -> Changes {
     var status = stat()
     let mode = stat(store, &status) == 0 ? status.st_mode & 0o666 : 0o600
     let source = Self.ofFile(clone)
-    let new = names.filter { !has($0) && source.isOwnFile($0) }
-    guard !new.isEmpty else { return [] }
+    let changes = Changes(
+      added: names.filter { !has($0) && source.isOwnFile($0) }, removed: before.subtracting(names))
+    guard !changes.isEmpty else { return changes }
     do throws(InstarError) {
-      try DurableFile.write(
-        Data(new.sorted().joined(separator: "\n").utf8), to: list, mode: 0o600)
+      try changes.write(to: list)
+      guard !changes.added.isEmpty else { return changes }
       // Readers of the files must be able to enter the folder.
       try makeFolders(mode: 0o700 | mode | (mode & 0o044) >> 2)
-      for name in new {
+      for name in changes.added {
         let path = "\(source.folder)/\(name)"
         chmod(path, mode)
         try DurableFile.synchronizeFile(path)
@@ -170,43 +218,46 @@ struct ExternalFiles {
       }
       try synchronize()
     } catch {
-      disown(new)
-      unlink(list)
+      disown(changes, listedIn: list)
       throw InstarError(
         error.code == .noSpace ? .noSpace : .writeBackFailed,
         "cannot add the external values of the clone to the store", cause: error.cause,
         state: "unchanged", next: error.next)
     }
-    return new
+    return changes
   }
 
-  /// Returns the files that step 2 was about to give the store; empty where there is no list.
-  ///
-  /// - Throws: `unreadableStore` where the list cannot be read: its files would stay for ever.
-  static func listed(in list: String) throws(InstarError) -> Set<String> {
-    guard access(list, F_OK) == 0 else { return [] }
-    guard let data = FileManager.default.contents(atPath: list) else {
-      throw InstarError(
-        .unreadableStore, "cannot read '\(list)'", cause: "user \(geteuid()) cannot read the file",
-        next: "make it readable: chmod u+r '\(list)'")
+  /// Undoes step 2, where the store was not written. The list stays where a file cannot be removed.
+  func disown(_ changes: Changes, listedIn list: String) {
+    guard !changes.isEmpty else { return }
+    let areGone = remove(changes.added)
+    if !changes.added.isEmpty {
+      // Succeeds only where the folders are empty.
+      rmdir(folder)
+      rmdir(supportFolder)
     }
-    let names = String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
-    return Set(names.filter { UUID(uuidString: $0) != nil })
+    finish(areGone, list)
   }
 
-  /// Undoes step 2, where the store was not written.
-  func disown(_ names: Set<String>) {
-    guard !names.isEmpty else { return }
-    for name in names { unlink("\(folder)/\(name)") }
-    // Succeeds only where the folders are empty.
-    rmdir(folder)
-    rmdir(supportFolder)
-  }
-
-  /// Step 4: removes the files that no row references any more, where the backup has them.
-  func removeOrphans(_ names: Set<String>, besideFile backup: String) {
+  /// Step 4: removes the files that no row references any more, where the backup has them. The list stays where a file
+  /// cannot be removed.
+  func removeOrphans(_ changes: Changes, besideFile backup: String, listedIn list: String) {
+    guard !changes.isEmpty else { return }
     let kept = Self.ofFile(backup)
-    for name in names where kept.has(name) { unlink("\(folder)/\(name)") }
+    finish(remove(changes.removed.filter(kept.has)), list)
+  }
+
+  /// - Returns: Whether the files are gone.
+  private func remove(_ names: Set<String>) -> Bool {
+    var areGone = true
+    for name in names where unlink("\(folder)/\(name)") != 0 && errno != ENOENT { areGone = false }
+    return areGone
+  }
+
+  /// Removes the list once the files are gone, also after a loss of power: nobody would know of one that comes back.
+  private func finish(_ areGone: Bool, _ list: String) {
+    guard areGone, (try? synchronize()) != nil else { return }
+    unlink(list)
   }
 
   // MARK: Files
@@ -261,9 +312,10 @@ struct ExternalFiles {
   }
 
   private func synchronize() throws(InstarError) {
-    for path in [folder, supportFolder, (supportFolder as NSString).deletingLastPathComponent] {
+    for path in [folder, supportFolder] where Self.isFolder(path) {
       try DurableFile.synchronizeFolder(path)
     }
+    try DurableFile.synchronizeFolder((supportFolder as NSString).deletingLastPathComponent)
   }
 
   private func remove() {

@@ -11,7 +11,7 @@ internal import InstarStore
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
-/// FOLDER/.instar/NAME.RUN.files        the names of the external values that the run adds, until the cutover is done
+/// FOLDER/.instar/NAME.RUN.files        the external values that the run adds or removes, until that is done
 /// FOLDER/.BASE_SUPPORT/                external values of the store; clone and backup have such folders too
 /// ```
 struct StorePaths {
@@ -33,7 +33,21 @@ struct StorePaths {
   func clone(_ run: String) -> String { "\(runFolder(run))/clone/\(name)" }
   func backup(_ run: String) -> String { backup(run, in: instarFolder) }
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
+  /// The name of a backup that is being copied to another file system.
+  static func partial(_ backup: String) -> String { backup + ".part" }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
+
+  /// The files of an ended run that are still there: an unlink can fail.
+  ///
+  /// - Parameter backup: The run's backup; `nil` where it is kept.
+  func leftovers(ofRun run: String, removedBackup backup: String?) -> [String] {
+    var paths = [runFolder(run), fileList(run)]
+    if let backup { paths += [backup, ExternalValues.supportFolder(ofStore: backup)] }
+    return paths.filter { path in
+      var status = stat()
+      return lstat(path, &status) == 0
+    }
+  }
 
   /// Brings the entries of the store's folder to disk.
   func synchronizeFolder() throws(InstarError) {

@@ -33,30 +33,36 @@ package struct Recovery {
     }
     // Without a store nothing can be written; the run folder is checked by its lock.
     if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
-    let external = ExternalFiles(of: paths)
     let lock = try lockRunFolder(paths, what)
     defer {
       lock?.release()
       rmdir(paths.instarFolder)
     }
-    func clear() {
-      if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
-    }
-    let list = paths.fileList(record.run)
+    if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
     let backup = record.backup ?? paths.backup(record.run)
+    let (report, isBackupRemoved) = try report(paths, backup: backup, what)
+    try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
+    return report
+  }
+
+  /// Finishes the run or removes what it made outside of its folder.
+  ///
+  /// - Returns: The report, and whether the backup was removed.
+  private func report(
+    _ paths: StorePaths, backup: String, _ what: String
+  ) throws -> (report: RecoveryReport, isBackupRemoved: Bool) {
+    let external = ExternalFiles(of: paths)
+    let list = paths.fileList(record.run)
     guard access(paths.store, F_OK) == 0 else {
-      clear()
       unlink(list)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
       if access(backup, F_OK) == 0 { report.backup = backup }
-      return report
+      return (report, false)
     }
     switch record.phase {
     case .cloning:
-      clear()
       // The store was not written, so a backup under its final name is of no use.
-      unlink(backup)
-      ExternalFiles.removeBackup(besideFile: backup)
+      Self.remove(backup: backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
       // For the report only: nothing depends on it, and the store may be busy.
       let source = record.versionSource
@@ -64,28 +70,46 @@ package struct Recovery {
         paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
       ).identity
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
-      return report
+      return (report, true)
     case .cutover:
-      clear()
-      let report = try recoverCutover(paths, backup: backup, what)
-      if report.outcome == .discarded, report.version != record.to {
-        external.disown(try ExternalFiles.listed(in: list))
+      let found = try outcome(paths, backup: backup, what)
+      let changes = try ExternalFiles.Changes(listedIn: list)
+      var report = RecoveryReport(
+        run: record.run, store: record.store,
+        outcome: found.content == .new ? .finished : .discarded)
+      report.version = found.version
+      report.backup = access(backup, F_OK) == 0 ? backup : nil
+      switch found.content {
+      case .new:
+        external.removeOrphans(changes, besideFile: backup, listedIn: list)
+      case .old:
+        external.disown(changes, listedIn: list)
+        Self.remove(backup: backup)
+        report.backup = nil
+      case .other:
+        // Another process changed the store since: its rows may reference any of the files.
+        unlink(list)
       }
-      unlink(list)
-      return report
+      if changes.isEmpty { unlink(list) }
+      return (report, found.content == .old)
     }
   }
 
-  /// Finds out whether the store is at the old version or at the new one, and removes the backup only where the store
-  /// is proven to be as before the run.
+  private static func remove(backup: String) {
+    unlink(backup)
+    unlink(StorePaths.partial(backup))
+    ExternalFiles.removeBackup(besideFile: backup)
+  }
+
+  /// Finds out whether the store is at the old version or at the new one.
   ///
   /// - Throws: `corruptStore` or `notAStore` where the store is damaged. After any other error nothing was decided. The
   ///   backup is kept in both cases.
-  private func recoverCutover(
+  private func outcome(
     _ paths: StorePaths, backup: String, _ what: String
-  ) throws -> RecoveryReport {
+  ) throws -> CutoverOutcome {
     do {
-      return try recoverStore(paths, backup: backup)
+      return try CutoverOutcome(of: record, in: paths, openPolicy)
     } catch {
       var known = InstarError(error, what: what, store: record.store)
       if known.code == .corruptStore || known.code == .notAStore {
@@ -96,19 +120,14 @@ package struct Recovery {
     }
   }
 
-  private func recoverStore(_ paths: StorePaths, backup: String) throws -> RecoveryReport {
-    let found = try CutoverOutcome(of: record, in: paths, openPolicy)
-    var report = RecoveryReport(
-      run: record.run, store: record.store,
-      outcome: found.content == .new ? .finished : .discarded)
-    report.version = found.version
-    if found.content == .old {
-      unlink(backup)
-      ExternalFiles.removeBackup(besideFile: backup)
-    } else {
-      report.backup = access(backup, F_OK) == 0 ? backup : nil
-    }
-    return report
+  /// The record stays until everything is removed: nobody else would know of the rest.
+  private func requireRemoved(
+    _ paths: StorePaths, backup: String?, _ what: String
+  ) throws(InstarError) {
+    guard let left = paths.leftovers(ofRun: record.run, removedBackup: backup).first else { return }
+    throw InstarError(
+      .unreadableStore, what, store: record.store, cause: "'\(left)' could not be removed",
+      next: "run: rm -r '\(left)', then run the same command again")
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.

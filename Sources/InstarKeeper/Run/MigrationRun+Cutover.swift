@@ -35,7 +35,7 @@ extension MigrationRun {
     if Foundation.rename(file, backup) == 0 { return }
     guard errno == EXDEV else { throw failure(errno) }
     // Another file system: its name comes last, so that it never names part of a backup.
-    let partial = backup + ".part"
+    let partial = StorePaths.partial(backup)
     unlink(partial)
     do {
       try RunFolder.makeFile(partial)
@@ -49,12 +49,11 @@ extension MigrationRun {
   }
 
   /// Removes what was made for a cutover that did not take place.
-  private mutating func removeBackup(_ attempt: CutoverAttempt, adopted: Set<String>) {
+  private mutating func removeBackup(_ attempt: CutoverAttempt, _ changes: ExternalFiles.Changes) {
     let backup = backupPath(attempt.paths)
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
-    attempt.external.disown(adopted)
-    unlink(attempt.paths.fileList(request.run))
+    attempt.external.disown(changes, listedIn: attempt.paths.fileList(request.run))
     report.backup = nil
   }
 
@@ -68,7 +67,7 @@ extension MigrationRun {
   ) throws -> Bool {
     let backup = backupPath(attempt.paths)
     let list = attempt.paths.fileList(request.run)
-    var adopted: Set<String> = []
+    var changes = ExternalFiles.Changes()
     let isCutOver: Bool
     var record = record(.cutover, attempt.inspection)
     do {
@@ -81,20 +80,18 @@ extension MigrationRun {
       record.earlierFingerprint = earlier.fingerprint
       try conversation.enter(record)
       state = .cutover
-      adopted = try attempt.external.adopt(
-        result.externalFiles, ofClone: attempt.folder.clone, like: attempt.paths.store,
-        listedIn: list)
+      changes = try attempt.external.adopt(
+        result.externalFiles, ofClone: attempt.folder.clone, before: before.externalFiles,
+        like: attempt.paths.store, listedIn: list)
       isCutOver = try writeBack(attempt, result)
     } catch {
-      throw afterFailure(error, attempt, record, adopted: adopted)
+      throw afterFailure(error, attempt, record, changes)
     }
     guard isCutOver else {
-      removeBackup(attempt, adopted: adopted)
+      removeBackup(attempt, changes)
       return false
     }
-    unlink(list)
-    attempt.external.removeOrphans(
-      before.externalFiles.subtracting(result.externalFiles), besideFile: backup)
+    attempt.external.removeOrphans(changes, besideFile: backup, listedIn: list)
     emit(.writtenBack) { $0.backup = backup }
     report.result = .migrated
     return true
@@ -105,11 +102,12 @@ extension MigrationRun {
   ///
   /// - Returns: The error with the state that the store is in.
   private mutating func afterFailure(
-    _ error: any Error, _ attempt: CutoverAttempt, _ record: PhaseRecord, adopted: Set<String>
+    _ error: any Error, _ attempt: CutoverAttempt, _ record: PhaseRecord,
+    _ changes: ExternalFiles.Changes
   ) -> InstarError {
     var known = InstarError(error, what: Self.cutoverWhat, store: request.store)
     guard attempt.lock.mayHaveWritten else {
-      removeBackup(attempt, adopted: adopted)
+      removeBackup(attempt, changes)
       return known
     }
     let hasPath = attempt.lock.hasPath
@@ -125,7 +123,7 @@ extension MigrationRun {
     if let found = try? CutoverOutcome(of: record, in: attempt.paths, openPolicy),
       found.content == .old
     {
-      removeBackup(attempt, adopted: adopted)
+      removeBackup(attempt, changes)
       known.state = "unchanged; SQLite rolled the transaction back"
     } else {
       // Recovery decides: the phase record and the list of files stay.

@@ -37,6 +37,8 @@ package struct MigrationRun {
 
   var state = State.inspecting
   var report: RunReport
+  /// `nil` before the run makes its first file.
+  private var paths: StorePaths?
   private let start = ContinuousClock.now
 
   /// - Parameters:
@@ -66,6 +68,7 @@ package struct MigrationRun {
       report.result = result(of: report.error?.code)
       if state != .cutover { report.backup = nil }
     }
+    report.leftovers = leftovers()
     report.durationMicroseconds = start.duration(to: .now).inMicroseconds
     return report
   }
@@ -91,6 +94,14 @@ package struct MigrationRun {
       report.stages = []
       report.notes = []
     }
+  }
+
+  /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
+  private func leftovers() -> [String]? {
+    guard let paths, report.error?.isInDoubt != true else { return nil }
+    let found = paths.leftovers(
+      ofRun: request.run, removedBackup: report.backup == nil ? backupPath(paths) : nil)
+    return found.isEmpty ? nil : found
   }
 
   // MARK: Before anything is written
@@ -157,6 +168,7 @@ package struct MigrationRun {
   ) throws -> Bool {
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
+    paths = inspection.paths
     report.result = .failed
     let lock = try StoreLock(
       try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds)
