@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import judge
 import stores
-from programs import KEEPER, WORKER, Programs, calls
+from programs import KEEPER, WORKER, Programs, below, calls
 
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
@@ -152,7 +152,7 @@ class Case:
 
     def check_hang(self, answer, what):
         if answer.hung:
-            self.problem("hangs", f"{what} took more than {answer.seconds:.0f} s")
+            self.problem("hangs", f"{what} took more than {answer.seconds:.0f} s; left: {answer.left}")
 
     def check_report(self, answer, version, what="the report"):
         """Compares what `instarctl migrate --json` said with the version that was found."""
@@ -384,19 +384,6 @@ def children():
     """The children of this process, among them those whose parents have died."""
     with open(f"/proc/self/task/{os.getpid()}/children") as stream:
         return [int(word) for word in stream.read().split()]
-
-
-def below(root):
-    """A process and its descendants, parents first."""
-    found = [root]
-    for pid in found:
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as stream:
-                    found += [child for child in map(int, stream.read().split()) if child not in found]
-        except OSError:
-            continue
-    return found
 
 
 def signal_process(pid, number):

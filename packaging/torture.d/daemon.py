@@ -5,8 +5,8 @@ import shutil
 import signal
 import time
 
-from case import below, signal_process
-from programs import DAEMON, calls, choose
+from case import signal_process
+from programs import DAEMON, below, calls, choose
 
 QUIET = ["-e", "signal=none"]
 
@@ -80,7 +80,7 @@ class Daemon:
                 signal_process(pid, number)
         answer = self.case.programs.finish(self.process, 20 + time.monotonic() - self.process.began)
         if answer.hung:
-            self.case.problem("hangs", "instard did not end within 20 s of SIGTERM")
+            self.case.problem("hangs", f"instard did not end within 20 s of signal {number:d}; left: {answer.left}")
 
 
 def program_of(pid):

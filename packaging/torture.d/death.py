@@ -9,8 +9,8 @@ import shutil
 import signal
 import time
 
-from case import below, children, command_of, signal_process, trace_of
-from programs import KEEPER, SUPERVISOR, WORKER, calls, choose
+from case import children, command_of, signal_process, trace_of
+from programs import KEEPER, SUPERVISOR, WORKER, below, calls, choose
 
 
 def perform(case):

@@ -40,6 +40,8 @@ class Answer:
     output: str = ""
     messages: str = ""
     hung: bool = False
+    # What was still there of a program that hung, and what it waited for.
+    left: str = ""
     seconds: float = 0.0
     objects: list = field(default_factory=list)
 
@@ -135,6 +137,7 @@ class Programs:
             process.wait(timeout=max(0.1, process.began + limit - time.monotonic()))
         except subprocess.TimeoutExpired:
             answer.hung = True
+            answer.left = states(process.pid)
             kill_group(process)
         answer.status = process.returncode
         answer.seconds = time.monotonic() - process.began
@@ -165,6 +168,38 @@ class Programs:
 
     def recovery(self, store, state):
         return ["migrate", store, "--state-dir", state, "--json"]
+
+
+def below(root):
+    """A process and its descendants, parents first."""
+    found = [root]
+    for pid in found:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as stream:
+                    found += [child for child in map(int, stream.read().split()) if child not in found]
+        except OSError:
+            continue
+    return found
+
+
+def states(root):
+    """The processes of a program, each with the places in the kernel where its threads wait."""
+    found = []
+    for pid in below(root):
+        try:
+            with open(f"/proc/{pid}/comm") as stream:
+                name = stream.read().strip()
+            waits = set()
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/stat") as stream:
+                    state = stream.read().rpartition(")")[2].split()[0]
+                with open(f"/proc/{pid}/task/{thread}/wchan") as stream:
+                    waits.add(f"{state} {stream.read()}")
+        except OSError:
+            continue
+        found.append(f"{name} ({', '.join(sorted(waits))})")
+    return ", ".join(found)
 
 
 def kill_group(process):

@@ -12,8 +12,8 @@ import time
 
 import death
 import stores
-from case import HERE, below, signal_process, trace_of
-from programs import KEEPER, SUPERVISOR, WORKER, choose
+from case import HERE, signal_process, trace_of
+from programs import KEEPER, SUPERVISOR, WORKER, below, choose
 
 APPS = ("writer", "writer", "opener", "reader", "checkpointer", "vacuum", "holder", "locker")
 SWAPS = ("replace", "replace", "rename", "delete", "link")
