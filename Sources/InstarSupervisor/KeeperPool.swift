@@ -50,7 +50,8 @@ final class KeeperPool: Sendable {
       idle.append(Idle(session: session, since: .now))
       return idle.count > Self.idleLimit ? idle.removeFirst().session : nil
     }
-    surplus?.end()
+    // The caller has a run to report: it does not wait until an idle keeper has ended.
+    if let surplus { DispatchQueue.global().async { surplus.end() } }
     let wait = Self.idleTime.inSeconds + 0.1
     DispatchQueue.global().asyncAfter(deadline: .now() + wait) { [weak self] in
       self?.endIdle(for: Self.idleTime)
