@@ -7,7 +7,10 @@ public import SwiftSyntaxMacros
 ///
 /// Adds the storage and its description as members, `@_PersistedProperty` to each persisted property, and the
 /// conformance to `PersistentModel`. Only one role reports a problem; the others ignore what they cannot use.
-public struct ModelMacro {}
+public struct ModelMacro {
+  /// The compiler reads the code as it is; laying it out takes a fifth of the time of the expansion.
+  public static var formatMode: FormatMode { .disabled }
+}
 
 extension ModelMacro: MemberMacro {
   public static func expansion(

@@ -30,9 +30,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        public var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        public var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         public static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -54,8 +52,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -76,9 +73,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        package var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        package var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         package static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -94,8 +89,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -118,9 +112,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -141,8 +133,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -166,9 +157,7 @@ struct ModelExpansionTests {
 
           private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-          public var _modelStorage: InstarModel.ModelStorage {
-            _$storage
-          }
+          public var _modelStorage: InstarModel.ModelStorage { _$storage }
 
           public static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -185,8 +174,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension NotesSchemaV1.Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension NotesSchemaV1.Note: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -207,13 +195,9 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Region._modelDescriptor)
 
-        open var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        open var _modelStorage: InstarModel.ModelStorage { _$storage }
 
-        open class var _modelDescriptor: InstarModel.ModelDescriptor {
-          _$descriptor
-        }
+        open class var _modelDescriptor: InstarModel.ModelDescriptor { _$descriptor }
 
         private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Region.self, name: "Region")
 
@@ -234,13 +218,10 @@ struct ModelExpansionTests {
           ]
         }
 
-        private static var _$firstSlot: Int {
-          0
-        }
+        private static var _$firstSlot: Int { 0 }
       }
 
-      nonisolated extension Region: InstarModel.PersistentModel {
-      }
+      nonisolated extension Region: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -265,9 +246,7 @@ struct ModelExpansionTests {
           _$storage.joined(with: super._modelStorage)
         }
 
-        override class var _modelDescriptor: InstarModel.ModelDescriptor {
-          _$descriptor
-        }
+        override class var _modelDescriptor: InstarModel.ModelDescriptor { _$descriptor }
 
         private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Country.self, name: "Country", superclass: SchemaV1.Region.self)
 
@@ -313,9 +292,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Tag._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Tag.self, name: "Tag")
 
@@ -330,13 +307,10 @@ struct ModelExpansionTests {
           ]
         }
 
-        private static var _$firstSlot: Int {
-          0
-        }
+        private static var _$firstSlot: Int { 0 }
       }
 
-      nonisolated extension Tag: InstarModel.PersistentModel {
-      }
+      nonisolated extension Tag: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -363,9 +337,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -380,16 +352,15 @@ struct ModelExpansionTests {
           [
             InstarSchema.Schema.PropertyMetadata("count", \Note.count, constant: 0),
             InstarSchema.Schema.PropertyMetadata("default", \Note.`default`, defaultValue: {
-                let _$value: Date = .now
-                return _$value
-              }),
+        let _$value: Date = .now
+        return _$value
+        }),
             InstarSchema.Schema.PropertyMetadata("secret", \Note.secret, constant: 1),
           ]
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """#)
   }
 
@@ -421,9 +392,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
@@ -437,8 +406,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """)
   }
 
@@ -454,32 +422,24 @@ struct ModelExpansionTests {
       """
       final class Note {
         var title: String {
-          @storageRestrictions(accesses: _$storage, initializes: _title)
-          init(initialValue) {
-            _$storage.initialize(slot: 1, to: initialValue)
-            _title = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 1)
-          }
-          set {
-            _$storage.setValue(newValue, at: 1, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _title)
+        init(initialValue) {
+          _$storage.initialize(slot: 1, to: initialValue)
+          _title = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 1) }
+        set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _title: InstarModel.PersistedProperty
         public var `default`: Int {
-          @storageRestrictions(accesses: _$storage, initializes: _default)
-          init(initialValue) {
-            _$storage.initialize(slot: 2, to: initialValue)
-            _default = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 2)
-          }
-          set {
-            _$storage.setValue(newValue, at: 2, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _default)
+        init(initialValue) {
+          _$storage.initialize(slot: 2, to: initialValue)
+          _default = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 2) }
+        set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _default: InstarModel.PersistedProperty
@@ -501,17 +461,13 @@ struct ModelExpansionTests {
       """
       final class Device {
         var connection: Net.Socket! {
-          @storageRestrictions(accesses: _$storage, initializes: _connection)
-          init(initialValue) {
-            _$storage.initialize(slot: 0, to: initialValue)
-            _connection = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 0)
-          }
-          set {
-            _$storage.setValue(newValue, at: 0, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _connection)
+        init(initialValue) {
+          _$storage.initialize(slot: 0, to: initialValue)
+          _connection = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 0) }
+        set { _$storage.setValue(newValue, at: 0, of: self) }
         }
 
         private var _connection: InstarModel.PersistedProperty
@@ -519,39 +475,28 @@ struct ModelExpansionTests {
         private enum _$type_connection: InstarModel._StorableProperty {
           @available(*, unavailable, message: "'connection' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
           @_disfavoredOverload
-          static func type<Value>(_: Value.Type) {
-          }
-          static func check() {
-            type((Net.Socket?).self)
-          }
+          static func type<Value>(_: Value.Type) {}
+          static func check() { type((Net.Socket?).self) }
         }
         var names: [String?]? {
-          @storageRestrictions(accesses: _$storage, initializes: _names)
-          init(initialValue) {
-            _$storage.initialize(slot: 1, to: initialValue)
-            _names = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 1)
-          }
-          set {
-            _$storage.setValue(newValue, at: 1, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _names)
+        init(initialValue) {
+          _$storage.initialize(slot: 1, to: initialValue)
+          _names = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 1) }
+        set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _names: InstarModel.PersistedProperty
         var port {
-          @storageRestrictions(accesses: _$storage, initializes: _port)
-          init(initialValue) {
-            _$storage.initialize(slot: 2, to: initialValue)
-            _port = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 2)
-          }
-          set {
-            _$storage.setValue(newValue, at: 2, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _port)
+        init(initialValue) {
+          _$storage.initialize(slot: 2, to: initialValue)
+          _port = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 2) }
+        set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _port: InstarModel.PersistedProperty
@@ -559,24 +504,17 @@ struct ModelExpansionTests {
         private enum _$type_port: InstarModel._StorableProperty {
           @available(*, unavailable, message: "'port' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
           @_disfavoredOverload
-          static func type<Value>(_: Value.Type) {
-          }
-          static func check() {
-            type(Swift.type(of: Port(80)))
-          }
+          static func type<Value>(_: Value.Type) {}
+          static func check() { type(Swift.type(of: Port(80))) }
         }
         var count {
-          @storageRestrictions(accesses: _$storage, initializes: _count)
-          init(initialValue) {
-            _$storage.initialize(slot: 3, to: initialValue)
-            _count = InstarModel.PersistedProperty()
-          }
-          get {
-            _$storage.value(at: 3)
-          }
-          set {
-            _$storage.setValue(newValue, at: 3, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _count)
+        init(initialValue) {
+          _$storage.initialize(slot: 3, to: initialValue)
+          _count = InstarModel.PersistedProperty()
+        }
+        get { _$storage.value(at: 3) }
+        set { _$storage.setValue(newValue, at: 3, of: self) }
         }
 
         private var _count: InstarModel.PersistedProperty
@@ -595,17 +533,13 @@ struct ModelExpansionTests {
       """
       class Region {
         var name: String {
-          @storageRestrictions(accesses: _$storage, initializes: _name)
-          init(initialValue) {
-            _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
-            _name = InstarModel.PersistedProperty()
-          }
-          get {
-            _modelStorage.value(at: Region._$firstSlot + 1)
-          }
-          set {
-            _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self)
-          }
+        @storageRestrictions(accesses: _$storage, initializes: _name)
+        init(initialValue) {
+          _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
+          _name = InstarModel.PersistedProperty()
+        }
+        get { _modelStorage.value(at: Region._$firstSlot + 1) }
+        set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
         }
 
         private var _name: InstarModel.PersistedProperty
@@ -631,9 +565,7 @@ struct ModelExpansionTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Car._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Car.self, name: "Car", indices: [[\.maker], [\.year]], namedIndices: [.named("byYear", [.descending(\.year)], where: "ZYEAR > 0")])
 
@@ -649,8 +581,7 @@ struct ModelExpansionTests {
         }
       }
 
-      nonisolated extension Car: InstarModel.PersistentModel {
-      }
+      nonisolated extension Car: InstarModel.PersistentModel {}
       """#)
   }
 }

@@ -15,6 +15,7 @@ struct TableMacroTests {
       }
       """,
       #"""
+
       final class Note {
         @InstarModel._PersistedProperty(0) var uid: String
         @InstarModel._PersistedProperty(1) var folder: Folder?
@@ -22,9 +23,7 @@ struct TableMacroTests {
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
 
-        var _modelStorage: InstarModel.ModelStorage {
-          _$storage
-        }
+        var _modelStorage: InstarModel.ModelStorage { _$storage }
 
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note", table: InstarSchema.Schema.Table("note", .strict))
 
@@ -42,8 +41,7 @@ struct TableMacroTests {
         }
       }
 
-      nonisolated extension Note: InstarModel.PersistentModel {
-      }
+      nonisolated extension Note: InstarModel.PersistentModel {}
       """#)
   }
 
