@@ -64,12 +64,8 @@ extension PropertyMarker {
       let variable = declaration.as(VariableDeclSyntax.self),
       let name = variable.bindings.first?.name
     else { return .markerOnOtherDeclaration(kind) }
-    // `@Transient` is correct on a property that is not stored anyway.
-    if kind == .transient,
-      !variable.isInstanceProperty || !variable.storesValue || variable.isLazy
-    {
-      return nil
-    }
+    // `@Transient` says of a static or lazy property, which has memory, what is true anyway.
+    if kind == .transient, !variable.isInstanceProperty || variable.isLazy { return nil }
     if !variable.isInstanceProperty {
       return .markerOnStaticProperty(kind, property: name)
     }

@@ -19,7 +19,8 @@ struct SourceShapeTests {
   private static let onlySwift5: Set = ["Contacts", "Habits", "Parcels", "Trips"]
   /// Instar warns about code that SwiftData ignores.
   private static let options = [
-    "Parcels": ["-no-warnings-as-errors"], "Signals": ["-no-warnings-as-errors"],
+    "Observatory": ["-no-warnings-as-errors"], "Parcels": ["-no-warnings-as-errors"],
+    "Signals": ["-no-warnings-as-errors"],
   ]
 
   private let scratch: TemporaryFolder

@@ -338,26 +338,21 @@ struct ModelPropertyDiagnosticsTests {
 
 @Suite("A marker without effect is reported and offered for removal")
 struct MarkerDiagnosticsTests {
-  @Test("but for '@Transient' on what is not stored anyway")
+  @Test("but for '@Transient' on a static or lazy property")
   func transientWithoutNeed() {
     expectDiagnostics(
       """
       @Model final class Note {
-        @Transient var shout: String { "x" }
-        @Transient var first: Tag? { get { nil } set {} }
         @Transient static var count = 0
         @Transient lazy var last: Tag? = nil
         init() {}
-      }
-      extension Note {
-        @Transient var whisper: String { "x" }
       }
       """, [])
   }
 
   @Test(
     "on a computed property",
-    arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#])
+    arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#, "@Transient"])
   func computed(marker: String) {
     let name = marker.prefix { $0 != "(" }
     expectDiagnostics(
