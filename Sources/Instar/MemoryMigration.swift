@@ -30,7 +30,7 @@ struct MemoryMigration {
       try stages(StageExecutor.Clone(connection: clone, store: nil, path: path) { _ in })
     }
     try clone.perform { clone in
-      let layout = try StoreLayout(schema: source.path.last)
+      let layout = try source.path.last.layout()
       let verification = CloneVerification(
         path: source.path, layout: layout, additions: StoreStructure(tables: [], indexes: []),
         before: source.store)
@@ -87,7 +87,7 @@ struct MemoryMigration {
       let path = try MigrationPath(from: version, in: plan.manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
-        path: path, store: try StoreBaseline(db, layout: StoreLayout(schema: path.first)),
+        path: path, store: try StoreBaseline(db, layout: path.first.layout()),
         changes: db.totalChangesCount)
     }
   }

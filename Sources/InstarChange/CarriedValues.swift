@@ -88,7 +88,10 @@ struct CarriedValues {
     of column: String, _ old: Schema.Attribute, _ new: Schema.Attribute, entity: String,
     in schema: Schema, _ decodes: DecodingCheck
   ) -> (sql: String, isDecodable: ((Data) -> Bool)?)? {
-    if let sql = NumberConversion.sql(column, from: old.type, to: new.type, format: schema.format) {
+    if let sql = NumberConversion.sql(
+      column, from: old.type, to: new.type,
+      keepsDecimalsAsNumbers: schema.format.keepsDecimalsAsNumbers)
+    {
       return (sql, nil)
     }
     guard old.type == .data || old.type == .string, new.type == .codable,

@@ -27,7 +27,7 @@ package struct EmptyStore {
   }
 
   /// The store as Instar itself creates it for a version.
-  package init(of layout: StoreLayout) throws(InstarError) {
+  package init(of layout: any StoreLayout) throws(InstarError) {
     let statements: [String]
     do {
       statements = try layout.emptyStoreStatements()

@@ -36,17 +36,17 @@ package struct SchemaChange {
     let values = CarriedValues(stage, difference, decodes: decodes)
     let steps = try session.withoutTriggers {
       switch (stage.from.layout, stage.to.layout) {
-      case (.coreData, .coreData):
+      case (is CoreDataLayout, is CoreDataLayout):
         return try values.carry(session) {
           try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
         }
-      case (.plain(let old), .plain(let new)):
+      case (let old as PlainLayout, let new as PlainLayout):
         return try values.carry(session) {
           try PlainChangeExecutor(
             change: PlainSchemaChange(old: old, new: new, difference: difference)
           ).run(session)
         }
-      case (.coreData, .plain), (.plain, .coreData):
+      default:
         throw InstarError(
           .internalError,
           "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",

@@ -16,7 +16,7 @@ public struct StoreIdentity: Sendable, Codable, Hashable {
   public var toolVersions: [ToolVersion] = []
 
   /// Whether the store is an empty database, to which an app can still add the tables of any version.
-  public var isEmpty: Bool { format == .plain && structure.tables.isEmpty }
+  public var isEmpty: Bool { !format.hasMetadata && structure.tables.isEmpty }
 
   public init(
     format: StoreFormat, version: Schema.Version?, entityNames: [String],

@@ -10,7 +10,7 @@ extension StoreStructure {
   public func described(
     asIn expected: StoreStructure, among known: [StoreStructure], format: StoreFormat = .plain
   ) -> StoreStructure {
-    guard format == .plain else { return self }
+    guard format.allowsOtherTables else { return self }
     var knownColumns: [String: Set<String>] = [:]
     for table in known.flatMap(\.tables) {
       knownColumns[table.name.lowercased(), default: []]

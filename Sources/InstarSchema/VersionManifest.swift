@@ -23,6 +23,6 @@ public struct VersionManifest: Sendable, Codable, Hashable {
 
   /// The names that a store of this version lists as its entities: those of tables, where nothing else lists them.
   var listedNames: [String] {
-    schema.format == .plain ? structure.tables.map(\.name) : schema.entities.map(\.name)
+    schema.format.listsEntities ? schema.entities.map(\.name) : structure.tables.map(\.name)
   }
 }

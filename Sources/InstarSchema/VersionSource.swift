@@ -34,7 +34,7 @@ extension StoreIdentity {
   public func seen(
     from source: VersionSource, importing imported: [ToolVersion: Schema.Version]
   ) -> StoreIdentity {
-    guard format == .plain else { return self }
+    guard !format.hasMetadata else { return self }
     var seen = self
     let mapped = Set(toolVersions.compactMap { imported[$0] })
     seen.version = declaredVersions[source] ?? (mapped.count == 1 ? mapped.first : nil)

@@ -6,7 +6,9 @@ extension Schema {
   /// Tables keep neither the case of names, nor which of several types with the same storage is meant, nor what is
   /// optional. A property is treated as the other schema's property where their columns match.
   public func aligned(to other: Schema) -> Schema {
-    if format == .plain { return other.format == .plain ? alignedTables(to: other) : self }
+    guard format.listsEntities else {
+      return other.format == format ? alignedTables(to: other) : self
+    }
     var copy = self
     copy.entities = entities.map { entity in
       let folded = entity.name.uppercased()

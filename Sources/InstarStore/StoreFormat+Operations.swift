@@ -1,7 +1,8 @@
 public import GRDB
 public import InstarSchema
 
-// The only place that chooses between the formats: everything else asks the layout or the probe of a store.
+// The only switch over the formats: everything else asks the layout or the probe of a store, or a property of
+// `StoreFormat`. The engine's `SchemaChange` chooses an executor by the type of a layout.
 
 extension StoreFormat {
   /// The format of an open store: `coredata` where it has the two tables that every store of that format has.
@@ -25,10 +26,10 @@ extension StoreFormat {
   /// Lays out a schema in this format, also one without entities.
   package func layout(
     of schema: Schema, conventions: CoreDataConventions = CoreDataConventions()
-  ) throws(InstarError) -> StoreLayout {
+  ) throws(InstarError) -> any StoreLayout {
     switch self {
-    case .coredata: .coreData(try CoreDataLayout(schema: schema, conventions: conventions))
-    case .plain: .plain(try PlainLayout(schema: schema))
+    case .coredata: try CoreDataLayout(schema: schema, conventions: conventions)
+    case .plain: try PlainLayout(schema: schema)
     }
   }
 

@@ -10,13 +10,20 @@ public struct StoreProbe: Sendable {
   public var identity: StoreIdentity { contents.identity }
   let contents: any FormatProbe
 
-  /// What only a store of the format `coredata` has.
-  public var coreData: CoreDataProbe? { contents as? CoreDataProbe }
+  /// The rows of `Z_PRIMARYKEY`, in the order of their numbers; `nil` for a store that lists no entities.
+  public var entityList: [CoreDataProbe.ListedEntity]? { coreData?.entityList }
+  /// The names of tables and triggers in which Apple's frameworks keep more than the model says.
   public var frameworkObjects: [String] { coreData?.frameworkObjects ?? [] }
+  /// What the store decides about its layout; the conventions of a new store where the format has none.
   public var conventions: CoreDataConventions { coreData?.conventions ?? CoreDataConventions() }
+  /// The store's identifier; `nil` where it has none.
   public var uuid: String? { coreData?.uuid }
+  /// The declared hash of each entity, by name; empty where the store declares none.
   public var entityHashes: [String: Data] { coreData?.entityHashes ?? [:] }
+  /// Why the metadata cannot be used, although SQLite can read it; `nil` where it can be used or where there is none.
   public var metadataProblem: String? { coreData?.metadataProblem }
+
+  private var coreData: CoreDataProbe? { contents as? CoreDataProbe }
 
   private init(_ db: Database, file: StoreFile, versionSources: Set<VersionSource>) throws {
     self.file = file

@@ -275,7 +275,7 @@ struct AppCodeTests {
       "CREATE TRIGGER shelves AFTER UPDATE ON ZBOOK BEGIN SELECT new.ZSHELF; END",
     ])
   func removedAttribute(_ code: String) throws {
-    let layout = try StoreLayout(schema: Schema(versionedSchema: ShelfV1.self))
+    let layout = try Schema(versionedSchema: ShelfV1.self).layout()
     let ddl = StoreDDL(statements: try layout.emptyStoreStatements() + [code])
     let refusal = #expect(throws: InstarError.self) {
       _ = try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
@@ -298,7 +298,7 @@ struct AppCodeTests {
       "CREATE TRIGGER names AFTER UPDATE ON ZITEM BEGIN SELECT new.ZNAME; END",
     ])
   func rebuiltTable(_ code: String) throws {
-    let layout = try StoreLayout(schema: Schema(versionedSchema: Boxes1.self))
+    let layout = try Schema(versionedSchema: Boxes1.self).layout()
     let ddl = StoreDDL(statements: try layout.emptyStoreStatements() + [code])
     let refusal = #expect(throws: InstarError.self) {
       _ = try PlanDefinition(BoxPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)

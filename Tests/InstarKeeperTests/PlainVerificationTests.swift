@@ -23,7 +23,7 @@ struct PlainVerificationTests {
   private func verify(_ sql: String) throws {
     let schemas = [Self.schema(1, ["title", "old"]), Self.schema(2, ["title", "new"])]
     let versions = try schemas.map { schema in
-      let structure = try StoreLayout(schema: schema).structure
+      let structure = try schema.layout().structure
       return VersionManifest(
         schema: schema, structure: structure, fingerprint: structure.fingerprint)
     }
@@ -43,12 +43,12 @@ struct PlainVerificationTests {
           CREATE INDEX by_length ON note (length(title));
           CREATE INDEX by_what ON log (what);
           """)
-      let before = try StoreBaseline(db, layout: StoreLayout(schema: schemas[0]))
+      let before = try StoreBaseline(db, layout: schemas[0].layout())
       try db.execute(
         sql: """
           DROP INDEX by_old; ALTER TABLE note DROP COLUMN old; ALTER TABLE note ADD COLUMN new TEXT;
           """ + sql)
-      let layout = try StoreLayout(schema: schemas[1])
+      let layout = try schemas[1].layout()
       _ = try CloneVerification(
         path: path, layout: layout, additions: StoreStructure(tables: [], indexes: []),
         before: before

@@ -9,7 +9,7 @@ import Testing
 @Suite("Counting the rows and links of a store")
 struct StoreCensusTests {
   private func census(_ fixture: KeeperFixture) throws -> StoreCensus {
-    let layout = try StoreLayout(schema: KeeperFixture.first)
+    let layout = try KeeperFixture.first.layout()
     return try StoreReader.withReadOnlyStore(fixture.store) { try StoreCensus($0, layout: layout) }
   }
 

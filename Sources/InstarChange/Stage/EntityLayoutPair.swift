@@ -14,7 +14,7 @@ package struct EntityLayoutPair {
 extension SchemaStage {
   /// Returns each entity of the old version with what the stage makes of it.
   package func entityLayoutPairs(_ difference: SchemaDifference) -> [EntityLayoutPair] {
-    func byName(_ layout: StoreLayout) -> [String: EntityLayout] {
+    func byName(_ layout: any StoreLayout) -> [String: EntityLayout] {
       Dictionary(
         layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }

@@ -5,11 +5,11 @@ package import InstarWire
 /// One version of a plan, with the layout of its stores.
 package struct PlanVersion: Sendable {
   package let schema: Schema
-  package let layout: StoreLayout
+  package let layout: any StoreLayout
   /// The name of the `VersionedSchema` type.
   package let name: String
 
-  package init(schema: Schema, layout: StoreLayout, name: String) {
+  package init(schema: Schema, layout: any StoreLayout, name: String) {
     self.schema = schema
     self.layout = layout
     self.name = name
@@ -18,7 +18,7 @@ package struct PlanVersion: Sendable {
   /// Returns what in a change to this version needs code, whatever the rows are.
   package func reasonsForCode(in difference: SchemaDifference) -> [String] {
     difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
-      + (layout.format == .plain ? difference.linksToMoveBetweenTables : [])
+      + (layout.movesLinks ? [] : difference.linksToMoveBetweenTables)
   }
 }
 

@@ -63,7 +63,7 @@ package struct PlanDefinition: Sendable {
           next: Self.correction(of: versioned, same, in: plan))
       }
       notes += schema.replacedClasses
-      let layout = try StoreLayout(schema: schema)
+      let layout = try schema.layout()
       if let other = versions.first(where: { $0.layout.format != layout.format }) {
         throw InstarError(
           .invalidPlan, what,

@@ -46,7 +46,7 @@ struct StageRun {
       for clone in clones {
         try step("the order of new links") {
           try clone.connection.perform { session in
-            let layout = try StoreLayout(schema: clone.stage.to.schema, in: session.database)
+            let layout = try clone.stage.to.schema.layout(in: session.database)
             try session.withoutTriggers {
               for statement in layout.linkOrderStatements { try session.run(statement) }
             }

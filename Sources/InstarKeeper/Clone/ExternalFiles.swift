@@ -86,7 +86,7 @@ struct ExternalFiles {
   // MARK: References
 
   /// The names of the files that the rows of a store reference.
-  static func references(_ db: Database, _ layout: StoreLayout) throws -> Set<String> {
+  static func references(_ db: Database, _ layout: any StoreLayout) throws -> Set<String> {
     var names: Set<String> = []
     for column in layout.externalColumns {
       let values = try Data.fetchCursor(

@@ -7,7 +7,7 @@ package import InstarStore
 /// A store of the format `coredata` gets new metadata, and the highest keys in the entity list. A plain store gets its
 /// version where the plan keeps it.
 package struct StoreStamp {
-  private let layout: StoreLayout
+  private let layout: any StoreLayout
   private let version: Schema.Version
   private let source: VersionSource
   /// `nil` in a format without metadata.
@@ -19,7 +19,7 @@ package struct StoreStamp {
   ///   - uuid: The identifier of a store without readable metadata.
   ///   - reference: The reference store of the version; `nil` where the plugin has none.
   package init(
-    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: StoreLayout,
+    earlier: CoreDataMetadata?, uuid: String?, path: MigrationPath, layout: any StoreLayout,
     fingerprint: String, reference: ReferenceStore?
   ) {
     self.layout = layout

@@ -65,7 +65,7 @@ package struct ReferenceStore {
   }
 
   /// - Throws: `invalidPlan` where the store does not match the version in its name.
-  func requireVersion(_ layout: CoreDataLayout, _ version: Schema.Version) throws(InstarError) {
+  func requireVersion(_ layout: any StoreLayout, _ version: Schema.Version) throws(InstarError) {
     let expected = layout.structure
     guard structure == expected else {
       throw InstarError(
@@ -75,7 +75,7 @@ package struct ReferenceStore {
         next:
           "create the reference store with the app of that version, or correct the plan's models")
     }
-    guard Set(metadata.entityHashes.keys) == Set(layout.entities.map(\.name)) else {
+    guard Set(metadata.entityHashes.keys) == Set(layout.entityLayouts.map(\.name)) else {
       throw InstarError(
         .invalidPlan, "cannot use the reference store of version \(version)",
         cause: "its entity hashes do not match that version of the plan",

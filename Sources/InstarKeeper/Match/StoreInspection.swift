@@ -44,8 +44,8 @@ struct StoreInspection {
   }
 
   /// The layout of a version in this store.
-  func layout(of schema: Schema) throws(InstarError) -> StoreLayout {
-    try StoreLayout(schema: schema, conventions: probe.conventions)
+  func layout(of schema: Schema) throws(InstarError) -> any StoreLayout {
+    try schema.layout(conventions: probe.conventions)
   }
 
   /// Reasons to refuse a run, or to warn, although the store's version is known.
@@ -147,7 +147,7 @@ struct StoreInspection {
   /// Rows carry these numbers. Names may be older than the version (see `ListedEntity`), so a name counts only where
   /// another number should have it.
   private func entityListDifference() -> String? {
-    guard let entityList = probe.coreData?.entityList else { return nil }
+    guard let entityList = probe.entityList else { return nil }
     let entities: [EntityLayout]
     do {
       entities = try layout(of: path.first).entityLayouts

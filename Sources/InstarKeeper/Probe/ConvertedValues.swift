@@ -29,7 +29,7 @@ struct ConvertedValues {
   let attributes: [Attribute]
 
   /// - Parameter layout: That of the store, which is at the first version.
-  init(_ db: Database, layout: StoreLayout, path: MigrationPath) throws {
+  init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
     attributes = try path.convertedAttributes.compactMap { attribute in
       var attribute = attribute
       guard
@@ -43,7 +43,7 @@ struct ConvertedValues {
   }
 
   /// The attributes of which a migrated clone has no value that was written.
-  func unwritten(in clone: Database, layout: StoreLayout) throws -> [Attribute] {
+  func unwritten(in clone: Database, layout: any StoreLayout) throws -> [Attribute] {
     try attributes.filter { attribute in
       let (entity, after) = attribute.after
       guard
@@ -65,7 +65,7 @@ extension Database {
   /// How many rows have a value of an attribute, and how many different ones; `nil` where the entity has no such
   /// attribute.
   fileprivate func values(
-    _ name: String, of entity: String, in layout: StoreLayout, except literals: [String] = []
+    _ name: String, of entity: String, in layout: any StoreLayout, except literals: [String] = []
   ) throws -> (count: Int, distinct: Int)? {
     guard let entity = layout.entityLayouts.first(where: { $0.name == entity }),
       let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
@@ -83,13 +83,14 @@ extension Database {
 extension Database {
   /// Whether every value is a number that SQL converts to the new type without a change of its value.
   fileprivate func convertsEveryNumber(
-    _ attribute: ConvertedValues.Attribute, in layout: StoreLayout
+    _ attribute: ConvertedValues.Attribute, in layout: any StoreLayout
   ) throws -> Bool {
     guard let entity = layout.entityLayouts.first(where: { $0.name == attribute.before.entity }),
       let column = entity.attributes.first(where: { $0.attribute.name == attribute.before.name })?
         .column, column.encoding == nil,
       let sql = NumberConversion.sql(
-        column.name, from: attribute.types.before, to: attribute.types.after, format: layout.format)
+        column.name, from: attribute.types.before, to: attribute.types.after,
+        keepsDecimalsAsNumbers: layout.format.keepsDecimalsAsNumbers)
     else { return false }
     return try Int.fetchOne(
       self,

@@ -34,7 +34,7 @@ extension ProbeReport {
           of: probe.identity, hashes: probe.entityHashes, among: plans)
       else { return }
       // The plan may keep the version of a plain store elsewhere than in `PRAGMA user_version`.
-      if probe.identity.format == .plain { version = match.identity.version }
+      if !probe.identity.format.hasMetadata { version = match.identity.version }
       state = match.match.state
       if !match.match.reason.isEmpty { reason = match.match.reason }
       if match.match.state != .unknown {

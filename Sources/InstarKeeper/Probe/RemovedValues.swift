@@ -10,7 +10,7 @@ struct RemovedValues {
 
   /// - Parameters:
   ///   - layout: The layout of the path's first version, in the store.
-  init(_ db: Database, layout: StoreLayout, path: MigrationPath) throws {
+  init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
     let layouts = Dictionary(
       layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     sentences = try path.endingAttributes.compactMap { entity, name in

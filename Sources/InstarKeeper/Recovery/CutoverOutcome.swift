@@ -83,8 +83,7 @@ struct CutoverOutcome {
     let isStamped: Bool
 
     init(_ db: Database, _ record: PhaseRecord) throws {
-      // Only the record of a plain store has a source.
-      let format: StoreFormat = record.versionSource == nil ? .coredata : .plain
+      let format = StoreFormat(ofRecordWith: record.versionSource)
       let structure = try StoreStructure.read(db, format: format)
       let declared = try format.declaration(
         db, at: record.versionSource ?? .userVersion, in: structure)

@@ -72,7 +72,7 @@ extension MigrationRun {
     var record = record(.cutover, attempt.inspection)
     do {
       record.backup = backup
-      if attempt.layouts.after.format == .plain {
+      if !attempt.layouts.after.format.hasMetadata {
         record.fingerprint = result.structure.fingerprint
       }
       let earlier = try attempt.lock.read { try CutoverOutcome.Declaration($0, record) }

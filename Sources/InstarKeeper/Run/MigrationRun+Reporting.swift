@@ -12,7 +12,7 @@ extension MigrationRun {
     record.to = inspection.path.to
     // A recovery finds it beside the store by itself, but nowhere else.
     if request.backupFolder != nil { record.backup = backupPath(inspection.paths) }
-    if inspection.path.last.format == .plain {
+    if !inspection.path.last.format.hasMetadata {
       record.versionSource = inspection.path.versionSource
     }
     return record

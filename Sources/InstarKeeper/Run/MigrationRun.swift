@@ -123,7 +123,7 @@ package struct MigrationRun {
   }
 
   /// The layouts of the version that the store is at, and of the last one.
-  typealias Layouts = (before: StoreLayout, after: StoreLayout)
+  typealias Layouts = (before: any StoreLayout, after: any StoreLayout)
 
   /// Refuses what cannot succeed.
   private func check(_ inspection: StoreInspection) throws -> Layouts {
@@ -138,8 +138,8 @@ package struct MigrationRun {
     }
     let after = try inspection.layout(of: path.last)
     let before = try inspection.layout(of: path.first)
-    if case .coreData(let layout) = after {
-      try inspection.reference?.requireVersion(layout, path.to)
+    if after.format.hasMetadata {
+      try inspection.reference?.requireVersion(after, path.to)
     }
     if !path.stages.isEmpty {
       // The worker refuses what the plan cannot do.

@@ -8,13 +8,13 @@ internal import InstarWire
 /// said.
 package struct CloneVerification {
   let path: MigrationPath
-  let layout: StoreLayout
+  let layout: any StoreLayout
   /// What the store has besides its version, and must keep.
   let additions: StoreStructure
   let before: StoreBaseline
 
   package init(
-    path: MigrationPath, layout: StoreLayout, additions: StoreStructure, before: StoreBaseline
+    path: MigrationPath, layout: any StoreLayout, additions: StoreStructure, before: StoreBaseline
   ) {
     self.path = path
     self.layout = layout
@@ -105,7 +105,7 @@ package struct CloneVerification {
     try requireUndescribed(whole)
     try requireValues(db)
     // The clone may name join tables differently: structures that differ only in these names are equal.
-    let after = try StoreCensus(db, layout: StoreLayout(schema: path.last, in: db))
+    let after = try StoreCensus(db, layout: path.last.layout(in: db))
     // Stray rows that the store had before may stay: no app finds them.
     let strays = before.census.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),

@@ -7,7 +7,7 @@ extension CloneVerification {
   /// The structures of all versions of the path.
   func structures() throws(InstarError) -> [StoreStructure] {
     var structures: [StoreStructure] = []
-    for schema in path.schemas { structures.append(try StoreLayout(schema: schema).structure) }
+    for schema in path.schemas { structures.append(try schema.layout().structure) }
     return structures
   }
 
@@ -24,7 +24,7 @@ extension CloneVerification {
 
   /// Tables, columns and indexes that no version describes must still exist, unless code of the plan removed them.
   func requireUndescribed(_ structure: StoreStructure) throws {
-    guard path.isLightweight, layout.allowsOtherTables else { return }
+    guard path.isLightweight, layout.format.allowsOtherTables else { return }
     let known = try structures()
     let described = Set(known.flatMap(\.tables).map { $0.name.lowercased() })
     for table in before.structure.tables {

@@ -15,7 +15,7 @@ package struct StoreBaseline {
   let autoVacuum: Int
 
   /// - Parameter layout: The layout of the store's version.
-  package init(_ db: Database, layout: StoreLayout) throws {
+  package init(_ db: Database, layout: any StoreLayout) throws {
     structure = try StoreStructure.read(db, format: layout.format)
     metadata = try layout.format.metadata(db)
     census = try StoreCensus(db, layout: layout)

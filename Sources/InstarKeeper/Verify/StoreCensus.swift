@@ -24,7 +24,7 @@ package struct StoreCensus {
     var location: String
   }
 
-  package init(_ db: Database, layout: StoreLayout) throws {
+  package init(_ db: Database, layout: any StoreLayout) throws {
     let entities = layout.entityLayouts
     let byName = Dictionary(
       entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -40,7 +40,7 @@ package struct StoreCensus {
           db, storage.location, of: entity, to: destination)
       }
     }
-    if layout.allowsOtherTables { try countOtherRows(db, layout) }
+    if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
     if layout.enforcesForeignKeys { violations = try Self.violations(db) }
   }
 
@@ -64,7 +64,7 @@ package struct StoreCensus {
     if strays > 0 { strayRows[table] = strays }
   }
 
-  private mutating func countOtherRows(_ db: Database, _ layout: StoreLayout) throws {
+  private mutating func countOtherRows(_ db: Database, _ layout: any StoreLayout) throws {
     let described = Set(layout.structure.tables.map { $0.name.lowercased() })
     for table in try StoreStructure.read(db, format: layout.format).tables
     where !table.columns.isEmpty && !described.contains(table.name.lowercased()) {

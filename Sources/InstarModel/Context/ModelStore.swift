@@ -8,7 +8,7 @@ final class ModelStore: Sendable {
   let connection: StoreConnection
   /// The schema of the models in this store.
   let schema: Schema
-  let layout: StoreLayout
+  let layout: any StoreLayout
   /// The store's identifier: its `Z_UUID`, or the path of a plain store.
   let uuid: String
   /// The store's name in errors.
@@ -47,66 +47,56 @@ final class ModelStore: Sendable {
   /// Returns the layout of the schema in this store. The names of join tables may depend on the store.
   private static func layout(
     of schema: Schema, _ connection: StoreConnection
-  ) throws -> StoreLayout {
+  ) throws -> any StoreLayout {
     try connection.perform { session in
       try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil
-        ? StoreLayout(schema: schema) : StoreLayout(schema: schema, in: session.database)
+        ? schema.layout() : schema.layout(in: session.database)
     }
   }
 
+  /// Opens the store, and returns its identifier. A store without one is identified by the path of its file.
   private static func open(
-    _ schema: Schema, _ layout: StoreLayout, _ connection: StoreConnection,
+    _ schema: Schema, _ layout: any StoreLayout, _ connection: StoreConnection,
     creatingWhereEmpty: Bool
   ) throws -> String {
     try connection.perform { session in
       try PredicateFunctions.register(session)
-      if case .plain(let layout) = layout {
-        return try openTables(
-          schema, layout, session, creatingWhereEmpty: creatingWhereEmpty)
-      }
+      if layout.enforcesForeignKeys { try session.useOrdinaryTables() }
       if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
-        return try session.transaction {
-          for statement in layout.createStatements + layout.historyStatements {
-            try session.run(statement)
-          }
-          var metadata = CoreDataMetadata(newStoreFor: schema)
-          metadata.stamp(
-            schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)
-          try metadata.write(session.database)
-          return metadata.uuid
-        }
+        try create(schema, layout, session)
       }
-      let structure = try StoreStructure.read(session.database, format: .coredata)
-      let fit = StructureFit(of: structure, to: layout.structure)
+      let format = layout.format
+      let structure = try StoreStructure.read(session.database, format: format)
+        .described(asIn: layout.structure, among: [layout.structure], format: format)
       // Only the tables matter here; a store without metadata can still be adopted.
-      let metadata = try CoreDataMetadata.readIfSound(session.database)
+      let metadata = try format.metadata(session.database)
       // The clone of a stage was matched before. Another store may have more only if its stamp is valid.
       let mayHaveMore =
         !creatingWhereEmpty
         || metadata?.version == schema.version && metadata?.fingerprint == structure.fingerprint
-      if !(fit.lacksNothing && mayHaveMore) {
+      if !(mayHaveMore && layout.fits(structure)) {
         try requireStructure(structure, of: layout.structure, schema)
       }
-      return metadata?.uuid ?? ""
+      if format.hasMetadata { return metadata?.uuid ?? "" }
+      let file = try session.text("SELECT file FROM pragma_database_list WHERE name = 'main'")
+      return file.flatMap { $0.isEmpty ? nil : "file:\($0)" } ?? UUID().uuidString
     }
   }
 
-  /// Opens a plain store. It has no identifier, so the path of its file is used.
-  private static func openTables(
-    _ schema: Schema, _ layout: PlainLayout, _ session: SQLSession, creatingWhereEmpty: Bool
-  ) throws -> String {
-    try session.useOrdinaryTables()
-    if creatingWhereEmpty, try session.integer("SELECT 1 FROM sqlite_schema LIMIT 1") == nil {
-      try session.transaction {
-        for statement in layout.createStatements { try session.run(statement) }
-        try PlainVersion.stamp(schema.version, at: .userVersion, session.database)
+  /// Creates the schema's tables and metadata in an empty database.
+  private static func create(
+    _ schema: Schema, _ layout: any StoreLayout, _ session: SQLSession
+  ) throws {
+    try session.transaction {
+      for statement in layout.createStatements + layout.historyStatements {
+        try session.run(statement)
       }
+      var metadata = layout.metadata(newStoreFor: schema)
+      metadata?.stamp(
+        schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)
+      try layout.stamp(
+        schema.version, at: .userVersion, metadata: metadata, session.database)
     }
-    let structure = try StoreStructure.read(session.database, format: .plain)
-      .described(asIn: layout.structure, among: [layout.structure])
-    try requireStructure(structure, of: layout.structure, schema)
-    let file = try session.text("SELECT file FROM pragma_database_list WHERE name = 'main'")
-    return file.flatMap { $0.isEmpty ? nil : "file:\($0)" } ?? UUID().uuidString
   }
 
   private static func requireStructure(
@@ -126,7 +116,7 @@ final class ModelStore: Sendable {
   func keepsArchives(
     in column: StoredColumn, of table: String, _ session: SQLSession
   ) throws -> Bool {
-    guard case .coreData(let layout) = layout else { return false }
+    guard layout.mayHaveArchivedCollections else { return false }
     let key = "\(table).\(column.name)"
     if let known = archiveColumns.withLock({ $0[key] }) { return known }
     var samples = "SELECT \(column.name) FROM \(table) WHERE \(column.name) IS NOT NULL LIMIT 100"
@@ -138,7 +128,7 @@ final class ModelStore: Sendable {
     let archives = try session.integer(
       "SELECT max(substr(\(column.reading.sql("t0")), 1, 8) = x'62706C6973743030') "
         + "FROM (\(samples)) AS t0")
-    let keeps = archives.map { $0 != 0 } ?? !layout.conventions.isMadeByInstar
+    let keeps = archives.map { $0 != 0 } ?? layout.archivesNewCollections
     archiveColumns.withLock { $0[key] = keeps }
     return keeps
   }

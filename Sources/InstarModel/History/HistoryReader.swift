@@ -21,14 +21,15 @@ struct HistoryReader {
       try store.connection.perform { try store.historyTables($0) } != nil
     }
     guard kept.isEmpty, let store = stores.all.first else { return }
+    let canHaveHistory = !store.layout.historyTables.isEmpty
     throw InstarError(
       .unsupported, "\(what) the history of \(store.place)",
-      cause: store.layout.format == .plain
-        ? "a plain store keeps no history" : "the store has no history tables",
+      cause: canHaveHistory
+        ? "the store has no history tables" : "a plain store keeps no history",
       state: "unchanged",
-      next: store.layout.format == .plain
-        ? "keep a timestamp in the models, and fetch by it"
-        : "use a store that SwiftData or Instar created")
+      next: canHaveHistory
+        ? "use a store that SwiftData or Instar created"
+        : "keep a timestamp in the models, and fetch by it")
   }
 
   /// Returns the transactions of the descriptor, with their changes.

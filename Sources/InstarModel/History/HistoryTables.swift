@@ -102,7 +102,7 @@ struct HistoryTables: Sendable {
 extension ModelStore {
   /// Returns the tables of the store's history; `nil` if it keeps none.
   func historyTables(_ session: SQLSession) throws -> HistoryTables? {
-    guard case .coreData = layout else { return nil }
+    guard !layout.historyTables.isEmpty else { return nil }
     if let known = knownHistory.withLock({ $0 }) { return known }
     let tables = try HistoryTables(session)
     knownHistory.withLock { $0 = .some(tables) }

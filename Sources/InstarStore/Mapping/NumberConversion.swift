@@ -5,12 +5,12 @@ public enum NumberConversion {
   /// The converted value of a column in SQL, NULL where the new type has no such number; `nil` where the types are not
   /// two kinds of numbers.
   ///
-  /// Decimals are numbers in the Core Data format only: ordinary tables keep them as text.
+  /// - Parameter keepsDecimalsAsNumbers: Whether the column is of a format that does; decimals in text are left alone.
   public static func sql(
     _ column: String, from old: Schema.AttributeType, to new: Schema.AttributeType,
-    format: StoreFormat
+    keepsDecimalsAsNumbers: Bool
   ) -> String? {
-    if format == .plain, old == .decimal || new == .decimal { return nil }
+    if !keepsDecimalsAsNumbers, old == .decimal || new == .decimal { return nil }
     let isNumber = "typeof(\(column)) IN ('integer', 'real')"
     let isWhole = "\(isNumber) AND \(column) = CAST(\(column) AS INTEGER)"
     switch (old, new) {

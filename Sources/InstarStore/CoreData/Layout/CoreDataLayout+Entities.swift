@@ -25,7 +25,7 @@ extension CoreDataLayout {
   }
 
   /// A new position follows all others, as Core Data counts (section 4.4), in the order of the rows.
-  var linkOrderStatements: [String] {
+  package var linkOrderStatements: [String] {
     func statement(_ column: String, among owner: String, in table: String) -> String {
       "UPDATE \(table) SET \(column) = 2048 + ifnull((SELECT max(o.\(column)) FROM \(table) AS o "
         + "WHERE o.\(owner) = \(table).\(owner)), 0) "

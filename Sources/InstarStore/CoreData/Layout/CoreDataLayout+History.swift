@@ -1,6 +1,6 @@
 extension CoreDataLayout {
   /// The statements that create the tables of persistent history, as a store of SwiftData always has them (section 9).
-  var historyStatements: [String] {
+  package var historyStatements: [String] {
     let count = entityLayouts.map(\.preservedAttributes.count).max() ?? 0
     let tombstones = (0..<count).map { ", ZTOMBSTONE\($0) BLOB" }.joined()
     let row = "( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER"

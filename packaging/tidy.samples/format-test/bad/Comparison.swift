@@ -1,0 +1,4 @@
+struct Comparison {
+  let format: StoreFormat
+  var isOrdinary: Bool { format == .plain }
+}

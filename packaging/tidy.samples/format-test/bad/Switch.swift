@@ -1,0 +1,6 @@
+func tables(_ format: StoreFormat) -> [String] {
+  switch format {
+  case .coredata: ["Z_METADATA"]
+  default: []
+  }
+}

@@ -1,0 +1,4 @@
+enum StoreFormat {
+  case coredata, plain
+  var hasMetadata: Bool { self == .coredata }
+}
