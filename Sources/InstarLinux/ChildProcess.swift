@@ -76,77 +76,87 @@ public final class ChildProcess: Sendable {
       } else {
         "cannot start '\(executable)'"
       }
-    let input = open("/dev/null", O_RDWR | O_CLOEXEC)
-    guard input >= 0 else { throw .systemFailure(what, errno) }
-    defer { Glibc.close(input) }
-
-    var pipe: (read: Int32, write: Int32)?
-    let destinations: (output: Int32, error: Int32)
-    switch output {
-    case .inherit:
-      destinations = (STDOUT_FILENO, STDERR_FILENO)
-    case .null:
-      destinations = (input, input)
-    case .captured:
-      var ends: (Int32, Int32) = (-1, -1)
-      guard instar_pipe(&ends.0, &ends.1) == 0 else { throw .systemFailure(what, errno) }
-      pipe = (ends.0, ends.1)
-      destinations = (ends.1, ends.1)
-    }
-
+    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    guard null >= 0 else { throw .systemFailure(what, errno) }
+    defer { Glibc.close(null) }
+    let pipe = try output.pipe(what)
     let variables = (environment ?? identity.environment(of: ProcessInfo.processInfo.environment))
       .map { "\($0)=\($1)" }
-    let spawned = StartingThread.shared.run {
-      withCStrings([executable] + arguments) { arguments in
+    let spawned = spawn(
+      [executable] + arguments, variables,
+      output.descriptors(null: null, pipe: pipe?.write, channel: channel), identity)
+    if let pipe { Glibc.close(pipe.write) }
+    do throws(InstarError) {
+      guard spawned.failure == 0 else { throw failure(what, spawned.failure, identity) }
+      let processDescriptor = try watch(spawned.pid, executable)
+      return ChildProcess(
+        pid: spawned.pid, processDescriptor: processDescriptor,
+        capture: output.capture(pipe?.read, processDescriptor))
+    } catch {
+      if let pipe { Glibc.close(pipe.read) }
+      throw error
+    }
+  }
+
+  /// The child's descriptors 0 to 3, as this process has them.
+  fileprivate struct Descriptors: Sendable {
+    let input: Int32
+    let output: Int32
+    let error: Int32
+    /// -1 for none.
+    let channel: Int32
+  }
+
+  /// - Parameter command: The program and its arguments.
+  private static func spawn(
+    _ command: [String], _ variables: [String], _ descriptors: Descriptors,
+    _ identity: ProcessIdentity
+  ) -> StartingThread.Spawned {
+    StartingThread.shared.run {
+      withCStrings(command) { arguments in
         withCStrings(variables) { variables in
           identity.withIdentity { identity in
             var pid: pid_t = 0
             let failure =
               if let identity {
                 instar_spawn_as(
-                  identity, executable, arguments, variables, input, destinations.output,
-                  destinations.error, channel ?? -1, &pid)
+                  identity, command[0], arguments, variables, descriptors.input,
+                  descriptors.output, descriptors.error, descriptors.channel, &pid)
               } else {
                 instar_spawn(
-                  executable, arguments, variables, input, destinations.output,
-                  destinations.error, channel ?? -1, &pid)
+                  command[0], arguments, variables, descriptors.input, descriptors.output,
+                  descriptors.error, descriptors.channel, &pid)
               }
             return StartingThread.Spawned(failure: failure, pid: pid)
           }
         }
       }
     }
-    if let pipe { Glibc.close(pipe.write) }
-    guard spawned.failure == 0 else {
-      if let pipe { Glibc.close(pipe.read) }
-      switch (spawned.failure, identity) {
-      case (ENOENT, _):
-        throw .systemFailure(what, spawned.failure, code: .incompleteInstallation)
-      case (EACCES, .user):
-        throw .systemFailure(
-          what, spawned.failure, code: .incompleteInstallation,
-          next: "install Instar in a folder that this user can enter")
-      default:
-        throw .systemFailure(what, spawned.failure)
-      }
-    }
-    let pid = spawned.pid
+  }
 
-    let processDescriptor = instar_pidfd_open(pid)
-    guard processDescriptor >= 0 else {
-      let reason = errno
-      if let pipe { Glibc.close(pipe.read) }
-      Glibc.kill(-pid, SIGKILL)
-      waitpid(pid, nil, 0)
-      throw .systemFailure("cannot watch over '\(executable)'", reason)
+  private static func failure(
+    _ what: String, _ reason: Int32, _ identity: ProcessIdentity
+  ) -> InstarError {
+    switch (reason, identity) {
+    case (ENOENT, _):
+      .systemFailure(what, reason, code: .incompleteInstallation)
+    case (EACCES, .user):
+      .systemFailure(
+        what, reason, code: .incompleteInstallation,
+        next: "install Instar in a folder that this user can enter")
+    default:
+      .systemFailure(what, reason)
     }
-    var capture: OutputCapture?
-    if let pipe, case .captured(let limitBytes, let killsFlood) = output {
-      capture = OutputCapture(
-        pipe: pipe.read, processDescriptor: processDescriptor, limitBytes: limitBytes,
-        killsFlood: killsFlood)
-    }
-    return ChildProcess(pid: pid, processDescriptor: processDescriptor, capture: capture)
+  }
+
+  /// Returns a descriptor of the process. A process that cannot be watched is killed and reaped.
+  private static func watch(_ pid: Int32, _ executable: String) throws(InstarError) -> Int32 {
+    let descriptor = instar_pidfd_open(pid)
+    guard descriptor < 0 else { return descriptor }
+    let reason = errno
+    Glibc.kill(-pid, SIGKILL)
+    waitpid(pid, nil, 0)
+    throw .systemFailure("cannot watch over '\(executable)'", reason)
   }
 
   /// Waits until the child has ended, and reaps it. Any number of threads may wait.
@@ -201,6 +211,37 @@ public final class ChildProcess: Sendable {
     }
     capture?.waitUntilComplete()
     return result
+  }
+}
+
+extension ChildProcess.Output {
+  /// Returns a pipe for captured output, `nil` for other output.
+  fileprivate func pipe(_ what: String) throws(InstarError) -> (read: Int32, write: Int32)? {
+    guard case .captured = self else { return nil }
+    var ends: (read: Int32, write: Int32) = (-1, -1)
+    guard instar_pipe(&ends.read, &ends.write) == 0 else { throw .systemFailure(what, errno) }
+    return ends
+  }
+
+  fileprivate func descriptors(
+    null: Int32, pipe: Int32?, channel: Int32?
+  ) -> ChildProcess.Descriptors {
+    let (output, error): (Int32, Int32) =
+      switch self {
+      case .inherit: (STDOUT_FILENO, STDERR_FILENO)
+      case .null: (null, null)
+      case .captured: (pipe ?? null, pipe ?? null)
+      }
+    return ChildProcess.Descriptors(
+      input: null, output: output, error: error, channel: channel ?? -1)
+  }
+
+  /// Starts to read captured output, and owns the pipe from then on.
+  fileprivate func capture(_ pipe: Int32?, _ processDescriptor: Int32) -> OutputCapture? {
+    guard let pipe, case .captured(let limitBytes, let killsFlood) = self else { return nil }
+    return OutputCapture(
+      pipe: pipe, processDescriptor: processDescriptor, limitBytes: limitBytes,
+      killsFlood: killsFlood)
   }
 }
 

@@ -147,6 +147,12 @@ public struct StoreQueue: Sendable {
     var migrations = 0
 
     static let unknownOwner = UInt32.max
+
+    mutating func forgetFailures() {
+      failures = 0
+      equalFailures = 0
+      lastFailure = nil
+    }
   }
 
   /// What makes two reports on a store the same to a reader.
@@ -158,6 +164,15 @@ public struct StoreQueue: Sendable {
     var planVersion: Schema.Version?
     /// `nil` for a current store: its file changes all the time.
     var file: FileVersion?
+
+    init(_ report: ProbeReport, file: FileVersion?) {
+      state = report.state
+      reason = report.reason
+      version = report.version
+      plan = report.plan
+      planVersion = report.planVersion
+      self.file = report.state == .current ? nil : file
+    }
   }
 
   /// After so many failures with the same cause, the store is not tried until something changes.
@@ -314,52 +329,63 @@ public struct StoreQueue: Sendable {
       remove(store)
       return
     }
-    let moved = before != after
-    let mayBeOutdated =
-      switch report.state {
-      case .behind, .busy: false
-      case .current: touched
-      default: touched || moved
-      }
-    if mayBeOutdated {
+    let hasChanged = before != after
+    if Self.mayBeOutdated(report.state, touched: touched, hasChanged: hasChanged) {
       entry.version = nil
       entry.state = wait(now, before: .idle)
       put(entry, store)
       return
     }
-    let known = moved ? before : after
-    if entry.version != known {
-      entry.failures = 0
-      entry.equalFailures = 0
-      entry.lastFailure = nil
-    }
+    let known = hasChanged ? before : after
+    if entry.version != known { entry.forgetFailures() }
     entry.version = known
     entry.plugin = report.plugin
-
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
-      let error =
-        report.error?.about("cannot probe '\(store)'", store: store, state: "unchanged")
-        ?? InstarError(
-          .unreadableStore, "cannot probe '\(store)'", store: store,
-          cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
-          next: "let the store's owner read the file")
-      let followUp = failed(&entry, error.code, signature: error.cause, hasChanged: false, now)
-      entry.announced = nil
-      actions.append(.reportProbeFailure(store, error, followUp))
-      put(entry, store)
-      return
+      actions.append(reportProbeFailure(report, &entry, now))
+    } else {
+      let announcement = Announcement(report, file: known)
+      if entry.announced != announcement {
+        entry.announced = announcement
+        actions.append(.reportProbe(report))
+      }
+      follow(report.state, of: store, &entry, now)
     }
+    put(entry, store)
+  }
 
-    let announcement = Announcement(
-      state: report.state, reason: report.reason, version: report.version, plan: report.plan,
-      planVersion: report.planVersion, file: report.state == .current ? nil : known)
-    if entry.announced != announcement {
-      entry.announced = announcement
-      actions.append(.reportProbe(report))
+  /// Whether a verdict may concern an earlier content of the file.
+  private static func mayBeOutdated(
+    _ state: StoreState, touched: Bool, hasChanged: Bool
+  ) -> Bool {
+    switch state {
+    case .behind, .busy: false
+    case .current: touched
+    default: touched || hasChanged
     }
+  }
 
-    switch report.state {
+  private func reportProbeFailure(
+    _ report: ProbeReport, _ entry: inout Entry, _ now: Instant
+  ) -> Action {
+    let store = report.store
+    let what = "cannot probe '\(store)'"
+    let error =
+      report.error?.about(what, store: store, state: "unchanged")
+      ?? InstarError(
+        .unreadableStore, what, store: store,
+        cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
+        next: "let the store's owner read the file")
+    let followUp = failed(&entry, error.code, signature: error.cause, hasChanged: false, now)
+    entry.announced = nil
+    return .reportProbeFailure(store, error, followUp)
+  }
+
+  /// Decides what a probed store does next.
+  private mutating func follow(
+    _ state: StoreState, of store: String, _ entry: inout Entry, _ now: Instant
+  ) {
+    switch state {
     case .behind:
       if entry.migrations > 0 {
         // Migrated a moment ago and behind again: somebody restores an old file each time, or the
@@ -376,16 +402,13 @@ public struct StoreQueue: Sendable {
       entry.failures += 1
       entry.state = .resting(.backingOff(until: now + backOff(failures: entry.failures)))
     case .current:
-      entry.failures = 0
-      entry.equalFailures = 0
-      entry.lastFailure = nil
+      entry.forgetFailures()
       entry.migrations = 0
       entry.state = .resting(.idle)
     case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted, .unreadable:
       entry.migrations = 0
       entry.state = .resting(.idle)
     }
-    put(entry, store)
   }
 
   private mutating func probesEnded(
@@ -426,9 +449,7 @@ public struct StoreQueue: Sendable {
     var followUp = FollowUp.none
     switch report.result {
     case .migrated, .current:
-      entry.failures = 0
-      entry.equalFailures = 0
-      entry.lastFailure = nil
+      entry.forgetFailures()
       entry.notBefore = nil
       entry.version = nil
       if report.result == .migrated { entry.migrations += 1 }
@@ -467,9 +488,7 @@ public struct StoreQueue: Sendable {
     for store in entries.keys.sorted() {
       guard var entry = entries[store] else { continue }
       entry.version = nil
-      entry.failures = 0
-      entry.equalFailures = 0
-      entry.lastFailure = nil
+      entry.forgetFailures()
       entry.notBefore = nil
       put(entry, store)
       switch entry.state {

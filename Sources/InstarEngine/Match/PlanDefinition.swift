@@ -46,11 +46,37 @@ package struct PlanDefinition: Sendable {
   /// - Throws: `invalidPlan`, `incompleteSchema` or `invalidModel`, naming the plan and the version. No store is
   ///   opened.
   package init(_ plan: any SchemaMigrationPlan.Type) throws(InstarError) {
-    let name = "\(plan)"
+    name = "\(plan)"
     let what = "cannot use plan \(name)"
+    let (versions, types) = try Self.versions(of: plan, what)
+    let (stages, ignored) = try Self.stages(
+      of: plan, among: Set(versions.map(\.schema.version)), what)
+    let starts = Set(stages.map { $0.fromVersion.versionIdentifier })
+    let implicit = Self.implicitStages(between: versions, besides: starts, types)
+    notes =
+      versions.flatMap(\.schema.replacedClasses) + ignored
+      + implicit.map {
+        Self.note(ofStageFrom: $0.fromVersion.versionIdentifier, to: $0.toVersion.versionIdentifier)
+      }
+    self.versions = versions
+    self.stages = stages + implicit
+    implicitStarts = Set(implicit.map { $0.fromVersion.versionIdentifier })
+    versionSource = plan.versionSource
+    importedVersions = plan.importedVersions
+    acceptedLosses = plan.acceptedLosses
+    columnOrder = plan.columnOrder
+  }
+
+  private typealias Types = [Schema.Version: any VersionedSchema.Type]
+
+  /// Lays out the plan's schemas.
+  ///
+  /// - Returns: The versions, oldest first, and the type of each.
+  private static func versions(
+    of plan: any SchemaMigrationPlan.Type, _ what: String
+  ) throws(InstarError) -> ([PlanVersion], Types) {
     var versions: [PlanVersion] = []
-    var types: [Schema.Version: any VersionedSchema.Type] = [:]
-    var notes: [String] = []
+    var types: Types = [:]
     for versioned in plan.schemas {
       let schema = Schema(versionedSchema: versioned)
       if let problem = schema.modelProblems().first {
@@ -60,9 +86,8 @@ package struct PlanDefinition: Sendable {
         throw InstarError(
           .invalidPlan, what,
           cause: "the schemas \(same) and \(versioned) have the same version, \(schema.version)",
-          next: Self.correction(of: versioned, same, in: plan))
+          next: correction(of: versioned, same, in: plan))
       }
-      notes += schema.replacedClasses
       let layout = try schema.layout()
       if let other = versions.first(where: { $0.layout.format != layout.format }) {
         throw InstarError(
@@ -78,10 +103,17 @@ package struct PlanDefinition: Sendable {
       throw InstarError(
         .invalidPlan, what, cause: "the plan has no schemas", next: "add its versions to `schemas`")
     }
-    versions.sort { $0.schema.version < $1.schema.version }
-    let known = Set(versions.map(\.schema.version))
-    var starts: Set<Schema.Version> = []
+    return (versions.sorted { $0.schema.version < $1.schema.version }, types)
+  }
+
+  /// Checks the plan's stages.
+  ///
+  /// - Returns: The stages that end at a later version, and a note on each stage that is ignored.
+  private static func stages(
+    of plan: any SchemaMigrationPlan.Type, among known: Set<Schema.Version>, _ what: String
+  ) throws(InstarError) -> (stages: [MigrationStage], notes: [String]) {
     var stages: [MigrationStage] = []
+    var notes: [String] = []
     for stage in plan.stages {
       let from = stage.fromVersion.versionIdentifier
       let to = stage.toVersion.versionIdentifier
@@ -107,26 +139,14 @@ package struct PlanDefinition: Sendable {
           cause: cycle ?? "the stage from \(from) to \(to) does not end at a later version",
           next: "let each stage end at a later version than it starts at")
       }
-      guard starts.insert(from).inserted else {
+      guard !stages.contains(where: { $0.fromVersion.versionIdentifier == from }) else {
         throw InstarError(
           .invalidPlan, what, cause: "two stages start at \(from)",
           next: "remove one of them: each version may have one stage that starts at it")
       }
       stages.append(stage)
     }
-    let implicit = Self.implicitStages(between: versions, besides: starts, types)
-    notes += implicit.map {
-      Self.note(ofStageFrom: $0.fromVersion.versionIdentifier, to: $0.toVersion.versionIdentifier)
-    }
-    versionSource = plan.versionSource
-    importedVersions = plan.importedVersions
-    acceptedLosses = plan.acceptedLosses
-    self.name = name
-    self.versions = versions
-    self.stages = stages + implicit
-    implicitStarts = Set(implicit.map { $0.fromVersion.versionIdentifier })
-    self.notes = notes
-    columnOrder = plan.columnOrder
+    return (stages, notes)
   }
 
   /// The same plan for a store with some of its models: these versions, and the stages between them.
