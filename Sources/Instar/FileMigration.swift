@@ -55,7 +55,7 @@ struct FileMigration {
     let identity = probe.identity.seen(
       from: manifest.versionSource, importing: manifest.importedVersions)
     let match = SchemaMatch(of: identity, among: manifest.versions)
-    let version = try plan.startingVersion(of: match)
+    let version = try plan.startingVersion(of: match, store: path)
     if match.state == .current { return .current }
     // Reasons against the stages are reported before a folder is created or a lock is taken.
     _ = try plan.migration(from: version)

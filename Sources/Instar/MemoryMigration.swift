@@ -74,7 +74,7 @@ struct MemoryMigration {
     ).identity.seen(from: manifest.versionSource, importing: manifest.importedVersions)
     if identity.isEmpty { return .missing }
     let match = SchemaMatch(of: identity, among: manifest.versions)
-    let version = try plan.startingVersion(of: match)
+    let version = try plan.startingVersion(of: match, store: nil)
     if match.state == .current { return .current }
     return .behind(from: version, adopting: nil)
   }

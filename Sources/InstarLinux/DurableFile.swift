@@ -132,7 +132,7 @@ public enum DurableFile {
 
   private static func failure(_ what: String, _ path: String, _ reason: Int32) -> InstarError {
     let isFull = reason == ENOSPC || reason == EDQUOT
-    let folder = PathTrust.quoted(PathTrust.folder(of: path))
+    let folder = CommandText.quoted(PathTrust.folder(of: path))
     return .systemFailure(
       what, reason, code: isFull ? .noSpace : .stateFolderFailed,
       next: isFull ? "free some space; run: df -h \(folder)" : "run: ls -ld \(folder)")

@@ -94,12 +94,12 @@ struct PathTrust {
   func requireUnwritable(_ path: String, _ status: stat) throws(Fault) {
     if status.st_mode & S_IWOTH != 0 {
       throw .unsafe(
-        cause: "everybody can write '\(path)'", remedy: "chmod go-w \(Self.quoted(path))")
+        cause: "everybody can write '\(path)'", remedy: "chmod go-w \(CommandText.quoted(path))")
     }
     if status.st_mode & S_IWGRP != 0 {
       throw .unsafe(
         cause: "group \(ProcessIdentity.label(ofGroup: status.st_gid)) can write '\(path)'",
-        remedy: "chmod g-w \(Self.quoted(path))")
+        remedy: "chmod g-w \(CommandText.quoted(path))")
     }
   }
 
@@ -120,11 +120,5 @@ struct PathTrust {
   static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
-
-  /// The path quoted for a shell.
-  static func quoted(_ path: String) -> String {
-    "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-      + "'"
   }
 }

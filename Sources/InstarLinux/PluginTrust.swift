@@ -46,11 +46,11 @@ public struct PluginTrust: Sendable {
           .untrustedPlugin, what,
           cause: "'\(path)' belongs to user \(ProcessIdentity.label(of: owner)), not to root",
           next: "check that it is the right plugin, then run: chown -h root:root "
-            + PathTrust.quoted(path))
+            + CommandText.quoted(path))
       case .unavailable(let path, let number):
         throw .systemFailure(
           what, number, code: number == ENOENT ? .missingPlugin : .untrustedPlugin,
-          next: "run: ls -ld \(PathTrust.quoted(path))")
+          next: "run: ls -ld \(CommandText.quoted(path))")
       }
     }
   }

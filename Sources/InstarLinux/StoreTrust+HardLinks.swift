@@ -12,7 +12,7 @@ extension StoreTrust {
     var status = stat()
     guard lstat(store, &status) == 0, status.st_nlink > 1 else { return }
     let names = otherNames(of: store, status)
-    let list = names.map(PathTrust.quoted).joined(separator: ", ")
+    let list = names.map(CommandText.quoted).joined(separator: ", ")
     throw InstarError(
       .unsafePath, "cannot open '\(store)'", store: store,
       cause: "the file has \(status.st_nlink) names (hard links)"
@@ -21,7 +21,7 @@ extension StoreTrust {
       state: "unchanged",
       next:
         "close the store in all apps, then remove the names that no app uses; to list them, run: "
-        + "find / -samefile \(PathTrust.quoted(store))")
+        + "find / -samefile \(CommandText.quoted(store))")
   }
 
   /// The most folder entries that are read to find other names.

@@ -120,7 +120,7 @@ public struct StoreTrust: Sendable {
         .unsafePath, what, store: store, cause: cause, state: "unchanged",
         next: remedy.map {
           "check that nobody else changed the store or its folder, then run: \($0)"
-        } ?? "use the path of a regular file; run: readlink -f \(PathTrust.quoted(store))")
+        } ?? "use the path of a regular file; run: readlink -f \(CommandText.quoted(store))")
     case .foreign(let path, let foreigner):
       return InstarError(
         .unsafePath, what, store: store,
@@ -135,12 +135,12 @@ public struct StoreTrust: Sendable {
       case ENOENT, ENOTDIR:
         return InstarError(
           .missingStore, what, store: store, cause: "no such file",
-          next: "check the path; run: ls -la \(PathTrust.quoted(PathTrust.folder(of: path)))")
+          next: "check the path; run: ls -la \(CommandText.quoted(PathTrust.folder(of: path)))")
       case ELOOP:
         return InstarError(
           .unsafePath, what, store: store, cause: "its path contains a symbolic link",
           state: "unchanged",
-          next: "use the path without links; run: readlink -f \(PathTrust.quoted(store))")
+          next: "use the path without links; run: readlink -f \(CommandText.quoted(store))")
       default:
         return InstarError(
           .unreadableStore, what, store: store,

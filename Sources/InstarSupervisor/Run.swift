@@ -168,7 +168,8 @@ struct Run: Sendable {
           cause: "\(error.cause); the run itself failed because \(cause.cause)",
           state: error.state ?? Self.stateUnrecovered(phase.phase),
           next: error.next
-            ?? "start instard or run 'instarctl migrate' again: both recover the run first"))
+            ?? "to recover the run, start instard or run: "
+            + CommandText.migrate(request.store, plugins: request.plugins)))
       report.from = phase.from
       report.to = phase.to
       report.plan = phase.plan

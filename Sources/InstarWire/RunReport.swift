@@ -65,13 +65,8 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
-  /// The command that runs the migration again. The plugin of a run in an app's own process is the app, not a file to
-  /// name.
-  package var command: String {
-    var file = "FILE"
-    if let plugin, plugin.hasSuffix(".so") { file = "'\(plugin)'" }
-    return "instarctl migrate --plugin \(file) '\(store)'"
-  }
+  /// The command that runs the migration again.
+  package var command: String { CommandText.migrate(store, plugins: [plugin].compactMap(\.self)) }
 
   /// A stage that finished.
   public struct Stage: Sendable, Codable, Hashable {

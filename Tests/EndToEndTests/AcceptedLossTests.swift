@@ -125,7 +125,7 @@ struct AcceptedLossTests {
     }
     let refusal = try #require(line, Comment(rawValue: daemon.capturedOutput))
     #expect(refusal.contains("INSTAR_CODE=I214") && refusal.contains(cause), "\(refusal)")
-    #expect(refusal.contains("instarctl migrate --accept-loss"))
+    #expect(refusal.contains("Numbers.so' --accept-loss '"))
     #expect(refusal.contains("retries when the store or a plugin changes"))
   }
 }

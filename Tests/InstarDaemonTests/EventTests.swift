@@ -114,7 +114,7 @@ struct EventTests {
     #expect(entry.level == .warning)
     #expect(
       entry.message.hasSuffix(
-        "instarctl migrate --adopt 1.0.0 --plugin '/p/notes.so' '/srv/a.store'"))
+        "instarctl migrate --plugin '/p/notes.so' --adopt 1.0.0 '/srv/a.store'"))
     #expect(entry.fields["INSTAR_STATE"] == "unversioned")
   }
 

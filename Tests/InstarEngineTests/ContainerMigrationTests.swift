@@ -260,6 +260,9 @@ struct ContainerMigrationTests {
     #expect(error.map { SwiftDataError.backwardMigration ~= $0 } == false)
     #expect(error?.description.contains("column ZBOOK.ZEXTRA is not expected") == true)
     #expect(error?.description.contains("the nearest version of ShelfPlan is 1.0.0") == true)
+    #expect(
+      error?.cause?.next?.hasSuffix(
+        "instarctl migrate --plugin FILE.so --adopt 1.0.0 '\(path)'") == true)
     #expect(try Data(contentsOf: URL(filePath: path)) == before)
   }
 

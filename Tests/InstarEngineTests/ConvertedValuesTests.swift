@@ -75,7 +75,8 @@ struct ConvertedValuesTests {
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 2 non-null values of Tag.text"), "\(error)")
     #expect(error.cause.contains("from string to int64"))
-    #expect(error.next?.contains("instarctl migrate --accept-loss \(path)") == true)
+    #expect(
+      error.next?.contains("instarctl migrate --plugin FILE.so --accept-loss '\(path)'") == true)
     #expect(error.state == "unchanged")
     #expect(try lastReport?.result == .refused)
   }

@@ -26,7 +26,7 @@ struct LossTests {
     #expect(
       report.error?.next
         == "write the values in didMigrate; or add \"Note.title\" to the plan's acceptedLosses; "
-        + "or run: instarctl migrate --accept-loss \(fixture.store)")
+        + "or run: instarctl migrate --plugin '\(fixture.plugin)' --accept-loss '\(fixture.store)'")
     let after = fixture.state()
     #expect(after.bytes == before.bytes && after.instar?.isEmpty != false)
   }
@@ -69,7 +69,9 @@ struct LossTests {
     let finding = try finding(
       fixture, StageHost(title: .int64, kind: .custom, sql: Self.retype))
     #expect(finding?.severity == .warning && finding?.code == .unacceptedLoss)
-    #expect(finding?.fix?.contains("instarctl migrate --accept-loss") == true)
+    #expect(
+      finding?.fix?.hasSuffix(
+        "instarctl migrate --plugin '\(fixture.plugin)' --accept-loss '\(fixture.store)'") == true)
   }
 
   @Test("rows without a value for a new required property refuse a lightweight stage beforehand")

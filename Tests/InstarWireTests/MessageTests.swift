@@ -85,11 +85,11 @@ struct MessageTests {
   @Test("the command that repeats a run names the plugin, but not an app that ran its own plan")
   func command() {
     var report = RunReport(run: "R1", store: "/srv/a.store", result: .failed, startedAt: 0)
-    #expect(report.command == "instarctl migrate --plugin FILE '/srv/a.store'")
+    #expect(report.command == "instarctl migrate --plugin FILE.so '/srv/a.store'")
     report.plugin = "/p/Notes.so"
     #expect(report.command == "instarctl migrate --plugin '/p/Notes.so' '/srv/a.store'")
     report.plugin = "/usr/bin/notes"
-    #expect(report.command == "instarctl migrate --plugin FILE '/srv/a.store'")
+    #expect(report.command == "instarctl migrate --plugin FILE.so '/srv/a.store'")
   }
 
   @Test(

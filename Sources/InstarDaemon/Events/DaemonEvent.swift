@@ -130,8 +130,6 @@ extension DaemonEvent {
     let store = "'\(report.store)'"
     let version = report.version.map { "\($0)" } ?? "an unknown version"
     let reason = report.reason.map { ": \($0)" } ?? ""
-    let differences = report.differences.prefix(5).joined(separator: "; ")
-    let untouched = "instard does not change it"
     let kind: EventKind
     var level = Logger.Level.warning
     let message: String
@@ -148,29 +146,10 @@ extension DaemonEvent {
       message = "\(store) is newer than the plan\(reason); \(untouched)"
     case .unversioned:
       kind = .storeUnversioned
-      let plugin = report.plugin.map { " --plugin '\($0)'" } ?? ""
-      let fitting = report.fittingVersions ?? report.version.map { [$0] } ?? []
-      let adopted = fitting.count == 1 ? "\(fitting[0])" : "VERSION"
-      message =
-        "\(store) declares no version that the plan knows, but its structure matches "
-        + fitting.map { "\($0)" }.joined(separator: ", ")
-        + "; to adopt it: instarctl migrate --adopt \(adopted)\(plugin) \(store)"
+      message = unversioned(report)
     case .unknown:
       kind = .storeUnknown
-      if let error = report.error {
-        message = line(error)
-      } else if let nearest = report.nearestVersion, nearest == report.version || report.plan != nil
-      {
-        let plan = report.plan.map { " to plan '\($0)'" } ?? ""
-        message =
-          "\(store) is unknown\(plan)\(reason)"
-          + (differences.isEmpty ? "" : "; the nearest version is \(nearest): \(differences)")
-          + "; \(untouched)"
-      } else {
-        // Not a problem: the plugin may be installed tomorrow.
-        level = .info
-        message = "no plugin knows \(store)\(reason)"
-      }
+      (level, message) = unknown(report)
     case .notAStore:
       kind = .storeNotAStore
       message = "\(store) is not a store\(reason)"
@@ -195,6 +174,35 @@ extension DaemonEvent {
         ("INSTAR_TO", report.planVersion?.description), ("INSTAR_STATE", report.state.rawValue),
         ("INSTAR_BYTES", report.sizeBytes.map(String.init)),
       ])
+  }
+
+  private static let untouched = "instard does not change it"
+
+  private static func unversioned(_ report: ProbeReport) -> String {
+    let fitting = report.fittingVersions ?? report.version.map { [$0] } ?? []
+    let adopted = fitting.count == 1 ? "\(fitting[0])" : "VERSION"
+    return "'\(report.store)' declares no version that the plan knows, but its structure matches "
+      + fitting.map { "\($0)" }.joined(separator: ", ") + "; to adopt it: "
+      + CommandText.migrate(
+        report.store, plugins: [report.plugin].compactMap(\.self), options: "--adopt \(adopted)")
+  }
+
+  private static func unknown(_ report: ProbeReport) -> (level: Logger.Level, message: String) {
+    let reason = report.reason.map { ": \($0)" } ?? ""
+    if let error = report.error { return (.warning, line(error)) }
+    guard let nearest = report.nearestVersion, nearest == report.version || report.plan != nil
+    else {
+      // Not a problem: the plugin may be installed tomorrow.
+      return (.info, "no plugin knows '\(report.store)'\(reason)")
+    }
+    let plan = report.plan.map { " to plan '\($0)'" } ?? ""
+    let differences = report.differences.prefix(5).joined(separator: "; ")
+    return (
+      .warning,
+      "'\(report.store)' is unknown\(plan)\(reason)"
+        + (differences.isEmpty ? "" : "; the nearest version is \(nearest): \(differences)")
+        + "; \(untouched)"
+    )
   }
 
   private static func step(_ event: RunEvent) -> EventEntry {

@@ -115,7 +115,7 @@ struct StoreMatch {
   }
 
   private func command(_ store: String, adopting version: String) -> String {
-    "instarctl migrate --plugin '\(plan.plugin)' --adopt \(version) '\(store)'"
+    CommandText.migrate(store, plugins: [plan.plugin], options: "--adopt \(version)")
   }
 
   private func adoption(of store: String, as versions: [Schema.Version]) -> String {

@@ -130,7 +130,7 @@ extension StoreInspection {
         severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
         message: "\(attribute.sentence) unless \(exceptions): \(change)"
           + (isAccepted ? "; the plan accepts the loss" : ""),
-        fix: isAccepted ? nil : path.lossAdvice([attribute], store: paths.store))
+        fix: isAccepted ? nil : path.lossAdvice([attribute], store: paths.store, plugin: plugin))
     }
   }
 }
@@ -141,15 +141,18 @@ extension MigrationPath {
   }
 
   /// What to do where values are lost.
-  func lossAdvice(_ attributes: [ConvertedValues.Attribute], store: String) -> String {
+  func lossAdvice(
+    _ attributes: [ConvertedValues.Attribute], store: String, plugin: String
+  ) -> String {
     let names = attributes.map { "\"\($0.path)\"" }.joined(separator: ", ")
     return "write the values in didMigrate; or add \(names) to the plan's acceptedLosses; "
-      + "or run: instarctl migrate --accept-loss \(store)"
+      + "or run: "
+      + CommandText.migrate(store, plugins: [plugin], options: "--accept-loss")
   }
 
   /// - Throws: `unacceptedLoss` if values are lost and neither the plan nor the request accepts that.
   func requireAcceptance(
-    of unwritten: [ConvertedValues.Attribute], isAccepted: Bool, store: String
+    of unwritten: [ConvertedValues.Attribute], isAccepted: Bool, store: String, plugin: String
   ) throws(InstarError) {
     let lost = unwritten.filter { !isAccepted && !accepts($0) }
     guard !lost.isEmpty else { return }
@@ -159,7 +162,7 @@ extension MigrationPath {
         "the run \($0.sentence): its type changes from \($0.types.before.rawValue) to "
           + "\($0.types.after.rawValue), and no code of the plan wrote the new values"
       }.joined(separator: "\n"),
-      next: lossAdvice(lost, store: store))
+      next: lossAdvice(lost, store: store, plugin: plugin))
   }
 
   /// The attributes of the first version whose values change their type before the last one, without counts.

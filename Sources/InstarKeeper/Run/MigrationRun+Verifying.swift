@@ -18,7 +18,8 @@ extension MigrationRun {
     try attempt.external.requireFiles(
       result.externalFiles.subtracting(before.externalFiles), ofClone: attempt.folder.clone)
     try attempt.path.requireAcceptance(
-      of: lost, isAccepted: request.acceptsLoss, store: request.store)
+      of: lost, isAccepted: request.acceptsLoss, store: request.store,
+      plugin: attempt.inspection.plugin)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,

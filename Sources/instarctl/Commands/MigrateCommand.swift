@@ -116,8 +116,7 @@ struct MigrateCommand: InstarCommand {
     report.error = InstarError(
       .interrupted, "cannot migrate '\(request.store)'", store: request.store,
       cause: "interrupted before the run started", state: "unchanged",
-      next: "run: instarctl migrate "
-        + (request.plugins.map { "--plugin '\($0)' " } + ["'\(request.store)'"]).joined())
+      next: "run: " + CommandText.migrate(request.store, plugins: request.plugins))
     return report
   }
 }

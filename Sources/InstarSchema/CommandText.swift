@@ -1,0 +1,22 @@
+/// Commands that errors and events propose. They work as they are typed: a shell reads each path as one word.
+package enum CommandText {
+  /// Returns a command that migrates a store.
+  ///
+  /// - Parameters:
+  ///   - plugins: The plugins with the plan. The program of an app that migrates its own stores is not a plugin:
+  ///     `FILE.so` stands for the one to build of its plan.
+  ///   - options: More options, such as "--accept-loss".
+  package static func migrate(
+    _ store: String, plugins: [String], options: String...
+  ) -> String {
+    let files = plugins.filter { $0.hasSuffix(".so") }.map(quoted)
+    let words = (files.isEmpty ? ["FILE.so"] : files).map { "--plugin \($0)" } + options
+    return "instarctl migrate \(words.joined(separator: " ")) \(quoted(store))"
+  }
+
+  /// Returns a path quoted for a shell.
+  package static func quoted(_ path: String) -> String {
+    "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+      + "'"
+  }
+}
