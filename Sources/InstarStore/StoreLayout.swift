@@ -179,9 +179,11 @@ extension CoreDataLayout: StoreLayout {
   package var requiredColumns: [RequiredColumns] {
     entities.map { entity in
       RequiredColumns(
-        owner: entity.name, table: entity.table, rowCondition: entity.rowCondition,
+        owner: entity.name, table: entity.table,
+        // Rows with the number of no entity do not match.
+        rowCondition: "Z_ENT IN (\(entity.numbers.map(String.init).joined(separator: ", ")))",
         columns: entity.attributes.filter { !$0.attribute.isOptional }
-          .map { ($0.attribute.name, $0.column) })
+          .map { ($0.attribute.name, $0.column.name) })
     }
     .filter { !$0.columns.isEmpty }
   }

@@ -178,7 +178,7 @@ private struct Contents {
           db, sql: "SELECT Z_PK || ' ' || ifnull(Z_OPT, '-') \(rows)")
         for attribute in layout.entityWithInheritedProperties(entity).attributes {
           lines["\(entity.name).\(attribute.attribute.name)"] = try String.fetchAll(
-            db, sql: "SELECT Z_PK || ' ' || quote(\(attribute.column)) \(rows)")
+            db, sql: "SELECT Z_PK || ' ' || quote(\(attribute.column.name)) \(rows)")
         }
         for relationship in entity.relationships {
           lines["\(entity.name).\(relationship.relationship.name)"] = try String.fetchAll(
@@ -217,21 +217,21 @@ private struct Contents {
 
   /// "owner member", whichever way they are kept.
   private static func links(
-    _ storage: CoreDataLayout.RelationshipStorage, of entity: CoreDataLayout.Entity
+    _ storage: EntityLayout.RelationshipStorage, of entity: EntityLayout
   ) -> String {
     switch storage.location {
-    case .column(let column):
+    case .column(let key):
       """
-      SELECT Z_PK || ' ' || \(column) FROM \(entity.table) WHERE \(column) IS NOT NULL
+      SELECT Z_PK || ' ' || \(key.list) FROM \(entity.table) WHERE \(key.list) IS NOT NULL
         AND Z_ENT IN (\(entity.numbers.map(String.init).joined(separator: ", "))) ORDER BY 1
       """
-    case .foreignKey(let column):
+    case .foreignKey(let key):
       """
-      SELECT \(column) || ' ' || Z_PK FROM \(storage.destinationTable)
-      WHERE \(column) IS NOT NULL ORDER BY 1
+      SELECT \(key.list) || ' ' || Z_PK FROM \(storage.destinationTable)
+      WHERE \(key.list) IS NOT NULL ORDER BY 1
       """
     case .joinTable(let name, let own, let other):
-      "SELECT \(own) || ' ' || \(other) FROM \(name) ORDER BY 1"
+      "SELECT \(own.list) || ' ' || \(other.list) FROM \(name) ORDER BY 1"
     }
   }
 

@@ -219,8 +219,11 @@ struct CoreDataLayoutTests {
         + "PRIMARY KEY (Z_3BANS, Z_3BANSINVERSE) )")
     #expect(seen.structure == fresh.structure)
     let place = seen.entity(named: "Person")?.relationships.first?.location
-    #expect(
-      place == .joinTable(name: "Z_3BANSINVERSE", own: "Z_3BANSINVERSE", other: "Z_3BANS"))
+    guard case .joinTable(let name, let own, let other)? = place else {
+      Issue.record("the links are not in a join table: \(String(describing: place))")
+      return
+    }
+    #expect([name, own.list, other.list] == ["Z_3BANSINVERSE", "Z_3BANSINVERSE", "Z_3BANS"])
   }
 
   @Test("a relationship that is its own inverse has a table with a row for each direction")

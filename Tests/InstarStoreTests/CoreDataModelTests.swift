@@ -142,8 +142,8 @@ struct CoreDataModelTests {
     // Section 3.3: the composite's field comes first, and keeps the bare name.
     let layout = try CoreDataLayout(schema: model.schema)
     let columns = try #require(layout.entity(named: "Recipe")).attributes
-    #expect(columns.first { $0.attribute.name == "author.id" }?.column == "ZID")
-    #expect(columns.first { $0.attribute.name == "id" }?.column == "ZID1")
+    #expect(columns.first { $0.attribute.name == "author.id" }?.column.name == "ZID")
+    #expect(columns.first { $0.attribute.name == "id" }?.column.name == "ZID1")
   }
 
   // MARK: Hostile input

@@ -10,7 +10,7 @@ extension CoreDataChangeSteps {
     var table: String
     var entity: String
     var owner: String
-    var relationship: CoreDataLayout.RelationshipStorage
+    var relationship: EntityLayout.RelationshipStorage
   }
 
   /// Runs before anything else changes.
@@ -40,10 +40,10 @@ extension CoreDataChangeSteps {
   }
 
   /// Whether the inverse relationship stored the links in the old version and still does.
-  private func isKeptByInverse(_ moved: CoreDataLayout.RelationshipStorage) -> Bool {
-    guard case .foreignKey(let column) = moved.location else { return false }
+  private func isKeptByInverse(_ moved: EntityLayout.RelationshipStorage) -> Bool {
+    guard case .foreignKey(let key) = moved.location else { return false }
     return new.tables.first { $0.name == moved.destinationTable }?.columns
-      .first { $0.name == column }.map { sourceRoles[$0.role] != nil } ?? false
+      .first { $0.name == key.list }.map { sourceRoles[$0.role] != nil } ?? false
   }
 
   /// Runs when all rows have their final keys and numbers.
@@ -51,8 +51,8 @@ extension CoreDataChangeSteps {
     for copy in links {
       switch copy.relationship.location {
       case .column: break
-      case .foreignKey(let column): fillKeys(column, copy)
-      case .joinTable(let name, let own, _): fillJoinTable(name, own, copy)
+      case .foreignKey(let key): fillKeys(key.list, copy)
+      case .joinTable(let name, let own, _): fillJoinTable(name, own.list, copy)
       }
       add("DROP TABLE \(copy.table)", "drops the copied links", of: copy, table: copy.owner)
     }

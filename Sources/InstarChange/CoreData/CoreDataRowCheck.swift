@@ -18,7 +18,7 @@ enum CoreDataRowCheck {
       for group in mapping.new.uniquenessConstraints {
         let columns = group.compactMap { name -> String? in
           if let attribute = mapping.attributes.first(where: { $0.new.name == name })?.old {
-            return layout.attributes.first { $0.attribute.name == attribute.name }?.column
+            return layout.attributes.first { $0.attribute.name == attribute.name }?.column.name
           }
           return nil
         }

@@ -12,7 +12,7 @@ enum ExternalChange {
         guard let before = attribute.old, before.type.isStoredLike(attribute.new.type),
           before.mayBeExternal != attribute.new.mayBeExternal,
           let column = entity.attributes.first(where: { $0.attribute.name == attribute.new.name })?
-            .column
+            .column.name
         else { return nil }
         let isExternal = attribute.new.mayBeExternal
         let function = isExternal ? ExternalValues.writeFunction : ExternalValues.readFunction

@@ -17,6 +17,9 @@ public struct ForeignKey: Sendable, Hashable {
     self.key = key
   }
 
+  /// The columns, separated by commas.
+  package var list: String { columns.joined(separator: ", ") }
+
   /// The columns of the other table whose values these hold; `nil` for the other row's 64-bit key.
   public var referredColumns: [String]? { target?.columns ?? (key.isRowID ? nil : key.columns) }
 

@@ -77,10 +77,10 @@ extension CoreDataProbe {
           try Data.fetchOne(
             db,
             sql: """
-              SELECT \(attribute.column) FROM (
-                SELECT Z_ENT, \(attribute.column) FROM \(entity.table) LIMIT 1000)
-              WHERE Z_ENT = \(entity.number) AND typeof(\(attribute.column)) = 'blob'
-                AND length(\(attribute.column)) < \(1 << 20) LIMIT 1
+              SELECT \(attribute.column.name) FROM (
+                SELECT Z_ENT, \(attribute.column.name) FROM \(entity.table) LIMIT 1000)
+              WHERE Z_ENT = \(entity.number) AND typeof(\(attribute.column.name)) = 'blob'
+                AND length(\(attribute.column.name)) < \(1 << 20) LIMIT 1
               """)
         }
         guard let value else { continue }

@@ -6,8 +6,8 @@ public import InstarSchema
 /// Computed from the schema alone, by the rules observed in real stores ("Core Data layout", sections 2 to 6). Names in
 /// a layout can be used unquoted in SQL: the initializer refuses all others.
 public struct CoreDataLayout: Sendable {
-  /// In the order of their numbers.
-  public let entities: [Entity]
+  /// In the order of their numbers, each with its own properties only.
+  public let entities: [EntityLayout]
   /// In the order in which a new store creates them.
   public let tables: [Table]
   public let joinTables: [JoinTable]
@@ -125,62 +125,13 @@ public struct CoreDataLayout: Sendable {
     }
   }
 
-  public struct Entity: Sendable {
-    public var name: String
-    /// `Z_ENT` (section 2.2).
-    public var number: Int
-    /// `Z_SUPER`; 0 for a root entity.
-    public var superNumber: Int
-    /// The name of the entity at the top of the inheritance tree; the own name for a root entity.
-    public var root: String
-    public var table: String
-    /// Numbers of this entity and of all below it: what `Z_ENT` of its rows can be.
-    public var numbers: [Int]
-    /// In the order of the schema.
-    public var attributes: [AttributeColumn]
-    public var relationships: [RelationshipStorage]
-
-    /// The condition on rows of this entity and of all below it. Rows with the number of no entity do not match.
-    var rowCondition: String { "Z_ENT IN (\(numbers.map(String.init).joined(separator: ", ")))" }
-  }
-
-  public struct AttributeColumn: Sendable {
-    public var attribute: Schema.Attribute
-    public var column: String
-  }
-
-  public struct RelationshipStorage: Sendable {
-    public var relationship: Schema.Relationship
-    public var destinationTable: String
-    public var location: Location
-    /// The column of the entity's own table with the number of the concrete entity at the other end; `nil` where the
-    /// destination has no subentities (section 4.2).
-    public var entityNumberColumn: String?
-    /// The column with the position of a link, in the table that holds the link: of an ordered relationship, and of a
-    /// to-one relationship that is the inverse of one.
-    public var orderColumn: String?
-    /// The same for the position among the links of the model at the other end, for a join table whose inverse is
-    /// ordered.
-    public var inverseOrderColumn: String?
-
-    @frozen
-    public enum Location: Sendable, Hashable {
-      /// A foreign key in the entity's own table.
-      case column(String)
-      /// The other side of a to-one relationship: a foreign key in the destination's table.
-      case foreignKey(column: String)
-      /// A join table: which column holds this entity's key, which the destination's.
-      case joinTable(name: String, own: String, other: String)
-    }
-  }
-
   /// The entity of that name, or `nil`.
-  public func entity(named name: String) -> Entity? {
+  public func entity(named name: String) -> EntityLayout? {
     entityIndexesByName[name].map { entities[$0] }
   }
 
   /// The entity with the properties of those above it too, as its rows have them; theirs come first.
-  public func entityWithInheritedProperties(_ entity: Entity) -> Entity {
+  public func entityWithInheritedProperties(_ entity: EntityLayout) -> EntityLayout {
     guard entity.superNumber != 0,
       let above = entities.first(where: { $0.number == entity.superNumber })
     else { return entity }

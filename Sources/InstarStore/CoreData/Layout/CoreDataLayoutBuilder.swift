@@ -7,7 +7,7 @@ struct CoreDataLayoutBuilder {
   private let entitiesByName: [String: Schema.Entity]
   private let subentityNames: [String: [String]]
 
-  private(set) var entities: [CoreDataLayout.Entity] = []
+  private(set) var entities: [EntityLayout] = []
   private(set) var tables: [CoreDataLayout.Table] = []
   private(set) var joinTables: [CoreDataLayout.JoinTable] = []
   private(set) var indexes: [CoreDataLayout.Index] = []
@@ -67,27 +67,44 @@ struct CoreDataLayoutBuilder {
     }
     // A schema may come from another process, so its depth is limited to what the stack can hold.
     let depthLimit = 100
-    func visit(_ name: String, root: String, superNumber: Int, depth: Int) {
+    func visit(
+      _ name: String, root: (name: String, number: Int), superNumber: Int, depth: Int
+    ) {
       guard depth <= depthLimit else { return }
       let number = entities.count + 1
       let position = entities.count
       positions[name] = position
-      entities.append(
-        CoreDataLayout.Entity(
-          name: name, number: number, superNumber: superNumber, root: root,
-          table: "Z" + root.uppercased(), numbers: [], attributes: [], relationships: []))
+      entities.append(Self.entity(name, number: number, superNumber: superNumber, root: root))
       for subentity in sorted(subentityNames[name] ?? []) {
         visit(subentity, root: root, superNumber: number, depth: depth + 1)
       }
       entities[position].numbers = Array(number...entities.count)
     }
     for root in sorted(schema.entities.filter { $0.superentityName == nil }.map(\.name)) {
-      visit(root, root: root, superNumber: 0, depth: 1)
+      visit(root, root: (root, entities.count + 1), superNumber: 0, depth: 1)
     }
     if let lost = schema.entities.first(where: { positions[$0.name] == nil }) {
       throw Self.invalid(
         schema, "\(lost.name) inherits from itself, or from more than \(depthLimit) models")
     }
+  }
+
+  private static let key = RowKey(rowID: "Z_PK")
+
+  /// New keys follow the highest one that was ever used, which is in the root entity's row of Z_PRIMARYKEY. Some stores
+  /// record less than their highest key, so that one counts too (section 2.1).
+  private static func entity(
+    _ name: String, number: Int, superNumber: Int, root: (name: String, number: Int)
+  ) -> EntityLayout {
+    let table = "Z" + root.name.uppercased()
+    return EntityLayout(
+      name: name, root: root.name, table: table, number: number, superNumber: superNumber,
+      numbers: [], key: key, entityColumn: "Z_ENT", lockColumn: "Z_OPT", attributes: [],
+      relationships: [],
+      highestKeyStatement:
+        "SELECT max(ifnull((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(root.number)), 0), "
+        + "ifnull((SELECT max(Z_PK) FROM \(table)), 0))",
+      recordKeyStatement: "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = \(root.number)")
   }
 
   // MARK: Tables and columns (sections 3.2, 3.3, 4)
@@ -157,7 +174,7 @@ struct CoreDataLayoutBuilder {
   /// The to-many relationships without inverse to an entity: their foreign key is in its table (section 4.3).
   private func ownersWithoutInverse(
     of destination: String
-  ) -> [(CoreDataLayout.Entity, Schema.Relationship)] {
+  ) -> [(EntityLayout, Schema.Relationship)] {
     entities.flatMap { owner in
       (entitiesByName[owner.name]?.relationships ?? []).sorted(by: Self.bytewise)
         .filter {
@@ -174,36 +191,62 @@ struct CoreDataLayoutBuilder {
       guard let entity = entitiesByName[entities[position].name] else { continue }
       entities[position].attributes = entity.attributes.compactMap { attribute in
         columnNames[.attribute(entity: entity.name, name: attribute.name)]
-          .map { CoreDataLayout.AttributeColumn(attribute: attribute, column: $0) }
+          .map { Self.column($0, of: attribute) }
       }
       for relationship in entity.relationships {
         let destination = try self.position(
           of: relationship.destination, usedBy: entity, relationship)
         let location = try location(of: relationship, in: entity, at: position, to: destination)
         entities[position].relationships.append(
-          CoreDataLayout.RelationshipStorage(
+          EntityLayout.RelationshipStorage(
             relationship: relationship, destinationTable: entities[destination].table,
             location: location,
-            entityNumberColumn: columnNames[
+            entityColumn: columnNames[
               .toOneEntityNumber(entity: entity.name, name: relationship.name)],
             orderColumn: orderColumn(of: relationship, in: entity.name, location),
-            inverseOrderColumn: inverseOrderColumn(location)))
+            inverseOrderColumn: inverseOrderColumn(location),
+            keepsBothDirections: Self.isReflexive(location)))
       }
     }
   }
 
+  private static func column(
+    _ name: String, of attribute: Schema.Attribute
+  ) -> EntityLayout.AttributeColumn {
+    var column = StoredColumn(name: name)
+    if attribute.mayBeExternal {
+      column.mayBeExternal = true
+      column.reading = column.reading.passed(to: ExternalValues.readFunction)
+      column.parameter = "\(ExternalValues.writeFunction)(?)"
+    }
+    return EntityLayout.AttributeColumn(attribute: attribute, column: column)
+  }
+
+  private static func isReflexive(_ location: EntityLayout.RelationshipStorage.Location) -> Bool {
+    guard case .joinTable(_, _, let other) = location else { return false }
+    return other == reference(CoreDataConventions.reflexiveColumn)
+  }
+
+  private static func reference(_ column: String) -> ForeignKey {
+    ForeignKey(columns: [column], key: key)
+  }
+
+  private func reference(_ role: CoreDataLayout.Column.Role) -> ForeignKey {
+    Self.reference(columnNames[role] ?? "")
+  }
+
   private func inverseOrderColumn(
-    _ location: CoreDataLayout.RelationshipStorage.Location
+    _ location: EntityLayout.RelationshipStorage.Location
   ) -> String? {
     guard case .joinTable(let name, let own, _) = location,
       let join = joinTables.first(where: { $0.name == name })
     else { return nil }
-    return join.column == own ? join.orderColumn : join.otherOrderColumn
+    return Self.reference(join.column) == own ? join.orderColumn : join.otherOrderColumn
   }
 
   private func orderColumn(
     of relationship: Schema.Relationship, in entity: String,
-    _ location: CoreDataLayout.RelationshipStorage.Location
+    _ location: EntityLayout.RelationshipStorage.Location
   ) -> String? {
     switch location {
     case .column:
@@ -214,20 +257,19 @@ struct CoreDataLayoutBuilder {
         .flatMap { columnNames[.toOneOrder(entity: $0.entity, name: $0.relationship.name)] }
     case .joinTable(let name, let own, _):
       guard let join = joinTables.first(where: { $0.name == name }) else { return nil }
-      return join.column == own ? join.otherOrderColumn : join.orderColumn
+      return Self.reference(join.column) == own ? join.otherOrderColumn : join.orderColumn
     }
   }
 
   private mutating func location(
     of relationship: Schema.Relationship, in entity: Schema.Entity, at position: Int,
     to destination: Int
-  ) throws(InstarError) -> CoreDataLayout.RelationshipStorage.Location {
+  ) throws(InstarError) -> EntityLayout.RelationshipStorage.Location {
     if relationship.isToOneRelationship {
-      return .column(columnNames[.toOne(entity: entity.name, name: relationship.name)] ?? "")
+      return .column(reference(.toOne(entity: entity.name, name: relationship.name)))
     }
     guard let inverseName = relationship.inverseName else {
-      return .foreignKey(
-        column: columnNames[.ownerKey(entity: entity.name, name: relationship.name)] ?? "")
+      return .foreignKey(reference(.ownerKey(entity: entity.name, name: relationship.name)))
     }
     guard let inverse = inverse(named: inverseName, in: relationship.destination) else {
       throw Self.invalid(
@@ -236,8 +278,7 @@ struct CoreDataLayoutBuilder {
       )
     }
     if inverse.relationship.isToOneRelationship {
-      return .foreignKey(
-        column: columnNames[.toOne(entity: inverse.entity, name: inverseName)] ?? "")
+      return .foreignKey(reference(.toOne(entity: inverse.entity, name: inverseName)))
     }
     let isOwnInverse = position == destination && relationship.name == inverseName
     guard !isOwnInverse || !relationship.isOrdered else {
@@ -254,8 +295,8 @@ struct CoreDataLayoutBuilder {
     if !joinTables.contains(join) { joinTables.append(join) }
     let isFirst = join.entity == entity.name && join.relationship == relationship.name
     return .joinTable(
-      name: join.name, own: isFirst ? join.column : join.otherColumn,
-      other: isFirst ? join.otherColumn : join.column)
+      name: join.name, own: Self.reference(isFirst ? join.column : join.otherColumn),
+      other: Self.reference(isFirst ? join.otherColumn : join.column))
   }
 
   /// The table is named after the entity with the lower number and its relationship; each column after the entity that
@@ -282,7 +323,7 @@ struct CoreDataLayoutBuilder {
   /// The name of its second column is known from memory only ("Core Data layout", section 4.5); no public store or text
   /// shows one. Where a store has other names, they are kept (`reflexiveColumns`).
   private func reflexiveTable(
-    _ entity: CoreDataLayout.Entity, _ name: String
+    _ entity: EntityLayout, _ name: String
   ) -> CoreDataLayout.JoinTable {
     let table = "Z_\(entity.number)\(name.uppercased())"
     return CoreDataLayout.JoinTable(
@@ -292,9 +333,9 @@ struct CoreDataLayoutBuilder {
   }
 
   private func joinTable(
-    _ one: CoreDataLayout.Entity, _ name: String, _ two: CoreDataLayout.Entity, _ otherName: String
+    _ one: EntityLayout, _ name: String, _ two: EntityLayout, _ otherName: String
   ) -> CoreDataLayout.JoinTable {
-    func isOrdered(_ entity: CoreDataLayout.Entity, _ relationship: String) -> Bool {
+    func isOrdered(_ entity: EntityLayout, _ relationship: String) -> Bool {
       inverse(named: relationship, in: entity.name)?.relationship.isOrdered ?? false
     }
     return CoreDataLayout.JoinTable(
@@ -355,7 +396,7 @@ struct CoreDataLayoutBuilder {
 
   /// How frameworks before 2017 write `#Index` over one property.
   private mutating func addIndexedAttributes(
-    of member: CoreDataLayout.Entity, in table: String
+    of member: EntityLayout, in table: String
   ) {
     for group in entitiesByName[member.name]?.indices ?? [] where group.count == 1 {
       for column in columns(of: member.name, group) {
@@ -364,7 +405,7 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  private mutating func addFetchIndexes(of member: CoreDataLayout.Entity, in table: String) {
+  private mutating func addFetchIndexes(of member: EntityLayout, in table: String) {
     guard let entity = entitiesByName[member.name] else { return }
     for group in entity.indices {
       let columns = columns(of: entity.name, group)
@@ -393,7 +434,7 @@ struct CoreDataLayoutBuilder {
     }
   }
 
-  private mutating func addUniqueness(of member: CoreDataLayout.Entity, to position: Int) {
+  private mutating func addUniqueness(of member: EntityLayout, to position: Int) {
     for group in entitiesByName[member.name]?.uniquenessConstraints ?? [] {
       let columns = columns(of: member.name, group)
       if conventions.generation == .current {

@@ -20,7 +20,7 @@ public struct DerivedAttribute: Sendable, Hashable {
   }
 
   private init?(
-    _ attribute: CoreDataLayout.AttributeColumn, of entity: CoreDataLayout.Entity,
+    _ attribute: EntityLayout.AttributeColumn, of entity: EntityLayout,
     in layout: CoreDataLayout
   ) {
     guard let derivation = attribute.attribute.derivation, derivation.hasPrefix("count:("),
@@ -34,9 +34,9 @@ public struct DerivedAttribute: Sendable, Hashable {
     self.entity = entity.name
     name = attribute.attribute.name
     table = entity.table
-    column = attribute.column
+    column = attribute.column.name
     countedTable = counted.destinationTable
-    self.key = key
+    self.key = key.list
   }
 
   /// The statements that create its triggers, in the order of a new store.
