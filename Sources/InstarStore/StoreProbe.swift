@@ -4,9 +4,11 @@ public import InstarSchema
 
 /// A store's identity, read without changing the store.
 public struct StoreProbe: Sendable {
+  /// The store's file and its side files, as they were before the probe.
   public var file: StoreFile
   /// In the order in which the store lists them.
   public var entities: [CountedEntity]
+  /// What is compared with the versions of plans.
   public var identity: StoreIdentity { contents.identity }
   let contents: any FormatProbe
 

@@ -89,7 +89,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
 
 /// One entry of the journal: one line for people, fields for programs.
 public struct EventEntry: Sendable, Hashable {
+  /// What happened; its identifier is the journal's `MESSAGE_ID`.
   public var kind: EventKind
+  /// How urgent the entry is, as the journal's `PRIORITY`.
   public var level: Logger.Level
   /// Without a newline.
   public var message: String

@@ -8,8 +8,11 @@ public struct EventLogHandler: LogHandler {
     case standardError
   }
 
+  /// The least urgent level that is passed on.
   public var logLevel: Logger.Level
+  /// Fields of every entry.
   public var metadata: Logger.Metadata = [:]
+  /// Required by the protocol and not consulted: each event has its own fields.
   public var metadataProvider: Logger.MetadataProvider?
   private let identifier: String
   private let outputs: [Output]
@@ -22,11 +25,13 @@ public struct EventLogHandler: LogHandler {
     logLevel = level
   }
 
+  /// A field of every entry.
   public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }
   }
 
+  /// Writes an entry to each output.
   public func log(event: LogEvent) {
     let fields = metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" }
     for output in outputs {

@@ -4,6 +4,7 @@ public import InstarSchema
 
 /// Lists the plugin files of a folder: names that end in `.so` and are not hidden.
 public enum PluginFolder {
+  /// Whether a file of that name is listed: it ends in `.so` and is not hidden.
   public static func isPlugin(_ name: String) -> Bool {
     name.hasSuffix(".so") && !name.hasPrefix(".")
   }

@@ -51,6 +51,7 @@ public struct PluginRegistry: Sendable {
   private var entries: [String: Entry] = [:]
   private var isDescribing = false
 
+  /// A registry that knows no plugin.
   public init() {}
 
   /// The plugins that probes and runs may use, ordered by path.

@@ -38,15 +38,21 @@ public import InstarWire
 /// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline`
 ///   is never later than the earliest of them.
 public struct StoreQueue: Sendable {
+  /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
 
+  /// The parts of the configuration that decide when something happens.
   public struct Settings: Sendable, Hashable {
+    /// How long a store must be quiet before it is probed.
     public var debounce: Duration
+    /// The first and the longest delay after a failure.
     public var retry: Configuration.Retry
+    /// How many stores may run or recover at the same time.
     public var parallelRuns: Int
     /// How many stores one keeper is asked about at a time.
     public var probeBatch = 256
 
+    /// The settings of a configuration, with the default size of a batch.
     public init(_ configuration: Configuration) {
       debounce = configuration.debounce
       retry = configuration.retry
@@ -181,8 +187,11 @@ public struct StoreQueue: Sendable {
   /// How long one owner may have all slots while another one's store waits.
   public static let patience: Duration = .seconds(60)
 
+  /// The settings that hold now.
   public private(set) var settings: Settings
+  /// Stores that are running or recovering.
   public var runningCount: Int { slots.count }
+  /// Stores that are not tried again before they or the plugins change.
   public private(set) var blockedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
@@ -208,8 +217,11 @@ public struct StoreQueue: Sendable {
     self.settings = settings
   }
 
+  /// Stores that the queue knows, in any state.
   public var storeCount: Int { entries.count }
+  /// Their paths, in no order.
   public var stores: [String] { Array(entries.keys) }
+  /// Returns the state of a store; `nil` where the queue does not know it.
   public func state(of store: String) -> State? { entries[store]?.state }
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
   public var queuedCount: Int { probeLine.count + runLine.count }

@@ -10,20 +10,25 @@ public import InstarSchema
 public struct Scanner: Sendable {
   /// A file whose name matches.
   public struct Store: Sendable, Hashable {
+    /// The absolute path of the store.
     public var path: String
+    /// The version of its file during the scan.
     public var version: FileVersion
   }
 
   /// What one pass found.
   public struct Findings: Sendable {
+    /// The stores that match the watch.
     public var stores: [Store] = []
     /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a store's name that are
     /// not regular files. Also a file system that is read-only.
     public var problems: [InstarError] = []
   }
 
+  /// The configured folder that is scanned.
   public var watch: Configuration.Watch
 
+  /// A scanner of one configured folder. Nothing is read before the first scan.
   public init(watch: Configuration.Watch) {
     self.watch = watch
   }

@@ -39,10 +39,14 @@ extension KeeperConversation {
 public final class ChannelConversation: KeeperConversation {
   private let channel: LineChannel
 
+  /// Starts a conversation on a channel, which stays the caller's to close.
   public init(_ channel: LineChannel) {
     self.channel = channel
   }
 
+  /// Waits for the supervisor's next request; `nil` once the supervisor has closed its end.
+  ///
+  /// - Throws: `protocolViolation` for a line that is not a request; the error of the channel.
   public func next() throws(InstarError) -> KeeperRequest? {
     switch try channel.receive() {
     case .line(let line): return try WireCoder.message(KeeperRequest.self, from: line)
@@ -50,6 +54,9 @@ public final class ChannelConversation: KeeperConversation {
     }
   }
 
+  /// Sends an event as one line, and blocks until the channel has taken it.
+  ///
+  /// - Throws: The error of the channel: the supervisor is gone.
   public func send(_ event: KeeperEvent) throws(InstarError) {
     try channel.send(try WireCoder.line(event))
   }

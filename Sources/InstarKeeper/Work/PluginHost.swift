@@ -3,9 +3,15 @@ public import InstarWire
 
 /// Runs plugins for the keeper. The keeper shows what it reports to people, and trusts none of it.
 public protocol PluginHost: Sendable {
+  /// Loads a plugin, and returns the manifest that its code makes.
+  ///
+  /// - Throws: Why the plugin cannot be used.
   func describe(plugin: String) throws(InstarError) -> PluginManifest
 
+  /// Returns what the plan would change from a version on, as found on an empty store. No store is opened.
+  ///
   /// - Parameter store: The store whose statements are planned; `nil` for a store that Instar made.
+  /// - Throws: Why the plan cannot be used.
   func plan(
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration
@@ -22,16 +28,21 @@ public protocol PluginHost: Sendable {
 
 /// A clone, and what to do with it.
 public struct CloneWork: Sendable, Hashable {
+  /// The absolute path of the plugin.
   public var plugin: String
+  /// The name of the plan in the plugin.
   public var plan: String
+  /// The clone's version, at which the first stage starts.
   public var from: Schema.Version
   /// The only folder that the worker may write.
   public var cloneFolder: String
+  /// The path of the clone, the only store that the worker may write.
   public var clone: String
   /// The path of the store that was cloned.
   public var store: String
   /// The folder with the external values of the store, which the worker may read; `nil` where the store has none.
   public var externalFolder: String?
+  /// How much of each SQL statement is reported: 0 (nothing) to 4, as `SQLDebug.level`.
   public var sqlDebugLevel: Int
   /// The most memory that the worker may use.
   public var memoryBytes: Int64

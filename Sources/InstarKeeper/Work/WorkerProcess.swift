@@ -40,6 +40,10 @@ public struct WorkerProcess: PluginHost {
     self.supervisor = supervisor
   }
 
+  /// Loads the plugin in a worker, and returns the manifest that the plugin's code makes. The worker has ended when
+  /// this returns or throws.
+  ///
+  /// - Throws: `timeLimit`, `protocolViolation`, or why the plugin cannot be loaded.
   public func describe(plugin: String) throws(InstarError) -> PluginManifest {
     var manifest: PluginManifest?
     try converse(
@@ -53,6 +57,9 @@ public struct WorkerProcess: PluginHost {
     return manifest
   }
 
+  /// Makes the plan's changes on an empty store in a worker's memory, and returns them. No store is opened.
+  ///
+  /// - Throws: Why the plan cannot be used; `timeLimit`, `protocolViolation`.
   public func plan(
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration {
@@ -69,6 +76,11 @@ public struct WorkerProcess: PluginHost {
     return migration
   }
 
+  /// Runs the plan's stages on the clone in a worker. The worker has ended when this returns or throws. The clone is
+  /// then in any state, whatever the worker says about it.
+  ///
+  /// - Throws: The first error of a stage; `timeLimit`; `protocolViolation`, also for a worker that ended without a
+  ///   reply.
   public func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {

@@ -9,8 +9,11 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     batches = Batches(count: count, batchSize: batchSize, load: load)
   }
 
+  /// The position of the first result: 0.
   public var startIndex: Int { 0 }
+  /// The number of rows that the fetch found.
   public var endIndex: Int { batches.count }
+  /// The model or identifier at a position. Reads its batch, unless that is the batch that was read last.
   public subscript(position: Int) -> Element { batches.element(at: position) }
 
   /// Keeps only the batch that was read last.

@@ -20,8 +20,13 @@ public protocol DataStoreConfiguration {
   associatedtype Store
 }
 
+/// Unavailable, as `DataStore` is; so are all names below.
 public typealias DefaultSnapshot = Never
+/// A name of a custom store's requests.
 public typealias DataStoreFetchRequest<Model> = Never
+/// A name of a custom store's results.
 public typealias DataStoreFetchResult<Model, Snapshot> = Never
+/// A name of a custom store's requests.
 public typealias DataStoreSaveChangesRequest<Snapshot> = Never
+/// A name of a custom store's results.
 public typealias DataStoreSaveChangesResult<Snapshot> = Never

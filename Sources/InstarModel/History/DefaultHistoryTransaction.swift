@@ -2,7 +2,9 @@ public import Foundation
 
 /// The changes of one save to a store of the format `coredata`.
 public struct DefaultHistoryTransaction: HistoryTransaction {
+  /// Transactions of a store are numbered.
   public typealias TransactionIdentifier = Int64
+  /// A position in the history of all stores of a container.
   public typealias TokenType = DefaultHistoryToken
 
   /// When the save was made.
@@ -32,6 +34,7 @@ public struct DefaultHistoryTransaction: HistoryTransaction {
       && left.storeIdentifier == right.storeIdentifier
   }
 
+  /// Hashes store and number, which `==` compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(transactionIdentifier)
     hasher.combine(storeIdentifier)
@@ -42,6 +45,7 @@ public struct DefaultHistoryTransaction: HistoryTransaction {
 ///
 /// Later transactions have greater tokens. A token is Codable, so an app can keep it between its runs.
 public struct DefaultHistoryToken: HistoryToken {
+  /// The number of the last transaction, by store.
   public typealias TokenType = [String: Int64]
 
   /// For each store, by its identifier, the number of the last transaction.
@@ -54,6 +58,7 @@ public struct DefaultHistoryToken: HistoryToken {
 
   var numbers: [String: Int64] { tokenValue ?? [:] }
 
+  /// Compares the numbers store by store, in the order of their identifiers; a missing one counts as 0.
   public static func < (left: DefaultHistoryToken, right: DefaultHistoryToken) -> Bool {
     let (one, two) = (left.numbers, right.numbers)
     for store in Set(one.keys).union(two.keys).sorted() {
@@ -66,7 +71,9 @@ public struct DefaultHistoryToken: HistoryToken {
 
 /// The insertion of a model.
 public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert, Hashable {
+  /// Transactions of a store are numbered.
   public typealias TransactionIdentifier = Int64
+  /// Changes of a store are numbered.
   public typealias ChangeIdentifier = Int64
 
   /// The number of the change in its store.
@@ -79,8 +86,11 @@ public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert, Hasha
 
 /// A change of a model's properties.
 public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hashable {
+  /// Transactions of a store are numbered.
   public typealias TransactionIdentifier = Int64
+  /// Changes of a store are numbered.
   public typealias ChangeIdentifier = Int64
+  /// The key path of a property that was written.
   public typealias PropertyUpdate = PartialKeyPath<Model> & Sendable
 
   /// The number of the change in its store.
@@ -93,11 +103,13 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hasha
   /// changed the entity's properties since.
   public let updatedAttributes: [any PartialKeyPath<Model> & Sendable]
 
+  /// Compares number and model. Key paths are left out: they follow from these.
   public static func == (left: DefaultHistoryUpdate, right: DefaultHistoryUpdate) -> Bool {
     left.changeIdentifier == right.changeIdentifier
       && left.changedPersistentIdentifier == right.changedPersistentIdentifier
   }
 
+  /// Hashes what `==` compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(changeIdentifier)
     hasher.combine(changedPersistentIdentifier)
@@ -106,7 +118,9 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hasha
 
 /// The deletion of a model.
 public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete, Hashable {
+  /// Transactions of a store are numbered.
   public typealias TransactionIdentifier = Int64
+  /// Changes of a store are numbered.
   public typealias ChangeIdentifier = Int64
 
   /// The number of the change in its store.
@@ -118,11 +132,13 @@ public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete, Hasha
   /// The values of the attributes with `.preserveValueOnDeletion`.
   public let tombstone: HistoryTombstone<Model>
 
+  /// Compares number and model. The tombstone is left out: it follows from these.
   public static func == (left: DefaultHistoryDelete, right: DefaultHistoryDelete) -> Bool {
     left.changeIdentifier == right.changeIdentifier
       && left.changedPersistentIdentifier == right.changedPersistentIdentifier
   }
 
+  /// Hashes what `==` compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(changeIdentifier)
     hasher.combine(changedPersistentIdentifier)

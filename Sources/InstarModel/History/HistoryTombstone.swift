@@ -20,6 +20,7 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
   public struct Iterator: IteratorProtocol {
     fileprivate var values: ArraySlice<(keyPath: AnyKeyPath, value: Any)>
 
+    /// Returns the next preserved value; `nil` after the last.
     public mutating func next() -> Any? { values.popFirst()?.value }
   }
 }

@@ -18,14 +18,19 @@ public protocol PersistentAttribute {
 }
 
 extension PersistentAttribute {
+  /// `false`: only `Optional` says otherwise.
   public static var isOptionalAttribute: Bool { false }
 }
 
 extension Optional: PersistentAttribute where Wrapped: PersistentAttribute {
+  /// That of the wrapped type; the column is optional.
   public static var attributeType: Schema.AttributeType { Wrapped.attributeType }
+  /// `true`.
   public static var isOptionalAttribute: Bool { true }
+  /// `nil`.
   public static var placeholder: Wrapped? { nil }
 
+  /// Reads NULL as `nil`, and any other value as the wrapped type does.
   public init?(slot: Slot) {
     if case .null = slot {
       self = .none
@@ -35,6 +40,7 @@ extension Optional: PersistentAttribute where Wrapped: PersistentAttribute {
     self = .some(wrapped)
   }
 
+  /// NULL for `nil`.
   public var slot: Slot {
     switch self {
     case .none: .null
@@ -46,6 +52,7 @@ extension Optional: PersistentAttribute where Wrapped: PersistentAttribute {
 extension String: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .string }
   public static var placeholder: String { "" }
+  /// Reads a text; no number is converted.
   public init?(slot: Slot) {
     guard case .text(let text) = slot else { return nil }
     self = text
@@ -56,6 +63,7 @@ extension String: PersistentAttribute {
 extension Bool: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .bool }
   public static var placeholder: Bool { false }
+  /// Reads a number; all but 0 are `true`.
   public init?(slot: Slot) {
     guard case .integer(let integer) = slot else { return nil }
     self = integer != 0
@@ -73,6 +81,7 @@ extension FixedWidthInteger where Self: PersistentAttribute {
     }
   }
   public static var placeholder: Self { 0 }
+  /// Reads a whole number that fits into the type.
   public init?(slot: Slot) {
     // A 64-bit unsigned value is stored with the same bits, because SQLite's integers are signed.
     guard case .integer(let integer) = slot else { return nil }
@@ -100,6 +109,7 @@ extension UInt64: PersistentAttribute {}
 extension BinaryFloatingPoint where Self: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .double }
   public static var placeholder: Self { 0 }
+  /// Reads a number with or without a fraction.
   public init?(slot: Slot) {
     switch slot {
     case .real(let real): self.init(real)
@@ -120,6 +130,7 @@ extension Float: PersistentAttribute {
 extension Decimal: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .decimal }
   public static var placeholder: Decimal { 0 }
+  /// Reads a number, or a text that is one.
   public init?(slot: Slot) {
     switch slot {
     case .integer(let integer): self = Decimal(integer)
@@ -166,6 +177,7 @@ extension UUID: PersistentAttribute {
 extension Data: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .data }
   public static var placeholder: Data { Data() }
+  /// Reads bytes; a text is not converted.
   public init?(slot: Slot) {
     guard case .blob(let data) = slot else { return nil }
     self = data
@@ -176,6 +188,7 @@ extension Data: PersistentAttribute {
 extension URL: PersistentAttribute {
   public static var attributeType: Schema.AttributeType { .url }
   public static var placeholder: URL { URL(filePath: "/") }
+  /// Reads a text that is a URL.
   public init?(slot: Slot) {
     guard case .text(let text) = slot, let url = URL(string: text) else { return nil }
     self = url

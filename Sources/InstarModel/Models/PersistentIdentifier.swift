@@ -8,7 +8,9 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
     let storeIdentifier: String?
   }
 
+  /// What differs between two rows of one entity.
   public let id: ID
+  /// The name of the model's class in its schema.
   public var entityName: String { id.entityName }
   /// The store's identifier; `nil` before the first save.
   public var storeIdentifier: String? { id.storeIdentifier }
@@ -20,12 +22,14 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
 
 /// Ordered by entity, then by the key of the row.
 extension PersistentIdentifier: Comparable {
+  /// Compares entity and key. Temporary keys come before those of rows.
   public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
     (left.entityName, left.id.key) < (right.entityName, right.id.key)
   }
 }
 
 extension PersistentIdentifier: CustomStringConvertible {
+  /// "Note/p12" for a row, "Note/t1" before the first save.
   public var description: String {
     "\(entityName)/\(id.key.isRowKey ? "p\(id.key)" : "t\(id.key - .min)")"
   }

@@ -6,6 +6,7 @@ public struct AttributeMetadata: Sendable {
   let originalName: String?
   let hashModifier: String?
 
+  /// Keeps the arguments as `@Attribute` has them. Only the code that `@Model` emits calls it.
   public init(
     _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
   ) {
@@ -25,6 +26,8 @@ public struct RelationshipMetadata {
   let inverse: AnyKeyPath?
   let hashModifier: String?
 
+  /// Keeps the arguments as `@Relationship` has them; a count of `nil` is one of 0, which means no limit. Only the code
+  /// that `@Model` emits calls it.
   public init(
     _ options: Schema.Relationship.Option..., deleteRule: Schema.Relationship.DeleteRule = .nullify,
     minimumModelCount: Int? = 0, maximumModelCount: Int? = 0, originalName: String? = nil,

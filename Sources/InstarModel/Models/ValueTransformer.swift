@@ -58,8 +58,10 @@ open class ValueTransformer {
 
 /// The name of a registered value transformer.
 public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
+  /// The name that `.transformable(by:)` gives.
   public let rawValue: String
 
+  /// Creates a name. A transformer of that name need not be registered yet.
   public init(rawValue: String) { self.rawValue = rawValue }
 
   /// Creates a name, without an argument label.

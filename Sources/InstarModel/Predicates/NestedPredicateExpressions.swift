@@ -17,6 +17,9 @@ public import Foundation
       let body: Body?
       let input: Input
 
+      /// Evaluates the inner predicate with the outer one's input.
+      ///
+      /// - Throws: Where the inner predicate depends on that input itself; errors of the evaluation.
       public func evaluate(_ bindings: PredicateBindings) throws -> Output {
         guard let body else { throw NestedPredicateError.notConstant }
         var inner = bindings
@@ -25,6 +28,7 @@ public import Foundation
       }
     }
 
+    /// The form of `predicate.evaluate(input)` that Foundation's macro writes.
     public static func build_contains<Condition: PredicateExpression, Input>(
       _ predicate: Condition, _ input: Input
     ) -> NestedEvaluation<Input, Bool> where Condition.Output == Predicate<Input.Output> {
@@ -35,6 +39,7 @@ public import Foundation
         input: input)
     }
 
+    /// The form of `expression.evaluate(input)` that Foundation's macro writes.
     public static func build_contains<Captured: PredicateExpression, Input, Output>(
       _ expression: Captured, _ input: Input
     ) -> NestedEvaluation<Input, Output>
@@ -99,7 +104,9 @@ public import Foundation
   extension PredicateExpressions.NestedEvaluation: Sendable where Input: Sendable {}
   /// Foundation on Linux cannot encode predicates, but requires every part of one to be Codable.
   extension PredicateExpressions.NestedEvaluation: Codable where Input: Codable {
+    /// Always throws: Foundation on Linux cannot encode predicates.
     public init(from decoder: any Decoder) throws { throw NestedPredicateError.notCodable }
+    /// Always throws: Foundation on Linux cannot encode predicates.
     public func encode(to encoder: any Encoder) throws { throw NestedPredicateError.notCodable }
   }
   extension PredicateExpressions.NestedEvaluation: StandardPredicateExpression

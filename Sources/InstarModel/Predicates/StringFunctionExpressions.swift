@@ -16,7 +16,9 @@ public import Foundation
   extension PredicateExpressions {
     /// `text.localizedStandardContains(other)`: without regard to case and diacritics.
     public enum LocalizedStandardContains: StringFunction {
+      /// A function that `PredicateFunctions` adds to each connection.
       public static var sqlName: String { PredicateFunctions.localizedContains }
+      /// Whether the first text contains the other, without regard to case and diacritics.
       public static func apply(_ text: some StringProtocol, _ other: some StringProtocol) -> Bool {
         text.localizedStandardContains(other)
       }
@@ -24,7 +26,9 @@ public import Foundation
 
     /// `text.localizedCompare(other)`.
     public enum LocalizedCompare: StringFunction {
+      /// A function that `PredicateFunctions` adds to each connection.
       public static var sqlName: String { PredicateFunctions.localizedCompare }
+      /// How the texts compare by the rules of the current locale.
       public static func apply(
         _ text: some StringProtocol, _ other: some StringProtocol
       ) -> ComparisonResult { text.localizedCompare(other) }
@@ -32,7 +36,9 @@ public import Foundation
 
     /// `text.caseInsensitiveCompare(other)`.
     public enum CaseInsensitiveCompare: StringFunction {
+      /// A function that `PredicateFunctions` adds to each connection.
       public static var sqlName: String { PredicateFunctions.caseInsensitiveCompare }
+      /// How the texts compare without regard to case.
       public static func apply(
         _ text: some StringProtocol, _ other: some StringProtocol
       ) -> ComparisonResult { text.caseInsensitiveCompare(other) }
@@ -45,23 +51,27 @@ public import Foundation
       let root: Root
       let other: Other
 
+      /// Calls Foundation's function with both texts, for models in memory.
       public func evaluate(_ bindings: PredicateBindings) throws -> Function.Output {
         try Function.apply(root.evaluate(bindings), other.evaluate(bindings))
       }
     }
 
+    /// The form of `localizedStandardContains(_:)` that Foundation's macro writes.
     public static func build_localizedStandardContains<Root, Other>(
       _ root: Root, _ other: Other
     ) -> StringFunctionCall<LocalizedStandardContains, Root, Other> {
       StringFunctionCall(root: root, other: other)
     }
 
+    /// The form of `localizedCompare(_:)` that Foundation's macro writes.
     public static func build_localizedCompare<Root, Other>(
       _ root: Root, _ other: Other
     ) -> StringFunctionCall<LocalizedCompare, Root, Other> {
       StringFunctionCall(root: root, other: other)
     }
 
+    /// The form of `caseInsensitiveCompare(_:)` that Foundation's macro writes.
     public static func build_caseInsensitiveCompare<Root, Other>(
       _ root: Root, _ other: Other
     ) -> StringFunctionCall<CaseInsensitiveCompare, Root, Other> {

@@ -10,6 +10,7 @@ public import InstarSchema
 public final class SQLStatement {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
+  /// The text that was compiled.
   public let sql: String
 
   init(_ sql: String, connection: OpaquePointer) throws(InstarError) {
@@ -57,12 +58,16 @@ public final class SQLStatement {
 
   // MARK: Parameters, counted from 1
 
+  /// Binds a number to a parameter. Parameters count from 1.
   public func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(statement, index, value) }
+  /// Binds a number with a fraction to a parameter.
   public func bind(_ value: Double, at index: Int32) {
     sqlite3_bind_double(statement, index, value)
   }
+  /// Binds NULL to a parameter.
   public func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
 
+  /// Binds a text to a parameter. SQLite copies it.
   public func bind(_ value: String, at index: Int32) {
     var value = value
     value.withUTF8 { bytes in
@@ -74,6 +79,7 @@ public final class SQLStatement {
     }
   }
 
+  /// Binds bytes to a parameter, also none: an empty blob is not NULL. SQLite copies them.
   public func bind(_ value: Data, at index: Int32) {
     guard !value.isEmpty else {
       sqlite3_bind_zeroblob(statement, index, 0)
@@ -87,11 +93,13 @@ public final class SQLStatement {
 
   // MARK: Columns of the current row, counted from 0
 
+  /// How SQLite stores a value.
   @frozen
   public enum StorageClass {
     case null, integer, real, text, blob
   }
 
+  /// Returns how the value of a column is stored in the current row. Columns count from 0.
   public func storageClass(at index: Int32) -> StorageClass {
     switch sqlite3_column_type(statement, index) {
     case SQLITE_INTEGER: .integer
@@ -102,15 +110,19 @@ public final class SQLStatement {
     }
   }
 
+  /// Returns a column of the current row as a number; 0 for NULL and for what is not a number.
   public func integer(at index: Int32) -> Int64 { sqlite3_column_int64(statement, index) }
+  /// Returns a column of the current row as a number with a fraction; 0 for NULL and for what is not a number.
   public func real(at index: Int32) -> Double { sqlite3_column_double(statement, index) }
 
+  /// Returns a column of the current row as text; empty for NULL. Invalid UTF-8 is repaired.
   public func text(at index: Int32) -> String {
     guard let start = sqlite3_column_text(statement, index) else { return "" }
     let count = Int(sqlite3_column_bytes(statement, index))
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
+  /// Returns a copy of a column's bytes in the current row; empty for NULL.
   public func data(at index: Int32) -> Data {
     guard let start = sqlite3_column_blob(statement, index) else { return Data() }
     return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, index)))

@@ -6,6 +6,7 @@ public import InstarSchema
 /// In memory a model has one 64-bit key. `key` says what the key is in the table, and each `ForeignKey` says how other
 /// rows refer to it, so no statement of the SDK uses the names of one format.
 public struct EntityLayout: Sendable {
+  /// The entity's name in its schema.
   public var name: String
   /// The entity whose table and keys this one shares; its own name where it has no superentity.
   public var root: String
@@ -17,6 +18,7 @@ public struct EntityLayout: Sendable {
   public var superNumber: Int
   /// The numbers of this entity and its subentities.
   public var numbers: [Int]
+  /// How the table keeps the 64-bit key of a row.
   public var key: RowKey
   /// The columns of the primary key, as SQL; empty where `key` is the primary key.
   public var primaryKey: [String] = []
@@ -26,20 +28,28 @@ public struct EntityLayout: Sendable {
   public var lockColumn: String?
   /// In the order of the schema, inherited ones first.
   public var attributes: [AttributeColumn]
+  /// In the order of the schema, inherited ones first.
   public var relationships: [RelationshipStorage]
   /// A statement for the highest key that was ever used, or NULL. A new row gets the next one.
   public var highestKeyStatement: String
   /// A statement that records the key bound to it as the highest one; `nil` where the table itself shows it.
   public var recordKeyStatement: String?
 
+  /// An attribute, or one field of a composite, and its column.
   public struct AttributeColumn: Sendable {
+    /// The attribute; a field of a composite has a dot in its name.
     public var attribute: Schema.Attribute
+    /// The column, with how values are read and written.
     public var column: StoredColumn
   }
 
+  /// A relationship, and where its links are stored.
   public struct RelationshipStorage: Sendable {
+    /// The relationship as the schema declares it.
     public var relationship: Schema.Relationship
+    /// The table of the rows at the other end, as SQL.
     public var destinationTable: String
+    /// The columns or the table with the links.
     public var location: Location
     /// The column of the entity's own table with the number of the concrete entity at the other end; `nil` where the
     /// destination has no subentities.
@@ -52,6 +62,7 @@ public struct EntityLayout: Sendable {
     /// Whether the join table has a row for each direction of a link, as for a relationship that is its own inverse.
     public var keepsBothDirections = false
 
+    /// Where the links of a relationship are.
     @frozen
     public enum Location: Sendable, Hashable {
       /// Columns of the entity's own table.

@@ -6,8 +6,11 @@ public struct ForeignKey: Sendable, Hashable {
   public let target: Target?
   private let key: RowKey
 
+  /// Columns of another table that are not the key that models use.
   public struct Target: Sendable, Hashable {
+    /// As SQL.
     public var table: String
+    /// As SQL, in the order of the columns that refer to them.
     public var columns: [String]
   }
 

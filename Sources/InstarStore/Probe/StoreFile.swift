@@ -9,9 +9,11 @@ public import InstarSchema
 public struct StoreFile: Sendable, Hashable {
   /// Absolute, without symbolic links in its folders.
   public var path: String
+  /// What identifies the file and its content.
   public var state: State
   /// The bytes on disk; less than the size where the file has holes.
   public var allocatedBytes: Int64
+  /// The page size that the header names: 512 to 65536.
   public var pageSizeBytes: Int
   /// Whether the header says write-ahead-log mode.
   public var usesWriteAheadLog: Bool
@@ -30,8 +32,11 @@ public struct StoreFile: Sendable, Hashable {
   /// Identifies a file and its content, to detect that either changed.
   public struct State: Sendable, Hashable {
     package var identity: FileIdentity
+    /// In bytes.
     public var size: Int64
+    /// The whole seconds of the last modification since 1970.
     public var modifiedSeconds: Int64
+    /// The rest of that time.
     public var modifiedNanoseconds: Int64
     /// SQLite increments these four bytes of the header with every transaction in rollback mode.
     public var changeCounter: UInt32

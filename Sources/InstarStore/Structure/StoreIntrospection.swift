@@ -2,6 +2,7 @@ public import InstarSchema
 
 /// The schema of a store, as far as the store itself holds it.
 public struct StoreIntrospection: Sendable {
+  /// Where the schema was found.
   public var origin: SchemaOrigin
   /// Its version is the one that the store declares, or 1.0.0.
   public var schema: Schema

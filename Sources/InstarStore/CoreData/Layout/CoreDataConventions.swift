@@ -6,6 +6,7 @@ import InstarSchema
 ///
 /// Stores keep them through every migration, as with Core Data itself.
 public struct CoreDataConventions: Sendable, Hashable {
+  /// The frameworks whose rules the store follows.
   public var generation: Generation
   /// The names of the store's join tables.
   public var joinTables: Set<String>
@@ -42,7 +43,9 @@ public struct CoreDataConventions: Sendable, Hashable {
 
   /// A relationship of an entity.
   public struct RelationshipName: Sendable, Hashable {
+    /// The entity that declares the relationship.
     public var entity: String
+    /// The relationship's name.
     public var name: String
 
     package init(entity: String, name: String) {

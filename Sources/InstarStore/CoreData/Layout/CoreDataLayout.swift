@@ -10,22 +10,28 @@ public struct CoreDataLayout: Sendable {
   public let entities: [EntityLayout]
   /// In the order in which a new store creates them.
   public let tables: [Table]
+  /// The tables of many-to-many relationships, each once.
   public let joinTables: [JoinTable]
+  /// All indexes but those that a constraint of a table makes.
   public let indexes: [Index]
 
+  /// What the store decides about its layout.
   public let conventions: CoreDataConventions
 
   private let entityIndexesByName: [String: Int]
 
   /// The table of a root entity and its subentities.
   public struct Table: Sendable, Hashable {
+    /// The table's name, "Z" and the root entity in upper case.
     public var name: String
+    /// The name of the entity at the top of the inheritance tree.
     public var rootEntity: String
     /// In the order of a new store, the system columns included.
     public var columns: [Column]
     /// Groups of columns with a `UNIQUE` constraint: frameworks before 2017 have no unique indexes.
     public var uniqueColumns: [[String]] = []
 
+    /// The statement that creates the table, spelled as Core Data does.
     public var createStatement: String {
       let list = columns.map { "\($0.name) \($0.declaration)" }.joined(separator: ", ")
       guard !uniqueColumns.isEmpty else { return "CREATE TABLE \(name) ( \(list) )" }
@@ -37,14 +43,19 @@ public struct CoreDataLayout: Sendable {
     }
   }
 
+  /// A column of an entity's table.
   public struct Column: Sendable, Hashable {
+    /// The column's name, unique in its table.
     public var name: String
+    /// The declared type, such as "VARCHAR".
     public var type: String
+    /// What the column holds.
     public var role: Role
 
     /// The declaration after the name in `CREATE TABLE` and `ADD COLUMN`.
     public var declaration: String { role == .primaryKey ? "\(type) PRIMARY KEY" : type }
 
+    /// What a column holds: a system column, or a part of a property by the entity that declares it.
     @frozen
     public enum Role: Sendable, Hashable {
       case primaryKey, entityNumber, optimisticLock
@@ -63,12 +74,19 @@ public struct CoreDataLayout: Sendable {
   /// The table of a many-to-many relationship. The first column refers to rows of `entity`, the second to rows of the
   /// destination of `relationship`.
   public struct JoinTable: Sendable, Hashable {
+    /// The table's name, such as "Z_1TAGS".
     public var name: String
+    /// The entity that the table is named after.
     public var entity: String
+    /// Its relationship, after which the table is named too.
     public var relationship: String
+    /// The entity at the other end.
     public var otherEntity: String
+    /// The inverse, by which the other end refers to `entity`.
     public var otherRelationship: String
+    /// The column with keys of `entity`.
     public var column: String
+    /// The column with keys of `otherEntity`.
     public var otherColumn: String
     /// The position of the link among those of the row in `otherColumn`, where that row's relationship is ordered.
     public var orderColumn: String?
@@ -88,18 +106,24 @@ public struct CoreDataLayout: Sendable {
       [column, otherColumn] + [orderColumn, otherOrderColumn].compactMap(\.self)
     }
 
+    /// The statement that creates the table, spelled as Core Data does.
     public var createStatement: String {
       "CREATE TABLE \(name) ( \(columns.map { "\($0) INTEGER" }.joined(separator: ", ")), "
         + "PRIMARY KEY (\(column), \(otherColumn)) )"
     }
   }
 
+  /// An index that has a statement of its own.
   public struct Index: Sendable, Hashable {
+    /// The index's name, unique in the store.
     public var name: String
+    /// The table that it covers.
     public var table: String
+    /// The indexed columns, in order.
     public var columns: [String]
     /// The descending columns.
     public var descendingColumns: Set<String> = []
+    /// Whether SQLite refuses equal values.
     public var isUnique: Bool
     /// Whether the statement spells out `COLLATE BINARY ASC`, as fetch and uniqueness indexes do and those of foreign
     /// keys do not (section 6.1).
@@ -110,6 +134,7 @@ public struct CoreDataLayout: Sendable {
     /// frameworks can translate its predicate: such an index can be kept, not created.
     public var condition: String?
 
+    /// The statement that creates the index, spelled as Core Data does.
     public var createStatement: String {
       var list = ""
       for column in columns {

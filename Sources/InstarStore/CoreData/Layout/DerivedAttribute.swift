@@ -5,7 +5,9 @@ import InstarSchema
 /// The triggers equal Core Data's (section 6.3), letter by letter as in one real store. No store with another
 /// derivation is known; its triggers can be kept, not created.
 public struct DerivedAttribute: Sendable, Hashable {
+  /// The entity that has the attribute.
   public let entity: String
+  /// The attribute's name.
   public let name: String
   private let table: String
   private let column: String

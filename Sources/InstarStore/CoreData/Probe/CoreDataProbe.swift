@@ -4,12 +4,14 @@ public import InstarSchema
 
 /// The identity of a store of the format `coredata`, and what else of it only this format has.
 public struct CoreDataProbe: FormatProbe {
+  /// The declared version and the structure.
   public internal(set) var identity: StoreIdentity
   /// The rows of `Z_PRIMARYKEY`, in the order of their numbers.
   public var entityList: [ListedEntity]
   /// The names of tables and triggers in which Apple's frameworks keep more than the model says: CloudKit mirroring
   /// (`ANSCK…`) and derived attributes (`Z_DA_…`).
   public var frameworkObjects: [String]
+  /// What the store decides about its layout.
   public var conventions: CoreDataConventions
   /// The store's `Z_UUID`.
   public var uuid: String?
@@ -20,6 +22,7 @@ public struct CoreDataProbe: FormatProbe {
 
   /// A row of `Z_PRIMARYKEY`.
   public struct ListedEntity: Sendable, Hashable {
+    /// The number that the rows of the entity carry in `Z_ENT`.
     public var number: Int
     /// The entity's name when the row was written: Core Data does not update it after some renames.
     public var name: String

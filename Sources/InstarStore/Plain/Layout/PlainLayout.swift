@@ -5,22 +5,30 @@ public import InstarSchema
 /// Computed from the schema alone, by `@Table` and `@Column` and otherwise by convention. A table may have more than
 /// models describe; no statement of this layout touches that.
 public struct PlainLayout: Sendable {
+  /// The schema that is laid out.
   public let schema: Schema
   /// One for each entity, in the order of the schema, then the join tables.
   public let tables: [Table]
+  /// The indexes that have a statement of their own.
   public let indexes: [Index]
+  /// The tables as models see them, in the order of the schema.
   public let entityLayouts: [EntityLayout]
 
+  /// A table as a new store has it. The table of a store may have more.
   public struct Table: Sendable, Hashable {
+    /// The name, not quoted.
     public var name: String
     /// The entity of its rows; `nil` for a join table.
     public var entity: String?
     /// The relationships of a join table, as "Entity.relationship"; two where both ends have one.
     public var relationships: [String] = []
+    /// The columns that models describe, in the order of a new store.
     public var columns: [Column]
     /// The names of the columns of the primary key.
     public var primaryKey: [String]
+    /// Whether the table is declared `STRICT`.
     public var isStrict = false
+    /// Whether the table is declared `WITHOUT ROWID`.
     public var isWithoutRowID = false
     /// After the columns in `CREATE TABLE`.
     public var constraints: [String] = []
@@ -28,6 +36,7 @@ public struct PlainLayout: Sendable {
     /// The items between the parentheses of `CREATE TABLE`.
     public var definitions: [String] { columns.map(\.definition) + constraints }
 
+    /// The statement that creates the table.
     public var createStatement: String { createStatement(named: name) }
 
     func createStatement(named name: String) -> String {
@@ -38,21 +47,29 @@ public struct PlainLayout: Sendable {
     }
   }
 
+  /// A column that models describe.
   public struct Column: Sendable, Hashable {
+    /// The name, not quoted.
     public var name: String
+    /// The declared type.
     public var type: String
+    /// What the column holds.
     public var role: Role
+    /// How values are stored; `nil` where they are stored as models hold them.
     public var encoding: Schema.Column.Encoding?
     /// The definition in `CREATE TABLE`, with the name.
     public var definition: String
     /// The declaration after the name, without a default that is only the property's initial value. A column whose
     /// declaration differs between two versions is a changed column.
     public var declaration: String
+    /// Whether each row needs a value.
     public var isRequired: Bool
+    /// Whether SQLite computes the value.
     public var isGenerated = false
     /// The text after `DEFAULT`.
     public var defaultValue: String?
 
+    /// What a column of an ordinary table holds.
     @frozen
     public enum Role: Sendable, Hashable {
       /// The key without a property.
@@ -73,15 +90,20 @@ public struct PlainLayout: Sendable {
     }
   }
 
+  /// An index that has a statement of its own.
   public struct Index: Sendable, Hashable {
+    /// The name, not quoted.
     public var name: String
+    /// The name of the table, not quoted.
     public var table: String
     /// Columns or expressions, as SQL.
     public var terms: [String]
+    /// Whether SQLite refuses equal values.
     public var isUnique: Bool
     /// The condition on its rows, as SQL.
     public var condition: String?
 
+    /// The statement that creates the index.
     public var createStatement: String {
       "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(SQLIdentifier.sql(name)) "
         + "ON \(SQLIdentifier.sql(table)) (\(terms.joined(separator: ", ")))"
