@@ -17,19 +17,6 @@ struct Run: Sendable {
   private let startedAt = Date().timeIntervalSince1970
   private let started = ContinuousClock.now
 
-  init(
-    request: MigrationRequest, stateFolder: StateFolder, keepers: KeeperPool,
-    recovery: Recovery, conversation: Conversation,
-    onEvent: @escaping @Sendable (RunEvent) -> Void
-  ) {
-    self.request = request
-    self.stateFolder = stateFolder
-    self.keepers = keepers
-    self.recovery = recovery
-    self.conversation = conversation
-    self.onEvent = onEvent
-  }
-
   /// - Parameter onRecovery: Called with each earlier run of the store that was recovered first.
   func migrate(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
     let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)

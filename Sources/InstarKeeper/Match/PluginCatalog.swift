@@ -1,6 +1,6 @@
 internal import Foundation
 internal import InstarLinux
-internal import InstarSchema
+package import InstarSchema
 internal import InstarStore
 package import InstarWire
 
@@ -31,12 +31,8 @@ package final class PluginCatalog {
     /// The reference stores beside the plugin.
     var references: [Schema.Version: ReferenceStore] = [:]
 
-    package init(plugin: String, manifest: PlanManifest) {
-      self.init(plugin: plugin, manifest: manifest, references: [:])
-    }
-
-    init(
-      plugin: String, manifest: PlanManifest, references: [Schema.Version: ReferenceStore]
+    package init(
+      plugin: String, manifest: PlanManifest, references: [Schema.Version: ReferenceStore] = [:]
     ) {
       self.plugin = plugin
       self.manifest = manifest
