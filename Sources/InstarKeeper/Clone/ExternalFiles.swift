@@ -256,7 +256,9 @@ struct ExternalFiles {
 
   /// Removes the list once the files are gone, also after a loss of power: nobody would know of one that comes back.
   private func finish(_ areGone: Bool, _ list: String) {
-    guard areGone, (try? synchronize()) != nil else { return }
+    // Where a folder was removed too, the one above it has the last change.
+    let changed = parents.first(where: Self.isFolder)
+    guard areGone, let changed, (try? DurableFile.synchronizeFolder(changed)) != nil else { return }
     unlink(list)
   }
 
@@ -312,10 +314,12 @@ struct ExternalFiles {
   }
 
   private func synchronize() throws(InstarError) {
-    for path in [folder, supportFolder] where Self.isFolder(path) {
-      try DurableFile.synchronizeFolder(path)
-    }
-    try DurableFile.synchronizeFolder((supportFolder as NSString).deletingLastPathComponent)
+    for path in parents { try DurableFile.synchronizeFolder(path) }
+  }
+
+  /// The folder of the files, and those above it up to the store's.
+  private var parents: [String] {
+    [folder, supportFolder, (supportFolder as NSString).deletingLastPathComponent]
   }
 
   private func remove() {
