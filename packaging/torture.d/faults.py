@@ -42,6 +42,7 @@ def perform(case):
     if in_recovery:
         # A recovery makes far fewer calls than a run.
         number = case.chance.randrange(1, 6)
+    case.unlink_fails = name == "unlink"
     error = case.chance.choice(ERRORS[name])
     lasting = error not in ("EINTR", "EXDEV", "EMLINK") and case.chance.random() < 0.4
     case.note(f"{name} number {number}{' and all later ones' if lasting else ''} of {program} ends with {error}"
