@@ -12,6 +12,12 @@ BEHAVIOURS = (
 # Heavy ones are drawn less often.
 HEAVY = frozenset("hang spin flood memory threads endless-line large-file many-files".split())
 
+# Gives an index the pages of one on another column: nothing but a comparison with its table shows it.
+STALE_INDEX = (
+    "CREATE INDEX decoy ON {table} ({column}); PRAGMA writable_schema = 1; "
+    "UPDATE sqlite_master SET rootpage = (SELECT sum(rootpage) FROM sqlite_master WHERE name IN ('decoy', '{index}')) "
+    "- rootpage WHERE name IN ('decoy', '{index}'); PRAGMA writable_schema = RESET; DROP INDEX decoy")
+
 # What SQL on the engine's own connection leaves in the clone. Each is harm that no schema describes.
 HARM = {
     "coredata": (
@@ -28,6 +34,7 @@ HARM = {
         "WHERE name = 'ZPARCEL'",
         "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'ZSHELF') "
         "WHERE name = 'ZPARCEL_ZSHELF_INDEX'",
+        STALE_INDEX.format(table="ZPARCEL", column="ZSIZE", index="ZPARCEL_ZSHELF_INDEX"),
         "DELETE FROM sqlite_master WHERE name = 'ZPARCEL_ZSHELF_INDEX'",
         "DELETE FROM ZPARCEL WHERE Z_PK % 2",
         "UPDATE ZPARCEL SET ZSHELF = 77",
@@ -50,6 +57,7 @@ HARM = {
         "WHERE name = 'payment'",
         "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'account_owner') "
         "WHERE name = 'payment_account'",
+        STALE_INDEX.format(table="payment", column="amount", index="payment_account"),
         "PRAGMA writable_schema = 1; DELETE FROM sqlite_master WHERE name = 'account_owner'",
         "DELETE FROM account WHERE id % 2",
         "UPDATE payment SET account_id = 4711",
@@ -61,9 +69,10 @@ HARM = {
 
 
 def perform(case):
-    if case.chance.random() < 0.4:
+    wanted = case.bench.focus.get("harm", "")
+    if wanted or case.chance.random() < 0.4:
         store_format = case.chance.choice(sorted(HARM))
-        behaviour = "sql " + case.chance.choice(HARM[store_format])
+        behaviour = "sql " + case.chance.choice([harm for harm in HARM[store_format] if wanted in harm])
     else:
         store_format = case.chance.choice(sorted(HARM))
         behaviour = case.chance.choice(BEHAVIOURS)
