@@ -427,8 +427,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 1, to: initialValue)
           _title = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 1) }
-        set { _$storage.setValue(newValue, at: 1, of: self) }
+        @_optimize(none) get { _$storage.value(at: 1) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _title: InstarModel.PersistedProperty
@@ -438,8 +438,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 2, to: initialValue)
           _default = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 2) }
-        set { _$storage.setValue(newValue, at: 2, of: self) }
+        @_optimize(none) get { _$storage.value(at: 2) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _default: InstarModel.PersistedProperty
@@ -466,8 +466,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 0, to: initialValue)
           _connection = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 0) }
-        set { _$storage.setValue(newValue, at: 0, of: self) }
+        @_optimize(none) get { _$storage.value(at: 0) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 0, of: self) }
         }
 
         private var _connection: InstarModel.PersistedProperty
@@ -484,8 +484,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 1, to: initialValue)
           _names = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 1) }
-        set { _$storage.setValue(newValue, at: 1, of: self) }
+        @_optimize(none) get { _$storage.value(at: 1) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _names: InstarModel.PersistedProperty
@@ -495,8 +495,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 2, to: initialValue)
           _port = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 2) }
-        set { _$storage.setValue(newValue, at: 2, of: self) }
+        @_optimize(none) get { _$storage.value(at: 2) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _port: InstarModel.PersistedProperty
@@ -513,8 +513,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 3, to: initialValue)
           _count = InstarModel.PersistedProperty()
         }
-        get { _$storage.value(at: 3) }
-        set { _$storage.setValue(newValue, at: 3, of: self) }
+        @_optimize(none) get { _$storage.value(at: 3) }
+        @_optimize(none) set { _$storage.setValue(newValue, at: 3, of: self) }
         }
 
         private var _count: InstarModel.PersistedProperty
@@ -538,8 +538,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
           _name = InstarModel.PersistedProperty()
         }
-        get { _modelStorage.value(at: Region._$firstSlot + 1) }
-        set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
+        @_optimize(none) get { _modelStorage.value(at: Region._$firstSlot + 1) }
+        @_optimize(none) set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
         }
 
         private var _name: InstarModel.PersistedProperty
