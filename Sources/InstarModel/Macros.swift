@@ -225,7 +225,8 @@ extension Schema {
 /// ```
 ///
 /// The property needs an initial value or an optional type, because Instar calls no initializer of the class when it
-/// reads a model from a store.
+/// reads a model from a store. A computed property needs no `@Transient`; both are as in
+/// [SwiftData](https://developer.apple.com/documentation/swiftdata/transient()).
 @attached(peer)
 public macro Transient() = #externalMacro(module: "InstarMacros", type: "TransientMacro")
 
