@@ -10,6 +10,7 @@ package import InstarSchema
 //   Probe       a store's file, and guarded connections to it: knows no format
 //   CoreData    Metadata, Values, Layout, Probe, ModelCache, Introspection
 //   Plain       Version,  Values, Layout, Probe,             Introspection
+//   Soundness   whether pages, indexes and rows of a store fit together
 //   Connection  sessions through which models are read and written, with the functions of both formats' Values
 //
 // Metadata is the counterpart of Version: where a store keeps its version. Files without a counterpart:

@@ -8,6 +8,13 @@ struct sqlite3;
  * code. */
 int instar_database_setting(struct sqlite3 *database, int setting, int on);
 
+/* While `page` is not 0, a CREATE TABLE statement of this connection describes the b-tree with that root page instead of
+ * making one: only the connection's own schema knows the table, and nothing is written. Page 0 ends that. */
+void instar_describe_tree(struct sqlite3 *database, int page);
+
+/* Forgets the tables of instar_describe_tree(): the connection reads its schema again. */
+void instar_forget_trees(struct sqlite3 *database);
+
 /* From the first call on, SQLite in this process opens only regular files, folders and the kernel's random source, never
  * follows a symbolic link in the last part of a path, and never waits in open(2), as it would for the other end of a
  * FIFO. Returns SQLite's result code. */

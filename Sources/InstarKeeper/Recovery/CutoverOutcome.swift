@@ -43,7 +43,7 @@ struct CutoverOutcome {
       if now.version == record.to, now.isStamped {
         content = .new
       } else {
-        try CloneVerification.quickCheck(db, of: "the store")
+        try StoreCheck.requireSound(db, "the store")
         if now.isEarlier(record) { content = .old }
       }
       try Self.sealLog(db)

@@ -62,7 +62,7 @@ extension MigrationRun {
           .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
           next: "run the same command again")
       }
-      try CloneVerification.quickCheck(db, of: "the store")
+      try StoreCheck.requireSound(db, "the store")
       let layout = attempt.layouts.before
       return Backup(
         store: try StoreBaseline(db, layout: layout),

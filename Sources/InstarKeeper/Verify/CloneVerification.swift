@@ -60,7 +60,7 @@ package struct CloneVerification {
   /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
   package func verify(_ db: Database) throws -> Result {
-    try Self.quickCheck(db, of: "the clone")
+    try StoreCheck.requireSound(db, "the clone")
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
       try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == before.autoVacuum
     else {
@@ -116,16 +116,6 @@ package struct CloneVerification {
     try requireLinks(after)
     try requireOthers(after)
     return Result(census: after, structure: whole, notes: try compareCounts(after))
-  }
-
-  /// - Throws: `corruptStore` with SQLite's first findings.
-  static func quickCheck(_ db: Database, of subject: String) throws {
-    let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(5)")
-    guard findings == ["ok"] else {
-      throw InstarError(
-        .corruptStore, "cannot verify \(subject)",
-        cause: "SQLite's quick_check reports damage:\n" + findings.joined(separator: "\n"))
-    }
   }
 
   static let what = "cannot verify the migrated clone"

@@ -1,0 +1,174 @@
+internal import GRDB
+internal import InstarSchema
+
+/// A table with its indexes, as the check of indexes reads it.
+struct IndexedTable {
+  /// An index, or the primary key of a table without rowid.
+  struct Index {
+    let name: String
+    let isUnique: Bool
+    /// The terms of the key, then what SQLite appends: the rowid, or columns of the primary key.
+    let terms: [IndexKey.Term]
+    /// The terms as SQL, which the table is read with.
+    let expressions: [String]
+    let keyCount: Int
+    /// The condition of a partial index, as SQL.
+    let condition: String?
+    /// The page at which its b-tree begins; `nil` for a primary key, which is the table itself.
+    let rootPage: Int?
+  }
+
+  let name: String
+  private(set) var indexes: [Index] = []
+
+  /// The table for a FROM clause. SQLite has to read the table itself, not an index that has all columns.
+  ///
+  /// `NOT INDEXED` forbids that only in a table with rowid.
+  var source: String {
+    let primaryKey = indexes.first { $0.rootPage == nil }
+    return SQLIdentifier.sql(name)
+      + (primaryKey.map { " INDEXED BY \(SQLIdentifier.sql($0.name))" } ?? " NOT INDEXED")
+  }
+
+  /// Reads all tables that have an index or no rowid.
+  ///
+  /// - Throws: `unsupported` for a collation that only the app has.
+  static func all(_ db: Database) throws -> [IndexedTable] {
+    let statements = try indexStatements(db)
+    var terms = try indexTerms(db)
+    let columns = Dictionary(
+      grouping: try Row.fetchAll(
+        db,
+        sql: """
+          SELECT m.name, c.name FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS c
+          WHERE m.type = 'table' AND m.rootpage > 0
+          """)
+    ) { $0.get(0) ?? "" }.mapValues { rows in
+      Set(rows.compactMap { ($0.get(1) as String?)?.lowercased() })
+    }
+    let lists = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT m.name, l.name, l."unique", l.origin FROM sqlite_master AS m
+        JOIN pragma_index_list(m.name) AS l WHERE m.type = 'table' AND m.rootpage > 0
+        ORDER BY m.rowid
+        """)
+    var tables: [IndexedTable] = []
+    for row in lists {
+      guard let table: String = row.get(0), let name: String = row.get(1) else { continue }
+      if tables.last?.name != table { tables.append(IndexedTable(name: table)) }
+      let listed = ListedIndex(
+        name: name, table: table, isUnique: row.get(2) == 1, isPrimaryKey: row.get(3) == "pk",
+        rowID: rowID(besides: columns[table] ?? []))
+      let index = try listed.index(
+        statements[name], terms.removeValue(forKey: name) ?? [])
+      tables[tables.count - 1].indexes.append(index)
+    }
+    return tables
+  }
+
+  /// A name by which SQL can read the rowid; `nil` where columns have all of them.
+  private static func rowID(besides columns: Set<String>) -> String? {
+    ["rowid", "_rowid_", "oid"].first { !columns.contains($0) }
+  }
+
+  fileprivate struct Stored {
+    let rootPage: Int
+    let sql: String?
+  }
+
+  private static func indexStatements(_ db: Database) throws -> [String: Stored] {
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT name, rootpage, CAST(sql AS TEXT) FROM sqlite_master WHERE type = 'index'")
+    return Dictionary(
+      rows.map { ($0.get(0) ?? "", Stored(rootPage: $0.get(1) ?? 0, sql: $0.get(2))) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// A row of `PRAGMA index_xinfo`.
+  fileprivate struct ListedTerm {
+    /// -1 for the rowid, -2 for an expression.
+    let column: Int
+    let name: String?
+    let isDescending: Bool
+    let collation: String
+    let isKey: Bool
+  }
+
+  private static func indexTerms(_ db: Database) throws -> [String: [ListedTerm]] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT l.name, x.cid, x.name, x."desc", x.coll, x.key FROM sqlite_master AS m
+        JOIN pragma_index_list(m.name) AS l JOIN pragma_index_xinfo(l.name) AS x
+        WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY l.name, x.seqno
+        """)
+    return Dictionary(grouping: rows) { $0.get(0) ?? "" }.mapValues { rows in
+      rows.map {
+        ListedTerm(
+          column: $0.get(1) ?? 0, name: $0.get(2), isDescending: $0.get(3) == 1,
+          collation: $0.get(4) ?? "BINARY", isKey: $0.get(5) == 1)
+      }
+    }
+  }
+}
+
+/// An index as SQLite lists it.
+private struct ListedIndex {
+  let name: String
+  let table: String
+  let isUnique: Bool
+  let isPrimaryKey: Bool
+  let rowID: String?
+
+  func index(
+    _ stored: IndexedTable.Stored?, _ listed: [IndexedTable.ListedTerm]
+  ) throws(InstarError) -> IndexedTable.Index {
+    // A primary key lists all columns of its table; those behind the key are not a part of its order.
+    let isTable = stored == nil && isPrimaryKey
+    let terms = isTable ? listed.filter(\.isKey) : listed
+    let text = stored?.sql.flatMap { CreateIndexText($0) }
+    var kept: [IndexKey.Term] = []
+    var expressions: [String] = []
+    for (position, term) in terms.enumerated() {
+      guard let collation = IndexKey.Collation(rawValue: term.collation.uppercased()) else {
+        throw InstarError(
+          .unsupported, "cannot check index '\(name)' of table '\(table)'",
+          cause: "it is sorted by the collation '\(term.collation)', which only the app has",
+          next: "let the app itself migrate this store")
+      }
+      kept.append(IndexKey.Term(collation: collation, isDescending: term.isDescending))
+      expressions.append(try expression(term, text?.terms, position))
+    }
+    return IndexedTable.Index(
+      name: name, isUnique: isUnique, terms: kept, expressions: expressions,
+      keyCount: terms.count(where: \.isKey), condition: text?.condition,
+      rootPage: isTable ? nil : stored?.rootPage ?? 0)
+  }
+
+  private func expression(
+    _ term: IndexedTable.ListedTerm, _ texts: [String]?, _ position: Int
+  ) throws(InstarError) -> String {
+    if let column = term.name { return SQLIdentifier.sql(column) }
+    if term.column == -1, let rowID { return rowID }
+    if term.column == -2, let texts, texts.indices.contains(position) {
+      return "(\(Self.withoutOrder(texts[position])))"
+    }
+    throw InstarError(
+      .unsupported, "cannot check index '\(name)' of table '\(table)'",
+      cause: term.column == -1
+        ? "columns of the table have all names of its rowid"
+        : "its CREATE INDEX statement cannot be parsed")
+  }
+
+  /// An expression without the ASC or DESC behind it.
+  private static func withoutOrder(_ text: String) -> String {
+    var tokens = SQLToken.tokens(of: text)
+    while let last = tokens.last,
+      last.kind == .space || last.kind == .word && ["ASC", "DESC"].contains(last.name.uppercased())
+    {
+      tokens.removeLast()
+    }
+    return tokens.map(\.text).joined()
+  }
+}

@@ -1,0 +1,71 @@
+internal import GRDB
+internal import GRDBSQLite
+
+/// The rows of one statement, read without copying: a check reads every row of a store.
+final class RowReader {
+  private let statement: OpaquePointer
+  private let connection: OpaquePointer
+
+  init(_ db: Database, _ sql: String) throws {
+    var prepared: OpaquePointer?
+    guard let connection = db.sqliteConnection,
+      sqlite3_prepare_v2(connection, sql, -1, &prepared, nil) == SQLITE_OK, let prepared
+    else { throw Self.error(of: db.sqliteConnection) }
+    statement = prepared
+    self.connection = connection
+  }
+
+  deinit { sqlite3_finalize(statement) }
+
+  /// Steps to the next row. Returns `false` after the last one.
+  func next() throws -> Bool {
+    switch sqlite3_step(statement) {
+    case SQLITE_ROW: true
+    case SQLITE_DONE: false
+    default: throw Self.error(of: connection)
+    }
+  }
+
+  func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
+
+  /// Calls `body` with a value of the current row. Bytes are valid until it returns.
+  func withValue<T>(_ column: Int, _ body: (RowValue) -> T) -> T {
+    let index = Int32(column)
+    switch sqlite3_column_type(statement, index) {
+    case SQLITE_INTEGER: return body(.integer(sqlite3_column_int64(statement, index)))
+    case SQLITE_FLOAT: return body(RowValue(sqlite3_column_double(statement, index)))
+    case SQLITE_TEXT:
+      // The text first: SQLite then counts the bytes of what it returned.
+      let start = sqlite3_column_text(statement, index)
+      return body(.text(bytes(start, index)))
+    case SQLITE_BLOB: return body(.blob(bytes(sqlite3_column_blob(statement, index), index)))
+    default: return body(.null)
+    }
+  }
+
+  private func bytes(_ start: UnsafeRawPointer?, _ index: Int32) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(
+      start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, index)))
+  }
+
+  private static func error(of connection: OpaquePointer?) -> DatabaseError {
+    DatabaseError(
+      resultCode: ResultCode(rawValue: sqlite3_extended_errcode(connection)),
+      message: String(cString: sqlite3_errmsg(connection)))
+  }
+}
+
+/// A value of a row.
+enum RowValue {
+  case null
+  case integer(Int64)
+  /// Not a whole number: SQLite stores a whole one as an integer where it can, and indexes and tables may differ in
+  /// that.
+  case real(Double)
+  case text(UnsafeRawBufferPointer)
+  case blob(UnsafeRawBufferPointer)
+
+  init(_ number: Double) {
+    self = Int64(exactly: number).map { .integer($0) } ?? .real(number)
+  }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import GRDB
+import InstarKeeper
+import InstarSchema
+import InstarStore
+import InstarWire
+import Testing
+
+@Suite("Damage, in a store and in a clone")
+struct DamagedStoreTests {
+  /// Statements that damage a store or a clone, and what the error names.
+  static let damages: [(sql: String, found: String)] = [
+    (
+      unknown(
+        "by_title",
+        during: "INSERT INTO note (title, size) VALUES ('unseen', 1); DELETE FROM note WHERE id = 3"
+      ),
+      "index 'by_title' of table 'note' has other entries than its table"
+    ),
+    (
+      unknown("by_title", during: "DELETE FROM note WHERE id = 3"),
+      "index 'by_title' of table 'note' has 20 entries for 19 rows"
+    ),
+    (
+      rewritten("by_code", "'CREATE INDEX by_code ON note (code)'")
+        + "UPDATE note SET code = 'c1' WHERE id = 2;"
+        + rewritten("by_code", "'CREATE UNIQUE INDEX by_code ON note (code)'"),
+      "index 'by_code' of table 'note' is unique and has the same key twice"
+    ),
+    (
+      "PRAGMA ignore_check_constraints = ON; UPDATE note SET size = -1 WHERE id < 4;",
+      "3 rows of table 'note' violate CHECK (size >= 0)"
+    ),
+    (
+      "CREATE TEMP TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'note';"
+        + rewritten("note", "replace(sql, 'upper(', 'lower(')")
+        + "UPDATE note SET title = 'a' || id;"
+        + rewritten("note", "(SELECT sql FROM kept)"),
+      "20 rows of table 'note' violate generated column 'shout'"
+    ),
+    (
+      rewritten("note", "replace(sql, 'size INTEGER NOT NULL', 'size INTEGER')")
+        + "UPDATE note SET size = NULL WHERE id = 5;"
+        + rewritten("note", "replace(sql, 'size INTEGER', 'size INTEGER NOT NULL')"),
+      "NULL value in note.size"
+    ),
+  ]
+
+  @Test(
+    "a damaged store is refused as corrupt, with what is damaged, and nothing is left",
+    arguments: damages)
+  func store(sql: String, found: String) throws {
+    let fixture = try PlainFixture()
+    try fixture.write(sql)
+    let before = try fixture.bytes()
+    let report = try fixture.migrate()
+    #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
+    #expect(report.error?.cause.contains(found) == true, "\(String(describing: report.error))")
+    #expect(report.error?.state == "unchanged")
+    #expect(report.backup == nil)
+    #expect(try fixture.bytes() == before)
+    #expect(!fixture.hasInstarFolder)
+  }
+
+  @Test("a clone that a worker damaged never replaces the store", arguments: damages)
+  func clone(sql: String, found: String) throws {
+    try refused(sql, .verificationFailed, found)
+  }
+
+  @Test("an intact store and an intact clone are migrated, with a backup that is sound")
+  func intact() throws {
+    let fixture = try PlainFixture()
+    let report = try fixture.migrate()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    let backup = try #require(report.backup)
+    let queue = try GuardedConnection.open(backup, access: .immutable)
+    try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
+    try queue.close()
+  }
+
+  private func refused(_ sql: String, _ code: InstarError.Code, _ found: String) throws {
+    let fixture = try PlainFixture()
+    let before = try fixture.bytes()
+    let report = try fixture.migrate(tampering: sql)
+    #expect(report.result == .failed)
+    #expect(report.error?.code == code, "\(String(describing: report.error))")
+    #expect(report.error?.cause.contains(found) == true, "\(String(describing: report.error))")
+    #expect(report.error?.state == "unchanged")
+    #expect(try fixture.bytes() == before)
+    #expect(!fixture.hasInstarFolder)
+  }
+
+  /// Replaces the text of an object, and leaves the pages as they are.
+  private static func rewritten(_ name: String, _ expression: String) -> String {
+    """
+    PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(expression) WHERE name = '\(name)';
+    PRAGMA writable_schema = RESET;
+    """
+  }
+
+  /// Changes rows while SQLite does not know an index.
+  private static func unknown(_ index: String, during change: String) -> String {
+    """
+    CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE name = '\(index)';
+    PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = '\(index)';
+    PRAGMA writable_schema = RESET; \(change);
+    PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM kept;
+    PRAGMA writable_schema = RESET;
+    """
+  }
+}
+
+/// A store of ordinary tables, most of which no model describes.
+private struct PlainFixture {
+  private let folder: KeeperFixture
+  private let store: String
+
+  init() throws {
+    folder = try KeeperFixture()
+    store = folder.folder + "/Plain.store"
+    try write(
+      """
+      CREATE TABLE folder (id INTEGER PRIMARY KEY);
+      CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT, code TEXT,
+        folder INTEGER REFERENCES folder (id), size INTEGER NOT NULL CHECK (size >= 0),
+        stars INTEGER DEFAULT 7, shout TEXT AS (upper(title)) STORED);
+      CREATE INDEX by_title ON note (title);
+      CREATE UNIQUE INDEX by_code ON note (code);
+      PRAGMA user_version = 1;
+      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20)
+      INSERT INTO note (id, title, code, size) SELECT x, 'note ' || x, 'c' || x, x FROM n;
+      """)
+  }
+
+  func write(_ sql: String) throws { try Self.write(sql, to: store) }
+
+  fileprivate static func write(_ sql: String, to path: String) throws {
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
+  func bytes() throws -> Data { try #require(FileManager.default.contents(atPath: store)) }
+
+  var hasInstarFolder: Bool {
+    FileManager.default.fileExists(atPath: folder.folder + "/.instar")
+  }
+
+  /// - Parameter sql: What the worker does besides its stage.
+  func migrate(tampering sql: String = "") throws -> RunReport {
+    let request = MigrationRequest(run: "r1", store: store, plugins: [folder.plugin])
+    let conversation = ScriptedConversation([.migrate(request)])
+    try Keeper(conversation: conversation, host: PlainHost(sql: sql)).serve()
+    return try #require(conversation.reports.first)
+  }
+}
+
+/// Adds a column, and does more.
+private struct PlainHost: PluginHost {
+  let sql: String
+
+  private static func schema(_ version: Int, _ names: [String]) -> Schema {
+    var note = Schema.Entity(
+      name: "Note",
+      attributes: (["id"] + names).map {
+        Schema.Attribute(name: $0, type: $0 == "id" ? .int64 : .string, isOptional: $0 != "id")
+      })
+    note.table = Schema.Table("note")
+    return Schema(entities: [note], version: Schema.Version(version, 0, 0))
+  }
+
+  private static let schemas = [schema(1, ["title"]), schema(2, ["title", "tone"])]
+  private static let stage = StageManifest(
+    from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: .custom)
+
+  func describe(plugin: String) throws(InstarError) -> PluginManifest {
+    var versions: [VersionManifest] = []
+    for schema in Self.schemas {
+      let structure = try schema.layout().structure
+      versions.append(
+        VersionManifest(schema: schema, structure: structure, fingerprint: structure.fingerprint))
+    }
+    return PluginManifest(plans: [
+      PlanManifest(name: "P", versions: versions, stages: [Self.stage])
+    ])
+  }
+
+  func plan(
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    PlannedMigration(plan: plan, from: version, to: Schema.Version(2, 0, 0), stages: [])
+  }
+
+  func migrate(
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    try onEvent(.stageStarted(Self.stage))
+    do {
+      try PlainFixture.write("ALTER TABLE note ADD COLUMN tone TEXT; \(sql)", to: work.clone)
+    } catch {
+      throw InstarError(error, what: "cannot work")
+    }
+    try onEvent(.stageFinished(Self.stage))
+  }
+}
