@@ -51,6 +51,18 @@ extension StoreFormat {
     }
   }
 
+  /// Returns the statements that write the rows that a change of schema reads, into an empty store with the same
+  /// tables.
+  ///
+  /// - Throws: `corruptStore` where the metadata is damaged; the database's error.
+  package func bookkeepingStatements(_ db: Database) throws -> [String] {
+    switch self {
+    case .coredata:
+      try CoreDataProbe.bookkeepingStatements(db, CoreDataProbe.readEntityList(db))
+    case .plain: []
+    }
+  }
+
   /// Whether rows may name files beside the store that hold their large values.
   package var mayHaveExternalValues: Bool {
     switch self {

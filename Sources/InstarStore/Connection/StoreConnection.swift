@@ -78,8 +78,11 @@ public final class StoreConnection: Sendable {
   public init(inMemory log: SQLLog?) throws(InstarError) {
     self.log = log
     externalValues = ExternalValues(folder: nil)
+    var configuration = Self.configuration(log: log, externalValues)
+    // A keeper copies the schema of a hostile store into one.
+    configuration.prepareDatabase { db in instar_budget_observe(db.sqliteConnection) }
     do {
-      queue = try DatabaseQueue(configuration: Self.configuration(log: log, externalValues))
+      queue = try DatabaseQueue(configuration: configuration)
     } catch {
       throw InstarError(error, what: "cannot create an in-memory store")
     }

@@ -95,12 +95,20 @@ public struct CoreDataProbe: FormatProbe {
           AND sql IS NOT NULL AND name NOT GLOB 'sqlite_*' AND length(sql) < \(limitBytes)
         ORDER BY type = 'trigger', type = 'view', type = 'index', rowid LIMIT 50000
         """)
+    return try statements + Self.bookkeepingStatements(db, entityList)
+  }
+
+  /// Returns the statements that write the list of entities, and the part of the metadata that the conventions depend
+  /// on.
+  static func bookkeepingStatements(
+    _ db: Database, _ entityList: [ListedEntity]
+  ) throws -> [String] {
     let list = entityList.map {
       "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
         + "VALUES (\($0.number), \(AttributeValue.text($0.name).literal), \($0.superNumber), 0)"
     }
     let metadata = try CoreDataMetadata.readIfSound(db)
-    return try statements + list + [
+    return try list + [
       CoreDataMetadata.insertStatement(
         frameworkVersion: metadata?.frameworkVersion,
         isMadeByInstar: metadata?.isMadeByInstar ?? false)
