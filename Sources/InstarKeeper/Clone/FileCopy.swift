@@ -34,6 +34,26 @@ enum FileCopy {
     }
   }
 
+  /// Returns the bytes of a file.
+  static func size(of path: String) throws -> Int64 {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      throw RunFolder.failure("cannot read the size of '\(path)'", errno)
+    }
+    return Int64(status.st_size)
+  }
+
+  /// Whether the file system of a folder has too little space for what SQLite needs to open a store.
+  ///
+  /// SQLite reports a full disk as such only where it writes pages. Where it makes a log or its shared memory, it
+  /// reports that it cannot open a file.
+  static func isFull(_ folder: String) -> Bool {
+    let sharedMemoryBytes: UInt64 = 64 << 10
+    var status = statvfs()
+    guard statvfs(folder, &status) == 0 else { return false }
+    return UInt64(status.f_bavail) &* UInt64(status.f_frsize) < sharedMemoryBytes
+  }
+
   /// - Throws: `noSpace` where the file system of `folder` has fewer bytes left for this user.
   static func requireSpace(_ bytes: Int64, in folder: String) throws {
     var status = statvfs()
@@ -43,7 +63,7 @@ enum FileCopy {
     let available = Int64(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     guard available >= bytes else {
       throw InstarError(
-        .noSpace, "cannot make a clone and a backup",
+        .noSpace, "cannot migrate the store",
         cause: "the run needs \(bytes >> 20) MiB in '\(folder)'; \(available >> 20) MiB are free",
         next: "free \((bytes - available) >> 20 + 1) MiB, then run the same command again")
     }

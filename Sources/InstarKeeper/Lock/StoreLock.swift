@@ -16,6 +16,9 @@ internal import InstarStore
 ///   free. Where another process wrote in between all the same, `data_version` of `holder` shows it, and the backup's
 ///   transaction, which has written one page so far, is rolled back.
 ///
+/// A log with content stays as it is, unless a cutover began to write: a store that was only read or refused keeps
+/// every byte.
+///
 /// Invariants: while a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side
 /// files (that would drop POSIX locks). The connections have the file open that was inspected, not another of its name.
 /// The file has one name only, because SQLite's journals protect a file under one name.
@@ -38,8 +41,9 @@ final class StoreLock {
   init(_ file: StoreFile, busyTimeout: Double) throws {
     self.file = file
     path = file.path
-    let holder = try GuardedConnection.open(
-      path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+    // SQLite makes an empty log, and removes it again, where there is none.
+    let keepsLog = Self.hasLog(path)
+    let holder = try Self.open(path, busyTimeout, keepsLog: keepsLog)
     self.holder = holder
     do {
       try Self.requireOpen(file)
@@ -51,8 +55,7 @@ final class StoreLock {
           try db.execute(sql: "BEGIN IMMEDIATE")
           return try Self.dataVersion(db)
         }
-        writer = try GuardedConnection.open(
-          path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+        writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
       } else {
         dataVersion = 0
         writer = holder
@@ -71,6 +74,20 @@ final class StoreLock {
       try? holder.close()
       throw error
     }
+  }
+
+  private static func hasLog(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path + "-wal", &status) == 0 && status.st_size > 0
+  }
+
+  private static func open(
+    _ path: String, _ busyTimeout: Double, keepsLog: Bool
+  ) throws -> DatabaseQueue {
+    let queue = try GuardedConnection.open(
+      path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+    try queue.inDatabase { try GuardedConnection.keepLogOnClose(keepsLog, $0) }
+    return queue
   }
 
   /// Releases the lock. An open transaction is rolled back. May be called again.
@@ -144,6 +161,10 @@ final class StoreLock {
           return false
         }
         mayHaveWritten = true
+        try GuardedConnection.keepLogOnClose(false, target)
+        if usesLog {
+          try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
+        }
         try copy.copyAllButLastPage()
         // The last moment at which SQLite can roll back.
         do {

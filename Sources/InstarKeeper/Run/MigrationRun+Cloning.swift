@@ -28,6 +28,30 @@ extension MigrationRun {
     let convertedValues: ConvertedValues
   }
 
+  /// Room for what is small beside a store: headers of journals, lists of files, folders.
+  static let smallFiles: Int64 = 1 << 20
+
+  /// Refuses a run that would fill the disk, before anything is made: on a full disk SQLite cannot even remove the
+  /// empty log that it makes when it opens a store.
+  ///
+  /// Backup and clone take the space, and what SQLite needs for the cutover: the rollback journal takes every page of
+  /// the old store, the write-ahead log every page of the new one.
+  func requireSpaceForRun(_ inspection: StoreInspection) throws {
+    let file = inspection.probe.file
+    let bytes = file.state.size + (file.log?.size ?? 0)
+    try FileCopy.requireSpace(bytes * 3 + Self.smallFiles, in: inspection.paths.folder)
+  }
+
+  /// Refuses a cutover that would fill the disk: stages may have made the store larger.
+  func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
+    let (old, new) = (
+      try FileCopy.size(of: attempt.folder.backup), try FileCopy.size(of: attempt.folder.clone)
+    )
+    let growth = max(new - old, 0)
+    try FileCopy.requireSpace(
+      (attempt.lock.usesLog ? new : old) + growth + Self.smallFiles, in: attempt.folder.path)
+  }
+
   /// Makes the backup, checks it, and makes the clone from it.
   func backUpAndClone(_ attempt: CutoverAttempt) throws -> Backup {
     let (lock, folder) = (attempt.lock, attempt.folder)
@@ -38,9 +62,6 @@ extension MigrationRun {
       )
     }
     let bytes = pageCount * pageSize
-    // Backup and clone; in write-ahead-log mode the whole new store also goes through the log.
-    try FileCopy.requireSpace(
-      bytes * (lock.usesLog ? 3 : 2) + (1 << 20), in: folder.paths.instarFolder)
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
     try DurableFile.synchronizeFile(folder.backup)

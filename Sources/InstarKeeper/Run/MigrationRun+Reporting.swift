@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -48,6 +49,13 @@ extension MigrationRun {
       var holders = StoreHolders()
       let text = holders.ofFile(request.store).map { "\($0.pid) (\($0.command))" }
       if !text.isEmpty { known.cause += "; it is open in \(text.joined(separator: ", "))" }
+    }
+    let folder = URL(fileURLWithPath: request.store).deletingLastPathComponent().path
+    let mayLackSpace: [InstarError.Code] = [.unreadableStore, .backupFailed, .writeBackFailed]
+    if mayLackSpace.contains(known.code), FileCopy.isFull(folder) {
+      known.code = .noSpace
+      known.cause += "; the file system of '\(folder)' is full"
+      known.next = "free some space, then run: \(report.command)"
     }
     if known.code != .missingStore { known.state = known.state ?? "unchanged" }
     if state == .cutover, let backup = report.backup {

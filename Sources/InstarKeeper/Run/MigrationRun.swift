@@ -170,6 +170,7 @@ package struct MigrationRun {
     state = .cloning
     paths = inspection.paths
     report.result = .failed
+    try requireSpaceForRun(inspection)
     let lock = try StoreLock(
       try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds)
     defer { lock.release() }
@@ -186,6 +187,7 @@ package struct MigrationRun {
     try work(attempt)
     state = .verifying
     let result = try verifyAndStamp(attempt, backup)
+    try requireSpaceForCutover(attempt)
     try keepBackup(attempt, backup.store)
     return try cutOver(attempt, backup.store, result)
   }

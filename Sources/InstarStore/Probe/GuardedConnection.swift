@@ -78,8 +78,7 @@ public enum GuardedConnection {
       if access == .withoutSharedMemory {
         // The index of the log is then in memory. This must be set before the first read.
         try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-        // Keeps the log when the connection is closed.
-        try set(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, to: true, on: db)
+        try keepLogOnClose(true, db)
       }
     }
     return try DatabaseQueue(
@@ -119,6 +118,12 @@ public enum GuardedConnection {
     instar_keep_write_lock(1)
     defer { instar_keep_write_lock(0) }
     try db.execute(sql: "COMMIT")
+  }
+
+  /// Sets whether closing this connection, as the last one, leaves the write-ahead log as it is. Else SQLite copies it
+  /// into the store and removes it.
+  package static func keepLogOnClose(_ keeps: Bool, _ db: Database) throws {
+    try set(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, to: keeps, on: db)
   }
 
   /// Guards what SQLite opens on this thread while `body` runs.
