@@ -276,7 +276,8 @@ struct PlainChangeSteps {
       } catch let error as InstarError {
         throw InstarError(
           error.code, "cannot restore index \(index.name), which no model describes",
-          cause: error.cause, next: "drop it in willMigrate and create it again in didMigrate")
+          cause: error.cause,
+          next: "let the app drop it before the migration, and create it again afterwards")
       }
     }
   }
