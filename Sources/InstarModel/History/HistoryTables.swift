@@ -7,6 +7,10 @@ import Synchronization
 /// Two facts come from an open-source reader, whose author checked it against `NSPersistentHistoryChangeRequest`. The
 /// bits of `ZCOLUMNS` begin with the most significant one and count the properties of the row's entity, attributes and
 /// relationships together, by name. `ZTOMBSTONE<n>` holds the preserved attributes by name, as their own columns do.
+///
+/// No store that Apple's frameworks wrote has proven the order of the bits: in those at hand every change is an
+/// insertion, which has no `ZCOLUMNS`. If the order is another one, `updatedAttributes` names wrong properties; no
+/// value depends on it.
 struct HistoryTables: Sendable {
   /// `ACHANGE`, `ATRANSACTION` and `ATRANSACTIONSTRING` in `Z_PRIMARYKEY`.
   enum Kind: Int64 {
