@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from driver.large_plan import MODELS
 from driver.measurement import Work, size_name
 
 BOTH = ("plain", "coredata")
@@ -101,6 +102,8 @@ def rows(sizes):
             formats=CORE_DATA),
         Row("worker_start_ms", "start of a worker until its plugin is loaded", 20,
             (Work("worker", "start", 1),), unit="ms"),
+        Row("plugin_build_s", f"'plugin build' of a plan with {MODELS} models of 20 properties in 2 versions", 8,
+            (Work("builder", "plugin build", MODELS),), unit="s"),
         Row(f"rss_transform{memory_size}_mb", "peak of the memory, transform stage", 64, unit="MB",
             missing="no transform stage"),
         Row(f"rss_objects{memory_size}_mb", f"peak of the memory, enumerate in didMigrate, {big} rows", 128,

@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import time
 
+from driver import large_plan
 from driver.measurement import Failure, Sample
 from driver.tools import run, seconds_of
 
@@ -36,9 +37,9 @@ class Works:
         """Builds and creates what a work needs, so that no measurement waits for it."""
         if work.what.startswith("fleet") or work.what == "probe":
             self.stores.fleet_template(work.size, work.format)
-        elif work.by not in ("app", "worker", "daemon") and work.what not in ("insert", "fetch"):
+        elif work.by not in ("app", "worker", "daemon", "builder") and work.what not in ("insert", "fetch"):
             self.stores.template(work.size, work.format)
-        if work.by == "instar":
+        if work.by in ("instar", "builder"):
             self.tools.limit("measure")
         if work.by in ("instar", "worker", "daemon") and work.what != "probe":
             self.tools.plugin(work.format, stage_of(work.what))
@@ -57,6 +58,8 @@ class Works:
                 return self._instar(work)
             if work.by == "worker":
                 return self._worker_start()
+            if work.by == "builder":
+                return self._plugin_build()
             if work.by == "daemon":
                 return self._idle_daemon(work)
             return Sample(self._others(work))
@@ -180,6 +183,18 @@ class Works:
         if "ready" not in json.loads(line):
             raise Failure(f"the worker did not report ready: {line.decode(errors='replace').strip()}")
         return seconds
+
+    # MARK: Building a plugin
+
+    def _plugin_build(self):
+        """Uses one processor almost all the time, so the value is close to the processor time."""
+        folder = self.stores.fresh_folder()
+        source, plugin = (os.path.join(folder, name) for name in ("LargePlan.swift", "LargePlan.so"))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(large_plan.source())
+        return self._run(
+            ["plugin", "build", "--json", source, "-o", plugin],
+            lambda report: report["planNames"] == ["LargePlan"])
 
     # MARK: A quiet daemon
 
