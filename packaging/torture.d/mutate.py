@@ -44,6 +44,8 @@ MUTATIONS = {
     "inode": Mutation(
         "nobody compares the file at the store's path with the one that was locked", ("writers",),
         {"swap": "replace", "journal": "delete"}),
+    "index-fingerprint": Mutation(
+        "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}),
 }
 # What counts as caught: a store or a write is gone, or Instar said something untrue of a store.
 COUNTED = ("lost", "untrue")
