@@ -158,7 +158,7 @@ struct PluginBuilder {
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
     arguments += ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"]
-    arguments += isDebugBuild ? ["-Onone", "-g"] : ["-O", "-wmo"]
+    arguments += isDebugBuild ? Self.debugOptions : ["-O", "-wmo"]
     arguments += ["-I", installation.modulesFolder]
     arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]
     arguments += ["-L", libraryFolder, "-lInstar"]
@@ -167,6 +167,13 @@ struct PluginBuilder {
     arguments += ["-no-toolchain-stdlib-rpath", "-Xlinker", "-z", "-Xlinker", "defs"]
     return arguments + ["-o", output] + files
   }
+
+  /// Without optimization the compiler uses generic code that libswiftSwiftOnoneSupport.so has ready. The worker is
+  /// optimized, so neither it nor the packages have that library: the plugin has that code itself.
+  private static let debugOptions = [
+    "-Onone", "-g", "-Xllvm", "-sil-disable-pass=use-prespecialized",
+    "-Xfrontend", "-disable-autolink-library", "-Xfrontend", "swiftSwiftOnoneSupport",
+  ]
 
   /// A module name from the plugin's file name: one that Swift accepts and no other module has.
   private var moduleName: String {
