@@ -21,6 +21,8 @@ internal import InstarStore
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
+  /// Whether a file of a value may have other names too, as those that a store shares with its backups have.
+  private var mayHaveOtherNames = true
 
   private var folder: String { supportFolder + "/" + Self.dataFolder }
   private static let dataFolder = "_EXTERNAL_DATA"
@@ -36,6 +38,13 @@ struct ExternalFiles {
 
   private static func ofFile(_ path: String) -> ExternalFiles {
     ExternalFiles(supportFolder: ExternalValues.supportFolder(ofStore: path))
+  }
+
+  /// The files beside a clone. A worker may have made anything there, so only a regular file with one name counts.
+  static func ofClone(_ clone: String) -> ExternalFiles {
+    var files = ofFile(clone)
+    files.mayHaveOtherNames = false
+    return files
   }
 
   /// The folder with the files; `nil` where it does not exist.
@@ -76,11 +85,10 @@ struct ExternalFiles {
   /// Counting ends here.
   private static let countLimit = 100_000
 
-  func has(_ name: String) -> Bool { Self.isFile("\(folder)/\(name)") }
-
-  private static func isFile(_ path: String) -> Bool {
+  func has(_ name: String) -> Bool {
     var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    return lstat("\(folder)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      && (mayHaveOtherNames || status.st_nlink == 1)
   }
 
   // MARK: References
@@ -134,8 +142,8 @@ struct ExternalFiles {
   /// - Parameter names: The files that rows of the clone reference, and rows of the store did not.
   /// - Throws: `brokenReferences` where one of them is missing.
   func requireFiles(_ names: Set<String>, ofClone clone: String) throws(InstarError) {
-    let source = Self.ofFile(clone)
-    let missing = names.filter { !has($0) && !source.isOwnFile($0) }
+    let source = Self.ofClone(clone)
+    let missing = names.filter { !has($0) && !source.has($0) }
     guard let first = missing.min() else { return }
     throw InstarError(
       .brokenReferences, "cannot verify the migrated clone",
@@ -186,24 +194,24 @@ struct ExternalFiles {
     }
   }
 
-  /// Step 2: lists the changes, and links the files that only a clone has into the store's folder.
+  /// Step 2: lists the changes, and links the files that the store does not have into its folder.
   ///
   /// - Parameters:
   ///   - names: The files that the clone references.
+  ///   - source: The files beside the clone, or beside the backup that it was copied from.
   ///   - before: The files that the store references.
   ///   - store: The file whose readers may read the files.
   ///   - list: Where the changes are listed first.
   /// - Returns: The changes.
   /// - Throws: `writeBackFailed` or `noSpace`; none of the files is linked then.
   func adopt(
-    _ names: Set<String>, ofClone clone: String, before: Set<String>, like store: String,
+    _ names: Set<String>, from source: ExternalFiles, before: Set<String>, like store: String,
     listedIn list: String
   ) throws(InstarError) -> Changes {
     var status = stat()
     let mode = stat(store, &status) == 0 ? status.st_mode & 0o666 : 0o600
-    let source = Self.ofFile(clone)
     let changes = Changes(
-      added: names.filter { !has($0) && source.isOwnFile($0) }, removed: before.subtracting(names))
+      added: names.filter { !has($0) && source.has($0) }, removed: before.subtracting(names))
     guard !changes.isEmpty else { return changes }
     do throws(InstarError) {
       try changes.write(to: list)
@@ -263,13 +271,6 @@ struct ExternalFiles {
   }
 
   // MARK: Files
-
-  /// Whether a file is a regular file with one name. A worker may have made something else.
-  private func isOwnFile(_ name: String) -> Bool {
-    var status = stat()
-    return lstat("\(folder)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-      && status.st_nlink == 1
-  }
 
   /// Links a file, or copies it where it cannot be linked. An existing file stays: a name stands for one value.
   ///

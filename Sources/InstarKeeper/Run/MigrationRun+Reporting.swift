@@ -12,7 +12,9 @@ extension MigrationRun {
     record.from = inspection.path.from
     record.to = inspection.path.to
     // A recovery finds it beside the store by itself, but nowhere else.
-    if request.backupFolder != nil { record.backup = backupPath(inspection.paths) }
+    if let folder = request.backupFolder {
+      record.backup = inspection.paths.backup(request.run, in: folder)
+    }
     if !inspection.path.last.format.hasMetadata {
       record.versionSource = inspection.path.versionSource
     }

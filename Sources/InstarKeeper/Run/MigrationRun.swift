@@ -99,8 +99,9 @@ package struct MigrationRun {
   /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
   private func leftovers() -> [String]? {
     guard let paths, report.error?.isInDoubt != true else { return nil }
+    let backup = paths.backup(request.run, in: request.backupFolder ?? paths.instarFolder)
     let found = paths.leftovers(
-      ofRun: request.run, removedBackup: report.backup == nil ? backupPath(paths) : nil)
+      ofRun: request.run, removedBackup: report.backup == nil ? backup : nil)
     return found.isEmpty ? nil : found
   }
 
@@ -188,8 +189,34 @@ package struct MigrationRun {
     state = .verifying
     let result = try verifyAndStamp(attempt, backup)
     try requireSpaceForCutover(attempt)
-    try keepBackup(attempt, backup.store)
     return try cutOver(attempt, backup.store, result)
+  }
+
+  /// Keeps the backup, and replaces the store's content by the clone's.
+  ///
+  /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
+  private mutating func cutOver(
+    _ attempt: CutoverAttempt, _ before: StoreBaseline, _ result: CloneVerification.Result
+  ) throws -> Bool {
+    let path = attempt.path
+    var cutover = Cutover(
+      conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
+      external: attempt.external, backupFolder: request.backupFolder, command: report.command)
+    defer { report.backup = cutover.keptBackup }
+    try cutover.keepBackup(externalFiles: before.externalFiles)
+    state = .cutover
+    var record = record(.cutover, attempt.inspection)
+    if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
+    let content = Cutover.Content(
+      format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
+      newFiles: ExternalFiles.ofClone(attempt.folder.clone), version: path.to,
+      versionSource: path.versionSource)
+    guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
+      return false
+    }
+    emit(.writtenBack) { $0.backup = cutover.keptBackup }
+    report.result = .migrated
+    return true
   }
 }
 

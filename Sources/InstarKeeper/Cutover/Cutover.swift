@@ -1,0 +1,202 @@
+internal import Foundation
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+/// Replacing a store's content by a clone's: the last steps of a run, whatever made the clone.
+///
+/// 1. `keepBackup` gives the backup its final name, durably.
+/// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and writes the store in one
+///    transaction.
+///
+/// After an error the store is read through a new connection. The backup is removed only where nothing was written, or
+/// where the store is proven to be as before: without this a store that stays busy would collect a backup with each
+/// attempt.
+struct Cutover {
+  /// The clone, and how the store is recognized that has its content.
+  struct Content {
+    /// The format of the clone.
+    var format: StoreFormat
+    var structure: StoreStructure
+    /// The external values that its rows reference.
+    var externalFiles: Set<String>
+    /// The files of these values, where the store does not have them.
+    var newFiles: ExternalFiles
+    var version: Schema.Version?
+    var versionSource: VersionSource
+  }
+
+  let conversation: any KeeperConversation
+  let openPolicy: OpenPolicy
+  let lock: StoreLock
+  let folder: RunFolder
+  let external: ExternalFiles
+  /// A folder for the backup that the operator chose; `nil` for `.instar/` beside the store.
+  let backupFolder: String?
+  /// The command that recovers the run and repeats it.
+  let command: String
+  /// Where the backup is; `nil` before `keepBackup`, and after it was removed.
+  private(set) var keptBackup: String?
+
+  private var paths: StorePaths { folder.paths }
+  private var run: String { folder.run }
+  private var backup: String { paths.backup(run, in: backupFolder ?? paths.instarFolder) }
+  private var fileList: String { paths.fileList(run) }
+
+  static let what = "cannot replace the store's content with the migrated clone"
+
+  init(
+    _ conversation: any KeeperConversation, _ openPolicy: OpenPolicy, lock: StoreLock,
+    folder: RunFolder, external: ExternalFiles, backupFolder: String?, command: String
+  ) {
+    self.conversation = conversation
+    self.openPolicy = openPolicy
+    self.lock = lock
+    self.folder = folder
+    self.external = external
+    self.backupFolder = backupFolder
+    self.command = command
+  }
+
+  // MARK: The backup
+
+  /// Gives the backup its final name, durably, with the files of its external values, before the store is written.
+  mutating func keepBackup(externalFiles: Set<String>) throws {
+    let backup = backup
+    try Self.rename(folder.backup, toBackup: backup)
+    do {
+      try DurableFile.synchronizeFolder(backupFolder ?? paths.instarFolder)
+      try paths.synchronizeFolder()
+      try external.backUp(externalFiles, besideFile: backup)
+      keptBackup = backup
+    } catch {
+      unlink(backup)
+      ExternalFiles.removeBackup(besideFile: backup)
+      throw error
+    }
+  }
+
+  private static func rename(_ file: String, toBackup backup: String) throws {
+    func failure(_ code: Int32) -> InstarError {
+      InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
+    }
+    if Foundation.rename(file, backup) == 0 { return }
+    guard errno == EXDEV else { throw failure(errno) }
+    // Another file system: its name comes last, so that it never names part of a backup.
+    let partial = StorePaths.partial(backup)
+    unlink(partial)
+    do {
+      try RunFolder.makeFile(partial)
+      try FileCopy.copy(file, to: partial)
+      try DurableFile.synchronizeFile(partial)
+      guard Foundation.rename(partial, backup) == 0 else { throw failure(errno) }
+    } catch {
+      unlink(partial)
+      throw error
+    }
+  }
+
+  /// Removes what was made for a cutover that did not take place.
+  private mutating func removeBackup(_ changes: ExternalFiles.Changes) {
+    unlink(backup)
+    ExternalFiles.removeBackup(besideFile: backup)
+    external.disown(changes, listedIn: fileList)
+    keptBackup = nil
+  }
+
+  // MARK: The cutover
+
+  /// Replaces the store's content by the clone's.
+  ///
+  /// - Parameters:
+  ///   - record: The phase to enter, with what tells the clone's content from the store's. The backup and the state of
+  ///     the store before are filled in.
+  ///   - earlierFiles: The external values that the rows of the store reference now.
+  /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed, and the backup is
+  ///   removed.
+  /// - Throws: The error with the state that the store is in.
+  mutating func perform(
+    _ record: PhaseRecord, _ content: Content, earlierFiles: Set<String>
+  ) throws -> Bool {
+    var changes = ExternalFiles.Changes()
+    let isCutOver: Bool
+    var record = record
+    do {
+      record.backup = backup
+      let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
+      record.declaredVersion = earlier.version
+      record.earlierFingerprint = earlier.fingerprint
+      try conversation.enter(record)
+      changes = try external.adopt(
+        content.externalFiles, from: content.newFiles, before: earlierFiles, like: paths.store,
+        listedIn: fileList)
+      isCutOver = try writeBack(content)
+    } catch {
+      throw afterFailure(error, record, changes)
+    }
+    guard isCutOver else {
+      removeBackup(changes)
+      return false
+    }
+    external.removeOrphans(changes, besideFile: backup, listedIn: fileList)
+    return true
+  }
+
+  /// Reads what a cutover that failed has left, and removes the backup where that is safe.
+  ///
+  /// - Returns: The error with the state that the store is in.
+  private mutating func afterFailure(
+    _ error: any Error, _ record: PhaseRecord, _ changes: ExternalFiles.Changes
+  ) -> InstarError {
+    var known = InstarError(error, what: Self.what, store: record.store)
+    guard lock.mayHaveWritten else {
+      removeBackup(changes)
+      return known
+    }
+    let hasPath = lock.hasPath
+    if !hasPath { lock.emptyLog() }
+    lock.release()
+    guard hasPath else {
+      // The file of this name was never written.
+      external.disown(changes, listedIn: fileList)
+      known.state = known.state ?? "replaced by another process during the cutover"
+      return known
+    }
+    // If the store cannot be read now, nothing is proven: it is in doubt, and the backup stays.
+    if let found = try? CutoverOutcome(of: record, in: paths, openPolicy), found.content == .old {
+      removeBackup(changes)
+      known.state = "unchanged; SQLite rolled the transaction back"
+    } else {
+      // Recovery decides: the phase record and the list of files stay.
+      known.state = InstarError.inDoubt
+      known.next = "run: \(command), which recovers the run first"
+    }
+    return known
+  }
+
+  private func writeBack(_ content: Content) throws -> Bool {
+    do {
+      guard try lock.replaceContents(withClone: folder.clone) else { return false }
+    } catch let error as DatabaseError {
+      let known = InstarError(error, what: Self.what)
+      throw InstarError(
+        known.code == .busyStore || known.code == .noSpace ? known.code : .writeBackFailed,
+        Self.what, cause: known.cause, next: known.next)
+    }
+    try lock.requirePath(Self.what, since: "during the cutover")
+    let isWritten = try lock.read { db in
+      let structure = try StoreStructure.read(db, format: content.format)
+      guard structure == content.structure else { return false }
+      return try content.format.declaration(db, at: content.versionSource, in: structure).version
+        == content.version
+    }
+    guard isWritten else {
+      let version = content.version.map { "version \($0)" } ?? "the version of the clone"
+      throw InstarError(
+        .writeBackFailed, Self.what, cause: "the store does not read back as \(version)")
+    }
+    return true
+  }
+}
