@@ -49,7 +49,7 @@ let package = Package(
       linkerSettings: [.linkedLibrary(":libsystemd.so.0")]),
     .target(
       name: "CDigest",
-      linkerSettings: [.linkedLibrary(":libmd.so.0")]),
+      linkerSettings: [.linkedLibrary(":libmd.so.0"), .linkedLibrary(":libxxhash.so.0")]),
     .target(
       name: "CCompression",
       linkerSettings: [.linkedLibrary(":libz.so.1")]),

@@ -198,6 +198,17 @@ int instar_status_without_links(const char *path, uint64_t *device, uint64_t *in
   return result;
 }
 
+int instar_creation_time(const char *path, int64_t *nanoseconds)
+{
+  struct statx status;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return -1;
+  *nanoseconds = 0;
+  if (status.stx_mask & STATX_BTIME) {
+    *nanoseconds = status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
+  }
+  return 0;
+}
+
 int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }
 
 int instar_synchronize_file_system(int descriptor) { return syncfs(descriptor); }

@@ -50,6 +50,11 @@ public final class Keeper {
           request, conversation: conversation, host: host, openPolicy: openPolicy
         ) { [catalog] in try WorkBudget.paused { try catalog.plans(of: request.plugins) } }
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
+      case .restore(let request):
+        var run = RestoreRun(request, conversation: conversation, openPolicy: openPolicy)
+        try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
+      case .backup(let reference, let work):
+        try handle(reference, work)
       case .recover(let record):
         try recover(record)
       case .proceed, .refrain:
@@ -166,6 +171,24 @@ public final class Keeper {
       report.error = error.about("cannot migrate '\(store)'", store: store, state: "unchanged")
     }
     return report
+  }
+
+  private func handle(_ reference: BackupReference, _ work: BackupWork) throws(InstarError) {
+    let backup = StoredBackup(reference: reference)
+    let event: KeeperEvent
+    do {
+      try WorkBudget.within(store: reference.path) { () throws(InstarError) in
+        switch work {
+        case .verify: try backup.verify()
+        case .copy(let target): try backup.copy(to: target)
+        case .remove: try backup.remove()
+        }
+      }
+      event = .done
+    } catch {
+      event = .failed(error.about(store: reference.store))
+    }
+    try conversation.send(event)
   }
 
   private func recover(_ record: PhaseRecord) throws(InstarError) {

@@ -55,10 +55,15 @@ public struct Installation: Sendable, Hashable {
     try require([modulesFolder, macroExecutable, library])
   }
 
-  /// Where backups' manifests, the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;
+  /// The state folder of the service.
+  public static let serviceStateFolder = "/var/lib/instar"
+
+  /// Where the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;
   /// else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
   public static var defaultStateFolder: String {
-    if geteuid() == 0, folder(ofVariable: "INSTAR_STATE_DIR") == nil { return "/var/lib/instar" }
+    if geteuid() == 0, folder(ofVariable: "INSTAR_STATE_DIR") == nil {
+      return serviceStateFolder
+    }
     return appStateFolder
   }
 

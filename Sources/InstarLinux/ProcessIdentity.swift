@@ -91,6 +91,14 @@ public enum ProcessIdentity: Sendable, Hashable {
   /// The user with whose rights this process acts.
   public static var ownUser: UInt32 { geteuid() }
 
+  /// The person who runs this process, as messages show one: the user who called sudo, if any.
+  public static var nameOfCaller: String {
+    let user = label(of: getuid())
+    guard getuid() == 0, let name = getenv("SUDO_USER").map({ String(cString: $0) }), !name.isEmpty
+    else { return user }
+    return "\(name) as \(user)"
+  }
+
   /// A user as messages show one: "alice (1001)".
   public static func label(of uid: UInt32) -> String {
     var label = String(uid)

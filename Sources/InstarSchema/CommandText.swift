@@ -14,6 +14,14 @@ package enum CommandText {
     return "instarctl migrate \(words.joined(separator: " ")) \(quoted(store))"
   }
 
+  /// Returns a command that brings a store back to the backup of a run.
+  package static func restore(_ store: String, run: String) -> String {
+    "instarctl restore --run \(quoted(run)) \(quoted(store))"
+  }
+
+  /// Returns a command that ends the hold of a store.
+  package static func release(_ store: String) -> String { "instarctl release \(quoted(store))" }
+
   /// Returns a path quoted for a shell.
   package static func quoted(_ path: String) -> String {
     "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")

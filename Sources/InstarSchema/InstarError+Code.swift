@@ -24,6 +24,8 @@ extension InstarError {
     public static let unsafePath = Code("I107")
     /// The file system has no room for backup and clone.
     public static let noSpace = Code("I108")
+    /// An operator ordered to leave the store alone.
+    public static let heldStore = Code("I109")
 
     // 2: match, plan, check
     /// The store is at no version of the plan.
@@ -90,6 +92,10 @@ extension InstarError {
     public static let sqlFailed = Code("I316")
     /// The plugin exceeded its limit of memory, threads or file size.
     public static let workerLimit = Code("I317")
+    /// No such backup.
+    public static let missingBackup = Code("I318")
+    /// The backup is not what its manifest records, or is damaged.
+    public static let damagedBackup = Code("I319")
 
     // 4: a plugin
     /// The file is not a plugin.

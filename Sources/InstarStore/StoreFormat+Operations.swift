@@ -6,7 +6,7 @@ public import InstarSchema
 
 extension StoreFormat {
   /// The format of an open store: `coredata` where it has the two tables that every store of that format has.
-  init(of db: Database) throws {
+  package init(of db: Database) throws {
     let count = try Int.fetchOne(
       db,
       sql: """

@@ -52,6 +52,17 @@ struct KeeperAccess: Sendable {
     }
   }
 
+  /// The user for copying a backup of a store: root copies as the owner where the owner can write the copy.
+  func identity(
+    forCopyOf store: String, to target: String
+  ) throws(InstarError) -> ProcessIdentity {
+    let identity = try identity(forRecoveryOf: store)
+    guard rights == .administrator, case .user(let user) = identity,
+      !user.mayMakeFiles(beside: target)
+    else { return identity }
+    return .inherited
+  }
+
   private func identity(ofNamedStore store: String) throws(InstarError) -> ProcessIdentity {
     // If the owner cannot be read, the keeper reports why.
     guard let owner = try? StoreTrust.owner(of: store), owner != ownUser,

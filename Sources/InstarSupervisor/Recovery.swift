@@ -76,6 +76,7 @@ extension RunReport {
     plugin = phase.plugin
     from = phase.from
     to = phase.to
+    restoredRun = phase.restoredRun
     let cause =
       cause
       ?? InstarError(
@@ -84,8 +85,9 @@ extension RunReport {
         next: "run: \(command)")
     switch recovered.outcome {
     case .finished:
-      result = .migrated
+      result = phase.restoredRun == nil ? .migrated : .restored
       backup = recovered.backup ?? phase.backup
+      manifest = phase.manifest
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
       ]
@@ -94,6 +96,7 @@ extension RunReport {
       backup = recovered.backup
       error?.state = "unchanged"
       if let backup {
+        manifest = phase.manifest
         let version = recovered.version.map { "at version \($0)" } ?? "without a version"
         error?.state =
           "\(version), changed by another process since the run; backup kept at \(backup)"
@@ -104,6 +107,7 @@ extension RunReport {
         cause: "the file no longer exists; \(cause.cause)", state: "missing",
         next: phase.backup.map { "the store's backup is '\($0)'" })
       backup = phase.backup
+      manifest = phase.manifest
     }
   }
 }

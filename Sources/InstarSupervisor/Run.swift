@@ -8,7 +8,7 @@ import InstarWire
 ///
 /// If the keeper dies or is killed, another keeper recovers the run before the journal is finished.
 struct Run: Sendable {
-  let request: MigrationRequest
+  let request: RunRequest
   let stateFolder: StateFolder
   let keepers: KeeperPool
   let recovery: Recovery
@@ -18,7 +18,7 @@ struct Run: Sendable {
   private let started = ContinuousClock.now
 
   /// - Parameter onRecovery: Called with each earlier run of the store that was recovered first.
-  func migrate(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
+  func perform(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
     let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)
     defer { journal.unlock() }
 
@@ -30,13 +30,14 @@ struct Run: Sendable {
       return finished(report(.failed, error.about(store: request.store)), journal)
     }
     do throws(InstarError) {
+      try requireNoHold()
       try recovery.access.requireTrusted(plugins: request.plugins)
       identity = try recovery.access.identity(forStore: request.store)
     } catch {
       return finished(
         report(
           .refused,
-          error.about("cannot migrate '\(request.store)'", store: request.store, state: "unchanged")
+          error.about(request.what, store: request.store, state: "unchanged")
         ), journal)
     }
     if conversation.isCanceled {
@@ -84,7 +85,7 @@ struct Run: Sendable {
     _ session: KeeperSession, _ journal: RunJournal
   ) throws(InstarError) -> RunReport {
     try conversation.begin(session)
-    try session.send(.migrate(request))
+    try session.send(request.message)
     var refusal: InstarError?
     let stepLimit =
       Self.stepLimit + .seconds(request.busyTimeoutSeconds)
@@ -116,7 +117,10 @@ struct Run: Sendable {
       case .finished(var report)
       where report.run == request.run && report.store == request.store:
         // The keeper only knows that the phase was refused.
-        if let refusal { report.error = refusal.about(store: request.store, state: "unchanged") }
+        if let refusal {
+          report.error = refusal.about(store: request.store, state: "unchanged")
+          if refusal.code == .heldStore { report.result = .refused }
+        }
         return report
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
@@ -134,7 +138,24 @@ struct Run: Sendable {
       case .cutover: conversation.beginCutover()
       }
     guard mayEnter else { throw interrupted() }
+    // A restore may have placed a hold while the keeper waited for the store's lock: the store would be migrated again
+    // at once.
+    try requireNoHold()
     try journal.enter(phase)
+    if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
+  }
+
+  private func requireNoHold() throws(InstarError) {
+    guard request.respectsHold, let hold = try stateFolder.hold(on: request.store) else { return }
+    throw hold.refusal(of: request.what, store: request.store)
+  }
+
+  /// Keeps the daemon from migrating the store again. After the phase record, so that a recovery removes the hold of a
+  /// restore that did not take place; before the store is locked, so that no run comes in between.
+  private func placeHold(by user: String) throws(InstarError) {
+    guard try stateFolder.hold(on: request.store) == nil else { return }
+    try stateFolder.hold(
+      request.store, by: user, why: "restored by run \(request.run)", run: request.run)
   }
 
   /// Has another keeper recover the run.
@@ -155,13 +176,14 @@ struct Run: Sendable {
           cause: "\(error.cause); the run itself failed because \(cause.cause)",
           state: error.state ?? Self.stateUnrecovered(phase.phase),
           next: error.next
-            ?? "to recover the run, start instard or run: "
-            + CommandText.migrate(request.store, plugins: request.plugins)))
+            ?? "to recover the run, start instard or run: \(request.command)"))
       report.from = phase.from
       report.to = phase.to
       report.plan = phase.plan
       report.plugin = phase.plugin
       report.backup = phase.backup
+      report.manifest = phase.manifest
+      report.restoredRun = phase.restoredRun
       return report
     }
   }
@@ -199,6 +221,7 @@ struct Run: Sendable {
       run: request.run, store: request.store, result: result, startedAt: startedAt)
     report.durationMicroseconds = elapsedMicroseconds
     report.error = error
+    if case .restore(let request, _) = request { report.restoredRun = request.backup.run }
     return report
   }
 

@@ -70,14 +70,18 @@ package final class RunJournal {
     self.phase = phase
   }
 
-  /// Appends the report to the ledger, then removes the phase record.
+  /// Appends the report to the ledger, then removes the phase record. Removes the hold of a restore that left the store
+  /// as it was.
   ///
   /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done.
   package func finish(_ report: RunReport) throws(InstarError) {
     if report.result != .current { try folder.append(report, mayBeThere: isRecovery) }
-    guard phase != nil else { return }
+    guard let phase else { return }
+    if phase.restoredRun != nil, report.result != .restored {
+      try folder.releaseHold(ofRun: run)
+    }
     try folder.close(run: run)
-    phase = nil
+    self.phase = nil
   }
 
   /// Releases the lock; the last call on a journal.

@@ -2,6 +2,7 @@ import Foundation
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
+import Synchronization
 
 /// The state folder: the phase journal, from which runs are recovered after a crash, and the ledger of all runs.
 ///
@@ -9,6 +10,7 @@ public import InstarWire
 /// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
 /// phases/RUN.lock       locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first
+/// holds/ID.json         one Hold, see `StateFolder+Holds`
 /// ```
 ///
 /// Invariants:
@@ -21,7 +23,9 @@ public import InstarWire
 public final class StateFolder: Sendable {
   public let path: String
   /// The owner of new files; `nil` for this process's user.
-  private let owner: DurableFile.Owner?
+  let owner: DurableFile.Owner?
+  /// The holds that were read, by the names of their files.
+  let knownHolds = Mutex<[String: Hold]>([:])
 
   private var phases: String { path + "/phases" }
   private var ledger: String { path + "/ledger" }
@@ -43,11 +47,12 @@ public final class StateFolder: Sendable {
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
-    for folder in [path + "/phases", path + "/ledger"] where access(folder, F_OK) != 0 {
+    for folder in [path + "/phases", path + "/ledger", path + "/holds"] where access(folder, F_OK) != 0 {
       try Self.make(folder)
       if let owner { lchown(folder, owner.uid, owner.gid) }
     }
-    guard access(path + "/phases", W_OK | X_OK) == 0, access(path + "/ledger", W_OK | X_OK) == 0
+    guard
+      ["/phases", "/ledger", "/holds"].allSatisfy({ access(path + $0, W_OK | X_OK) == 0 })
     else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
@@ -251,7 +256,7 @@ public final class StateFolder: Sendable {
       next: "run 'instarctl probe' on the store that the file names, then remove the file")
   }
 
-  private func read(_ file: String) throws(InstarError) -> Data {
+  func read(_ file: String) throws(InstarError) -> Data {
     do {
       return try Data(contentsOf: URL(fileURLWithPath: file))
     } catch {
@@ -261,7 +266,7 @@ public final class StateFolder: Sendable {
     }
   }
 
-  private func names(in folder: String) throws(InstarError) -> [String] {
+  func names(in folder: String) throws(InstarError) -> [String] {
     do {
       return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
     } catch {

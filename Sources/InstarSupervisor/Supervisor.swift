@@ -25,7 +25,8 @@ public final class Supervisor: Sendable {
   }
 
   /// - Parameters:
-  ///   - stateFolder: Needed by `migrate` and `recover`, which write stores.
+  ///   - stateFolder: Needed by `migrate`, `restore` and `recover`, which write stores. `probe` and `plan` read the
+  ///     holds in it.
   ///   - rights: The user whose rights keepers have.
   ///   - cutoverGrace: How long `cancel` waits for a keeper in its cutover.
   ///   - probeLimit: The time limit for probing one store; more for a large store if all rows are counted.
@@ -140,7 +141,8 @@ public final class Supervisor: Sendable {
         ) { (store, reply) throws(InstarError) in
           switch reply {
           // A keeper that a store has taken over can report this store only.
-          case .event(.probed(let report)) where report.store == store: onReport(report)
+          case .event(.probed(let report)) where report.store == store:
+            onReport(self.addingHold(to: report))
           case .died(let error):
             var report = ProbeReport(
               store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
@@ -157,6 +159,13 @@ public final class Supervisor: Sendable {
       }
     }
     if let failure { throw failure }
+  }
+
+  private func addingHold(to report: ProbeReport) -> ProbeReport {
+    var report = report
+    // Holds that cannot be read are the error of the run, which does not start then.
+    report.hold = try? stateFolder?.hold(on: report.store)
+    return report
   }
 
   /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
@@ -202,7 +211,15 @@ public final class Supervisor: Sendable {
         limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
       ) { (store, reply) throws(InstarError) in
         switch reply {
-        case .event(.planned(let report)) where report.store == store: onReport(report)
+        case .event(.planned(var report)) where report.store == store:
+          report.probe = self.addingHold(to: report.probe)
+          if let hold = report.probe.hold {
+            report.findings.append(
+              Finding(
+                severity: .error, code: .heldStore, message: hold.sentence,
+                fix: "when the reason is gone, run: \(hold.releaseCommand)"))
+          }
+          onReport(report)
         case .died(let error): refuse(store, error)
         case .event(.failed(let error)): throw error
         case .event: throw unexpectedEvent()
@@ -228,9 +245,54 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
       try Run(
-        request: request, stateFolder: stateFolder, keepers: self.keepers,
+        request: .migrate(request), stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
-      ).migrate(onRecovery: onRecovery)
+      ).perform(onRecovery: onRecovery)
+    }
+  }
+
+  /// Brings a store back to a backup, as a run of its own: each phase is on disk first, the state that the store is in
+  /// becomes a backup, and the report is appended to the ledger. A hold then keeps the store from being migrated again.
+  ///
+  /// An earlier run of the store that was cut off is recovered first. If that fails, this run does not start.
+  ///
+  /// - Parameters:
+  ///   - user: Who asks for it, for the hold.
+  ///   - onRecovery: Called with each run of the store that was recovered first.
+  /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
+  public func restore(
+    _ request: RestoreRequest, by user: String,
+    onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(InstarError) -> RunReport {
+    let stateFolder = try requireStateFolder()
+    return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
+      try Run(
+        request: .restore(request, by: user), stateFolder: stateFolder, keepers: self.keepers,
+        recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
+      ).perform(onRecovery: onRecovery)
+    }
+  }
+
+  /// Verifies, copies or removes one backup, with the rights of the store's owner. No store is opened.
+  ///
+  /// - Throws: `missingBackup`, `damagedBackup`, or why the work failed.
+  public func handle(_ backup: BackupReference, _ work: BackupWork) async throws(InstarError) {
+    let identity: ProcessIdentity =
+      if case .copy(let target) = work {
+        try access.identity(forCopyOf: backup.store, to: target)
+      } else {
+        try access.identity(forRecoveryOf: backup.store)
+      }
+    try await inBatch(
+      [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
+      limit: { [probeLimit] in probeLimit + Self.timeToReadAll(of: $0) * 3 }
+    ) { (_, reply) throws(InstarError) in
+      switch reply {
+      case .event(.done): return
+      case .event(.failed(let error)), .died(let error): throw error
+      case .event: throw unexpectedEvent()
+      }
     }
   }
 
@@ -268,7 +330,7 @@ public final class Supervisor: Sendable {
   private func requireStateFolder() throws(InstarError) -> StateFolder {
     guard let stateFolder else {
       throw InstarError(
-        .stateFolderFailed, "cannot migrate stores", cause: "no state folder was given")
+        .stateFolderFailed, "cannot change stores", cause: "no state folder was given")
     }
     return stateFolder
   }

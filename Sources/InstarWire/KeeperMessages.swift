@@ -15,6 +15,10 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   case plan(stores: [String], plugins: [String], adopt: Schema.Version?)
   /// Starts a run. Answered by `.run` events and questions (`.ask`), then `.finished`.
   case migrate(MigrationRequest)
+  /// Starts a run that brings a store back to a backup. Answered as `.migrate` is.
+  case restore(RestoreRequest)
+  /// Asks for work on one backup. Answered by `.done` or `.failed`.
+  case backup(BackupReference, BackupWork)
   /// Recovers a run that was cut off. Answered by `.recovered` or `.failed`.
   case recover(PhaseRecord)
   /// The answer to `.ask`: the phase is on disk; the run continues.
@@ -66,6 +70,36 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   }
 }
 
+/// The parameters of one restore.
+public struct RestoreRequest: Sendable, Codable, Hashable {
+  /// The run identifier, see `RunIdentifier`.
+  public var run: String
+  /// The path of the store, absolute.
+  public var store: String
+  /// The backup to bring the store back to.
+  public var backup: BackupReference
+  /// How long to wait for other processes to release the store, in seconds.
+  public var busyTimeoutSeconds: Double
+
+  /// A restore of a store to one of its backups.
+  public init(run: String, store: String, backup: BackupReference, busyTimeoutSeconds: Double = 5) {
+    self.run = run
+    self.store = store
+    self.backup = backup
+    self.busyTimeoutSeconds = busyTimeoutSeconds
+  }
+}
+
+/// What a keeper does with a backup. The store is not opened.
+public enum BackupWork: Sendable, Codable, Hashable {
+  /// Checks the backup against its manifest, and with SQLite's `quick_check`.
+  case verify
+  /// Checks the backup and copies it to a path that does not exist, with the files of its external values.
+  case copy(to: String)
+  /// Removes the backup with the files of its external values.
+  case remove
+}
+
 /// A step of a run that a crash must not hide. A phase is on disk in the state folder before the keeper enters it.
 public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
   /// The folder `.instar/run-RUN/` may exist. The store is unchanged.
@@ -100,6 +134,13 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var declaredVersion: Schema.Version?
   /// The fingerprint of the store before the run; left out in `cloning`.
   public var earlierFingerprint: String?
+  /// The run whose backup is restored; left out for a migration.
+  public var restoredRun: String?
+  /// The number of changes of schema that the store's header counted before the cutover of a restore. SQLite's backup
+  /// API adds one, which shows that the cutover was committed even if both contents have the same version.
+  public var earlierSchemaCookie: Int32?
+  /// The manifest of the backup; left out in `cloning`.
+  public var manifest: BackupManifest?
   /// The start of the run, in seconds since 1970.
   public var startedAt: Double
 

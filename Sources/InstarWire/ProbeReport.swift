@@ -72,6 +72,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var externalFiles: Int?
   /// The size of these files, in bytes.
   public var externalBytes: Int64?
+  /// The order to leave the store alone; left out without one.
+  public var hold: Hold?
   /// The processes that have the store open, as far as this user can see: only root sees those of other users.
   public var holders: [Holder] = []
 

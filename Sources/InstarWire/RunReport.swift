@@ -7,6 +7,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public enum Result: String, Sendable, Codable, Hashable {
     /// The store was migrated to the last version of the plan.
     case migrated
+    /// The store was brought back to a backup.
+    case restored
     /// The store was at the last version before: nothing was done.
     case current
     /// The run was refused before anything was touched.
@@ -47,9 +49,13 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var backup: String?
   /// The paths of files that the run made and could not remove; left out if there are none.
   public var leftovers: [String]?
+  /// The manifest of that backup.
+  public var manifest: BackupManifest?
+  /// The run whose backup was restored; left out for a migration.
+  public var restoredRun: String?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
-  /// Why the run ended without `migrated` or `current`.
+  /// Why the run ended without `migrated`, `restored` or `current`.
   public var error: InstarError?
 
   /// A report without stages, counts and notes.
@@ -65,8 +71,11 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
-  /// The command that runs the migration again.
-  package var command: String { CommandText.migrate(store, plugins: [plugin].compactMap(\.self)) }
+  /// The command that runs the migration or restore again.
+  package var command: String {
+    restoredRun.map { CommandText.restore(store, run: $0) }
+      ?? CommandText.migrate(store, plugins: [plugin].compactMap(\.self))
+  }
 
   /// A stage that finished.
   public struct Stage: Sendable, Codable, Hashable {

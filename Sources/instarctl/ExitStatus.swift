@@ -30,11 +30,12 @@ enum ExitStatus: Int32, Sendable {
 
   init(for error: InstarError) {
     switch error.code {
-    case .missingStore, .missingPlugin:
+    case .missingStore, .missingPlugin, .missingBackup:
       self = .notFound
     case .busyStore:
       self = .busy
     case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
+      .heldStore, .damagedBackup,
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
@@ -48,10 +49,13 @@ enum ExitStatus: Int32, Sendable {
 
   init(for report: RunReport) {
     switch report.result {
-    case .migrated, .current: self = .done
+    case .migrated, .restored, .current: self = .done
     case .busy: self = .busy
     case .failed: self = .failed
-    case .refused: self = report.error?.code == .missingStore ? .notFound : .refused
+    case .refused:
+      let isMissing =
+        report.error.map { [.missingStore, .missingBackup].contains($0.code) } ?? false
+      self = isMissing ? .notFound : .refused
     }
   }
 

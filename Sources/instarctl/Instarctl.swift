@@ -12,6 +12,7 @@ struct Instarctl: AsyncParsableCommand {
         instarctl plugin build Sources/Notes -o Notes.so
         instarctl plan --plugin Notes.so a.store
         instarctl migrate --plugin Notes.so a.store b.store
+        instarctl restore a.store
 
       A migration works on a private clone and keeps a verified backup. A store is either migrated as \
       a whole or left unchanged.
@@ -38,8 +39,9 @@ struct Instarctl: AsyncParsableCommand {
       """,
     version: versionText,
     subcommands: [
-      ProbeCommand.self, PlanCommand.self, MigrateCommand.self, PluginCommand.self,
-      SchemaCommand.self, HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
+      ProbeCommand.self, PlanCommand.self, MigrateCommand.self, RestoreCommand.self,
+      HoldCommand.self, ReleaseCommand.self, PluginCommand.self, SchemaCommand.self,
+      HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
     ])
 
   static func main() async {

@@ -6,21 +6,6 @@ import InstarTestSupport
 import InstarWire
 import Testing
 
-/// The models of `Tests/Fixtures/Plugins/Photos.swift` at 1.0.0, to make stores with.
-private enum PhotosSchemaV1: VersionedSchema {
-  static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
-  static var models: [any PersistentModel.Type] { [Photo.self] }
-
-  @Model
-  final class Photo {
-    var name: String
-    @Attribute(.externalStorage) var image: Data?
-    @Attribute(.externalStorage) var thumbnail: Data?
-
-    init(name: String) { self.name = name }
-  }
-}
-
 @Suite("Stores with large values in files")
 struct ExternalValueTests {
   @Test(
@@ -30,21 +15,8 @@ struct ExternalValueTests {
     let folder = try TemporaryFolder()
     let path = folder.path("Photos.store")
     let files = folder.path(".Photos_SUPPORT/_EXTERNAL_DATA")
-    let large = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
-    let container = try ModelContainer(
-      for: Schema(versionedSchema: PhotosSchemaV1.self),
-      configurations: ModelConfiguration(url: URL(filePath: path)))
-    let context = ModelContext(container)
-    for name in ["kept", "doubled", "shortened", "empty"] {
-      let photo = PhotosSchemaV1.Photo(name: name)
-      if name != "empty" {
-        photo.image = Data(name.utf8) + large
-        photo.thumbnail = name == "kept" ? Data([1, 2, 3]) : large
-      }
-      context.insert(photo)
-    }
-    try context.save()
-    try container.close()
+    let large = PhotoStore.large
+    try PhotoStore.make(at: path)
     let before = Set(try FileManager.default.contentsOfDirectory(atPath: files))
     #expect(before.count == 5)
 
@@ -56,19 +28,7 @@ struct ExternalValueTests {
     #expect(answer.status == 0, Comment(rawValue: answer.messages + answer.output))
     let report = try #require(try answer.objects(RunReport.self).first)
 
-    let values = ExternalValues(folder: files)
-    func rows(_ path: String, _ values: ExternalValues, _ column: String) throws -> [String: Data] {
-      try StoreReader.withReadOnlyStore(path) { db in
-        var found: [String: Data] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT ZNAME, \(column) FROM ZPHOTO") {
-          let columns = Array(row.databaseValues)
-          guard let stored = Data.fromDatabaseValue(columns[1]) else { continue }
-          found[String.fromDatabaseValue(columns[0]) ?? ""] = try values.read(stored)
-        }
-        return found
-      }
-    }
-    let images = try rows(path, values, "ZIMAGE")
+    let images = try PhotoStore.images(of: path)
     #expect(images["kept"] == Data("kept".utf8) + large)
     let doubled = Data("doubled".utf8) + large
     #expect(images["doubled"] == doubled + doubled)
@@ -93,9 +53,8 @@ struct ExternalValueTests {
 
     // The backup is a whole store with files of its own.
     let backup = try #require(report.backup)
-    let kept = ExternalValues(folder: ExternalValues.folder(ofStore: backup))
-    #expect(try rows(backup, kept, "ZIMAGE")["doubled"] == doubled)
-    #expect(try rows(backup, kept, "ZTHUMBNAIL")["shortened"] == large)
+    #expect(try PhotoStore.images(of: backup)["doubled"] == doubled)
+    #expect(try PhotoStore.images(of: backup, column: "ZTHUMBNAIL")["shortened"] == large)
     let probe = try await CommandLineTool.run("probe", path, "--json")
     let seen = try #require(try probe.objects(ProbeReport.self).first)
     #expect(seen.externalFiles == 2)

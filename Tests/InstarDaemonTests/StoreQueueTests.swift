@@ -32,10 +32,11 @@ private struct Bench {
   /// Answers the probe that is out, and ends its batch.
   mutating func answer(
     _ state: StoreState, _ version: FileVersion = file(1), store: String = Bench.store,
-    plugin: String? = nil, reason: String? = nil
+    plugin: String? = nil, reason: String? = nil, hold: Hold? = nil
   ) -> [StoreQueue.Action] {
     var report = ProbeReport(store: store, format: .coredata, state: state, reason: reason)
     report.plugin = plugin
+    report.hold = hold
     return handle(.probed(report, before: version, after: version)) + handle(.probesEnded(nil))
   }
 
@@ -100,6 +101,49 @@ struct StoreQueueProbeTests {
     var bench = Bench()
     #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
     #expect(bench.state == .probing(touched: false))
+  }
+
+  @Test("a held store is reported once and not migrated, until the holds change")
+  func heldStore() {
+    var bench = Bench()
+    let hold = Hold(
+      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    _ = bench.handle(.found(Bench.store, file(1)))
+    let held = bench.answer(.behind, hold: hold)
+    #expect(runs(held).isEmpty && reports(held) == [.behind])
+    // An app writes the store: it is still held, which is not news.
+    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    let again = bench.answer(.behind, file(2), hold: hold)
+    #expect(runs(again).isEmpty && reports(again).isEmpty)
+    #expect(bench.handle(.found(Bench.store, file(2))).isEmpty)
+    #expect(probes(bench.handle(.holdsChanged)) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
+  }
+
+  @Test("a store that was held after its probe is probed again when the holds change")
+  func heldMeanwhile() {
+    var bench = Bench()
+    #expect(runs(bench.beginRun()) == [Bench.store])
+    #expect(
+      followUp(bench.endRun(.refused, failure("held by anna", .heldStore)))
+        == .waitsForChange(failures: 1))
+    #expect(probes(bench.handle(.holdsChanged)) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+  }
+
+  @Test("a hold that was read before it was released does not count")
+  func outdatedHold() {
+    var bench = Bench()
+    let hold = Hold(
+      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    _ = bench.handle(.found(Bench.store, file(1)))
+    #expect(bench.handle(.holdsChanged).isEmpty)
+    #expect(runs(bench.answer(.behind, hold: hold)).isEmpty)
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
+    #expect(probes(bench.handle(.found(Bench.store, file(1)))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
   @Test("the version of a touched store is read when nothing changed it for the debounce time")

@@ -16,7 +16,7 @@ struct DocumentedKeyTests {
     #expect(
       try keys(of: Sample.probe) == [
         "differences", "entities", "entityHashes", "error", "externalBytes", "externalFiles",
-        "fingerprint", "format", "holders", "journalBytes", "journalMode", "nearestVersion",
+        "fingerprint", "format", "hold", "holders", "journalBytes", "journalMode", "nearestVersion",
         "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "sizeBytes", "state", "store",
         "toolVersions", "uuid", "version", "walBytes",
       ])
@@ -40,8 +40,13 @@ struct DocumentedKeyTests {
     #expect(
       try keys(of: Sample.run) == [
         "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "leftovers",
-        "notes",
-        "plan", "plugin", "relationships", "result", "run", "stages", "startedAt", "store", "to",
+        "manifest", "notes", "plan", "plugin", "relationships", "restoredRun", "result", "run",
+        "stages", "startedAt", "store", "to",
+      ])
+    #expect(
+      try keys(of: Sample.manifest) == [
+        "bytes", "check", "contentHash", "externalFiles", "format", "madeAt", "plan", "plugin",
+        "run", "store", "tool", "version", "versionSource",
       ])
     #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
@@ -80,11 +85,19 @@ struct DocumentedKeyTests {
   func recovery() throws {
     #expect(
       try keys(of: Sample.phase) == [
-        "backup", "declaredVersion", "earlierFingerprint", "fingerprint", "from", "phase", "plan",
-        "plugin", "run", "startedAt", "store",
+        "backup", "declaredVersion", "earlierFingerprint", "earlierSchemaCookie", "fingerprint",
+        "from", "manifest", "phase", "plan", "plugin", "restoredRun", "run", "startedAt", "store",
         "to", "versionSource",
       ])
     #expect(try keys(of: Sample.recovery) == ["backup", "outcome", "run", "store", "version"])
+  }
+
+  @Test("a hold has its keys")
+  func hold() throws {
+    #expect(
+      try keys(of: Sample.hold) == [
+        "by", "createdNanoseconds", "device", "id", "inode", "run", "since", "store", "why",
+      ])
   }
 
   @Test("an exported schema has its keys, and zeros for a computed default")

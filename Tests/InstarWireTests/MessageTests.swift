@@ -20,7 +20,10 @@ struct MessageTests {
       .probe(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], rows: .quick),
       .readSchema(stores: ["/srv/a.store"]),
       .plan(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], adopt: Sample.from),
-      .migrate(Sample.request), .recover(Sample.phase), .proceed, .refrain,
+      .migrate(Sample.request),
+      .restore(RestoreRequest(run: "R2", store: "/srv/a.store", backup: Sample.backup)),
+      .backup(Sample.backup, .verify), .backup(Sample.backup, .copy(to: "/srv/b.store")),
+      .backup(Sample.backup, .remove), .recover(Sample.phase), .proceed, .refrain,
     ])
   func keeperRequest(_ request: KeeperRequest) throws {
     try roundTrip(request)

@@ -41,6 +41,31 @@ enum Sample {
     return request
   }
 
+  static var manifest: BackupManifest {
+    var manifest = BackupManifest(
+      run: "R1", store: "/srv/a.store", madeAt: 1000, bytes: 4096, contentHash: "xxh3-128:00",
+      externalFiles: 2, format: .plain)
+    manifest.version = from
+    manifest.versionSource = .userVersion
+    manifest.plan = "Notes"
+    manifest.plugin = "/p/Notes.so"
+    return manifest
+  }
+
+  static var backup: BackupReference {
+    BackupReference(
+      run: "R1", store: "/srv/a.store", path: "/srv/.instar/a.store.R1.backup", manifest: manifest)
+  }
+
+  static var hold: Hold {
+    var hold = Hold(
+      id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,
+      by: "anna (1000)",
+      since: 1000, why: "auditing")
+    hold.run = "R1"
+    return hold
+  }
+
   static var phase: PhaseRecord {
     var phase = PhaseRecord(run: "R1", store: "/srv/a.store", phase: .cutover, startedAt: 1000)
     phase.plugin = "/p/Notes.so"
@@ -52,6 +77,9 @@ enum Sample {
     phase.fingerprint = "f2"
     phase.declaredVersion = from
     phase.earlierFingerprint = "f1"
+    phase.restoredRun = "R0"
+    phase.earlierSchemaCookie = 7
+    phase.manifest = manifest
     return phase
   }
 
@@ -82,6 +110,7 @@ enum Sample {
     probe.journalBytes = 512
     probe.externalFiles = 2
     probe.externalBytes = 100
+    probe.hold = hold
     probe.holders = [.init(pid: 17, command: "notes")]
     return probe
   }
@@ -100,6 +129,8 @@ enum Sample {
     report.bytes = 4096
     report.backup = "/srv/.instar/a.store.R1.backup"
     report.leftovers = ["/srv/.instar/run-R1"]
+    report.manifest = manifest
+    report.restoredRun = "R0"
     report.notes = ["a note"]
     report.error = error
     return report

@@ -106,6 +106,10 @@ int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
  * where there is a link on the way. */
 int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode);
 
+/* When the file of a path was created, in nanoseconds since 1970; 0 where its file system does not
+ * say (statx(2)). Follows no link at the end. 0; -1 and errno. */
+int instar_creation_time(const char *path, int64_t *nanoseconds);
+
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);
 

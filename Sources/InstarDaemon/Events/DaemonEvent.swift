@@ -132,15 +132,20 @@ extension DaemonEvent {
     let reason = report.reason.map { ": \($0)" } ?? ""
     let kind: EventKind
     var level = Logger.Level.warning
-    let message: String
+    var message: String
     switch report.state {
     case .current:
       (kind, level) = (.storeCurrent, .debug)
       message = "\(store) is current at \(version)"
     case .behind:
-      (kind, level) = (.storeBehind, .info)
       let end = report.planVersion.map { "\($0)" } ?? "the plan's last version"
       message = "\(store) is at \(version), behind \(end)"
+      if let hold = report.hold {
+        (kind, level) = (.storeHeld, .notice)
+        message += ", and \(hold.sentence); to migrate it: \(hold.releaseCommand)"
+      } else {
+        (kind, level) = (.storeBehind, .info)
+      }
     case .ahead:
       kind = .storeAhead
       message = "\(store) is newer than the plan\(reason); \(untouched)"
@@ -270,6 +275,11 @@ extension DaemonEvent {
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
+    case .restored:
+      (kind, level) = (.runRestored, .notice)
+      message =
+        "restored \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
+      if let backup = report.backup { message += "; backup: '\(backup)'" }
     case .current:
       (kind, level) = (.runNotNeeded, .info)
       message = "\(store) is already current"

@@ -16,7 +16,7 @@ enum RetryPolicy {
     case .busyStore, .noSpace:
       self = .always
     // What the store is.
-    case .notAStore, .corruptStore, .encryptedStore, .unsafePath,
+    case .notAStore, .corruptStore, .encryptedStore, .unsafePath, .heldStore,
       // How it fits to the plans.
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage, .incompleteSchema,

@@ -79,6 +79,8 @@ public struct StoreQueue: Sendable {
     case recovered(String, InstarError?)
     /// Probing may start: the plugins found at the start are described.
     case released
+    /// A hold was placed or released.
+    case holdsChanged
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
     case verdictsInDoubt
     case settingsChanged(Settings)
@@ -142,6 +144,8 @@ public struct StoreQueue: Sendable {
     var owner = Entry.unknownOwner
     /// A run was cut off and is not recovered yet.
     var isInterrupted = false
+    /// An operator ordered to leave the store alone: it is behind, and no run is started.
+    var isHeld = false
     /// Failures in a row, of any kind: they set the length of the back-off.
     var failures = 0
     /// Failures in a row with the same cause.
@@ -168,7 +172,8 @@ public struct StoreQueue: Sendable {
     var version: Schema.Version?
     var plan: String?
     var planVersion: Schema.Version?
-    /// `nil` for a current store: its file changes all the time.
+    var hold: Hold?
+    /// `nil` for a current or held store: its file changes all the time.
     var file: FileVersion?
 
     init(_ report: ProbeReport, file: FileVersion?) {
@@ -177,7 +182,8 @@ public struct StoreQueue: Sendable {
       version = report.version
       plan = report.plan
       planVersion = report.planVersion
-      self.file = report.state == .current ? nil : file
+      hold = report.hold
+      self.file = report.state == .current || report.hold != nil ? nil : file
     }
   }
 
@@ -209,7 +215,7 @@ public struct StoreQueue: Sendable {
   private var probesRestUntil: Instant?
   /// Batches that failed in a row.
   private var failedBatches = 0
-  private var isHeld = true
+  private var mayProbe = false
   private var isStopping = false
 
   /// A queue that probes nothing before `released`.
@@ -240,7 +246,8 @@ public struct StoreQueue: Sendable {
       runEnded(report, before, after, now, &actions)
     case .interrupted(let store, let owner): interrupted(store, owner)
     case .recovered(let store, let error): recovered(store, error, now, &actions)
-    case .released: isHeld = false
+    case .released: mayProbe = true
+    case .holdsChanged: doubtHeldStores()
     case .verdictsInDoubt: doubtVerdicts()
     case .settingsChanged(let settings): self.settings = settings
     case .tick: tick(now, &actions)
@@ -342,7 +349,7 @@ public struct StoreQueue: Sendable {
       return
     }
     let hasChanged = before != after
-    if Self.mayBeOutdated(report.state, touched: touched, hasChanged: hasChanged) {
+    if Self.mayBeOutdated(report, touched: touched, hasChanged: hasChanged) {
       entry.version = nil
       entry.state = wait(now, before: .idle)
       put(entry, store)
@@ -361,6 +368,7 @@ public struct StoreQueue: Sendable {
         entry.announced = announcement
         actions.append(.reportProbe(report))
       }
+      entry.isHeld = report.hold != nil
       follow(report.state, of: store, &entry, now)
     }
     put(entry, store)
@@ -368,10 +376,11 @@ public struct StoreQueue: Sendable {
 
   /// Whether a verdict may concern an earlier content of the file.
   private static func mayBeOutdated(
-    _ state: StoreState, touched: Bool, hasChanged: Bool
+    _ report: ProbeReport, touched: Bool, hasChanged: Bool
   ) -> Bool {
-    switch state {
-    case .behind, .busy: false
+    switch report.state {
+    case .behind: touched && report.hold != nil
+    case .busy: false
     case .current: touched
     default: touched || hasChanged
     }
@@ -398,6 +407,9 @@ public struct StoreQueue: Sendable {
     _ state: StoreState, of store: String, _ entry: inout Entry, _ now: Instant
   ) {
     switch state {
+    case .behind where entry.isHeld:
+      entry.migrations = 0
+      entry.state = .resting(.idle)
     case .behind:
       if entry.migrations > 0 {
         // Migrated a moment ago and behind again: somebody restores an old file each time, or the
@@ -460,7 +472,7 @@ public struct StoreQueue: Sendable {
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
     var followUp = FollowUp.none
     switch report.result {
-    case .migrated, .current:
+    case .migrated, .restored, .current:
       entry.forgetFailures()
       entry.notBefore = nil
       entry.version = nil
@@ -483,6 +495,7 @@ public struct StoreQueue: Sendable {
       followUp = failed(
         &entry, report.error?.code, signature: cause ?? "", hasChanged: before != after, now)
       entry.notBefore = now + settings.retry.first
+      entry.isHeld = report.error?.code == .heldStore
     }
     if inDoubt {
       entry.version = nil
@@ -516,6 +529,25 @@ public struct StoreQueue: Sendable {
     }
   }
 
+  /// Has held stores probed again, and those whose hold was read before it changed.
+  private mutating func doubtHeldStores() {
+    for store in entries.keys.sorted() {
+      guard var entry = entries[store] else { continue }
+      if case .probing = entry.state { enter(.probing(touched: true), store) }
+      guard entry.isHeld else { continue }
+      entry.version = nil
+      entry.forgetFailures()
+      entry.notBefore = nil
+      switch entry.state {
+      case .resting:
+        put(entry, store)
+        queueProbe(store)
+      case .waiting, .readingVersion: put(entry, store)
+      case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering: break
+      }
+    }
+  }
+
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
     if let end = probesRestUntil, end <= now { probesRestUntil = nil }
     let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
@@ -540,7 +572,7 @@ public struct StoreQueue: Sendable {
   /// Starts the next batch of probes and as many runs as allowed.
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
     guard !isStopping else { return }
-    if !isHeld, probesOut == nil, probesRestUntil == nil {
+    if mayProbe, probesOut == nil, probesRestUntil == nil {
       let batch = nextBatch()
       if !batch.isEmpty {
         probesOut = batch

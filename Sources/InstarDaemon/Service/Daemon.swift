@@ -67,6 +67,7 @@ struct Daemon {
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
     recoverRuns()
+    watchHolds()
     listPlugins()
     scanAll()
     setAlarm()
@@ -99,6 +100,7 @@ struct Daemon {
         rescanDue = .now
       }
       plugins.handle(event)
+      if isAboutHolds(event) { feed([.holdsChanged]) }
       feed(folders.handle(event))
     case .scanned(let scan):
       feed(folders.finish(scan, known: queue.stores))
@@ -135,6 +137,24 @@ struct Daemon {
     guard state == .scanning, folders.areRead else { return }
     state = .running
     manager.sendReady(status: status)
+  }
+
+  /// Has the kernel report when a hold is placed or released. Where it cannot, the rescan finds that.
+  private func watchHolds() {
+    guard let holds = supervisor.stateFolder?.holdsFolder else { return }
+    do throws(InstarError) {
+      try folders.kernelWatch.add(holds)
+    } catch {
+      log.post(.watchFailed(error))
+    }
+  }
+
+  private func isAboutHolds(_ event: FolderWatch.Event) -> Bool {
+    switch event {
+    case .changed(let folder, let name):
+      folder == supervisor.stateFolder?.holdsFolder && name.hasSuffix(".json")
+    case .removed, .overflow: true
+    }
   }
 
   private mutating func listPlugins() {
@@ -211,6 +231,8 @@ struct Daemon {
     guard state != .stopping else { return }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescanDue, due <= now {
+      watchHolds()
+      feed([.holdsChanged])
       scanAll()
       listPlugins()
     }
@@ -275,6 +297,7 @@ struct Daemon {
     folders = newFolders
     configuration = new
     plugins.configuration = new
+    watchHolds()
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
     plugins.describeAllAgain()

@@ -40,6 +40,9 @@ struct ExternalFiles {
     ExternalFiles(supportFolder: ExternalValues.supportFolder(ofStore: path))
   }
 
+  /// The files beside a backup.
+  static func ofBackup(_ backup: String) -> ExternalFiles { ofFile(backup) }
+
   /// The files beside a clone. A worker may have made anything there, so only a regular file with one name counts.
   static func ofClone(_ clone: String) -> ExternalFiles {
     var files = ofFile(clone)
@@ -63,23 +66,45 @@ struct ExternalFiles {
     return folder
   }
 
+  /// The names of all files, up to a limit.
+  func names() -> Set<String> {
+    var names: Set<String> = []
+    _ = forEachFile { name, _ in
+      if UUID(uuidString: name) != nil { names.insert(name) }
+    }
+    return names
+  }
+
   /// The number of files and their size; `nil` where the folder does not exist or cannot be listed.
   func count() -> (count: Int, bytes: Int64)? {
-    guard let folder = try? existingFolder(), let stream = opendir(folder) else { return nil }
-    defer { closedir(stream) }
     var (count, bytes): (Int, Int64) = (0, 0)
+    let isListed = forEachFile { _, size in
+      count += 1
+      bytes += size
+    }
+    return isListed ? (count, bytes) : nil
+  }
+
+  /// - Returns: `false` where the folder does not exist or cannot be listed.
+  private func forEachFile(_ body: (_ name: String, _ bytes: Int64) -> Void) -> Bool {
+    guard let folder = try? existingFolder(), let stream = opendir(folder) else {
+      return false
+    }
+    defer { closedir(stream) }
+    var count = 0
     while count < Self.countLimit, let entry = readdir(stream) {
       var status = stat()
-      let isFound = withUnsafePointer(to: &entry.pointee.d_name) { field in
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
         field.withMemoryRebound(to: CChar.self, capacity: 256) { name in
           fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0
+            ? String(cString: name) : nil
         }
       }
-      guard isFound, status.st_mode & S_IFMT == S_IFREG else { continue }
+      guard let name, status.st_mode & S_IFMT == S_IFREG else { continue }
       count += 1
-      bytes += Int64(status.st_size)
+      body(name, Int64(status.st_size))
     }
-    return (count, bytes)
+    return true
   }
 
   /// Counting ends here.
@@ -97,16 +122,41 @@ struct ExternalFiles {
   static func references(_ db: Database, _ layout: any StoreLayout) throws -> Set<String> {
     var names: Set<String> = []
     for column in layout.externalColumns {
-      let values = try Data.fetchCursor(
-        db,
-        sql: """
-          SELECT CAST(\(column.column) AS BLOB) FROM \(column.table)
-          WHERE substr(CAST(\(column.column) AS BLOB), 1, 1) = x'02'
-            AND length(CAST(\(column.column) AS BLOB)) BETWEEN 37 AND 41
-          """)
-      while let value = try values.next() {
-        if case .file(let name) = ExternalValues.Form(stored: value) { names.insert(name) }
+      try names.formUnion(references(db, column.column, of: column.table))
+    }
+    return names
+  }
+
+  /// The names of those of these files that the rows of a store of unknown schema reference: a value that names one of
+  /// the files by its UUID references it.
+  func references(_ db: Database, in structure: StoreStructure) throws -> Set<String> {
+    guard try existingFolder() != nil else { return [] }
+    var names: Set<String> = []
+    for table in structure.tables {
+      for column in table.columns where column.type.uppercased() == "BLOB" {
+        try names.formUnion(
+          Self.references(db, SQLIdentifier.sql(column.name), of: SQLIdentifier.sql(table.name)))
       }
+    }
+    return names
+  }
+
+  /// - Parameters:
+  ///   - column: As written in SQL.
+  ///   - table: As written in SQL.
+  private static func references(
+    _ db: Database, _ column: String, of table: String
+  ) throws -> Set<String> {
+    var names: Set<String> = []
+    let values = try Data.fetchCursor(
+      db,
+      sql: """
+        SELECT CAST(\(column) AS BLOB) FROM \(table)
+        WHERE substr(CAST(\(column) AS BLOB), 1, 1) = x'02'
+          AND length(CAST(\(column) AS BLOB)) BETWEEN 37 AND 41
+        """)
+    while let value = try values.next() {
+      if case .file(let name) = ExternalValues.Form(stored: value) { names.insert(name) }
     }
     return names
   }
@@ -132,6 +182,18 @@ struct ExternalFiles {
         error.code == .noSpace ? .noSpace : .backupFailed, "cannot keep the backup",
         cause: error.cause, next: error.next)
     }
+  }
+
+  /// Copies files beside another file, durably. A file that is there already stays.
+  func copy(_ names: Set<String>, besideFile file: String) throws(InstarError) {
+    let present = names.filter(has)
+    guard !present.isEmpty else { return }
+    let target = Self.ofFile(file)
+    try target.makeFolders(mode: 0o700)
+    for name in present where !target.has(name) {
+      try Self.copy("\(folder)/\(name)", to: "\(target.folder)/\(name)", mode: 0o600)
+    }
+    try target.synchronize()
   }
 
   /// Removes the files beside a backup that is removed.

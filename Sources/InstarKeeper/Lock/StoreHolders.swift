@@ -47,3 +47,12 @@ struct StoreHolders {
     return holders
   }
 }
+
+extension InstarError {
+  /// Adds the processes that have the store open to the cause.
+  mutating func nameHolders(of store: String) {
+    var holders = StoreHolders()
+    let text = holders.ofFile(store).map { "\($0.pid) (\($0.command))" }
+    if !text.isEmpty { cause += "; it is open in \(text.joined(separator: ", "))" }
+  }
+}

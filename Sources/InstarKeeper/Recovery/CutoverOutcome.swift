@@ -40,10 +40,13 @@ struct CutoverOutcome {
       defer { if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") } }
       let now = try Declaration(db, record)
       var content = Content.other
-      if now.version == record.to, now.isStamped {
+      if now.isNew(record) {
         content = .new
       } else {
-        try StoreCheck.requireSound(db, "the store")
+        // A store that was damaged before it was to be restored proves nothing by its check.
+        if record.manifest?.isSound != false {
+          try StoreCheck.requireSound(db, "the store")
+        }
         if now.isEarlier(record) { content = .old }
       }
       try Self.sealLog(db)
@@ -79,8 +82,10 @@ struct CutoverOutcome {
     let version: Schema.Version?
     /// The fingerprint of the structure.
     let fingerprint: String
+    /// The number of changes of schema that the file's header counts.
+    let schemaCookie: Int32
     /// Whether the structure is the one that a run stamped the store with.
-    let isStamped: Bool
+    private let isStamped: Bool
 
     init(_ db: Database, _ record: PhaseRecord) throws {
       let format = StoreFormat(ofRecordWith: record.versionSource)
@@ -89,12 +94,24 @@ struct CutoverOutcome {
         db, at: record.versionSource ?? .userVersion, in: structure)
       version = declared.version
       fingerprint = structure.fingerprint
+      schemaCookie = try Int32.fetchOne(db, sql: "PRAGMA schema_version") ?? 0
       isStamped = (declared.fingerprint ?? record.fingerprint) == fingerprint
+    }
+
+    /// Whether the store has the content that the run was to give it.
+    ///
+    /// A backup may have the version and structure of the store that it replaces. SQLite's backup API makes the count
+    /// of changes of schema one more than it was in the store.
+    func isNew(_ record: PhaseRecord) -> Bool {
+      guard version == record.to else { return false }
+      guard let earlier = record.earlierSchemaCookie else { return isStamped }
+      return fingerprint == record.fingerprint && schemaCookie == earlier &+ 1
     }
 
     /// Whether the store is as it was before the run. Records of earlier releases have no fingerprint.
     func isEarlier(_ record: PhaseRecord) -> Bool {
       guard let earlier = record.earlierFingerprint else { return version == record.from }
+      if let cookie = record.earlierSchemaCookie, cookie != schemaCookie { return false }
       return version == record.declaredVersion && fingerprint == earlier
     }
   }

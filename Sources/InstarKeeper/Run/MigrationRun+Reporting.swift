@@ -21,6 +21,20 @@ extension MigrationRun {
     return record
   }
 
+  func manifest(
+    of attempt: CutoverAttempt, _ before: StoreBaseline
+  ) throws(InstarError) -> BackupManifest {
+    let path = attempt.path
+    var manifest = try BackupManifest(
+      of: attempt.folder, store: request.store, format: path.first.format,
+      externalFiles: before.externalFiles.filter(attempt.external.has).count)
+    manifest.version = path.from
+    manifest.versionSource = path.first.format.hasMetadata ? nil : path.versionSource
+    manifest.plan = path.plan
+    manifest.plugin = attempt.inspection.plugin
+    return manifest
+  }
+
   /// Sends an event for people to see.
   func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
     var event = RunEvent(run: request.run, store: request.store, step: step)
@@ -47,11 +61,7 @@ extension MigrationRun {
     var known = InstarError(error, what: what, store: request.store)
     known.what = what
     known.store = request.store
-    if known.code == .busyStore {
-      var holders = StoreHolders()
-      let text = holders.ofFile(request.store).map { "\($0.pid) (\($0.command))" }
-      if !text.isEmpty { known.cause += "; it is open in \(text.joined(separator: ", "))" }
-    }
+    if known.code == .busyStore { known.nameHolders(of: request.store) }
     let folder = URL(fileURLWithPath: request.store).deletingLastPathComponent().path
     let mayLackSpace: [InstarError.Code] = [.unreadableStore, .backupFailed, .writeBackFailed]
     if mayLackSpace.contains(known.code), FileCopy.isFull(folder) {

@@ -202,10 +202,15 @@ package struct MigrationRun {
     var cutover = Cutover(
       conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
       external: attempt.external, backupFolder: request.backupFolder, command: report.command)
-    defer { report.backup = cutover.keptBackup }
+    let manifest = try manifest(of: attempt, before)
+    defer {
+      report.backup = cutover.keptBackup
+      report.manifest = cutover.keptBackup.map { _ in manifest }
+    }
     try cutover.keepBackup(externalFiles: before.externalFiles)
     state = .cutover
     var record = record(.cutover, attempt.inspection)
+    record.manifest = manifest
     if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
     let content = Cutover.Content(
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,

@@ -21,10 +21,11 @@ struct PlanCommand: InstarCommand {
   @OptionGroup var stores: StoreArguments
   @OptionGroup var plugins: PluginOptions
   @OptionGroup var adoption: AdoptionOptions
+  @OptionGroup var state: StateOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor()
+    let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
     let status = StatusCollector()
     try await supervisor.plan(
       stores: stores.paths, plugins: try plugins.paths(), adopt: adoption.version

@@ -38,10 +38,11 @@ struct ProbeCommand: InstarCommand {
     help: "Count the rows of all entities, or of none.")
   var countsRows: Bool?
 
+  @OptionGroup var state: StateOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor()
+    let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(

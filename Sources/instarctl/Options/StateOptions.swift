@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import InstarLinux
 
 /// The folder that records runs and their phases.
@@ -11,6 +12,15 @@ struct StateOptions: ParsableArguments {
       valueName: "folder"),
     completion: .directory, transform: FilePath.typed)
   var folder: String?
+
+  /// Says so where the state folder is not the one of the service, which then does not read the holds in it.
+  func noteOtherDaemon() {
+    let service = Installation.serviceStateFolder
+    guard folder == nil, path != service, access(service, F_OK) == 0 else { return }
+    Console.note(
+      "note: the hold is in '\(path)'; instard.service reads '\(service)'; to hold the store there, run as root: instarctl hold"
+    )
+  }
 
   var path: String { FilePath.absolute(folder ?? Installation.defaultStateFolder) }
 }

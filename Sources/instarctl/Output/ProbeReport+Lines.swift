@@ -8,6 +8,7 @@ extension ProbeReport: Answer {
     var table = Table(.left, .left)
     table.add("state", stateLine)
     if let reason, !reason.isEmpty { table.add("reason", "\(reason)") }
+    if let hold { table.add("hold", Style.warning("\(hold.sentence)")) }
     if let format { table.add("format", "\(format.rawValue)") }
     if format != nil { table.add("version", "\(version?.description ?? "none declared")") }
     for (index, tool) in (toolVersions ?? []).enumerated() {

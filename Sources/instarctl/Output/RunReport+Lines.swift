@@ -7,7 +7,7 @@ extension RunReport: Answer {
     var lines: [ConsoleLine] = ["\(store)"]
     let took = "in \(Quantity.duration(microseconds: durationMicroseconds))"
     switch result {
-    case .migrated:
+    case .migrated, .restored:
       lines.append("  \(result.styled): \(versions) \(took)")
     case .current:
       lines.append("  \(result.styled): nothing to do\(to.map { ", at \($0)" } ?? "")")
@@ -59,7 +59,7 @@ extension RunReport: Answer {
 extension RunReport.Result {
   fileprivate var styled: ConsoleLine {
     switch self {
-    case .migrated, .current: Style.good("\(rawValue)")
+    case .migrated, .restored, .current: Style.good("\(rawValue)")
     case .busy: Style.warning("\(rawValue)")
     case .refused, .failed: Style.bad("\(rawValue)")
     }
@@ -74,7 +74,7 @@ extension RecoveryReport {
     case .discarded:
       "discarded the interrupted run \(run): '\(store)' is unchanged"
     case .finished:
-      "finished the interrupted run \(run): '\(store)' is at its new version"
+      "finished the interrupted run \(run): '\(store)' has its new content"
     case .storeMissing:
       "the run \(run) was interrupted, and its store '\(store)' no longer exists"
     }

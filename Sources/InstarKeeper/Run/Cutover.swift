@@ -8,8 +8,8 @@ internal import InstarWire
 /// Replacing a store's content by a clone's: the last steps of a run, whatever made the clone.
 ///
 /// 1. `keepBackup` gives the backup its final name, durably.
-/// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and writes the store in one
-///    transaction.
+/// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and writes the store in
+///    one transaction.
 ///
 /// After an error the store is read through a new connection. The backup is removed only where nothing was written, or
 /// where the store is proven to be as before: without this a store that stays busy would collect a backup with each
@@ -128,6 +128,7 @@ struct Cutover {
       let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
+      if record.restoredRun != nil { record.earlierSchemaCookie = earlier.schemaCookie }
       try conversation.enter(record)
       changes = try external.adopt(
         content.externalFiles, from: content.newFiles, before: earlierFiles, like: paths.store,

@@ -1,0 +1,264 @@
+internal import Foundation
+internal import GRDB
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarStore
+package import InstarWire
+
+/// One attempt to bring a store back to the backup of an earlier run.
+///
+/// The states are those of `MigrationRun` without a worker: `inspecting`, `cloning`, `cutover`. The clone is a checked
+/// copy of the backup. The state of the store that is replaced becomes a backup itself, so a restore can be undone.
+///
+/// Invariants:
+/// - The supervisor has `cloning` and `cutover` on disk before the run enters them.
+/// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor a second backup behind.
+/// - The backup that is restored stays as it is.
+package struct RestoreRun {
+  private enum State {
+    case inspecting, cloning, cutover
+  }
+
+  private let request: RestoreRequest
+  private let conversation: any KeeperConversation
+  private let openPolicy: OpenPolicy
+  private let backup: StoredBackup
+  private var state = State.inspecting
+  private var report: RunReport
+  /// `nil` before the run makes its first file.
+  private var paths: StorePaths?
+  private let start = ContinuousClock.now
+
+  /// - Parameter conversation: Asked before each phase, and told what happens.
+  package init(
+    _ request: RestoreRequest, conversation: any KeeperConversation, openPolicy: OpenPolicy
+  ) {
+    self.request = request
+    self.conversation = conversation
+    self.openPolicy = openPolicy
+    backup = StoredBackup(reference: request.backup)
+    report = RunReport(
+      run: request.run, store: request.store, result: .refused,
+      startedAt: Date().timeIntervalSince1970)
+    report.restoredRun = request.backup.run
+    report.to = request.backup.manifest?.version
+  }
+
+  /// Performs the run, and reports how it ended.
+  package mutating func perform() -> RunReport {
+    do {
+      try restore()
+    } catch {
+      let known = describe(error)
+      report.error = known
+      if known.code == .busyStore { report.result = .busy }
+      if state != .cutover {
+        report.backup = nil
+        report.manifest = nil
+      }
+    }
+    report.leftovers = leftovers()
+    report.durationMicroseconds = start.duration(to: .now).inMicroseconds
+    return report
+  }
+
+  /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
+  private func leftovers() -> [String]? {
+    guard let paths, report.error?.isInDoubt != true else { return nil }
+    let found = paths.leftovers(
+      ofRun: request.run, removedBackup: report.backup == nil ? paths.backup(request.run) : nil)
+    return found.isEmpty ? nil : found
+  }
+
+  private mutating func restore() throws {
+    try RunIdentifier.require(request.run)
+    try RunIdentifier.require(request.backup.run)
+    let file = try openPolicy.probeFile(request.store)
+    let paths = StorePaths(resolvedStore: file.path)
+    report.bytes = file.state.size
+    // Before the store is locked: reading a large backup takes time.
+    let target = try backup.verify(request.backup.path)
+    report.to = report.to ?? target.version
+    try conversation.enter(record(.cloning, target))
+    state = .cloning
+    self.paths = paths
+    report.result = .failed
+    emit(.started)
+    let lock = try StoreLock(
+      try openPolicy.probeFile(paths.store), busyTimeout: request.busyTimeoutSeconds)
+    defer { lock.release() }
+    emit(.locked)
+    let folder = try RunFolder(paths, run: request.run)
+    defer { folder.remove() }
+    let present = try backUp(lock, folder, target)
+    try makeClone(folder)
+    emit(.verified)
+    try cutOver(lock, folder, present: present, target: target)
+  }
+
+  // MARK: Steps
+
+  /// What the copy of the store contains, before it is replaced.
+  private struct Present {
+    var manifest: BackupManifest
+    var externalFiles: Set<String>
+  }
+
+  private mutating func backUp(
+    _ lock: StoreLock, _ folder: RunFolder, _ target: StoredBackup.Contents
+  ) throws -> Present {
+    let (pageCount, pageSize) = try lock.read { db in
+      (
+        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+      )
+    }
+    let bytes = pageCount * pageSize
+    // The backup, the clone, and for the cutover either the log with the new pages or the journal with the old ones.
+    try FileCopy.requireSpace(
+      bytes + target.bytes + (lock.usesLog ? target.bytes : bytes) + MigrationRun.smallFiles,
+      in: folder.paths.instarFolder)
+    try RunFolder.makeFile(folder.backup)
+    try lock.copy(to: folder.backup)
+    try DurableFile.synchronizeFile(folder.backup)
+    let present = try describePresent(folder, target)
+    report.from = present.manifest.version
+    report.manifest = present.manifest
+    emit(.backedUp) { $0.bytes = bytes }
+    return present
+  }
+
+  /// Reads the copy of the store. A damaged store is restored too: that may be why it is restored.
+  private mutating func describePresent(
+    _ folder: RunFolder, _ target: StoredBackup.Contents
+  ) throws -> Present {
+    let external = ExternalFiles(of: folder.paths)
+    var damage: String?
+    var contents: StoredBackup.Contents?
+    do {
+      let connection = try GuardedConnection.open(folder.backup, access: .immutable)
+      defer { try? connection.close() }
+      try connection.inDatabase { db in
+        contents = try StoredBackup.Contents(
+          db, source: request.backup.manifest?.versionSource, external: external)
+        try StoreCheck.requireQuickCheck(db, "the store")
+      }
+    } catch {
+      damage = InstarError(error, what: "cannot read the store").cause
+    }
+    let files = contents?.externalFiles ?? external.names()
+    var manifest = try BackupManifest(
+      of: folder, store: request.store, format: contents?.format ?? target.format,
+      externalFiles: files.filter(external.has).count)
+    manifest.version = contents?.version
+    manifest.versionSource = manifest.format.hasMetadata ? nil : target.versionSource
+    if let damage {
+      manifest.check = damage
+      report.notes.append("the store was damaged before it was restored: \(damage)")
+    }
+    return Present(manifest: manifest, externalFiles: files)
+  }
+
+  private func makeClone(_ folder: RunFolder) throws {
+    try FileCopy.copy(request.backup.path, to: folder.clone)
+    // The backup may have changed since it was checked: what is written back is what is checked.
+    try backup.verify(folder.clone)
+    try FileCopy.useRollbackJournal(folder.clone)
+    try DurableFile.synchronizeFile(folder.clone)
+  }
+
+  private mutating func cutOver(
+    _ lock: StoreLock, _ folder: RunFolder, present: Present, target: StoredBackup.Contents
+  ) throws {
+    var cutover = Cutover(
+      conversation, openPolicy, lock: lock, folder: folder,
+      external: ExternalFiles(of: folder.paths), backupFolder: nil, command: report.command)
+    defer {
+      report.backup = cutover.keptBackup
+      if cutover.keptBackup == nil { report.manifest = nil }
+    }
+    noteMissingFiles(target, folder)
+    try cutover.keepBackup(externalFiles: present.externalFiles)
+    state = .cutover
+    var record = record(.cutover, target)
+    record.manifest = present.manifest
+    let content = Cutover.Content(
+      format: target.format, structure: target.structure, externalFiles: target.externalFiles,
+      newFiles: backup.external, version: target.version, versionSource: target.versionSource)
+    guard try cutover.perform(record, content, earlierFiles: present.externalFiles) else {
+      throw InstarError(
+        .busyStore, "cannot restore the store",
+        cause: "another process wrote to the store before the cutover",
+        next: "when the store is less busy, run: \(report.command)")
+    }
+    report.result = .restored
+    emit(.writtenBack) { $0.backup = cutover.keptBackup }
+  }
+
+  private mutating func noteMissingFiles(_ target: StoredBackup.Contents, _ folder: RunFolder) {
+    let present = ExternalFiles(of: folder.paths)
+    let missing = target.externalFiles.filter { !present.has($0) && !backup.external.has($0) }
+    guard let first = missing.min() else { return }
+    report.notes.append(
+      "\(missing.count) external values have no file, neither in the store nor in the backup, such as '\(first)'"
+    )
+  }
+
+  // MARK: Reporting
+
+  private func record(_ phase: Phase, _ target: StoredBackup.Contents) -> PhaseRecord {
+    var record = PhaseRecord(
+      run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
+    record.restoredRun = request.backup.run
+    record.from = report.from
+    record.to = target.version
+    if !target.format.hasMetadata { record.versionSource = target.versionSource }
+    record.fingerprint = target.structure.fingerprint
+    return record
+  }
+
+  private func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
+    var event = RunEvent(run: request.run, store: request.store, step: step)
+    event.from = report.from
+    event.to = report.to
+    fill(&event)
+    // Nothing depends on it; the next question finds out that the supervisor is gone.
+    try? conversation.send(.run(event))
+  }
+
+  private func describe(_ error: any Error) -> InstarError {
+    let what = "cannot restore '\(request.store)' to the backup of run \(request.backup.run)"
+    var known = InstarError(error, what: what, store: request.store)
+      .about(what, store: request.store)
+    if known.code == .busyStore { known.nameHolders(of: request.store) }
+    if known.code != .missingStore { known.state = known.state ?? "unchanged" }
+    if let backup = report.backup {
+      known.state = (known.state ?? "") + "; backup kept at \(backup)"
+    }
+    if known.code == .corruptStore || known.code == .notAStore {
+      known.next = Recovery.restoring(request.store, from: request.backup.path)
+    }
+    if known.code == .missingStore {
+      known.next =
+        "run: instarctl restore '\(request.store)' --run \(request.backup.run) --to "
+        + "'\(request.store)'"
+    }
+    return known
+  }
+}
+
+extension BackupManifest {
+  /// The manifest of the backup in a run's folder, which is complete.
+  init(
+    of folder: RunFolder, store: String, format: StoreFormat, externalFiles: Int
+  ) throws(InstarError) {
+    var status = stat()
+    guard lstat(folder.backup, &status) == 0 else {
+      throw RunFolder.failure("cannot read '\(folder.backup)'", errno)
+    }
+    self.init(
+      run: folder.run, store: store, madeAt: Date().timeIntervalSince1970,
+      bytes: Int64(status.st_size), contentHash: try FileDigest.ofFile(folder.backup),
+      externalFiles: externalFiles, format: format)
+  }
+}

@@ -1,0 +1,34 @@
+internal import CInstar
+internal import Glibc
+public import InstarSchema
+
+/// A file, also after it was moved: the kernel gives the inode of a deleted file to a new one, whose time of creation
+/// differs.
+public struct FileOrigin: Sendable, Hashable {
+  public let device: UInt64
+  public let inode: UInt64
+  /// In nanoseconds since 1970; 0 where the file system does not say.
+  public let createdNanoseconds: Int64
+
+  public init(device: UInt64, inode: UInt64, createdNanoseconds: Int64) {
+    self.device = device
+    self.inode = inode
+    self.createdNanoseconds = createdNanoseconds
+  }
+
+  /// The file that a path names; a symbolic link is a file of its own.
+  ///
+  /// - Throws: `missingStore` or `unreadableStore`.
+  public init(of path: String) throws(InstarError) {
+    var status = stat()
+    var created: Int64 = 0
+    guard lstat(path, &status) == 0, instar_creation_time(path, &created) == 0 else {
+      let reason = errno
+      throw .systemFailure(
+        "cannot find '\(path)'", reason,
+        code: [ENOENT, ENOTDIR].contains(reason) ? .missingStore : .unreadableStore)
+    }
+    self.init(
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), createdNanoseconds: created)
+  }
+}

@@ -1,0 +1,76 @@
+import InstarSchema
+import InstarWire
+
+/// What a run is to do with its store.
+enum RunRequest: Sendable {
+  case migrate(MigrationRequest)
+  case restore(RestoreRequest, by: String)
+
+  var run: String {
+    switch self {
+    case .migrate(let request): request.run
+    case .restore(let request, _): request.run
+    }
+  }
+
+  var store: String {
+    switch self {
+    case .migrate(let request): request.store
+    case .restore(let request, _): request.store
+    }
+  }
+
+  /// The plugins whose code the run may load.
+  var plugins: [String] {
+    switch self {
+    case .migrate(let request): request.plugins
+    case .restore: []
+    }
+  }
+
+  var busyTimeoutSeconds: Double {
+    switch self {
+    case .migrate(let request): request.busyTimeoutSeconds
+    case .restore(let request, _): request.busyTimeoutSeconds
+    }
+  }
+
+  /// How long a stage of a plan may take.
+  var stageTimeLimitSeconds: Double {
+    switch self {
+    case .migrate(let request): request.stageTimeLimitSeconds
+    case .restore: 0
+    }
+  }
+
+  /// Whether a hold on the store refuses the run. A restore is what a hold waits for.
+  var respectsHold: Bool {
+    switch self {
+    case .migrate: true
+    case .restore: false
+    }
+  }
+
+  /// The start of the run's error: what could not be done.
+  var what: String {
+    switch self {
+    case .migrate(let request): "cannot migrate '\(request.store)'"
+    case .restore(let request, _): "cannot restore '\(request.store)'"
+    }
+  }
+
+  /// The command that recovers the run and repeats it.
+  var command: String {
+    switch self {
+    case .migrate(let request): CommandText.migrate(request.store, plugins: request.plugins)
+    case .restore(let request, _): CommandText.restore(request.store, run: request.backup.run)
+    }
+  }
+
+  var message: KeeperRequest {
+    switch self {
+    case .migrate(let request): .migrate(request)
+    case .restore(let request, _): .restore(request)
+    }
+  }
+}

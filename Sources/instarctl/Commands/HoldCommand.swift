@@ -1,0 +1,115 @@
+import ArgumentParser
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl hold`
+struct HoldCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hold",
+    abstract: "Leave stores alone until they are released, or list the stores that are held.",
+    usage: """
+      instarctl hold --why <reason> [<option> ...] <store> ...
+      instarctl hold [<option> ...]
+      """,
+    discussion: """
+        instarctl hold --why 'auditing until Friday' a.store
+        instarctl release a.store
+
+      instard and 'instarctl migrate' with the same state folder do not migrate a held store. A hold \
+      survives restarts. It belongs to the path and to the file: a store that was moved is still held, \
+      and so is a file that took its place. 'instarctl restore' places a hold by itself.
+
+      A run that is already in progress stops before its cutover. Without a store, hold lists all holds.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("A store.", valueName: "store"), completion: .file(),
+    transform: FilePath.typed)
+  var stores: [String] = []
+
+  @Option(
+    help: ArgumentHelp("The reason, for whoever finds the hold.", valueName: "reason"),
+    transform: { text in
+      guard !text.isEmpty, !text.contains(where: \.isNewline) else {
+        throw ValidationError("a reason is one line of text")
+      }
+      return text
+    })
+  var why: String?
+
+  @OptionGroup var state: StateOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard stores.isEmpty == (why == nil) else {
+      throw ValidationError(
+        stores.isEmpty ? "name the stores to hold" : "a hold needs a reason: --why 'TEXT'")
+    }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    guard let why else { return try list() }
+    let folder = try StateFolder(path: state.path)
+    let user = ProcessIdentity.nameOfCaller
+    var status = ExitStatus.done
+    for store in stores.map(FilePath.absolute) {
+      var answer = HoldReport(store: store)
+      do throws(InstarError) {
+        answer.hold = try folder.hold(store, by: user, why: why)
+      } catch {
+        answer.error = error
+        status = .gravest(status, ExitStatus(for: error))
+      }
+      output.write(answer)
+    }
+    state.noteOtherDaemon()
+    return status
+  }
+
+  private func list() throws(InstarError) -> ExitStatus {
+    let holds = try StateFolder(reading: state.path).holds()
+    if output.json {
+      for hold in holds { output.write(HoldReport(store: hold.store, hold: hold)) }
+    } else if holds.isEmpty {
+      Console.note("no store is held in '\(state.path)'")
+    } else {
+      Console.write(HoldReport.table(of: holds))
+    }
+    return .done
+  }
+}
+
+/// `instarctl release`
+struct ReleaseCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "release",
+    abstract: "End the holds of stores.",
+    usage: "instarctl release [<option> ...] <store> ...",
+    discussion: """
+        instarctl release a.store
+
+      instard migrates a store that is behind as soon as it is released.
+      """)
+
+  @OptionGroup var stores: StoreArguments
+  @OptionGroup var state: StateOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let folder = try StateFolder(path: state.path)
+    var status = ExitStatus.done
+    for store in stores.paths {
+      var answer = HoldReport(store: store, isRelease: true)
+      do throws(InstarError) {
+        answer.hold = try folder.release(store)
+      } catch {
+        answer.error = error
+        status = .gravest(status, ExitStatus(for: error))
+      }
+      output.write(answer)
+    }
+    return status
+  }
+}

@@ -1,0 +1,148 @@
+import ArgumentParser
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl restore`
+struct RestoreCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Undo a migration: bring stores back to the backup of a run.",
+    usage: """
+      instarctl restore [--run <run>] [<option> ...] <store> ...
+      instarctl restore --to <file> [--run <run>] [<option> ...] <store>
+      """,
+    discussion: """
+        instarctl restore a.store
+        instarctl restore --run 20261121T101530Z-3f9c2a a.store
+        instarctl restore --to old.store a.store
+
+      Checks the backup of the store's newest run, or of the run that --run names. Then it locks the \
+      store as a migration does, keeps its present content as a new backup, and replaces the content \
+      in one transaction. Files of large values come back too. You lose what was written since the run, \
+      but only until you restore again: the second restore undoes the first.
+
+      The store is then held: instard and 'instarctl migrate' leave it alone until 'instarctl release'. \
+      Stop the app first if it cannot read the old version.
+
+      With --to, restore writes the backup to a new file and changes nothing else.
+      """)
+
+  @OptionGroup var stores: StoreArguments
+
+  @Option(
+    help: ArgumentHelp(
+      "The run whose backup to restore, as 'instarctl history --json' names it. (default: the store's newest run)",
+      valueName: "run"))
+  var run: String?
+
+  @Option(
+    name: .customLong("to"),
+    help: ArgumentHelp(
+      "Write the backup to this file, which must not exist, and leave the store alone.",
+      valueName: "file"),
+    completion: .file(), transform: FilePath.typed)
+  var target: String?
+
+  @OptionGroup var state: StateOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "Wait this long for other processes to release a store, up to 1h. (default: 5s)",
+      valueName: "duration"),
+    transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
+  var busyTimeout = DurationArgument(.seconds(5))
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard stores.files.count == 1 || (run == nil && target == nil) else {
+      throw ValidationError("--run and --to need exactly one store")
+    }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    if let target { return try await copy(to: FilePath.absolute(target)) }
+    let folder = try StateFolder(path: state.path)
+    let supervisor = try Supervisor(stateFolder: folder)
+    let progress = RunProgress(isQuiet: output.json)
+    let interruption = Interruption {
+      Console.note("interrupted: stopping the run")
+      supervisor.cancel()
+    }
+    var status = ExitStatus.done
+    for store in stores.paths {
+      // A recovery may finish the run whose backup is wanted.
+      try await supervisor.recover(store: store) { Console.note($0.line) }
+      var report: RunReport
+      do throws(InstarError) {
+        let request = RestoreRequest(
+          run: RunIdentifier.make(), store: store, backup: try folder.backup(of: store, run: run),
+          busyTimeoutSeconds: busyTimeout.duration.inSeconds)
+        report =
+          interruption.hasHappened
+          ? Self.refused(request.run, store, Self.interrupted(store))
+          : try await supervisor.restore(
+            request, by: ProcessIdentity.nameOfCaller, onRecovery: { Console.note($0.line) },
+            onEvent: { progress.show($0) })
+      } catch {
+        guard error.code == .missingBackup else { throw error }
+        report = Self.refused(RunIdentifier.make(), store, error)
+      }
+      status = .gravest(status, ExitStatus(for: report))
+      output.write(report)
+      if report.result == .restored, !output.json, let hold = try folder.hold(on: store) {
+        Console.note("\(hold.sentence); to migrate the store again: \(hold.releaseCommand)")
+      }
+    }
+    state.noteOtherDaemon()
+    return status
+  }
+
+  private func copy(to target: String) async throws(InstarError) -> ExitStatus {
+    var status = ExitStatus.done
+    for store in stores.paths {
+      let backup = try StateFolder(reading: state.path).backup(of: store, run: run)
+      var answer = BackupCopy(store: store, run: backup.run, backup: backup.path, file: target)
+      do throws(InstarError) {
+        try await Supervisor().handle(backup, .copy(to: target))
+      } catch {
+        answer.error = error
+        status = .gravest(status, ExitStatus(for: error))
+      }
+      output.write(answer)
+    }
+    return status
+  }
+
+  private static func interrupted(_ store: String) -> InstarError {
+    InstarError(
+      .interrupted, "cannot restore '\(store)'", store: store,
+      cause: "interrupted before the run started", state: "unchanged",
+      next: "run: instarctl restore '\(store)'")
+  }
+
+  /// The report on a store whose run did not start.
+  private static func refused(_ run: String, _ store: String, _ error: InstarError) -> RunReport {
+    var report = RunReport(
+      run: run, store: store, result: .refused, startedAt: Date().timeIntervalSince1970)
+    report.error = error
+    return report
+  }
+}
+
+/// A backup that was written to another file.
+private struct BackupCopy: Answer {
+  var store: String
+  var run: String
+  var backup: String
+  /// The copy.
+  var file: String
+  var error: InstarError?
+
+  var lines: [ConsoleLine] {
+    error == nil ? ["\(file): the backup of run \(run) of \(store)"] : []
+  }
+}

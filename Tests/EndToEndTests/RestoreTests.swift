@@ -1,0 +1,337 @@
+import Foundation
+import GRDB
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Undoing migrations by `instarctl restore`. `INSTAR_TEST_SEED` repeats the instants of kills of another run, as far
+/// as two runs take the same time.
+@Suite("A restore")
+struct RestoreTests {
+  static let seed =
+    ProcessInfo.processInfo.environment["INSTAR_TEST_SEED"].flatMap(UInt64.init)
+    ?? UInt64.random(in: 1...999_999)
+
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private var state: [String] { ["--state-dir", folder.path("state")] }
+
+  private func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(arguments + state + ["--json"])
+  }
+
+  private func report(
+    _ answer: CommandLineTool.Answer, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> RunReport {
+    try #require(
+      try answer.objects(RunReport.self).last, Comment(rawValue: answer.messages),
+      sourceLocation: sourceLocation)
+  }
+
+  private func migrate(_ store: BoxStore) async throws -> RunReport {
+    let answer = try await run(
+      "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value)
+    let report = try report(answer)
+    try #require(report.result == .migrated, Comment(rawValue: answer.messages))
+    return report
+  }
+
+  private func write(_ sql: String, to store: BoxStore) throws {
+    let queue = try DatabaseQueue(path: store.path)
+    try queue.inDatabase { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
+  private var backups: [String] { folder.names(".instar").filter { $0.hasSuffix(".backup") } }
+  private var holds: [String] { folder.names("state/holds") }
+  private var history: [RunReport] {
+    get async throws { try await run("history").objects(RunReport.self) }
+  }
+
+  @Test(
+    "brings back the store from before the run, and a second one brings back what the first replaced",
+    arguments: ["delete", "wal"])
+  func undoOfTheUndo(journalMode: String) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: journalMode)
+    let migration = try await migrate(store)
+    let manifest = try #require(migration.manifest)
+    #expect(manifest.version == Schema.Version(1, 0, 0))
+    #expect(manifest.check == "ok" && manifest.contentHash.hasPrefix("xxh3-128:"))
+    // What an app writes after the migration must not be lost for ever.
+    try write("UPDATE ZBOX SET ZSIZE = 5000 WHERE ZSIZE = 1000", to: store)
+    let before = try folder.contents()["fine.store"]
+
+    let undo = try report(try await run("restore", store.path))
+    #expect(undo.result == .restored && undo.restoredRun == migration.run)
+    #expect(undo.from == Schema.Version(2, 0, 0) && undo.to == Schema.Version(1, 0, 0))
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    #expect(try store.sizes() == Array(0..<50))
+    #expect(try store.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == journalMode)
+    let after = try folder.contents()["fine.store"]
+    #expect(after?.inode == before?.inode && after?.mode == before?.mode)
+    #expect(backups.count == 2 && folder.names(".instar").count == 2)
+
+    let again = try report(try await run("restore", store.path))
+    #expect(again.result == .restored && again.restoredRun == undo.run)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try store.sizes() == Array(1001..<1050) + [5000])
+    #expect(try store.labels() == 50)
+    #expect(try await history.map(\.result) == [.migrated, .restored, .restored])
+    #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") } == [])
+  }
+
+  @Test("names the run to go back to, and refuses one that the store does not have")
+  func namedRun() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let migration = try await migrate(store)
+    _ = try report(try await run("restore", store.path))
+    let again = try report(try await run("restore", store.path, "--run", migration.run))
+    #expect(again.result == .restored && again.restoredRun == migration.run)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    let unknown = try await run("restore", store.path, "--run", "R1")
+    #expect(unknown.status == 5)
+    #expect(try report(unknown).error?.code == .missingBackup)
+  }
+
+  @Test("holds the store until it is released: migrate refuses it, probe and plan show why")
+  func hold() async throws {
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    let plugin = try await FixturePlugins.boxes.value
+    _ = try report(try await run("restore", store.path))
+    let refused = try await run("migrate", store.path, "--plugin", plugin)
+    #expect(refused.status == 3)
+    let error = try #require(try report(refused).error)
+    #expect(error.code == .heldStore && error.cause.contains("restored by run "))
+    #expect(error.next?.contains("instarctl release '\(store.path)'") == true)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    let probe = try await run("probe", store.path, "--plugin", plugin)
+    #expect(try probe.objects(ProbeReport.self).first?.hold?.run != nil)
+    let plan = try await run("plan", store.path, "--plugin", plugin)
+    #expect(try plan.objects(PlanReport.self).first?.probe.hold?.run != nil)
+
+    #expect(try await run("release", store.path).status == 0)
+    #expect(holds == [])
+    _ = try await migrate(store)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
+    "sees what is pending in the log of an app that has the store open, and the app sees the restore"
+  )
+  func pendingLog() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let app = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("PRAGMA wal_autocheckpoint = 0")
+      c.execute("SELECT count(*) FROM ZBOX").fetchall()
+      print("open", flush=True)
+      sys.stdin.readline()
+      c.execute("UPDATE ZBOX SET ZSIZE = 7000 WHERE ZSIZE = 1000")
+      print("written", flush=True)
+      sys.stdin.readline()
+      open(sys.argv[1] + ".seen", "w").write(str(c.execute("SELECT sum(ZSIZE) FROM ZBOX").fetchall()))
+      print("seen", flush=True)
+      """, path: store.path)
+    _ = try await migrate(store)
+    app.tell("write")
+    var log = stat()
+    #expect(stat(store.path + "-wal", &log) == 0 && log.st_size > 0)
+    #expect(try report(try await run("restore", store.path)).result == .restored)
+    app.tell("look")
+    app.finish()
+    #expect(try folder.text(of: "fine.store.seen") == "[(\((0..<50).reduce(0, +)),)]")
+    #expect(try store.sizes() == Array(0..<50))
+    _ = try report(try await run("restore", store.path))
+    #expect(try store.sizes() == Array(1001..<1050) + [7000])
+  }
+
+  @Test(
+    "is refused while an app holds a lock, and leaves no hold and no second backup",
+    arguments: ["delete", "wal"])
+  func busy(journalMode: String) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: journalMode)
+    _ = try await migrate(store)
+    let app = try OtherProcess.holding(store.path, "IMMEDIATE")
+    let answer = try await run("restore", store.path, "--busy-timeout", "0s")
+    #expect(answer.status == 4)
+    let busy = try report(answer)
+    #expect(busy.result == .busy && busy.backup == nil)
+    #expect(busy.error?.cause.contains("(python3)") == true)
+    app.finish()
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(holds == [] && backups.count == 1 && folder.names(".instar").count == 1)
+  }
+
+  @Test("brings back large values in files, and a second one brings back the new ones")
+  func externalFiles() async throws {
+    let path = folder.path("Photos.store")
+    let images = try PhotoStore.make(at: path)
+    let files = folder.path(".Photos_SUPPORT/_EXTERNAL_DATA")
+    func content() throws -> [String: Data?] {
+      let names = try FileManager.default.contentsOfDirectory(atPath: files)
+      return Dictionary(
+        uniqueKeysWithValues: names.map {
+          ($0, FileManager.default.contents(atPath: "\(files)/\($0)"))
+        })
+    }
+    let before = try content()
+    let plugin = try await FixturePlugins.photos.value
+    #expect(try await run("migrate", path, "--plugin", plugin).status == 0)
+    let migrated = try content()
+    #expect(migrated.keys != before.keys)
+
+    #expect(try report(try await run("restore", path)).result == .restored)
+    #expect(try content() == before)
+    #expect(try PhotoStore.images(of: path) == images)
+
+    #expect(try report(try await run("restore", path)).result == .restored)
+    #expect(try content() == migrated)
+  }
+
+  @Test(
+    "refuses a backup that was changed, cut short or removed, and leaves the store as it is",
+    arguments: ["changed", "shortened", "removed"])
+  func damagedBackup(damage: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let backup = try #require(try await migrate(store).backup)
+    var bytes = try #require(FileManager.default.contents(atPath: backup))
+    switch damage {
+    case "changed": bytes[bytes.count / 2] ^= 1
+    case "shortened": bytes.removeLast(4096)
+    default: break
+    }
+    if damage == "removed" {
+      try FileManager.default.removeItem(atPath: backup)
+    } else {
+      try bytes.write(to: URL(filePath: backup))
+    }
+    let before = try folder.contents()["fine.store"]
+    let answer = try await run("restore", store.path)
+    #expect(answer.status == (damage == "removed" ? 5 : 3))
+    let error = try #require(try report(answer).error)
+    #expect(error.code == (damage == "removed" ? .missingBackup : .damagedBackup))
+    #expect(error.state == "unchanged")
+    #expect(try folder.contents()["fine.store"] == before)
+    #expect(holds == [])
+    let copy = try await run("restore", store.path, "--to", folder.path("copy"))
+    #expect(copy.status == (damage == "removed" ? 5 : 3))
+    #expect(!folder.names().contains { $0.hasPrefix("copy") })
+  }
+
+  @Test("--to writes the backup to a new file and changes nothing else")
+  func copy() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let migration = try await migrate(store)
+    let before = try folder.contents()
+    let copy = folder.path("old.store")
+    #expect(try await run("restore", store.path, "--to", copy).status == 0)
+    #expect(try BoxStore(path: copy).sizes() == Array(0..<50))
+    let backup = try #require(migration.backup)
+    #expect(
+      FileManager.default.contents(atPath: copy) == FileManager.default.contents(atPath: backup))
+    for name in folder.names() where name.hasPrefix("old.store") {
+      try FileManager.default.removeItem(atPath: folder.path(name))
+    }
+    let after = try folder.contents()
+    #expect(Set(after.keys) == Set(before.keys))
+    for (name, file) in before where file.bytes != nil { #expect(after[name] == file) }
+
+    // An existing file stays.
+    try folder.write("mine", to: "mine")
+    let refused = try await run("restore", store.path, "--to", folder.path("mine"))
+    #expect(refused.status == 1)
+    #expect(try folder.text(of: "mine") == "mine")
+  }
+
+  // MARK: Kills
+
+  private func children(of parent: Int32) -> [Int32] {
+    let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return entries.compactMap(Int32.init).filter { pid in
+      guard let line = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+      else { return false }
+      return line.split(separator: ")").last?.split(separator: " ").dropFirst().first
+        == "\(parent)"
+    }
+  }
+
+  /// The content before a restore and after it may have the same version: the store was restored once, and then an app
+  /// wrote.
+  @Test(
+    "that is killed at a random instant leaves the whole old or the whole new content, and the ledger says which",
+    arguments: ["delete", "wal"], [false, true])
+  func killed(journalMode: String, hasSameVersion: Bool) async throws {
+    let plugin = try await FixturePlugins.boxes.value
+    let store = try BoxStore("fine", boxes: 60, in: folder, journalMode: journalMode)
+    try write("UPDATE ZBOX SET ZNAME = hex(zeroblob(50000))", to: store)
+    let first = try await migrate(store)
+    if hasSameVersion {
+      #expect(try report(try await run("restore", store.path)).result == .restored)
+    }
+    var random = SeededGenerator(seed: Self.seed)
+    for attempt in 0..<6 {
+      let place: Comment = "seed \(Self.seed), attempt \(attempt) of \(journalMode)"
+      // The sum tells the two contents apart.
+      try write("UPDATE ZBOX SET ZSIZE = ZSIZE + 100000", to: store)
+      _ = try await run("release", store.path)
+      let old = try store.sizes()
+      let known = try await history.count
+      let waitsForCutover = Bool.random(using: &random)
+      let delay = UInt32.random(in: 0...(waitsForCutover ? 20_000 : 80_000), using: &random)
+      let killsCommand = Bool.random(using: &random)
+      let earlierBackups = backups.count
+      let restore = try ChildProcess.start(
+        executable: CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+        arguments: ["restore", store.path, "--run", first.run] + state + ["--json"],
+        environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+      while (try? restore.wait(deadline: .now)) == nil {
+        if waitsForCutover
+          ? backups.count > earlierBackups
+          : folder.names(".instar").contains(where: { $0.hasPrefix("run-") })
+        {
+          usleep(delay)
+          let keepers = children(of: restore.pid)
+          if killsCommand { restore.kill() }
+          for keeper in keepers { Glibc.kill(keeper, SIGKILL) }
+          break
+        }
+        usleep(500)
+      }
+      _ = try restore.wait(deadline: .now + .seconds(30))
+
+      // Recovers, and then finds no such run.
+      let answer = try await run("restore", store.path, "--run", "none")
+      #expect(answer.status == 5, place)
+      #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") } == [], place)
+      let version = try store.version()
+      let last = try await history.dropFirst(known).last
+      if try store.sizes() == old {
+        // Without a line it was killed before it asked for its first phase.
+        #expect(last?.result != .restored, place)
+        #expect(version == (hasSameVersion ? first.from : first.to), place)
+        #expect(backups.count == earlierBackups, place)
+        #expect(holds == [], place)
+      } else {
+        #expect(try store.sizes() == Array(0..<60), place)
+        #expect(version == Schema.Version(1, 0, 0), place)
+        #expect(last?.result == .restored && last?.restoredRun == first.run, place)
+        #expect(backups.count == earlierBackups + 1, place)
+        #expect(holds.count == 1, place)
+      }
+      #expect(folder.names(".instar").allSatisfy { $0.hasSuffix(".backup") }, place)
+      if !hasSameVersion, version == Schema.Version(1, 0, 0) {
+        _ = try await run("release", store.path)
+        #expect(
+          try report(try await run("migrate", store.path, "--plugin", plugin)).result == .migrated)
+      }
+    }
+  }
+}

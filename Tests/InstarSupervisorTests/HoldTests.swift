@@ -1,0 +1,77 @@
+import Foundation
+import InstarSchema
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Holds in the state folder")
+struct HoldTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    state = try StateFolder(path: folder.path("state"))
+    try folder.write("a", to: "a.store")
+  }
+
+  private var store: String { folder.path("a.store") }
+
+  @Test("another process sees a hold until it is released")
+  func lifetime() throws {
+    let other = StateFolder(reading: state.path)
+    #expect(try other.hold(on: store) == nil)
+    let hold = try state.hold(store, by: "anna (1000)", why: "auditing")
+    #expect(try other.hold(on: store) == hold)
+    #expect(try other.hold(on: folder.path("b.store")) == nil)
+    #expect(hold.sentence.contains("anna (1000)") && hold.sentence.hasSuffix(": auditing"))
+    #expect(try state.release(store) == hold)
+    #expect(try other.hold(on: store) == nil)
+    #expect(try state.release(store) == nil)
+    #expect(folder.names("state/holds") == [])
+  }
+
+  @Test("a store has one hold at a time, and a missing store none")
+  func refused() throws {
+    try state.hold(store, by: "anna", why: "auditing")
+    let again = try instarError { try state.hold(store, by: "ben", why: "testing") }
+    #expect(again.code == .heldStore && again.cause.contains("auditing"))
+    let missing = try instarError {
+      try state.hold(folder.path("b.store"), by: "ben", why: "testing")
+    }
+    #expect(missing.code == .missingStore)
+  }
+
+  @Test("a hold follows a store that is moved, and stays on the path for what takes its place")
+  func moved() throws {
+    let hold = try state.hold(store, by: "anna", why: "auditing")
+    #expect(!hold.isReplaced)
+    let moved = folder.path("b.store")
+    try FileManager.default.moveItem(atPath: store, toPath: moved)
+    #expect(try state.hold(on: moved) == hold)
+    try folder.write("new", to: "a.store")
+    #expect(try state.hold(on: store) == hold)
+    #expect(hold.isReplaced)
+    #expect(try state.release(moved) == hold)
+    #expect(try state.hold(on: store) == nil)
+  }
+
+  @Test("a new file with the inode of a deleted store is not held")
+  func reusedInode() throws {
+    try state.hold(store, by: "anna", why: "auditing")
+    for number in 0..<20 {
+      try FileManager.default.removeItem(atPath: store)
+      let path = try folder.write("\(number)", to: "\(number).store")
+      #expect(try state.hold(on: path) == nil)
+      try FileManager.default.moveItem(atPath: path, toPath: store)
+    }
+  }
+
+  @Test("a hold that cannot be read is an error: its store must not be migrated")
+  func unreadable() throws {
+    try folder.write("{", to: "state/holds/H1.json")
+    let error = try instarError { _ = try state.hold(on: store) }
+    #expect(error.code == .stateFolderFailed && error.what.contains("holds/H1.json"))
+  }
+}
