@@ -1,5 +1,5 @@
 import InstarLinux
-import InstarWire
+public import InstarWire
 
 /// The checked values of `instard.yml`: what the daemon does.
 public struct Configuration: Sendable, Hashable {
@@ -12,15 +12,18 @@ public struct Configuration: Sendable, Hashable {
     public var isRecursive: Bool
     /// 0 to 4, as `-com.apple.CoreData.SQLDebug`: from 3 on, values of the rows are shown too.
     public var sqlDebugLevel: Int
+    /// Which backups of its stores are kept; `nil` for those of all watches.
+    public var backups: BackupRetention?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
-      sqlDebugLevel: Int = 0
+      sqlDebugLevel: Int = 0, backups: BackupRetention? = nil
     ) {
       self.folder = folder
       self.patterns = patterns
       self.isRecursive = isRecursive
       self.sqlDebugLevel = sqlDebugLevel
+      self.backups = backups
     }
   }
 
@@ -52,6 +55,10 @@ public struct Configuration: Sendable, Hashable {
   public var workerMemoryBytes = MigrationRequest.defaultWorkerMemoryBytes
   /// How long a run waits for others to release their locks on a store.
   public var busyTimeout = Duration.seconds(5)
+  /// Which backups are kept, where a watch does not say otherwise.
+  public var backups = BackupRetention()
+  /// How often old backups are removed and a sample of the others is verified.
+  public var backupCheckInterval = Duration.seconds(86_400)
   public var watches: [Watch] = []
 
   /// The values of an empty file.

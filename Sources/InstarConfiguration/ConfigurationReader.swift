@@ -10,10 +10,13 @@ struct ConfigurationReader {
 
   private enum Key: String, CaseIterable {
     case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
-    case busyTimeout, watches
+    case busyTimeout, backups, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
-    case folder, pattern, recursive, sqlDebug
+    case folder, pattern, recursive, sqlDebug, backups
+  }
+  private enum BackupKey: String, CaseIterable {
+    case keep, age, size, totalSize
   }
   private enum RetryKey: String, CaseIterable {
     case first, most
@@ -56,6 +59,10 @@ struct ConfigurationReader {
       case .busyTimeout:
         configuration.busyTimeout = try duration(
           value, of: key.rawValue, in: .zero...(.seconds(3600)))
+      case .backups: configuration.backups = try retention(value)
+      case .checkBackups:
+        configuration.backupCheckInterval = try duration(
+          value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
       case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
@@ -98,6 +105,7 @@ struct ConfigurationReader {
         }
         watch.isRecursive = flag
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
+      case .backups: watch.backups = try retention(value)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -120,6 +128,28 @@ struct ConfigurationReader {
           + "'retry.most' (\(DurationText.format(retry.most)))")
     }
     return retry
+  }
+
+  private func retention(_ node: Node) throws(InstarError) -> BackupRetention {
+    var retention = BackupRetention()
+    for (key, value) in try fields(of: node, keys: BackupKey.self, in: "'backups'") {
+      switch key {
+      case .keep: retention.count = try number(value, of: "backups.keep", in: 1...1_000_000)
+      case .age:
+        retention.age = try duration(
+          value, of: "backups.age", in: .seconds(3600)...(.seconds(366 * 86_400)))
+      case .size: retention.bytes = try size(value, of: "backups.size")
+      case .totalSize: retention.totalBytes = try size(value, of: "backups.totalSize")
+      }
+    }
+    return retention
+  }
+
+  private func size(_ node: Node, of key: String) throws(InstarError) -> Int64 {
+    guard let text = node.scalar?.string, let bytes = SizeText.parse(text) else {
+      throw problem(node, "'\(key)' must be a size such as 512MiB or 4GiB, not '\(shown(node))'")
+    }
+    return bytes
   }
 
   private func patterns(_ node: Node) throws(InstarError) -> [String] {

@@ -1,18 +1,43 @@
 import Foundation
+import InstarLinux
 public import InstarSchema
 public import InstarWire
 
+/// A backup that nobody removed on purpose.
+public struct ListedBackup: Sendable, Hashable {
+  public var reference: BackupReference
+  /// When its run started, in seconds since 1970.
+  public var madeAt: Double
+  /// The size of the file; `nil` where it is missing.
+  public var bytes: Int64?
+}
+
+/// Backups, as the ledger knows them. `ledger/removed.jsonl` names those that were removed on purpose, one a line.
 extension StateFolder {
-  /// Returns the backups that the ledger knows, of one store or of all, oldest first. Their files may be gone.
-  public func backups(of store: String? = nil) throws(InstarError) -> [BackupReference] {
-    var known: [String: BackupReference] = [:]
+  private struct Removal: Codable {
+    var run: String
+    var store: String
+    var backup: String
+    var removedAt: Double
+    var why: String
+  }
+
+  private var removalsFile: String { ledger + "/removed.jsonl" }
+
+  /// Returns the backups of one store or of all, oldest first, without those that were removed on purpose.
+  public func backups(of store: String? = nil) throws(InstarError) -> [ListedBackup] {
+    let removed = try removedRuns()
+    var known: [String: ListedBackup] = [:]
     var order: [String] = []
     for report in try history(store: store).reports {
-      guard let path = report.backup else { continue }
-      // A recovery that was done twice has two lines.
+      guard let path = report.backup, !removed.contains(report.run) else { continue }
+      // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
-      known[report.run] = BackupReference(
+      let reference = BackupReference(
         run: report.run, store: report.store, path: path, manifest: report.manifest)
+      known[report.run] = ListedBackup(
+        reference: reference, madeAt: report.manifest?.madeAt ?? report.startedAt,
+        bytes: Self.size(of: path))
     }
     return order.compactMap { known[$0] }
   }
@@ -21,14 +46,60 @@ extension StateFolder {
   ///
   /// - Throws: `missingBackup` where the ledger has none. Whether the file exists is found out when it is used.
   public func backup(of store: String, run: String?) throws(InstarError) -> BackupReference {
-    let backups = try backups(of: store)
+    let backups = try backups(of: store).map(\.reference)
     if let found = run.map({ run in backups.last { $0.run == run } }) ?? backups.last {
       return found
     }
     throw InstarError(
       .missingBackup, "cannot restore '\(store)'", store: store,
-      cause: run.map { "run \($0) of this store made no backup" }
-        ?? "the ledger in '\(path)' has no run of this store that made a backup",
-      state: "unchanged", next: "list the store's runs: instarctl history '\(store)'")
+      cause: run.map { "the backup of run \($0) is not in the ledger, or was removed" }
+        ?? "the ledger in '\(path)' has no backup of this store",
+      state: "unchanged", next: "list the backups: instarctl backups list '\(store)'")
+  }
+
+  /// Records that a backup was removed on purpose.
+  func noteRemoval(of backup: BackupReference, why: String) throws(InstarError) {
+    let removal = Removal(
+      run: backup.run, store: backup.store, backup: backup.path,
+      removedAt: Date().timeIntervalSince1970, why: why)
+    let line = try WireCoder.line(removal)
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try DurableFile.append(line: line, to: removalsFile, mode: 0o600, owner: owner)
+  }
+
+  // MARK: The regular check
+
+  /// Its time of change is when backups were last checked.
+  private var checkFile: String { path + "/backups-checked" }
+
+  /// Returns how long it is until backups are to be checked again: at most one interval, also after the clock was set
+  /// back.
+  public func timeToBackupCheck(every interval: Duration) -> Duration {
+    var status = stat()
+    guard stat(checkFile, &status) == 0 else { return .zero }
+    let passed = Duration.seconds(Date().timeIntervalSince1970 - Double(status.st_mtim.tv_sec))
+    return min(max(interval - passed, .zero), interval)
+  }
+
+  /// Records that backups were checked.
+  public func noteBackupCheck() throws(InstarError) {
+    try DurableFile.write(Data(), to: checkFile, mode: 0o600, owner: owner)
+  }
+
+  private func removedRuns() throws(InstarError) -> Set<String> {
+    guard access(removalsFile, F_OK) == 0 else { return [] }
+    // A line that a crash cut off names a backup that is gone all the same; it is then listed as missing.
+    return Set(
+      try read(removalsFile).split(separator: 0x0A).compactMap {
+        try? WireCoder.message(Removal.self, from: Data($0)).run
+      })
+  }
+
+  /// The size of a file; `nil` where it is missing, 0 where this user cannot tell.
+  private static func size(of path: String) -> Int64? {
+    var status = stat()
+    if lstat(path, &status) == 0 { return Int64(status.st_size) }
+    return [ENOENT, ENOTDIR].contains(errno) ? nil : 0
   }
 }

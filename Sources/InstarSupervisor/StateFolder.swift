@@ -10,6 +10,7 @@ import Synchronization
 /// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
 /// phases/RUN.lock       locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first
+/// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
 /// holds/ID.json         one Hold, see `StateFolder+Holds`
 /// ```
 ///
@@ -28,7 +29,7 @@ public final class StateFolder: Sendable {
   let knownHolds = Mutex<[String: Hold]>([:])
 
   private var phases: String { path + "/phases" }
-  private var ledger: String { path + "/ledger" }
+  var ledger: String { path + "/ledger" }
   private var ledgerFile: String { ledger + "/ledger.jsonl" }
 
   /// Opens the folder, and creates it with mode 0700 if it is missing.
@@ -47,7 +48,8 @@ public final class StateFolder: Sendable {
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
-    for folder in [path + "/phases", path + "/ledger", path + "/holds"] where access(folder, F_OK) != 0 {
+    for folder in [path + "/phases", path + "/ledger", path + "/holds"]
+    where access(folder, F_OK) != 0 {
       try Self.make(folder)
       if let owner { lchown(folder, owner.uid, owner.gid) }
     }

@@ -40,7 +40,8 @@ struct Instarctl: AsyncParsableCommand {
     version: versionText,
     subcommands: [
       ProbeCommand.self, PlanCommand.self, MigrateCommand.self, RestoreCommand.self,
-      HoldCommand.self, ReleaseCommand.self, PluginCommand.self, SchemaCommand.self,
+      BackupsCommand.self, HoldCommand.self, ReleaseCommand.self, PluginCommand.self,
+      SchemaCommand.self,
       HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
     ])
 

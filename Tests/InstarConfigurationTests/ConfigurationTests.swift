@@ -20,6 +20,8 @@ struct ConfigurationTests {
         stageTimeLimit: 2h
         workerMemory: 512MiB
         busyTimeout: 0s
+        backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
+        checkBackups: 12h
         watches:
           - folder: /srv/app
             pattern: "*.store"
@@ -27,6 +29,7 @@ struct ConfigurationTests {
             pattern: ["*.sqlite", "*.db"]
             recursive: true
             sqlDebug: 3
+            backups: {keep: 1}
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -40,10 +43,16 @@ struct ConfigurationTests {
     #expect(configuration.workerMemoryBytes == 512 << 20)
     #expect(configuration.busyTimeout == .zero)
     #expect(
+      configuration.backups
+        == BackupRetention(
+          count: 3, age: .seconds(720 * 3600), bytes: 5 << 30, totalBytes: 100 << 30))
+    #expect(configuration.backupCheckInterval == .seconds(12 * 3600))
+    #expect(
       configuration.watches == [
         .init(folder: "/srv/app", patterns: ["*.store"]),
         .init(
-          folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3),
+          folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
+          backups: BackupRetention(count: 1)),
       ])
   }
 

@@ -109,14 +109,14 @@ struct StoreQueueProbeTests {
     let hold = Hold(
       id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
       since: 0, why: "auditing")
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     let held = bench.answer(.behind, hold: hold)
     #expect(runs(held).isEmpty && reports(held) == [.behind])
     // An app writes the store: it is still held, which is not news.
-    #expect(probes(bench.handle(.found(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
     let again = bench.answer(.behind, file(2), hold: hold)
     #expect(runs(again).isEmpty && reports(again).isEmpty)
-    #expect(bench.handle(.found(Bench.store, file(2))).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
     #expect(probes(bench.handle(.holdsChanged)) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
@@ -138,11 +138,11 @@ struct StoreQueueProbeTests {
     let hold = Hold(
       id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
       since: 0, why: "auditing")
-    _ = bench.handle(.found(Bench.store, file(1)))
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(bench.handle(.holdsChanged).isEmpty)
     #expect(runs(bench.answer(.behind, hold: hold)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(probes(bench.handle(.found(Bench.store, file(1)))) == [[Bench.store]])
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 

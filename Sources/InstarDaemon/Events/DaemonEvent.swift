@@ -1,5 +1,6 @@
 public import InstarConfiguration
 public import InstarSchema
+public import InstarSupervisor
 public import InstarWire
 import Logging
 
@@ -27,6 +28,10 @@ public enum DaemonEvent: Sendable {
   case runEnded(RunReport, StoreQueue.FollowUp)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError, StoreQueue.FollowUp)
+  /// A backup was removed, or cannot be used.
+  case backupHandled(BackupResult)
+  /// The regular check of a sample of all backups ended.
+  case backupsVerified(sound: Int, sample: Int, all: Int)
   /// Any other error; the daemon continues.
   case problem(InstarError)
 }
@@ -95,6 +100,12 @@ extension DaemonEvent {
     case .recoveryFailed(let error, let followUp):
       return .make(
         .recoveryFailed, .error, Self.line(error) + Self.clause(followUp), error: error)
+    case .backupHandled(let result):
+      return Self.handled(result)
+    case .backupsVerified(let sound, let sample, let all):
+      return .make(
+        .backupsVerified, .info,
+        "verified \(sample) of \(Self.count(all, "backup")): \(sound) sound")
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
     }
@@ -308,6 +319,22 @@ extension DaemonEvent {
         ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
         ("INSTAR_BACKUP", report.backup),
       ])
+  }
+
+  private static func handled(_ result: BackupResult) -> EventEntry {
+    let backup = result.backup
+    let fields: [(name: String, value: String?)] = [
+      ("INSTAR_STORE", backup.store), ("INSTAR_RUN", backup.run), ("INSTAR_BACKUP", backup.path),
+    ]
+    switch result.outcome {
+    case .sound:
+      return .make(.backupsVerified, .debug, "verified the backup '\(backup.path)'", fields)
+    case .removed(let reason):
+      return .make(
+        .backupRemoved, .info, "removed the backup '\(backup.path)': \(reason)", fields)
+    case .failed(let error):
+      return .make(.backupDamaged, .error, line(error), error: error, fields)
+    }
   }
 
   private static func recovered(_ report: RecoveryReport) -> EventEntry {

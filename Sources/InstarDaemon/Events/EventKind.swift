@@ -43,6 +43,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case runBusy = "run-busy"
   case runRecovered = "run-recovered"
   case recoveryFailed = "recovery-failed"
+  case backupRemoved = "backup-removed"
+  case backupDamaged = "backup-damaged"
+  case backupsVerified = "backups-verified"
   case problem = "problem"
 
   /// 128 bits as 32 hexadecimal digits.
@@ -86,6 +89,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case .runBusy: "823f47627f28455c83f5c55be8e8ac72"
     case .runRecovered: "aedb1666f0db428cae1a379b3be4310a"
     case .recoveryFailed: "b898b0cba3674c01bf4fecc71d2d5ae3"
+    case .backupRemoved: "61095d46cc34469ca3a003fa630b7651"
+    case .backupDamaged: "4809c8f40a1f4574830c6c06a56280df"
+    case .backupsVerified: "afdcba9d555f409eae482a47771b741d"
     case .problem: "1bdac0be878e4299934dc6511c4bd27f"
     }
   }

@@ -1,5 +1,6 @@
 import Foundation
 import InstarConfiguration
+import InstarWire
 
 extension Configuration {
   /// The watch that a folder belongs to.
@@ -8,6 +9,11 @@ extension Configuration {
       ?? watches
       .filter { $0.isRecursive && folder.hasPrefix($0.folder == "/" ? "/" : $0.folder + "/") }
       .max { $0.folder.utf8.count < $1.folder.utf8.count }
+  }
+
+  /// Which backups of a store are kept.
+  func retention(ofStore store: String) -> BackupRetention {
+    watch(ofStore: store)?.backups ?? backups
   }
 
   /// The watch that a store of that path belongs to.

@@ -45,6 +45,8 @@ struct Daemon {
   private var manager = ManagerNotifications()
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
+  /// When old backups are removed and a sample is verified.
+  private var backupsDue: ContinuousClock.Instant?
 
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
@@ -70,6 +72,10 @@ struct Daemon {
     watchHolds()
     listPlugins()
     scanAll()
+    backupsDue =
+      .now
+      + (supervisor.stateFolder?.timeToBackupCheck(
+        every: configuration.backupCheckInterval) ?? configuration.backupCheckInterval)
     setAlarm()
   }
 
@@ -206,6 +212,9 @@ struct Daemon {
       }
     case .reportRun(let report, let followUp):
       log.post(.runEnded(report, followUp))
+      if report.result == .migrated {
+        keepers.prune(report.store, keeping: configuration.retention(ofStore: report.store))
+      }
     }
     return []
   }
@@ -236,12 +245,16 @@ struct Daemon {
       scanAll()
       listPlugins()
     }
+    if let due = backupsDue, due <= now {
+      backupsDue = now + configuration.backupCheckInterval
+      keepers.checkBackups(configuration)
+    }
     if let due = queue.nextDeadline, due <= now { feed([.tick]) }
   }
 
   private mutating func setAlarm() {
     alarm.set(
-      for: [queue.nextDeadline, rescanDue, plugins.listDue, manager.nextDeadline]
+      for: [queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, manager.nextDeadline]
         .compactMap { $0 }.min())
   }
 

@@ -34,7 +34,7 @@ struct RestoreCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The run whose backup to restore, as 'instarctl history --json' names it. (default: the store's newest run)",
+      "The run whose backup to restore, as 'instarctl backups list' names it. (default: the store's newest run)",
       valueName: "run"))
   var run: String?
 

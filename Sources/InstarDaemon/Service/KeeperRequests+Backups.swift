@@ -1,0 +1,74 @@
+import Foundation
+import InstarConfiguration
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// Removing and verifying backups. Its results are events of the journal; nothing waits for them.
+extension KeeperRequests {
+  /// How many backups are verified at a time: over the days the sample meets each of them.
+  private static let sampleSize = 20
+
+  /// Removes old backups of a store that has just been migrated, where it has more than are kept.
+  ///
+  /// Their number is read from the folder: the ledger may have a line for each of 100,000 stores. The other limits are
+  /// applied by `checkBackups`.
+  func prune(_ store: String, keeping retention: BackupRetention) {
+    guard let stateFolder = supervisor.stateFolder else { return }
+    Task {
+      guard Self.countBackups(of: store) > retention.count else { return }
+      await report { () async throws(InstarError) in
+        try await supervisor.prune(
+          try stateFolder.backups(of: store), keeping: retention,
+          now: Date().timeIntervalSince1970
+        ) { log.post(.backupHandled($0)) }
+      }
+    }
+  }
+
+  /// Removes old backups of all watched stores, and verifies a random sample of the others.
+  func checkBackups(_ configuration: Configuration) {
+    guard let stateFolder = supervisor.stateFolder else { return }
+    Task {
+      await report { () async throws(InstarError) in
+        let backups = try stateFolder.backups()
+        // Of one store of each watch the retention of all: a watch has one.
+        for ofWatch in Dictionary(
+          grouping: backups, by: { configuration.watch(ofStore: $0.reference.store)?.folder }
+        ) where ofWatch.key != nil {
+          guard let store = ofWatch.value.first?.reference.store else { continue }
+          try await supervisor.prune(
+            ofWatch.value, keeping: configuration.retention(ofStore: store),
+            now: Date().timeIntervalSince1970
+          ) { log.post(.backupHandled($0)) }
+        }
+        let watched = try stateFolder.backups().map(\.reference)
+          .filter { configuration.watch(ofStore: $0.store) != nil }
+        let sample = Array(watched.shuffled().prefix(Self.sampleSize))
+        var sound = 0
+        try await supervisor.verify(sample) { result in
+          if case .sound = result.outcome { sound += 1 } else { log.post(.backupHandled(result)) }
+        }
+        try stateFolder.noteBackupCheck()
+        log.post(.backupsVerified(sound: sound, sample: sample.count, all: watched.count))
+      }
+    }
+  }
+
+  private func report(_ body: () async throws(InstarError) -> Void) async {
+    do throws(InstarError) {
+      try await body()
+    } catch {
+      // An interrupted check is made after the next start.
+      if error.code != .interrupted { log.post(.problem(error)) }
+    }
+  }
+
+  private static func countBackups(of store: String) -> Int {
+    let path = store as NSString
+    let folder = path.deletingLastPathComponent + "/.instar"
+    // Where the folder cannot be listed, the daily check reports why.
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return names.count { $0.hasPrefix(path.lastPathComponent + ".") && $0.hasSuffix(".backup") }
+  }
+}

@@ -1,0 +1,110 @@
+public import InstarSchema
+public import InstarWire
+
+/// What became of one backup.
+public struct BackupResult: Sendable {
+  /// What was done, or found.
+  public enum Outcome: Sendable {
+    /// The backup is what its manifest says.
+    case sound
+    /// The backup was removed, or would be; with the reason.
+    case removed(String)
+    /// The backup cannot be used, or could not be removed.
+    case failed(InstarError)
+  }
+
+  public var backup: BackupReference
+  public var outcome: Outcome
+}
+
+extension Supervisor {
+  /// Checks backups against their manifests and with SQLite's `quick_check`, one after the other.
+  ///
+  /// - Throws: `interrupted`. What is wrong with a backup is its result.
+  public func verify(
+    _ backups: [BackupReference], onResult: (BackupResult) -> Void
+  ) async throws(InstarError) {
+    for backup in backups {
+      let failure = try await self.failure(of: backup, .verify)
+      onResult(BackupResult(backup: backup, outcome: failure.map { .failed($0) } ?? .sound))
+    }
+  }
+
+  /// Removes the backups that a retention does not keep.
+  ///
+  /// Guarantees that a store whose backups are removed has one left that was just verified. Where no backup that would
+  /// stay is sound, the newest sound one is kept in its place. Where none is sound, nothing is removed. The backups of
+  /// a store with an open run are left alone: its recovery may need them.
+  ///
+  /// - Parameters:
+  ///   - backups: Those of the stores of one watch, oldest first.
+  ///   - now: In seconds since 1970.
+  ///   - isRehearsal: Whether nothing is removed, so that the results say what would be.
+  /// - Throws: `interrupted`, `stateFolderFailed`. Why a backup could not be removed is its result.
+  public func prune(
+    _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
+    isRehearsal: Bool = false, onResult: (BackupResult) -> Void
+  ) async throws(InstarError) {
+    let present = backups.compactMap { backup in
+      backup.bytes.map {
+        BackupRetention.Backup(
+          run: backup.reference.run, store: backup.reference.store, madeAt: backup.madeAt, bytes: $0
+        )
+      }
+    }
+    let surplus = retention.surplus(of: present, now: now)
+    guard !surplus.isEmpty else { return }
+    let open = Set(try storesWithOpenRuns().stores)
+    let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
+    for store in stores.subtracting(open).sorted() {
+      let ofStore = backups.filter { $0.reference.store == store && $0.bytes != nil }
+      try await prune(
+        ofStore.map(\.reference), surplus, isRehearsal: isRehearsal, onResult: onResult)
+    }
+  }
+
+  /// - Parameter backups: Those of one store, oldest first.
+  private func prune(
+    _ backups: [BackupReference], _ surplus: [String: String], isRehearsal: Bool,
+    onResult: (BackupResult) -> Void
+  ) async throws(InstarError) {
+    // Those that stay first, each group newest first.
+    let order =
+      backups.reversed().filter { surplus[$0.run] == nil }
+      + backups.reversed().filter { surplus[$0.run] != nil }
+    var lastGood: BackupReference?
+    for backup in order {
+      guard let error = try await failure(of: backup, .verify) else {
+        lastGood = backup
+        break
+      }
+      onResult(BackupResult(backup: backup, outcome: .failed(error)))
+    }
+    guard let lastGood else { return }
+    for backup in backups {
+      guard let reason = surplus[backup.run], backup.run != lastGood.run else { continue }
+      var outcome = BackupResult.Outcome.removed(reason)
+      if !isRehearsal {
+        if let error = try await failure(of: backup, .remove) {
+          outcome = .failed(error)
+        } else {
+          try stateFolder?.noteRemoval(of: backup, why: reason)
+        }
+      }
+      onResult(BackupResult(backup: backup, outcome: outcome))
+    }
+  }
+
+  /// - Returns: Why the work on the backup failed; `nil` if it succeeded.
+  private func failure(
+    of backup: BackupReference, _ work: BackupWork
+  ) async throws(InstarError) -> InstarError? {
+    do throws(InstarError) {
+      try await handle(backup, work)
+      return nil
+    } catch {
+      if error.code == .interrupted { throw error }
+      return error
+    }
+  }
+}

@@ -1,0 +1,92 @@
+/// Which backups are kept: at most so many, so old and so large. The newest backup of each store is always kept.
+public struct BackupRetention: Sendable, Hashable {
+  /// The most backups of one store.
+  public var count: Int
+  /// How long a backup is kept; `nil` without a limit.
+  public var age: Duration?
+  /// The most bytes of the backups of one store; `nil` without a limit.
+  public var bytes: Int64?
+  /// The most bytes of the backups of all stores of a watch; `nil` without a limit.
+  public var totalBytes: Int64?
+
+  /// By default ten backups of each store, of any age and size.
+  public init(
+    count: Int = 10, age: Duration? = nil, bytes: Int64? = nil, totalBytes: Int64? = nil
+  ) {
+    self.count = count
+    self.age = age
+    self.bytes = bytes
+    self.totalBytes = totalBytes
+  }
+
+  /// A backup whose file exists.
+  public struct Backup: Sendable, Hashable {
+    /// The run that made it.
+    public var run: String
+    /// The path of the store.
+    public var store: String
+    /// When it was made, in seconds since 1970.
+    public var madeAt: Double
+    /// The size of the file.
+    public var bytes: Int64
+
+    /// A backup.
+    public init(run: String, store: String, madeAt: Double, bytes: Int64) {
+      self.run = run
+      self.store = store
+      self.madeAt = madeAt
+      self.bytes = bytes
+    }
+  }
+
+  /// Returns the backups that are not to be kept, by run, with the reason.
+  ///
+  /// - Parameters:
+  ///   - backups: The backups of the stores of one watch, in any order.
+  ///   - now: In seconds since 1970.
+  public func surplus(of backups: [Backup], now: Double) -> [String: String] {
+    var surplus: [String: String] = [:]
+    for ofStore in Dictionary(grouping: backups, by: \.store).values {
+      addSurplus(ofStore.sorted { ($0.madeAt, $0.run) > ($1.madeAt, $1.run) }, now, &surplus)
+    }
+    addTotalSurplus(backups, &surplus)
+    return surplus
+  }
+
+  /// - Parameter backups: Those of one store, newest first.
+  private func addSurplus(_ backups: [Backup], _ now: Double, _ surplus: inout [String: String]) {
+    var kept: Int64 = backups.first?.bytes ?? 0
+    for (index, backup) in backups.enumerated().dropFirst() {
+      kept += backup.bytes
+      if index >= count {
+        surplus[backup.run] = "more than \(count) backups of the store"
+      } else if let age, now - backup.madeAt > Double(age.components.seconds) {
+        surplus[backup.run] = "older than \(DurationText.format(age))"
+      } else if let bytes, kept > bytes {
+        surplus[backup.run] = "more than \(Quantity.bytes(bytes)) of backups of the store"
+      }
+    }
+  }
+
+  /// Takes away the oldest backups of all stores, but no store's newest one.
+  private func addTotalSurplus(_ backups: [Backup], _ surplus: inout [String: String]) {
+    guard let totalBytes else { return }
+    var newest: [String: Backup] = [:]
+    for backup in backups {
+      if let known = newest[backup.store],
+        (known.madeAt, known.run) > (backup.madeAt, backup.run)
+      {
+        continue
+      }
+      newest[backup.store] = backup
+    }
+    let kept = backups.filter { surplus[$0.run] == nil }
+    var total = kept.reduce(0) { $0 + $1.bytes }
+    for backup in kept.sorted(by: { ($0.madeAt, $0.run) < ($1.madeAt, $1.run) }) {
+      guard total > totalBytes else { return }
+      if newest[backup.store]?.run == backup.run { continue }
+      surplus[backup.run] = "more than \(Quantity.bytes(totalBytes)) of backups in the watch"
+      total -= backup.bytes
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import ArgumentParser
+import InstarSchema
+import InstarSupervisor
+
+/// `instarctl backups list`
+struct BackupsListCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "List backups, oldest first.",
+    usage: "instarctl backups list [<option> ...] [<store> ...]",
+    discussion: """
+        instarctl backups list a.store
+
+      A backup is missing if its file is gone although nobody removed it with 'backups prune'.
+      """)
+
+  @OptionGroup var selection: BackupOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let backups = try selection.backups()
+    if output.json {
+      for backup in backups { output.write(BackupReport(backup)) }
+    } else if backups.isEmpty {
+      Console.note("no backups in the ledger of '\(selection.state.path)'")
+    } else {
+      Console.write(BackupReport.table(of: backups))
+    }
+    return .done
+  }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl backups prune`
+struct BackupsPruneCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prune",
+    abstract: "Remove old backups, but never the last good one of a store.",
+    usage: "instarctl backups prune [<option> ...] [<store> ...]",
+    discussion: """
+        instarctl backups prune --dry-run --keep 3
+        instarctl backups prune --keep 3 --age 720h a.store
+
+      Keeps the newest backup of each store, and of the others those within all limits. Before it removes \
+      a backup, it verifies that the store has a sound one left. instard removes backups by the settings \
+      'backups' in instard.yml.
+      """)
+
+  @OptionGroup var selection: BackupOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "Keep at most so many backups of each store. (default: 10)", valueName: "number"),
+    transform: { text in
+      guard let number = Int(text), number >= 1 else {
+        throw ValidationError("'\(text)' is not a number from 1")
+      }
+      return number
+    })
+  var keep = BackupRetention().count
+
+  @Option(
+    help: ArgumentHelp("Remove older backups, from 1h to 8784h.", valueName: "duration"),
+    transform: { try DurationArgument($0, in: .seconds(3600)...(.seconds(8784 * 3600))) })
+  var age: DurationArgument?
+
+  @Option(
+    help: ArgumentHelp("Keep at most this size of backups of each store.", valueName: "size"),
+    transform: { text in
+      guard let bytes = SizeText.parse(text) else {
+        throw ValidationError("'\(text)' is not a size such as 512MiB or 4GiB")
+      }
+      return bytes
+    })
+  var size: Int64?
+
+  @Flag(help: "Show what would be removed, and remove nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
+    let interruption = Interruption { supervisor.cancel() }
+    defer { withExtendedLifetime(interruption) {} }
+    var status = ExitStatus.done
+    try await supervisor.prune(
+      try selection.backups(),
+      keeping: BackupRetention(count: keep, age: age?.duration, bytes: size),
+      now: Date().timeIntervalSince1970, isRehearsal: dryRun
+    ) { result in
+      let answer = BackupReport(result)
+      if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
+      output.write(answer)
+    }
+    return status
+  }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+import InstarSchema
+import InstarSupervisor
+
+/// `instarctl backups verify`
+struct BackupsVerifyCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Compare backups with their manifests, and check them with SQLite.",
+    usage: "instarctl backups verify [<option> ...] [<store> ...]",
+    discussion: """
+        instarctl backups verify a.store
+
+      Reads each backup: its size and content hash must be those of the manifest, and SQLite's quick_check \
+      must find no damage. The exit status is 0 if all are sound, 3 if one is damaged, 5 if one is missing.
+      """)
+
+  @OptionGroup var selection: BackupOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let supervisor = try Supervisor()
+    let interruption = Interruption { supervisor.cancel() }
+    defer { withExtendedLifetime(interruption) {} }
+    var status = ExitStatus.done
+    try await supervisor.verify(try selection.backups().map(\.reference)) { result in
+      let answer = BackupReport(result)
+      if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
+      output.write(answer)
+    }
+    return status
+  }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Backups")
+struct BackupsTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// A line of `instarctl backups --json`.
+  private struct Line: Decodable {
+    var run: String
+    var store: String
+    var backup: String
+    var state: String
+    var bytes: Int64?
+    var reason: String?
+    var error: InstarError?
+  }
+
+  private func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(
+      arguments + ["--state-dir", folder.path("state"), "--json"])
+  }
+
+  private func backups(_ arguments: String...) async throws -> (status: Int32, lines: [Line]) {
+    let answer = try await CommandLineTool.run(
+      ["backups"] + arguments + ["--state-dir", folder.path("state"), "--json"])
+    return (answer.status, try answer.objects(Line.self))
+  }
+
+  /// A store with a migration and so many restores: one backup more than these.
+  private func makeStore(restores: Int) async throws -> BoxStore {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", store.path, "--plugin", plugin).status == 0)
+    for _ in 0..<restores { #expect(try await run("restore", store.path).status == 0) }
+    return store
+  }
+
+  private func flipByte(in file: String) throws {
+    var bytes = try #require(FileManager.default.contents(atPath: file))
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: URL(filePath: file))
+  }
+
+  @Test("are listed with size and state, and one that is gone is missing")
+  func list() async throws {
+    let store = try await makeStore(restores: 1)
+    let listed = try await backups("list", store.path)
+    #expect(listed.lines.map(\.state) == ["present", "present"])
+    #expect(listed.lines.allSatisfy { $0.bytes.map { $0 > 0 } == true })
+    try FileManager.default.removeItem(atPath: listed.lines[0].backup)
+    #expect(try await backups("list").lines.map(\.state) == ["missing", "present"])
+    let verified = try await backups("verify")
+    #expect(verified.status == 5 && verified.lines.map(\.state) == ["missing", "sound"])
+  }
+
+  @Test("are verified: a changed byte is found")
+  func verify() async throws {
+    let store = try await makeStore(restores: 1)
+    #expect(try await backups("verify", store.path).status == 0)
+    let listed = try await backups("list").lines
+    try flipByte(in: listed[1].backup)
+    let verified = try await backups("verify", store.path)
+    #expect(verified.status == 3 && verified.lines.map(\.state) == ["sound", "damaged"])
+    #expect(verified.lines[1].error?.code == .damagedBackup)
+  }
+
+  @Test("are removed down to a number, and a dry run removes nothing")
+  func prune() async throws {
+    let store = try await makeStore(restores: 3)
+    let all = try await backups("list").lines
+    let rehearsed = try await backups("prune", "--dry-run", "--keep", "2", store.path)
+    #expect(rehearsed.lines.map(\.run) == all.prefix(2).map(\.run))
+    #expect(try await backups("list").lines.count == 4)
+    let pruned = try await backups("prune", "--keep", "2", store.path)
+    #expect(pruned.status == 0 && pruned.lines.map(\.run) == all.prefix(2).map(\.run))
+    #expect(pruned.lines.allSatisfy { $0.state == "removed" && $0.reason != nil })
+    // What was removed on purpose is not missing.
+    #expect(try await backups("list").lines.map(\.run) == all.suffix(2).map(\.run))
+    #expect(folder.names(".instar").count == 2)
+    let gone = try await run("restore", store.path, "--run", all[0].run)
+    #expect(gone.status == 5)
+    #expect(try await run("restore", store.path).status == 0)
+  }
+
+  @Test("the last good one is never removed, however many damaged ones are newer")
+  func lastGood() async throws {
+    let store = try await makeStore(restores: 3)
+    let all = try await backups("list").lines
+    for damaged in all.suffix(2) { try flipByte(in: damaged.backup) }
+    let pruned = try await backups("prune", "--keep", "1", store.path)
+    #expect(pruned.status == 3)
+    #expect(pruned.lines.filter { $0.state == "damaged" }.map(\.run) == [all[3].run, all[2].run])
+    // The second is the newest sound one, so it stays although only one is to be kept.
+    #expect(pruned.lines.filter { $0.state == "removed" }.map(\.run) == [all[0].run, all[2].run])
+    #expect(FileManager.default.fileExists(atPath: all[1].backup))
+    #expect(try await backups("verify", store.path).lines.map(\.state) == ["sound", "damaged"])
+
+    // Where none is sound, all stay for whoever repairs them.
+    try flipByte(in: all[1].backup)
+    let none = try await backups("prune", "--keep", "1", store.path)
+    #expect(none.lines.allSatisfy { $0.state == "damaged" })
+    #expect(folder.names(".instar").count == 2)
+  }
+
+  @Test("the daemon removes those that are too many, and verifies a sample")
+  func daemon() async throws {
+    for name in ["srv", "plugins"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+    }
+    let made = try await makeStore(restores: 3)
+    // The ledger names stores by their paths, so the folder of the watch is that of the store.
+    let all = try await backups("list").lines
+    try flipByte(in: all[3].backup)
+    try folder.write(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      checkBackups: 1s
+      backups: {keep: 2}
+      watches:
+        - {folder: \(folder.path), pattern: "*.store"}
+      """, to: "instard.yml")
+    let daemon = try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
+      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=backups-verified") {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let output = daemon.capturedOutput
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(output.contains("verified 2 of 2 backups: 1 sound"), Comment(rawValue: output))
+    #expect(output.contains("removed the backup '\(all[0].backup)'"))
+    #expect(output.contains("removed the backup '\(all[1].backup)'"))
+    #expect(output.contains("INSTAR_EVENT=backup-damaged"))
+    #expect(try await backups("list", made.path).lines.map(\.run) == all.suffix(2).map(\.run))
+  }
+}
