@@ -213,10 +213,25 @@ let package = Package(
       name: "InstarTextTests",
       dependencies: ["InstarSchema", "InstarText"],
       swiftSettings: strict),
+    // The compiler plugin's sources as an ordinary module. SwiftPM builds the tests of a `.macro` target, and with them
+    // all tests and modules of the package, a second time for the host.
+    .target(
+      name: "InstarMacroExpansion",
+      dependencies: [
+        .product(name: "SwiftDiagnostics", package: "swift-syntax"),
+        .product(name: "SwiftIfConfig", package: "swift-syntax"),
+        .product(name: "SwiftOperators", package: "swift-syntax"),
+        .product(name: "SwiftSyntax", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxBuilder", package: "swift-syntax"),
+        .product(name: "SwiftSyntaxMacros", package: "swift-syntax"),
+      ],
+      path: "Tests/InstarMacroExpansion",
+      exclude: ["InstarMacrosPlugin.swift"],
+      swiftSettings: strict),
     .testTarget(
       name: "InstarMacrosTests",
       dependencies: [
-        "InstarMacros",
+        "InstarMacroExpansion",
         .product(name: "SwiftDiagnostics", package: "swift-syntax"),
         .product(name: "SwiftSyntax", package: "swift-syntax"),
         .product(name: "SwiftSyntaxMacroExpansion", package: "swift-syntax"),

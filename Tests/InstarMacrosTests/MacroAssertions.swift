@@ -1,4 +1,4 @@
-import InstarMacros
+import InstarMacroExpansion
 import SwiftSyntax
 import SwiftSyntaxMacroExpansion
 import SwiftSyntaxMacrosGenericTestSupport
