@@ -218,93 +218,106 @@ extension Schema {
   ///
   /// Like SwiftData's, the initializers of `Schema` cannot throw. Containers and plans call this method first.
   public func modelProblems() -> [InstarError] {
-    var problems: [InstarError] = []
-    let types = modelTypes.all.compactMap { $0 as? any PersistentModel.Type }
-    for type in types {
-      let descriptor = type._modelDescriptor
-      guard let first = types.first(where: { $0._modelDescriptor.name == descriptor.name }),
-        first != type
-      else { continue }
-      let (one, other) = ModelDescriptor.names(of: first._modelDescriptor, and: descriptor)
-      problems.append(
-        InstarError(
-          .invalidModel, "cannot use schema \(version)",
-          cause: "two models are named \(descriptor.name): \(one) and \(other)",
-          next: "rename one of the two classes, or leave it out of the models"))
-    }
-    let included = models.map { ObjectIdentifier($0) }
+    let included = Set(models.map { ObjectIdentifier($0) })
     let set = modelSet
+    var problems = sharedNameProblems()
     for model in models {
       let descriptor = model._modelDescriptor
       problems += descriptor.constraintProblems(version)
-      if let superclass = descriptor.superclass,
-        !included.contains(ObjectIdentifier(superclass.type))
-      {
-        problems.append(
-          InstarError(
-            .incompleteSchema, "cannot use schema \(version)",
-            cause:
-              "\(descriptor.name) inherits from \(superclass.qualifiedName), which is missing from the models of \(version)",
-            next: "add \(superclass.name).self to the models of version \(version)"))
-      }
+      if let problem = superclassProblem(of: descriptor, included) { problems.append(problem) }
       for slot in descriptor.ownSlots {
-        let property = descriptor.properties[slot]
-        if case .attribute(let kind) = property.kind, let error = kind.defaultProblem?() {
-          problems.append(
-            InstarError(
-              .invalidModel, "cannot use schema \(version)",
-              cause:
-                "the initial value of \(descriptor.name).\(property.name) cannot be stored: \((error as? InstarError)?.cause ?? "\(error)")"
-            ))
-        }
-        guard case .relationship(let kind) = property.kind else { continue }
-        let destination = set.destination(of: kind)
-        let path = "\(descriptor.name).\(property.name)"
-        if let other = modelTypes.byEntityName[destination.name] as? any PersistentModel.Type,
-          other != destination.type
-        {
-          let (used, included) = ModelDescriptor.names(
-            of: destination, and: other._modelDescriptor)
-          problems.append(
-            InstarError(
-              .incompleteSchema, "cannot use schema \(version)",
-              cause:
-                "\(path) uses \(used), but the \(destination.name) of \(version) is \(included)",
-              next: "let both name the same class, or rename one of the two classes"))
-        } else if !included.contains(ObjectIdentifier(destination.type)) {
-          problems.append(
-            InstarError(
-              .incompleteSchema, "cannot use schema \(version)",
-              cause:
-                "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
-              next: "add \(destination.name).self to the models of version \(version)"))
-        } else if let cause = descriptor.inverseProblem(ofSlot: slot, in: set) {
-          problems.append(
-            InstarError(
-              .invalidModel, "cannot use schema \(version)", cause: cause,
-              next:
-                "name a relationship of \(destination.name) that references \(descriptor.name)"))
-        } else if kind.metadata.options.contains(.ownInverse), destination !== descriptor {
-          problems.append(
-            InstarError(
-              .invalidModel, "cannot use schema \(version)",
-              cause: "\(path) is marked as its own inverse, but references \(destination.name)",
-              next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)"))
-        } else if let candidate = descriptor.unpairedManyToMany(ofSlot: slot, in: set),
-          path <= "\(destination.name).\(candidate)"
-        {
-          problems.append(
-            InstarError(
-              .invalidModel, "cannot use schema \(version)",
-              cause:
-                "\(path) and \(destination.name).\(candidate) are both arrays, and neither names the other as its inverse",
-              next:
-                "write @Relationship(inverse: \\\(destination.name).\(candidate)) before \(path), and nothing on the other side"
-            ))
+        if let problem = initialValueProblem(of: descriptor, slot) { problems.append(problem) }
+        if let problem = relationshipProblem(of: descriptor, slot, included, in: set) {
+          problems.append(problem)
         }
       }
     }
     return problems
+  }
+
+  private func problem(
+    _ cause: String, code: InstarError.Code = .invalidModel, next: String? = nil
+  ) -> InstarError {
+    InstarError(code, "cannot use schema \(version)", cause: cause, next: next)
+  }
+
+  private func sharedNameProblems() -> [InstarError] {
+    let types = modelTypes.all.compactMap { $0 as? any PersistentModel.Type }
+    return types.compactMap { type in
+      let descriptor = type._modelDescriptor
+      guard let first = types.first(where: { $0._modelDescriptor.name == descriptor.name }),
+        first != type
+      else { return nil }
+      let (one, other) = ModelDescriptor.names(of: first._modelDescriptor, and: descriptor)
+      return problem(
+        "two models are named \(descriptor.name): \(one) and \(other)",
+        next: "rename one of the two classes, or leave it out of the models")
+    }
+  }
+
+  private func superclassProblem(
+    of descriptor: ModelDescriptor, _ included: Set<ObjectIdentifier>
+  ) -> InstarError? {
+    guard let superclass = descriptor.superclass,
+      !included.contains(ObjectIdentifier(superclass.type))
+    else { return nil }
+    return problem(
+      "\(descriptor.name) inherits from \(superclass.qualifiedName), which is missing from the models of \(version)",
+      code: .incompleteSchema,
+      next: "add \(superclass.name).self to the models of version \(version)")
+  }
+
+  private func initialValueProblem(of descriptor: ModelDescriptor, _ slot: Int) -> InstarError? {
+    let property = descriptor.properties[slot]
+    guard case .attribute(let kind) = property.kind, let error = kind.defaultProblem?() else {
+      return nil
+    }
+    let cause = (error as? InstarError)?.cause ?? "\(error)"
+    return problem(
+      "the initial value of \(descriptor.name).\(property.name) cannot be stored: \(cause)")
+  }
+
+  private func relationshipProblem(
+    of descriptor: ModelDescriptor, _ slot: Int, _ included: Set<ObjectIdentifier>,
+    in set: ModelSet
+  ) -> InstarError? {
+    let property = descriptor.properties[slot]
+    guard case .relationship(let kind) = property.kind else { return nil }
+    let destination = set.destination(of: kind)
+    let path = "\(descriptor.name).\(property.name)"
+    if let other = modelTypes.byEntityName[destination.name] as? any PersistentModel.Type,
+      other != destination.type
+    {
+      let (used, included) = ModelDescriptor.names(of: destination, and: other._modelDescriptor)
+      return problem(
+        "\(path) uses \(used), but the \(destination.name) of \(version) is \(included)",
+        code: .incompleteSchema,
+        next: "let both name the same class, or rename one of the two classes")
+    }
+    guard included.contains(ObjectIdentifier(destination.type)) else {
+      return problem(
+        "\(destination.qualifiedName) is used by \(path), but is missing from the models of \(version)",
+        code: .incompleteSchema,
+        next: "add \(destination.name).self to the models of version \(version)")
+    }
+    if let cause = descriptor.inverseProblem(ofSlot: slot, in: set) {
+      return problem(
+        cause, next: "name a relationship of \(destination.name) that references \(descriptor.name)"
+      )
+    }
+    if kind.metadata.options.contains(.ownInverse), destination !== descriptor {
+      return problem(
+        "\(path) is marked as its own inverse, but references \(destination.name)",
+        next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)")
+    }
+    guard let candidate = descriptor.unpairedManyToMany(ofSlot: slot, in: set),
+      path <= "\(destination.name).\(candidate)"
+    else { return nil }
+    return problem(
+      "\(path) and \(destination.name).\(candidate) are both arrays, and neither names the other as its inverse",
+      next:
+        "write @Relationship(inverse: \\\(destination.name).\(candidate)) before \(path), and nothing on the other side"
+    )
   }
 }
 
