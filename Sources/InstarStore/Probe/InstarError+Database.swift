@@ -26,6 +26,11 @@ extension InstarError {
     case .SQLITE_CORRUPT:
       self.init(
         .corruptStore, what, store: store, cause: text, next: "restore the store from a backup")
+    case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
+      self.init(
+        .noSpace, what, store: store,
+        cause: "SQLite cannot enlarge the index of the store's log (\(text))",
+        next: "free some space and retry")
     case .SQLITE_FULL:
       self.init(.noSpace, what, store: store, cause: text, next: "free some space and retry")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
