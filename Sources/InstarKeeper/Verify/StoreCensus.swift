@@ -31,13 +31,17 @@ package struct StoreCensus {
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
       try countRows(db, of: members, in: table)
     }
+    // Both ends of a relationship ask the same of a million rows.
+    var known: [LinkStatement: Links] = [:]
     for entity in entities {
       // Links of an inherited relationship are counted with those of the superentity.
       let inherited = entities.first { $0.number == entity.superNumber }?.relationships.count ?? 0
       for storage in entity.relationships.dropFirst(inherited) {
         guard let destination = byName[storage.relationship.destination] else { continue }
-        links["\(entity.name).\(storage.relationship.name)"] = try Self.links(
-          db, storage.location, of: entity, to: destination)
+        let statement = LinkStatement(storage.location, of: entity, to: destination)
+        let counted = try known[statement] ?? statement.count(db)
+        known[statement] = counted
+        links["\(entity.name).\(storage.relationship.name)"] = counted
       }
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
@@ -83,49 +87,5 @@ package struct StoreCensus {
       // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
       return nil
     }
-  }
-
-  private static func links(
-    _ db: Database, _ location: EntityLayout.RelationshipStorage.Location, of entity: EntityLayout,
-    to destination: EntityLayout
-  ) throws -> Links {
-    func missing(
-      _ reference: InstarStore.ForeignKey, _ alias: String, in entity: EntityLayout
-    ) -> String {
-      "NOT EXISTS (SELECT 1 FROM \(entity.table) AS d "
-        + "WHERE \(reference.condition(alias, refersTo: "d"))\(isRow("d", of: entity)))"
-    }
-    /// The condition for rows of an entity or of its subclasses, after others.
-    func isRow(_ alias: String, of entity: EntityLayout) -> String {
-      entity.entityColumn.map { column in
-        let numbers = entity.numbers.map(String.init).joined(separator: ", ")
-        return " AND \(alias).\(column) IN (\(numbers))"
-      } ?? ""
-    }
-    func links(
-      _ reference: InstarStore.ForeignKey, of owner: EntityLayout, to other: EntityLayout
-    ) throws -> Links {
-      let present = reference.columns.map { "s.\($0) IS NOT NULL" }.joined(separator: " AND ")
-      return try count(
-        db, broken: missing(reference, "s", in: other),
-        rows: "\(owner.table) AS s WHERE \(present)\(isRow("s", of: owner))",
-        location: "\(owner.table).\(reference.columns.joined(separator: ","))")
-    }
-    switch location {
-    case .column(let reference): return try links(reference, of: entity, to: destination)
-    case .foreignKey(let reference): return try links(reference, of: destination, to: entity)
-    case .joinTable(let table, let own, let other):
-      return try count(
-        db, broken: "\(missing(own, "j", in: entity)) OR \(missing(other, "j", in: destination))",
-        rows: "\(table) AS j", location: table)
-    }
-  }
-
-  private static func count(
-    _ db: Database, broken: String, rows: String, location: String
-  ) throws -> Links {
-    let row = try Row.fetchOne(
-      db, sql: "SELECT count(*), coalesce(sum(\(broken)), 0) FROM \(rows)")
-    return Links(count: row?.get(0) ?? 0, broken: row?.get(1) ?? 0, location: location)
   }
 }
