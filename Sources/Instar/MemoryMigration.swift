@@ -32,8 +32,7 @@ struct MemoryMigration {
     try clone.perform { clone in
       let layout = try source.path.last.layout()
       let verification = CloneVerification(
-        path: source.path, layout: layout, additions: StoreStructure(tables: [], indexes: []),
-        before: source.store)
+        path: source.path, layout: layout, before: source.store)
       let structure = try verification.verify(clone.database).structure
       try StoreStamp(
         earlier: source.store.metadata, uuid: nil, path: source.path, layout: layout,

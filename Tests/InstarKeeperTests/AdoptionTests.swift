@@ -126,7 +126,7 @@ struct AdoptionTests {
       request: request(fixture, adopt: Self.first, confirmed: true))
     #expect(report.result == .failed)
     #expect(report.error?.code == .unexpectedStructure)
-    #expect(report.error?.cause.contains("table extra is missing") == true)
+    #expect(report.error?.cause.contains("table 'extra' is missing") == true)
     #expect(fixture.state().bytes == before.bytes)
   }
 

@@ -67,6 +67,56 @@ struct DamagedStoreTests {
     try refused(sql, .verificationFailed, found)
   }
 
+  /// What a worker can write into the schema, and what the error names.
+  static let schemas: [(sql: String, found: String)] = [
+    (rewritten("note", "replace(sql, 'size >= 0', '0')"), "CHECK (0)"),
+    (
+      rewritten(
+        "note",
+        "replace(sql, 'size >= 0', 'instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || 1)')"),
+      "table 'note' has '"
+    ),
+    (
+      rewritten(
+        "note",
+        "replace(sql, 'upper(title)', 'hex(zeroblob(400000000)) || hex(zeroblob(400000000))')"),
+      "table 'note' has '"
+    ),
+    (rewritten("note", "replace(sql, 'DEFAULT 7', 'DEFAULT (zeroblob(900000000))')"), "zeroblob(9"),
+    (
+      rewritten("note", "replace(sql, 'title TEXT', 'title TEXT COLLATE nobody')"), "COLLATE nobody"
+    ),
+    (rewritten("by_title", "replace(sql, '(title)', '(title COLLATE nobody)')"), "COLLATE nobody"),
+    (
+      rewritten("note", "replace(sql, 'NOT NULL', 'NOT NULL ON CONFLICT REPLACE')"),
+      "ON CONFLICT REPLACE"
+    ),
+    (
+      rewritten("note", "replace(sql, 'folder (id)', 'folder (id) ON DELETE CASCADE')"),
+      "ON DELETE CASCADE"
+    ),
+    ("DROP INDEX by_code; CREATE INDEX by_code ON note (code);", "CREATE INDEX by_code"),
+    (
+      "CREATE TRIGGER spy AFTER INSERT ON folder BEGIN DELETE FROM note; END;",
+      "trigger 'spy' is new"
+    ),
+  ]
+
+  @Test(
+    "a schema that no stage writes never replaces the store's, whatever it would do",
+    arguments: schemas)
+  func schema(sql: String, found: String) throws {
+    try refused(sql, .unexpectedStructure, found)
+  }
+
+  @Test("a default value of 70 MB in the schema is refused")
+  func hugeDefault() throws {
+    try refused(
+      Self.rewritten(
+        "note", "replace(sql, 'DEFAULT 7', 'DEFAULT ''' || hex(zeroblob(35000000)) || '''')"),
+      .verificationFailed, "too big")
+  }
+
   @Test("an intact store and an intact clone are migrated, with a backup that is sound")
   func intact() throws {
     let fixture = try PlainFixture()

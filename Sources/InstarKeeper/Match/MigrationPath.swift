@@ -1,3 +1,4 @@
+internal import InstarChange
 package import InstarSchema
 internal import InstarStore
 package import InstarWire
@@ -20,6 +21,9 @@ package struct MigrationPath {
   let acceptedLosses: [String]
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]
+  /// The names of the `VersionedSchema` types, by version.
+  private let names: [Schema.Version: String]
+  private let columnOrder: ColumnOrder
 
   /// Whether no stage runs code of the plan.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
@@ -30,6 +34,10 @@ package struct MigrationPath {
     plan = manifest.name
     versionSource = manifest.versionSource
     acceptedLosses = manifest.acceptedLosses
+    columnOrder = manifest.columnOrder
+    names = Dictionary(
+      manifest.versions.compactMap { version in version.name.map { (version.schema.version, $0) } },
+      uniquingKeysWith: { first, _ in first })
     guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
       let target = manifest.versions.last?.schema
     else {
@@ -61,6 +69,33 @@ package struct MigrationPath {
       }
     }
     differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
+  }
+
+  /// Refuses a lightweight stage between versions that need code, whatever the rows are.
+  ///
+  /// - Throws: `needsCustomStage`; `invalidModel` where a schema has no layout.
+  func requirePossibleStages() throws(InstarError) {
+    for (stage, difference) in zip(try schemaStages(), differences) {
+      try StageCheck.check(stage, difference, plan: plan)
+    }
+  }
+
+  /// The stages with the layouts of their versions.
+  ///
+  /// - Throws: as `Schema.layout`.
+  func schemaStages() throws(InstarError) -> [SchemaStage] {
+    var versions: [PlanVersion] = []
+    for schema in schemas {
+      versions.append(
+        PlanVersion(
+          schema: schema, layout: try schema.layout(),
+          name: names[schema.version] ?? "Schema \(schema.version)"))
+    }
+    return stages.indices.map { index in
+      SchemaStage(
+        from: versions[index], to: versions[index + 1], kind: stages[index].kind,
+        columnOrder: columnOrder, isImplicit: stages[index].isImplicit)
+    }
   }
 
   /// Returns the name that an entity of the last schema had in the first one; `nil` where the entity is new.

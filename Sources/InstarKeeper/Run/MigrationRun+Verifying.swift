@@ -9,11 +9,12 @@ extension MigrationRun {
   ///
   /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
   ///   a table.
+  /// - Parameter schema: The schema that the clone had before the first stage.
   mutating func verifyAndStamp(
-    _ attempt: CutoverAttempt, _ backup: Backup
+    _ attempt: CutoverAttempt, _ backup: Backup, schema: SchemaText
   ) throws -> CloneVerification.Result {
     let before = backup.store
-    let (verified, lost) = try verify(attempt, backup)
+    let (verified, lost) = try verify(attempt, backup, schema)
     var result = verified
     try attempt.external.requireFiles(
       result.externalFiles.subtracting(before.externalFiles), ofClone: attempt.folder.clone)
@@ -35,12 +36,11 @@ extension MigrationRun {
   }
 
   private func verify(
-    _ attempt: CutoverAttempt, _ backup: Backup
+    _ attempt: CutoverAttempt, _ backup: Backup, _ schema: SchemaText
   ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     let verification = CloneVerification(
-      path: attempt.path, layout: layout, additions: attempt.inspection.fit.additions,
-      before: backup.store)
+      path: attempt.path, layout: layout, before: backup.store, schema: schema)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     do {
       let clone = try GuardedConnection.open(folder.clone, access: .immutable)

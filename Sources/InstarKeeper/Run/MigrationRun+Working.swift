@@ -6,10 +6,13 @@ internal import InstarWire
 
 extension MigrationRun {
   /// Brings the clone to the last version: by a worker that runs the stages.
-  mutating func work(_ attempt: CutoverAttempt) throws {
-    try makeMissingIndexes(attempt)
+  ///
+  /// - Parameter schema: The schema of the store.
+  /// - Returns: The schema that the clone had before the first stage.
+  mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws -> SchemaText {
+    let schema = try makeMissingIndexes(attempt) ?? schema
     // An adopted store that is at the last version has no stage before it, only the stamp.
-    guard !attempt.path.stages.isEmpty else { return }
+    guard !attempt.path.stages.isEmpty else { return schema }
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
@@ -31,6 +34,7 @@ extension MigrationRun {
       throw error.about(stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" })
     }
     report.stages = try progress.allFinished()
+    return schema
   }
 
   /// Room for a small store that a plan makes much larger, and for temporary files.
@@ -57,13 +61,15 @@ extension MigrationRun {
   }
 
   /// Makes on the clone the indexes that an adopted store lacks of its version.
-  private func makeMissingIndexes(_ attempt: CutoverAttempt) throws {
+  ///
+  /// - Returns: The schema with them; `nil` where none is missing.
+  private func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
     let missingIndexes = attempt.inspection.fit.missingIndexes
-    guard !missingIndexes.isEmpty else { return }
+    guard !missingIndexes.isEmpty else { return nil }
     let connection = try GuardedConnection.open(
       attempt.folder.clone, access: .readWrite, firesTriggers: false)
     defer { try? connection.close() }
-    try connection.writeWithoutTransaction { db in
+    return try connection.writeWithoutTransaction { db in
       for (index, statement) in attempt.layouts.before.indexStatements {
         // A structure of the Core Data format knows indexes by what they cover, not by their names.
         let isMissing = missingIndexes.contains { missing in
@@ -72,6 +78,7 @@ extension MigrationRun {
         }
         if isMissing { try db.execute(sql: statement) }
       }
+      return try SchemaText(db)
     }
   }
 }

@@ -142,10 +142,7 @@ package struct MigrationRun {
     if after.format.hasMetadata {
       try inspection.reference?.requireVersion(after, path.to)
     }
-    if !path.stages.isEmpty {
-      // The worker refuses what the plan cannot do.
-      _ = try host.plan(path.plan, from: path.from, plugin: inspection.plugin, store: nil)
-    }
+    try path.requirePossibleStages()
     return (before, after)
   }
 
@@ -185,9 +182,9 @@ package struct MigrationRun {
 
     let backup = try backUpAndClone(attempt)
     state = .working
-    try work(attempt)
+    let schema = try work(attempt, on: backup.store.schema)
     state = .verifying
-    let result = try verifyAndStamp(attempt, backup)
+    let result = try verifyAndStamp(attempt, backup, schema: schema)
     try requireSpaceForCutover(attempt)
     return try cutOver(attempt, backup.store, result)
   }

@@ -1,5 +1,6 @@
 internal import Foundation
 package import GRDB
+internal import InstarChange
 package import InstarSchema
 package import InstarStore
 internal import InstarWire
@@ -9,17 +10,18 @@ internal import InstarWire
 package struct CloneVerification {
   let path: MigrationPath
   let layout: any StoreLayout
-  /// What the store has besides its version, and must keep.
-  let additions: StoreStructure
   let before: StoreBaseline
+  /// The schema that the clone had before the first stage.
+  private let schema: SchemaText
 
+  /// - Parameter schema: The schema that the clone had before the first stage; `nil` where it was that of the store.
   package init(
-    path: MigrationPath, layout: any StoreLayout, additions: StoreStructure, before: StoreBaseline
+    path: MigrationPath, layout: any StoreLayout, before: StoreBaseline, schema: SchemaText? = nil
   ) {
     self.path = path
     self.layout = layout
-    self.additions = additions
     self.before = before
+    self.schema = schema ?? before.schema
   }
 
   /// What the checks found, for the report.
@@ -60,49 +62,18 @@ package struct CloneVerification {
   /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
   package func verify(_ db: Database) throws -> Result {
-    try StoreCheck.requireSound(db, "the clone")
+    // First: what follows reads rows through this schema.
+    try requireSchema(db)
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
       try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == before.autoVacuum
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    let code = try SchemaCode(db)
-    if let name = code.addition(
-      to: before.code, allowing: Set(layout.triggerStatements),
-      renames: try renames())
-    {
-      throw Self.failed(
-        "the trigger, view or virtual table '\(name)' is new or changed, and no version describes it"
-      )
-    }
-    for entity in path.last.entities {
-      for attribute in entity.attributes where attribute.derivation != nil {
-        guard !code.hasObject(namedLike: "_\(entity.name)_\(attribute.name)_") else { continue }
-        guard before.code.hasTriggers else { continue }
-        throw Self.failed("derived attribute \(entity.name).\(attribute.name) has no trigger")
-      }
-    }
-    let whole = try StoreStructure.read(db, format: layout.format)
-    if path.isLightweight,
-      let name = code.loss(since: before.code, tables: Set(whole.tables.map(\.name)))
-    {
-      throw Self.failed(
-        "the app's trigger, view or virtual table '\(name)' is gone, although no stage runs code")
-    }
-    let expected = layout.structure.adding(additions)
-    let structure = try whole.described(
-      asIn: expected, among: structures() + [expected], format: layout.format)
-    guard structure == expected else {
-      throw InstarError(
-        .unexpectedStructure, Self.what,
-        cause: "its structure does not match version \(path.to):\n"
-          + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
-        next: "remove statements that change tables, columns or indexes from the plan's closures")
-    }
+    try StoreCheck.requireSound(db, "the clone")
+    let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
-    try requireUndescribed(whole)
     try requireValues(db)
     // The clone may name join tables differently: structures that differ only in these names are equal.
     let after = try StoreCensus(db, layout: path.last.layout(in: db))
@@ -115,8 +86,25 @@ package struct CloneVerification {
     }
     try requireLinks(after)
     try requireOthers(after)
-    return Result(census: after, structure: whole, notes: try compareCounts(after))
+    return Result(census: after, structure: structure, notes: try compareCounts(after))
   }
+
+  /// The schema must be what the stages leave, to the letter: each object is as before the run or as the changes of
+  /// schema write it. A closure can write rows, but no schema.
+  private func requireSchema(_ db: Database) throws {
+    let expected = try schema.after(path.schemaStages(), rows: before.bookkeeping)
+    let differences = try SchemaText(db).differences(from: expected)
+    guard differences.isEmpty else {
+      throw InstarError(
+        .unexpectedStructure, Self.what,
+        cause: "its schema is not what the stages to version \(path.to) leave:\n"
+          + differences.prefix(Self.differenceLimit).joined(separator: "\n"),
+        next:
+          "remove statements that change tables, indexes, triggers or views from the plugin's code")
+    }
+  }
+
+  private static let differenceLimit = 20
 
   static let what = "cannot verify the migrated clone"
 

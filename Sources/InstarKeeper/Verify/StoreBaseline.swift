@@ -8,7 +8,9 @@ package struct StoreBaseline {
   /// `nil` in a store without readable metadata.
   package let metadata: CoreDataMetadata?
   let census: StoreCensus
-  let code: SchemaCode
+  let schema: SchemaText
+  /// The statements that write the rows that a change of schema reads.
+  let bookkeeping: [String]
   /// The external values that its rows reference.
   let externalFiles: Set<String>
   let pageSize: Int
@@ -19,7 +21,8 @@ package struct StoreBaseline {
     structure = try StoreStructure.read(db, format: layout.format)
     metadata = try layout.format.metadata(db)
     census = try StoreCensus(db, layout: layout)
-    code = try SchemaCode(db)
+    schema = try SchemaText(db)
+    bookkeeping = try layout.format.bookkeepingStatements(db)
     externalFiles = try ExternalFiles.references(db, layout)
     pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
     autoVacuum = try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
