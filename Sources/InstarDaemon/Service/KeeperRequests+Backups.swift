@@ -50,6 +50,7 @@ extension KeeperRequests {
           if case .sound = result.outcome { sound += 1 } else { log.post(.backupHandled(result)) }
         }
         try stateFolder.noteBackupCheck()
+        guard !sample.isEmpty else { return }
         log.post(.backupsVerified(sound: sound, sample: sample.count, all: watched.count))
       }
     }
