@@ -84,7 +84,9 @@ extension StateFolder {
 
   /// Records that backups were checked.
   public func noteBackupCheck() throws(InstarError) {
-    try DurableFile.write(Data(), to: checkFile, mode: 0o600, owner: owner)
+    // The file is never replaced: a crash would leave the new one under its temporary name.
+    if utimensat(AT_FDCWD, checkFile, nil, AT_SYMLINK_NOFOLLOW) == 0 { return }
+    try DurableFile.append(line: Data(), to: checkFile, mode: 0o600, owner: owner)
   }
 
   private func removedRuns() throws(InstarError) -> Set<String> {

@@ -265,8 +265,9 @@ class Case:
         if version == "new" and len(backups) > 1:
             self.problem("leftovers", f"{len(backups)} backups of one migration: " + ", ".join(backups))
         self.check_external()
-        folders = ("phases", "ledger", os.path.basename(self.backups))
-        for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("", folders)):
+        # instard touches backups-checked when it has verified a sample of the backups.
+        files = ("phases", "ledger", "holds", "backups-checked", os.path.basename(self.backups))
+        for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("holds", ()), ("", files)):
             names = set(listing(os.path.join(self.state, part))) - set(kept)
             if names:
                 self.problem("leftovers", f"state/{part}: " + ", ".join(sorted(names)))
