@@ -51,7 +51,10 @@ struct SchemaTextTests {
   @Test(
     "objects that are new, missing or listed twice are named",
     arguments: [
-      ("CREATE TRIGGER spy AFTER INSERT ON note BEGIN DELETE FROM folder; END", "trigger 'spy' is new"),
+      (
+        "CREATE TRIGGER spy AFTER INSERT ON note BEGIN DELETE FROM folder; END",
+        "trigger 'spy' is new"
+      ),
       ("CREATE TABLE more (a)", "table 'more' is new"),
       ("CREATE UNIQUE INDEX u ON note (folder)", "index 'u' is new"),
       ("DROP VIEW titles", "view 'titles' is missing"),
