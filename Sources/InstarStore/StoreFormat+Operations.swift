@@ -2,7 +2,7 @@ public import GRDB
 public import InstarSchema
 
 // The only switch over the formats: everything else asks the layout or the probe of a store, or a property of
-// `StoreFormat`. The engine's `SchemaChange` chooses an executor by the type of a layout.
+// `StoreFormat`. `SchemaChange` of InstarChange chooses an executor by the type of a layout.
 
 extension StoreFormat {
   /// The format of an open store: `coredata` where it has the two tables that every store of that format has.

@@ -19,7 +19,7 @@ package import InstarSchema
 //   external values and archived collections.
 // - Only plain stores have column encodings (ColumnEncoding). Their introspection infers types of attributes from
 //   content (ColumnContents), and reads all tables before it names classes and properties (PlainTables).
-// - In InstarEngine/Change, only Core Data renumbers entities, moves links and checks rows itself: SQLite enforces the
+// - In InstarChange, only Core Data renumbers entities, moves links and checks rows itself: SQLite enforces the
 //   foreign keys and constraints of a plain store. Only Plain rebuilds a table from its own text (TableRebuild).
 
 /// How a schema maps to the tables of a store, in the schema's format. `StoreFormat.layout(of:conventions:)` makes it.
