@@ -19,7 +19,8 @@ struct Recovery: Sendable {
   func recover(
     store: String, in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
-    for record in try stateFolder.openPhases().records where record.store == store {
+    let path = StorePath(store)
+    for record in try stateFolder.openPhases().records where path.isNamed(by: record.store) {
       do throws(InstarError) {
         let recovered = try RunJournal.recover(record, in: stateFolder, by: recover)
         if let recovered { onReport(recovered) }

@@ -34,7 +34,7 @@ extension StateFolder {
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       let reference = BackupReference(
-        run: report.run, store: report.store, path: path, manifest: report.manifest)
+        run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest)
       known[report.run] = ListedBackup(
         reference: reference, madeAt: report.manifest?.madeAt ?? report.startedAt,
         bytes: Self.size(of: path))

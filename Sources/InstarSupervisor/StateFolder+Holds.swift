@@ -37,7 +37,8 @@ extension StateFolder {
   public func hold(on store: String) throws(InstarError) -> Hold? {
     let holds = try holds()
     guard !holds.isEmpty else { return nil }
-    if let hold = holds.first(where: { $0.store == store }) { return hold }
+    let path = StorePath(store)
+    if let hold = holds.first(where: { path.isNamed(by: $0.store) }) { return hold }
     // A store that is missing or cannot be read has no other path.
     guard let file = try? FileOrigin(of: store) else { return nil }
     return holds.first { $0.file == file }
@@ -68,7 +69,8 @@ extension StateFolder {
         next: "to change the reason, first run: \(hold.releaseCommand)")
     }
     var hold = Hold(
-      id: RunIdentifier.make(), store: store, device: file.device, inode: file.inode,
+      id: RunIdentifier.make(), store: StorePath(store).text, device: file.device,
+      inode: file.inode,
       createdNanoseconds: file.createdNanoseconds, by: user,
       since: Date().timeIntervalSince1970, why: why)
     hold.run = run

@@ -180,7 +180,7 @@ public final class StateFolder: Sendable {
 
   // MARK: - The ledger
 
-  /// Appends a run to the ledger. It is on disk when this returns.
+  /// Appends a run to the ledger, under the `StorePath` of its store. It is on disk when this returns.
   ///
   /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
   ///   appended.
@@ -210,7 +210,7 @@ public final class StateFolder: Sendable {
     return false
   }
 
-  /// The runs of one store, or of all, oldest first.
+  /// The runs of one store, by any of its paths, or of all stores, oldest first.
   ///
   /// - Returns: `unreadableLines` counts the lines that a crash cut off, or that another version wrote.
   public func history(
@@ -226,13 +226,15 @@ public final class StateFolder: Sendable {
     }
     let data = try read(ledgerFile)
     var reports: [RunReport] = []
+    var report = report
+    report.store = StorePath(report.store).text
     var unreadableLines = 0
     for line in data.split(separator: 0x0A) {
       guard let report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
         unreadableLines += 1
         continue
       }
-      if store == nil || report.store == store { reports.append(report) }
+      if wanted?.isNamed(by: report.store) != false { reports.append(report) }
     }
     return (reports, unreadableLines)
   }
@@ -266,6 +268,7 @@ public final class StateFolder: Sendable {
         .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription,
         next: "run: ls -l '\(file)'")
     }
+    let wanted = store.map { StorePath($0) }
   }
 
   func names(in folder: String) throws(InstarError) -> [String] {

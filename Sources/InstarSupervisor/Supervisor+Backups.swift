@@ -54,7 +54,7 @@ extension Supervisor {
     }
     let surplus = retention.surplus(of: present, now: now)
     guard !surplus.isEmpty else { return }
-    let open = Set(try storesWithOpenRuns().stores)
+    let open = Set(try storesWithOpenRuns().stores.map { StorePath($0).text })
     let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
     for store in stores.subtracting(open).sorted() {
       let ofStore = backups.filter { $0.reference.store == store && $0.bytes != nil }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import InstarSchema
+import InstarSupervisor
 
 /// Paths as they are given on the command line.
 enum FilePath {
@@ -13,6 +14,9 @@ enum FilePath {
     let folder = FileManager.default.currentDirectoryPath
     return (folder.hasSuffix("/") ? folder : folder + "/") + relative
   }
+
+  /// Returns the path of a store as the state folder spells it.
+  static func ofStore(_ path: String) -> String { StorePath(absolute(path)).text }
 
   static func ofPlugin(_ path: String) throws(InstarError) -> String {
     let plugin = absolute(path)

@@ -1,5 +1,6 @@
 import Foundation
 import InstarConfiguration
+import InstarSupervisor
 import InstarWire
 
 extension Configuration {
@@ -9,6 +10,18 @@ extension Configuration {
       ?? watches
       .filter { $0.isRecursive && folder.hasPrefix($0.folder == "/" ? "/" : $0.folder + "/") }
       .max { $0.folder.utf8.count < $1.folder.utf8.count }
+  }
+
+  /// The configuration with its watched folders as in a `StorePath`, for the stores that the ledger names.
+  ///
+  /// The scans use the folders as they are written: whether a link may be followed depends on its owner, and a link may
+  /// get another target.
+  var withResolvedFolders: Configuration {
+    var copy = self
+    for index in copy.watches.indices {
+      copy.watches[index].folder = StorePath.folder(copy.watches[index].folder)
+    }
+    return copy
   }
 
   /// Which backups of a store are kept.

@@ -30,6 +30,7 @@ extension KeeperRequests {
   func checkBackups(_ configuration: Configuration) {
     guard let stateFolder = supervisor.stateFolder else { return }
     Task {
+      let configuration = configuration.withResolvedFolders
       await report { () async throws(InstarError) in
         let backups = try stateFolder.backups()
         // Of one store of each watch the retention of all: a watch has one.

@@ -23,7 +23,7 @@ struct HistoryCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let (reports, unreadableLines) = try StateFolder(reading: state.path)
-      .history(store: store.map(FilePath.absolute))
+      .history(store: store.map(FilePath.ofStore))
     if unreadableLines > 0 {
       Console.note("skipped \(unreadableLines) unreadable lines of the ledger in '\(state.path)'")
     }

@@ -16,7 +16,7 @@ struct BackupOptions: ParsableArguments {
     let folder = StateFolder(reading: state.path)
     guard !stores.isEmpty else { return try folder.backups() }
     var backups: [ListedBackup] = []
-    for store in stores { backups += try folder.backups(of: FilePath.absolute(store)) }
+    for store in stores { backups += try folder.backups(of: FilePath.ofStore(store)) }
     return backups
   }
 }

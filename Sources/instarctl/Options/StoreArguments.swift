@@ -7,5 +7,5 @@ struct StoreArguments: ParsableArguments {
     transform: FilePath.typed)
   var files: [String]
 
-  var paths: [String] { files.map(FilePath.absolute) }
+  var paths: [String] { files.map(FilePath.ofStore) }
 }

@@ -1,0 +1,40 @@
+import Glibc
+
+/// The path of a store in the spelling that the state folder keeps: absolute, its folder without links, `.` and `..`.
+///
+/// The store itself is not resolved: a store that is a symbolic link is refused. Where the folder is missing or cannot be
+/// entered, `.` and `..` are removed from the text alone.
+public struct StorePath: Sendable, Hashable {
+  public let text: String
+
+  /// - Parameter path: Absolute; another path is kept as it is.
+  public init(_ path: String) {
+    let parts = path.split(separator: "/")
+    guard path.hasPrefix("/"), let name = parts.last, name != ".", name != ".." else {
+      text = path.hasPrefix("/") ? Self.folder(path) : path
+      return
+    }
+    let folder = Self.folder("/" + parts.dropLast().joined(separator: "/"))
+    text = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+  }
+
+  /// Whether another path, in any spelling, names this store.
+  func isNamed(by other: String) -> Bool {
+    if other == text { return true }
+    guard other.split(separator: "/").last == text.split(separator: "/").last else { return false }
+    return StorePath(other).text == text
+  }
+
+  /// Returns the path of a folder in the same spelling.
+  package static func folder(_ path: String) -> String {
+    if let real = realpath(path, nil) {
+      defer { free(real) }
+      return String(cString: real)
+    }
+    var parts: [Substring] = []
+    for part in path.split(separator: "/") where part != "." {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return "/" + parts.joined(separator: "/")
+  }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite("Paths of stores in the state folder")
+struct StorePathTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    state = try StateFolder(path: folder.path("state"))
+    try FileManager.default.createDirectory(
+      atPath: folder.path("real"), withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: "real")
+    try folder.write("a", to: "real/a.store")
+  }
+
+  private var store: String { folder.path("real/a.store") }
+
+  @Test("lose links, '.' and '..' in the folder, and keep a link in the name")
+  func spelling() throws {
+    for path in [
+      "link/a.store", "real/./a.store", "link/../real//a.store", "state/../link/a.store",
+    ] {
+      #expect(StorePath(folder.path + "/" + path).text == store)
+    }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("real/b.store"), withDestinationPath: "a.store")
+    #expect(StorePath(folder.path("link/b.store")).text == folder.path("real/b.store"))
+    #expect(StorePath("/no-such-folder/x/../a.store").text == "/no-such-folder/a.store")
+    #expect(StorePath("/a.store").text == "/a.store")
+    #expect(StorePath("/tmp/..").text == "/")
+  }
+
+  @Test("a backup is found by any path, also in a line that an earlier version wrote with a link")
+  func ledger() throws {
+    for (run, path) in [("R1", store), ("R2", folder.path("link/a.store"))] {
+      var report = RunReport(run: run, store: path, result: .migrated, startedAt: 1)
+      report.backup = folder.path("real/.instar/\(run).backup")
+      // Not by `append`, which would write the path without the link.
+      var text = (try? folder.text(of: "state/ledger/ledger.jsonl")) ?? ""
+      text += String(decoding: try WireCoder.line(report), as: UTF8.self)
+      try folder.write(text, to: "state/ledger/ledger.jsonl")
+    }
+    for path in [store, folder.path("link/a.store"), folder.path("link/../real/a.store")] {
+      #expect(try state.history(store: path).reports.map(\.run) == ["R1", "R2"])
+      #expect(try state.backup(of: path, run: nil).run == "R2")
+    }
+    #expect(try state.backups().map(\.reference.store) == [store, store])
+    #expect(try state.history(store: folder.path("state/a.store")).reports == [])
+  }
+
+  @Test("a run is recorded without links, and a hold by one path is released by another")
+  func written() throws {
+    let linked = folder.path("link/a.store")
+    try state.append(RunReport(run: "R1", store: linked, result: .migrated, startedAt: 1))
+    #expect(try state.history().reports.map(\.store) == [store])
+    let hold = try state.hold(linked, by: "anna", why: "auditing")
+    #expect(hold.store == store)
+    #expect(try state.release(folder.path("link/../link/a.store")) == hold)
+  }
+}
