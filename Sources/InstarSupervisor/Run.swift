@@ -147,7 +147,9 @@ struct Run: Sendable {
 
   private func requireNoHold() throws(InstarError) {
     guard request.respectsHold, let hold = try stateFolder.hold(on: request.store) else { return }
-    throw hold.refusal(of: request.what, store: request.store)
+    var error = hold.refusal(of: request.what, store: request.store)
+    error.next = error.next.map { stateFolder.completing($0, store: hold.store) }
+    throw error
   }
 
   /// Keeps the daemon from migrating the store again. After the phase record, so that a recovery removes the hold of a
@@ -184,6 +186,7 @@ struct Run: Sendable {
       report.backup = phase.backup
       report.manifest = phase.manifest
       report.restoredRun = phase.restoredRun
+      report.error = report.error.map { stateFolder.completing($0) }
       return report
     }
   }
@@ -207,6 +210,7 @@ struct Run: Sendable {
   /// Ends the journal with the report, which gets a note if that fails.
   private func finished(_ report: RunReport, _ journal: RunJournal) -> RunReport {
     var report = report
+    report.error = report.error.map { stateFolder.completing($0) }
     do throws(InstarError) {
       try journal.finish(report)
     } catch {

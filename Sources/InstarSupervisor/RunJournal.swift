@@ -60,7 +60,9 @@ package final class RunJournal {
     guard let phase = try folder.phase(of: record.run) else { return nil }
     journal.phase = phase
     let recovered = try recover(phase)
-    try journal.finish(RunReport(of: recovered, phase: phase))
+    var report = RunReport(of: recovered, phase: phase)
+    report.error = report.error.map { folder.completing($0) }
+    try journal.finish(report)
     return recovered
   }
 

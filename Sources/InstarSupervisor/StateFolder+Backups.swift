@@ -33,6 +33,7 @@ extension StateFolder {
       guard let path = report.backup, !removed.contains(report.run) else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
+      // A ledger may have older lines with other paths of the store.
       let reference = BackupReference(
         run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest)
       known[report.run] = ListedBackup(
@@ -50,11 +51,15 @@ extension StateFolder {
     if let found = run.map({ run in backups.last { $0.run == run } }) ?? backups.last {
       return found
     }
-    throw InstarError(
+    let error = InstarError(
       .missingBackup, "cannot restore '\(store)'", store: store,
       cause: run.map { "the backup of run \($0) is not in the ledger, or was removed" }
         ?? "the ledger in '\(path)' has no backup of this store",
-      state: "unchanged", next: "list the backups: instarctl backups list '\(store)'")
+      state: "unchanged",
+      next: run == nil
+        ? "run the command as root if instard migrated the store, or name the state folder with --state-dir"
+        : "to list the backups, run: instarctl backups list \(CommandText.quoted(store))")
+    throw completing(error)
   }
 
   /// Records that a backup was removed on purpose.

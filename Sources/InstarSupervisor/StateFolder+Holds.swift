@@ -25,8 +25,11 @@ extension StateFolder {
         // Released since the folder was listed.
         if access(file, F_OK) != 0, errno == ENOENT { continue }
         throw InstarError(
-          .stateFolderFailed, "cannot read the hold '\(file)'", cause: error.cause,
-          next: "read which store the file names, then remove the file")
+          .stateFolderFailed, "cannot read the hold '\(file)'",
+          cause: error.code == .protocolViolation ? "the file is not a hold" : error.cause,
+          next:
+            "to see the store's name, run: cat \(CommandText.quoted(file)); then remove the file "
+            + "and hold the store again")
       }
     }
     knownHolds.withLock { $0 = holds }
@@ -66,7 +69,7 @@ extension StateFolder {
     if let hold = try self.hold(on: store) {
       throw InstarError(
         .heldStore, what, store: store, cause: "already \(hold.sentence)", state: "unchanged",
-        next: "to change the reason, first run: \(hold.releaseCommand)")
+        next: "to change the reason, first run: \(releaseCommand(of: hold))")
     }
     var hold = Hold(
       id: RunIdentifier.make(), store: StorePath(store).text, device: file.device,
@@ -77,6 +80,11 @@ extension StateFolder {
     try DurableFile.write(
       try WireCoder.line(hold), to: "\(holdsFolder)/\(hold.id).json", mode: 0o600, owner: owner)
     return hold
+  }
+
+  /// The command that ends a hold in this folder.
+  public func releaseCommand(of hold: Hold) -> String {
+    completing(hold.releaseCommand, store: hold.store)
   }
 
   /// Ends the hold on a store.

@@ -45,6 +45,8 @@ public final class StateFolder: Sendable {
         cause: "everybody can write the folder",
         next: "run: chmod o-w '\(path)'")
     }
+    // Where this user cannot enter the folder, what it has looks missing.
+    try Self.require(X_OK, in: [path], of: path)
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
@@ -53,20 +55,59 @@ public final class StateFolder: Sendable {
       try Self.make(folder)
       if let owner { lchown(folder, owner.uid, owner.gid) }
     }
-    guard
-      ["/phases", "/ledger", "/holds"].allSatisfy({ access(path + $0, W_OK | X_OK) == 0 })
-    else {
-      throw InstarError(
-        .stateFolderFailed, "cannot use the state folder '\(path)'",
-        cause: "this user cannot write the folder",
-        next: "choose another folder with --state-dir")
-    }
+    try Self.require(
+      W_OK | X_OK, in: [path + "/phases", path + "/ledger", path + "/holds"], of: path)
   }
 
   /// Opens the folder to read its ledger. Creates and checks nothing; the folder may be missing.
   public init(reading path: String) {
     self.path = path
     owner = nil
+  }
+
+  private static func require(
+    _ rights: Int32, in folders: [String], of path: String
+  ) throws(InstarError) {
+    for folder in folders where access(folder, rights) != 0 {
+      let reason = String(cString: strerror(errno))
+      throw InstarError(
+        .stateFolderFailed, "cannot use the state folder '\(path)'",
+        cause: "this user cannot write in '\(folder)': \(reason)", next: asOwner(of: path))
+    }
+  }
+
+  /// What a user does who may not use the folder. A hold in another folder would have no effect here.
+  private static func asOwner(of path: String) -> String {
+    var status = stat()
+    let owner =
+      stat(path, &status) == 0 && status.st_uid != 0
+      ? " or as user \(ProcessIdentity.label(of: status.st_uid))" : ""
+    return "run the command again as root\(owner)"
+  }
+
+  /// Completes the `instarctl` command at the end of a text about a store: the command must use this state folder too.
+  ///
+  /// Keepers, which do not know the folder, write such commands. They end with the store's path.
+  public func completing(_ text: String, store: String) -> String {
+    guard text.contains("instarctl "), text.hasSuffix(CommandText.quoted(store)) else {
+      return text
+    }
+    return text + option
+  }
+
+  /// Completes the command of an error's next step.
+  public func completing(_ error: InstarError) -> InstarError {
+    guard let store = error.store, let next = error.next else { return error }
+    var error = error
+    error.next = completing(next, store: store)
+    return error
+  }
+
+  /// The option that a command needs to use this folder; empty where it is the default of whoever runs the command:
+  /// root for the folder of the service, else this user.
+  private var option: String {
+    path == Installation.serviceStateFolder || path == Installation.defaultStateFolder
+      ? "" : " --state-dir \(CommandText.quoted(path))"
   }
 
   private static func make(_ folder: String) throws(InstarError) {
@@ -185,6 +226,8 @@ public final class StateFolder: Sendable {
   /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
   ///   appended.
   public func append(_ report: RunReport, mayBeThere: Bool = false) throws(InstarError) {
+    var report = report
+    report.store = StorePath(report.store).text
     let line = try WireCoder.line(report)
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
@@ -222,12 +265,11 @@ public final class StateFolder: Sendable {
       throw InstarError(
         .stateFolderFailed, "cannot read the ledger '\(ledgerFile)'",
         cause: String(cString: strerror(reason)),
-        next: "run: sudo instarctl history --state-dir '\(path)'")
+        next: Self.asOwner(of: path) + ", with --state-dir \(CommandText.quoted(path))")
     }
     let data = try read(ledgerFile)
+    let wanted = store.map { StorePath($0) }
     var reports: [RunReport] = []
-    var report = report
-    report.store = StorePath(report.store).text
     var unreadableLines = 0
     for line in data.split(separator: 0x0A) {
       guard let report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
@@ -268,7 +310,6 @@ public final class StateFolder: Sendable {
         .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription,
         next: "run: ls -l '\(file)'")
     }
-    let wanted = store.map { StorePath($0) }
   }
 
   func names(in folder: String) throws(InstarError) -> [String] {

@@ -104,7 +104,7 @@ extension Supervisor {
       return nil
     } catch {
       if error.code == .interrupted { throw error }
-      return error
+      return stateFolder?.completing(error) ?? error
     }
   }
 }

@@ -213,11 +213,20 @@ public final class Supervisor: Sendable {
         switch reply {
         case .event(.planned(var report)) where report.store == store:
           report.probe = self.addingHold(to: report.probe)
+          if let stateFolder = self.stateFolder {
+            report.error = report.error.map { stateFolder.completing($0) }
+            for index in report.findings.indices {
+              report.findings[index].fix = report.findings[index].fix.map {
+                stateFolder.completing($0, store: store)
+              }
+            }
+          }
           if let hold = report.probe.hold {
             report.findings.append(
               Finding(
                 severity: .error, code: .heldStore, message: hold.sentence,
-                fix: "when the reason is gone, run: \(hold.releaseCommand)"))
+                fix: "when the reason is gone, run: "
+                  + (self.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)))
           }
           onReport(report)
         case .died(let error): refuse(store, error)

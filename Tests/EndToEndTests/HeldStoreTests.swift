@@ -41,6 +41,28 @@ struct HeldStoreTests {
     Issue.record("waited in vain: \(what)")
   }
 
+  @Test("a store that the daemon reached through a link is restored and held by its own path")
+  func linkedFolder() async throws {
+    let made = try BoxStore("fine", in: folder)
+    try FileManager.default.moveItem(atPath: folder.path("srv"), toPath: folder.path("real"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("srv"), withDestinationPath: folder.path("real"))
+    let store = BoxStore(path: folder.path("real/fine.store"))
+    try FileManager.default.moveItem(atPath: made.path, toPath: store.path)
+    try FileManager.default.copyItem(
+      atPath: try await FixturePlugins.boxes.value, toPath: folder.path("plugins/Boxes.so"))
+    let daemon = try startDaemon()
+    try await wait("the migration") { daemon.capturedOutput.contains("INSTAR_EVENT=run-migrated") }
+    let restored = try await CommandLineTool.run(
+      "restore", store.path, "--state-dir", folder.path("state"))
+    #expect(restored.status == 0, Comment(rawValue: restored.messages))
+    try await wait("the event") { daemon.capturedOutput.contains("INSTAR_EVENT=store-held") }
+    let release = "instarctl release '\(store.path)' --state-dir '\(folder.path("state"))'"
+    #expect(daemon.capturedOutput.contains(release))
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+  }
+
   @Test("the daemon says who holds it, also after its restart, and migrates it when it is released")
   func held() async throws {
     let made = try BoxStore("fine", in: folder)

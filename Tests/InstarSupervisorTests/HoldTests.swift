@@ -73,5 +73,7 @@ struct HoldTests {
     try folder.write("{", to: "state/holds/H1.json")
     let error = try instarError { _ = try state.hold(on: store) }
     #expect(error.code == .stateFolderFailed && error.what.contains("holds/H1.json"))
+    #expect(error.cause == "the file is not a hold")
+    #expect(error.next?.contains("cat '\(state.path)/holds/H1.json'") == true)
   }
 }

@@ -19,7 +19,8 @@ public enum DaemonEvent: Sendable {
   case pluginAccepted(plugin: String, PluginManifest, rival: String?)
   case pluginRefused(plugin: String, InstarError)
   case pluginRemoved(plugin: String)
-  case storeProbed(ProbeReport)
+  /// The state folder is for the command to run next.
+  case storeProbed(ProbeReport, StateFolder? = nil)
   /// Without a store: no store can be probed.
   case probeFailed(store: String?, InstarError, StoreQueue.FollowUp)
   case run(RunEvent)
@@ -80,8 +81,8 @@ extension DaemonEvent {
     case .pluginRemoved(let plugin):
       return .make(
         .pluginRemoved, .notice, "plugin '\(plugin)' was removed", [("INSTAR_PLUGIN", plugin)])
-    case .storeProbed(let report):
-      return Self.probed(report)
+    case .storeProbed(let report, let stateFolder):
+      return Self.probed(report, stateFolder)
     case .probeFailed(let store, let error, let followUp):
       return .make(
         .probeFailed, .warning, Self.line(error) + Self.clause(followUp), error: error,
@@ -137,7 +138,7 @@ extension DaemonEvent {
       ])
   }
 
-  private static func probed(_ report: ProbeReport) -> EventEntry {
+  private static func probed(_ report: ProbeReport, _ stateFolder: StateFolder?) -> EventEntry {
     let store = "'\(report.store)'"
     let version = report.version.map { "\($0)" } ?? "an unknown version"
     let reason = report.reason.map { ": \($0)" } ?? ""
@@ -153,7 +154,9 @@ extension DaemonEvent {
       message = "\(store) is at \(version), behind \(end)"
       if let hold = report.hold {
         (kind, level) = (.storeHeld, .notice)
-        message += ", and \(hold.sentence); to migrate it: \(hold.releaseCommand)"
+        message +=
+          ", and \(hold.sentence); to migrate it: "
+          + (stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)
       } else {
         (kind, level) = (.storeBehind, .info)
       }
@@ -163,6 +166,7 @@ extension DaemonEvent {
     case .unversioned:
       kind = .storeUnversioned
       message = unversioned(report)
+      message = stateFolder?.completing(message, store: report.store) ?? message
     case .unknown:
       kind = .storeUnknown
       (level, message) = unknown(report)

@@ -200,7 +200,7 @@ struct Daemon {
     case .reportRecoveryFailure(let error, let followUp):
       log.post(.recoveryFailed(error, followUp))
     case .reportProbe(let report):
-      log.post(.storeProbed(report))
+      log.post(.storeProbed(report, supervisor.stateFolder))
     case .reportProbeFailure(let store, let error, let followUp):
       log.post(.probeFailed(store: store, error, followUp))
     case .reportProbesFailure(let error, let followUp):

@@ -63,7 +63,8 @@ struct MigrateCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: try StateFolder(path: state.path))
+    let folder = try StateFolder(path: state.path)
+    let supervisor = try Supervisor(stateFolder: folder)
     let plugins = try plugins.paths()
     let progress = RunProgress(isQuiet: output.json)
     let interruption = Interruption {
@@ -86,7 +87,7 @@ struct MigrateCommand: InstarCommand {
 
       var report =
         interruption.hasHappened
-        ? notStarted(request)
+        ? notStarted(request, folder)
         : try await supervisor.migrate(
           request, onRecovery: { Console.note($0.line) }, onEvent: { progress.show($0) })
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
@@ -109,14 +110,15 @@ struct MigrateCommand: InstarCommand {
   }
 
   /// The report on a store whose run had not started when the command was interrupted.
-  private func notStarted(_ request: MigrationRequest) -> RunReport {
+  private func notStarted(_ request: MigrationRequest, _ folder: StateFolder) -> RunReport {
     var report = RunReport(
       run: request.run, store: request.store, result: .failed,
       startedAt: Date().timeIntervalSince1970)
-    report.error = InstarError(
-      .interrupted, "cannot migrate '\(request.store)'", store: request.store,
-      cause: "interrupted before the run started", state: "unchanged",
-      next: "run: " + CommandText.migrate(request.store, plugins: request.plugins))
+    report.error = folder.completing(
+      InstarError(
+        .interrupted, "cannot migrate '\(request.store)'", store: request.store,
+        cause: "interrupted before the run started", state: "unchanged",
+        next: "run: " + CommandText.migrate(request.store, plugins: request.plugins)))
     return report
   }
 }

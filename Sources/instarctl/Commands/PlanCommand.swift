@@ -26,6 +26,7 @@ struct PlanCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
+    state.noteUnreadableHolds()
     let status = StatusCollector()
     try await supervisor.plan(
       stores: stores.paths, plugins: try plugins.paths(), adopt: adoption.version

@@ -43,6 +43,7 @@ struct ProbeCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
+    state.noteUnreadableHolds()
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(

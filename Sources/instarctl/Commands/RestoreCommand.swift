@@ -73,6 +73,7 @@ struct RestoreCommand: InstarCommand {
       supervisor.cancel()
     }
     var status = ExitStatus.done
+    var hasHeld = false
     for store in stores.paths {
       // A recovery may finish the run whose backup is wanted.
       try await supervisor.recover(store: store) { Console.note($0.line) }
@@ -83,7 +84,7 @@ struct RestoreCommand: InstarCommand {
           busyTimeoutSeconds: busyTimeout.duration.inSeconds)
         report =
           interruption.hasHappened
-          ? Self.refused(request.run, store, Self.interrupted(store))
+          ? Self.refused(request.run, store, folder.completing(Self.interrupted(store)))
           : try await supervisor.restore(
             request, by: ProcessIdentity.nameOfCaller, onRecovery: { Console.note($0.line) },
             onEvent: { progress.show($0) })
@@ -93,11 +94,14 @@ struct RestoreCommand: InstarCommand {
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
-      if report.result == .restored, !output.json, let hold = try folder.hold(on: store) {
-        Console.note("\(hold.sentence); to migrate the store again: \(hold.releaseCommand)")
+      guard report.result == .restored, let hold = try folder.hold(on: store) else { continue }
+      hasHeld = true
+      if !output.json {
+        Console.note(
+          "\(hold.sentence); to migrate the store again: \(folder.releaseCommand(of: hold))")
       }
     }
-    state.noteOtherDaemon()
+    if hasHeld { state.noteOtherDaemon() }
     return status
   }
 

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Glibc
 import InstarLinux
+import InstarSchema
+import InstarSupervisor
 
 /// The folder that records runs and their phases.
 struct StateOptions: ParsableArguments {
@@ -18,8 +20,17 @@ struct StateOptions: ParsableArguments {
     let service = Installation.serviceStateFolder
     guard folder == nil, path != service, access(service, F_OK) == 0 else { return }
     Console.note(
-      "note: the hold is in '\(path)'; instard.service reads '\(service)'; to hold the store there, run as root: instarctl hold"
+      "note: the hold is in '\(path)', but instard.service reads '\(service)'; to hold the store for instard, run as root: instarctl hold --why REASON STORE"
     )
+  }
+
+  /// Warns where the holds cannot be read: then a report shows none.
+  func noteUnreadableHolds() {
+    do throws(InstarError) {
+      _ = try StateFolder(reading: path).holds()
+    } catch {
+      Console.note("warning: a hold would not be shown: \(error.what): \(error.cause)")
+    }
   }
 
   var path: String { FilePath.absolute(folder ?? Installation.defaultStateFolder) }
