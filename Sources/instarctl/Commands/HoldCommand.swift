@@ -3,6 +3,7 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
+import Synchronization
 
 /// `instarctl hold`
 struct HoldCommand: InstarCommand {
@@ -53,25 +54,49 @@ struct HoldCommand: InstarCommand {
     guard let why else { return try list() }
     let folder = try StateFolder(path: state.path)
     let user = ProcessIdentity.nameOfCaller
+    let supervisor = try Supervisor()
     var status = ExitStatus.done
-    for store in stores.map(FilePath.absolute) {
-      var answer = HoldReport(store: store)
+    var hasPlaced = false
+    for store in stores.map(FilePath.ofStore) {
+      var answer = HoldReport(store: store, stateFolder: state.path)
       do throws(InstarError) {
+        try await requireStore(store, supervisor)
         answer.hold = try folder.hold(store, by: user, why: why)
+        hasPlaced = true
       } catch {
         answer.error = error
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)
     }
-    state.noteOtherDaemon()
+    if hasPlaced { state.noteOtherDaemon() }
     return status
+  }
+
+  /// Refuses what is not a store, as `migrate` does. A store that is damaged, locked or unreadable can be held.
+  private func requireStore(_ store: String, _ supervisor: Supervisor) async throws(InstarError) {
+    let probe = Mutex<ProbeReport?>(nil)
+    try await supervisor.probe(stores: [store], plugins: [], rows: .none) { report in
+      probe.withLock { $0 = report }
+    }
+    guard let report = probe.withLock({ $0 }) else { return }
+    let what = "cannot hold '\(store)'"
+    if let error = report.error, [.missingStore, .unsafePath].contains(error.code) {
+      throw error.about(what, store: store, state: "unchanged")
+    }
+    if report.state == .notAStore {
+      throw InstarError(
+        .notAStore, what, store: store, cause: report.reason ?? "not a store", state: "unchanged",
+        next: "name the file of a store")
+    }
   }
 
   private func list() throws(InstarError) -> ExitStatus {
     let holds = try StateFolder(reading: state.path).holds()
     if output.json {
-      for hold in holds { output.write(HoldReport(store: hold.store, hold: hold)) }
+      for hold in holds {
+        output.write(HoldReport(store: hold.store, stateFolder: state.path, hold: hold))
+      }
     } else if holds.isEmpty {
       Console.note("no store is held in '\(state.path)'")
     } else {
@@ -101,7 +126,7 @@ struct ReleaseCommand: InstarCommand {
     let folder = try StateFolder(path: state.path)
     var status = ExitStatus.done
     for store in stores.paths {
-      var answer = HoldReport(store: store, isRelease: true)
+      var answer = HoldReport(store: store, stateFolder: state.path, isRelease: true)
       do throws(InstarError) {
         answer.hold = try folder.release(store)
       } catch {

@@ -5,6 +5,8 @@ import InstarWire
 /// A hold that was placed, listed or released, as `instarctl hold` and `release` write it.
 struct HoldReport: Answer {
   var store: String
+  /// The folder that was searched; not in the JSON.
+  var stateFolder: String
   /// `nil` where there is none, or there was none to release.
   var hold: Hold?
   var isRelease = false
@@ -19,7 +21,7 @@ struct HoldReport: Answer {
     switch (hold, isRelease) {
     case (let hold?, false): return ["\(store): \(hold.sentence)"]
     case (let hold?, true): return ["\(store): released; was \(hold.sentence)"]
-    case (nil, _): return ["\(store): not held"]
+    case (nil, _): return ["\(store): not held in '\(stateFolder)'"]
     }
   }
 

@@ -1,0 +1,127 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("hold, release and what they advise")
+struct HoldCommandTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private var state: String { folder.path("state") }
+
+  private func run(_ arguments: String...) async throws
+    -> CommandLineTool.Answer
+  {
+    try await CommandLineTool.run(arguments + ["--state-dir", state], in: folder.url)
+  }
+
+  @Test("what migrate refuses as no store is not held either")
+  func noStore() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link.store"), withDestinationPath: store.path)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("folder.store"), withIntermediateDirectories: false)
+    try folder.write("text, and no database of SQLite", to: "text.store")
+    let refusals: [(String, InstarError.Code, Int32)] = [
+      ("link.store", .unsafePath, 3), ("folder.store", .notAStore, 3),
+      ("text.store", .notAStore, 3), ("missing.store", .missingStore, 5),
+    ]
+    for (name, code, status) in refusals {
+      let answer = try await run("hold", "--why", "auditing", folder.path(name), "--json")
+      #expect(answer.status == status, Comment(rawValue: name + answer.messages))
+      #expect(try answer.objects(Line.self).first?.error?.code == code)
+      #expect(!answer.messages.contains("note: the hold is in"))
+    }
+    #expect(folder.names("state/holds") == [])
+    // A damaged store is held: nobody should touch it.
+    try truncate(store)
+    #expect(try await run("hold", "--why", "damaged", store.path).status == 0)
+    #expect(folder.names("state/holds").count == 1)
+  }
+
+  private struct Line: Decodable {
+    var error: InstarError?
+  }
+
+  private func truncate(_ store: BoxStore) throws {
+    let file = try FileHandle(forUpdating: URL(filePath: store.path))
+    let size = try file.seekToEnd()
+    try file.truncate(atOffset: size / 2)
+    try file.close()
+  }
+
+  @Test(
+    "the release that an error advises works as it is typed, and one elsewhere says where it looked"
+  )
+  func advice() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("hold", "--why", "auditing", "./fine.store").status == 0)
+    let release = "instarctl release '\(store.path)' --state-dir '\(state)'"
+    for command in ["migrate", "plan"] {
+      let refused = try await run(command, "--plugin", plugin, store.path)
+      #expect(refused.status == 3)
+      #expect((refused.output + refused.messages).contains(release))
+    }
+    let twice = try await run("hold", "--why", "again", store.path)
+    #expect(twice.messages.contains(release))
+    let elsewhere = try await CommandLineTool.run(
+      "release", store.path, "--state-dir", folder.path("other"))
+    #expect(elsewhere.output.contains("not held in '\(folder.path("other"))'"))
+    #expect(try await run("release", store.path).status == 0)
+    #expect(folder.names("state/holds") == [])
+  }
+
+  @Test("a restore without a backup says who may have it")
+  func noBackup() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let newest = try await run("restore", store.path)
+    #expect(newest.messages.contains("run the command as root if instard migrated the store"))
+    let named = try await run("restore", "--run", "R1", store.path)
+    #expect(
+      named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))
+  }
+
+  @Test(
+    "another user is told whose the state folder is, and that holds are not shown",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func otherUser() async throws {
+    #expect(chmod(folder.path, 0o755) == 0)
+    let store = try BoxStore("fine", in: folder)
+    #expect(try await run("hold", "--why", "auditing", store.path).status == 0)
+    #expect(chmod(store.path, 0o644) == 0 && chmod(state, 0o700) == 0)
+    let refused: [[String]] = [
+      ["hold", "--why", "mine"], ["release"], ["restore"], ["backups", "prune"],
+    ]
+    for command in refused {
+      let output = try await asOther(command + [store.path])
+      #expect(output.contains("cannot use the state folder '\(state)'"), Comment(rawValue: output))
+      #expect(output.contains("Permission denied") && output.contains("as root"))
+    }
+    for command in [["backups", "list"], ["backups", "verify"]] {
+      let output = try await asOther(command + [store.path])
+      #expect(output.contains("as root, with --state-dir '\(state)'"), Comment(rawValue: output))
+    }
+    let probed = try await asOther(["probe", store.path])
+    #expect(probed.contains("warning: a hold would not be shown"), Comment(rawValue: probed))
+  }
+
+  /// Runs `instarctl` as a user who is nobody's owner here, and returns all that it prints.
+  private func asOther(_ arguments: [String]) async throws -> String {
+    let child = try ChildProcess.start(
+      executable: "/usr/bin/setpriv",
+      arguments: [
+        "--reuid=4666", "--regid=4666", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+      ] + arguments + ["--state-dir", state],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    _ = try child.wait()
+    return child.capturedOutput
+  }
+}
