@@ -23,7 +23,8 @@ package struct EmptyStore {
       }
     } catch {
       let known = error as? InstarError
-      throw Self.failure("SQLite cannot create them without the app: \(known?.cause ?? "\(error)")")
+      throw Self.failure(
+        "SQLite cannot create the tables without the app: \(known?.cause ?? "\(error)")")
     }
   }
 

@@ -44,8 +44,8 @@ extension InstarError {
   /// The error for statements that do not end: SQLite interrupted them, or their process was ended.
   package static func overBudget(_ what: String) -> InstarError {
     InstarError(
-      .timeLimit, what, cause: "the statements on the store used up their processor time",
-      next: "check the store's triggers, CHECK constraints, generated columns, views and indexes")
+      .timeLimit, what, cause: "the SQL on the store exceeded its limit of processor time",
+      next: "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly STORE .schema")
   }
 }
 

@@ -15,7 +15,7 @@ struct DamagedStoreTests {
         "by_title",
         during: "INSERT INTO note (title, size) VALUES ('unseen', 1); DELETE FROM note WHERE id = 3"
       ),
-      "index 'by_title' of table 'note' has other entries than its table"
+      "index 'by_title' of table 'note' does not match the rows of its table"
     ),
     (
       unknown("by_title", during: "DELETE FROM note WHERE id = 3"),
@@ -25,7 +25,7 @@ struct DamagedStoreTests {
       rewritten("by_code", "'CREATE INDEX by_code ON note (code)'")
         + "UPDATE note SET code = 'c1' WHERE id = 2;"
         + rewritten("by_code", "'CREATE UNIQUE INDEX by_code ON note (code)'"),
-      "index 'by_code' of table 'note' is unique and has the same key twice"
+      "index 'by_code' of table 'note' must be unique, but has the same key twice"
     ),
     (
       "PRAGMA ignore_check_constraints = ON; UPDATE note SET size = -1 WHERE id < 4;",

@@ -89,7 +89,7 @@ struct StoreCheckTests {
     try twice.rewriteSchema("'CREATE UNIQUE INDEX i ON t (a)'", of: "i")
     #expect(
       try Self.findings(twice)?.contains(
-        "index 'i' of table 't' is unique and has the same key twice")
+        "index 'i' of table 't' must be unique, but has the same key twice")
         == true)
   }
 

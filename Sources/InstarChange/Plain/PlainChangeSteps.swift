@@ -277,7 +277,7 @@ struct PlainChangeSteps {
         throw InstarError(
           error.code, "cannot restore index \(index.name), which no model describes",
           cause: error.cause,
-          next: "let the app drop it before the migration, and create it again afterwards")
+          next: "let the app drop the index before the migration, and create it again afterwards")
       }
     }
   }

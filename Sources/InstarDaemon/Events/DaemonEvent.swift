@@ -352,7 +352,7 @@ extension DaemonEvent {
       case (.discarded, nil):
         "recovered a run interrupted before its cutover: \(store) is unchanged\(version)"
       case (.finished, _):
-        "recovered a run interrupted after its cutover: \(store) is migrated\(version)"
+        "recovered a run interrupted after its cutover: \(store) has its new content\(version)"
       case (.storeMissing, _):
         "recovered an interrupted run: \(store) no longer exists"
       }

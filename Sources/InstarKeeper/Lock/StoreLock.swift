@@ -201,11 +201,11 @@ final class StoreLock {
     if lstat(path, &status) != 0, errno == ENOENT {
       throw InstarError(
         .missingStore, what, cause: "another process removed or renamed the file \(time)",
-        state: "missing", next: "find out which process removes '\(path)'")
+        state: "missing", next: "stop the process that removes '\(path)'")
     }
     throw InstarError(
       .storeChanged, what, cause: "another process replaced the file \(time)",
-      next: "find out which process replaces '\(path)', then run the same command again")
+      next: "stop the process that replaces '\(path)', then run the same command again")
   }
 
   /// The path must still name the locked file, and no other path may.

@@ -126,8 +126,8 @@ package struct Recovery {
   ) throws(InstarError) {
     guard let left = paths.leftovers(ofRun: record.run, removedBackup: backup).first else { return }
     throw InstarError(
-      .unreadableStore, what, store: record.store, cause: "'\(left)' could not be removed",
-      next: "run: rm -r '\(left)', then run the same command again")
+      .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
+      next: "remove it, then start instard or run the same command again: rm -r '\(left)'")
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.

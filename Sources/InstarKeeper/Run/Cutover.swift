@@ -172,7 +172,7 @@ struct Cutover {
     } else {
       // Recovery decides: the phase record and the list of files stay.
       known.state = InstarError.inDoubt
-      known.next = "run: \(command), which recovers the run first"
+      known.next = "to recover the run and then repeat it, run: \(command)"
     }
     return known
   }

@@ -97,10 +97,11 @@ package struct CloneVerification {
     guard differences.isEmpty else {
       throw InstarError(
         .unexpectedStructure, Self.what,
-        cause: "its schema is not what the stages to version \(path.to) leave:\n"
+        cause: "its schema is not the one that the stages to version \(path.to) produce:\n"
           + differences.prefix(Self.differenceLimit).joined(separator: "\n"),
         next:
-          "remove statements that change tables, indexes, triggers or views from the plugin's code")
+          "remove SQL that changes tables, indexes, triggers or views from willMigrate and didMigrate"
+      )
     }
   }
 

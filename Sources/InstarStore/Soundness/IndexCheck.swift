@@ -68,7 +68,7 @@ enum IndexCheck {
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
       throw InstarError(
         .unsupported, "cannot check the indexes of table '\(table.name)'",
-        cause: "SQLite cannot evaluate them without the app: \(error.message ?? "")",
+        cause: "SQLite cannot evaluate the indexes without the app: \(error.message ?? "")",
         next: "let the app itself migrate this store")
     }
   }
@@ -89,7 +89,7 @@ enum IndexCheck {
     if let problem = found.problem { return "\(subject) \(problem)" }
     if found.fingerprint == expected { return nil }
     return found.fingerprint.count == expected.count
-      ? "\(subject) has other entries than its table"
+      ? "\(subject) does not match the rows of its table"
       : "\(subject) has \(found.fingerprint.count) entries for \(expected.count) rows"
   }
 
@@ -123,7 +123,7 @@ enum IndexCheck {
     ) -> String? {
       let (equal, isBefore) = previous.compare(to: current, index.terms)
       if index.isUnique, equal >= index.keyCount, !current.hasNull(in: index.keyCount) {
-        return "is unique and has the same key twice"
+        return "must be unique, but has the same key twice"
       }
       return isBefore ? nil : "is not in order"
     }

@@ -19,10 +19,11 @@ package enum StoreCheck {
     let tables = try IndexedTable.all(db)
     try requireQuickCheck(db, subject)
     try require(
-      IndexCheck.findings(db, tables), "the indexes of \(subject) do not match its tables", subject)
+      IndexCheck.findings(db, tables), "the indexes of \(subject) do not match its tables", subject,
+      next: "stop the app, then rebuild the indexes: sqlite3 STORE REINDEX")
     try require(
       ConstraintCheck.findings(db), "rows of \(subject) violate constraints of their tables",
-      subject)
+      subject, next: "correct these rows in the app")
   }
 
   /// Reads every page and row, but neither indexes nor, on a connection that only reads, CHECK constraints.
@@ -36,11 +37,13 @@ package enum StoreCheck {
   }
 
   private static func require(
-    _ findings: [String], _ cause: String, _ subject: String
+    _ findings: [String], _ cause: String, _ subject: String, next: String? = nil
   ) throws(InstarError) {
     guard !findings.isEmpty else { return }
     throw InstarError(
       .corruptStore, "cannot verify \(subject)",
-      cause: "\(cause):\n" + findings.prefix(findingLimit).joined(separator: "\n"))
+      cause: "\(cause):\n" + findings.prefix(findingLimit).joined(separator: "\n"),
+      // A clone is thrown away.
+      next: subject == "the store" ? next : nil)
   }
 }
