@@ -21,7 +21,10 @@ struct RemovedValues {
       let count = try Int.fetchOne(
         db, sql: "SELECT count(\(column)) FROM \(layout.table)\(condition)")
       guard let count, count > 0 else { return nil }
-      return "drops \(count) non-null values of \(entity).\(name)"
+      let drops = "drops \(count) non-null values of \(entity).\(name)"
+      return path.hasNewAttribute(name, of: entity)
+        ? "\(drops); version \(path.to) has another attribute of this name, which the plan's code fills"
+        : drops
     }
   }
 }
@@ -45,6 +48,14 @@ extension MigrationPath {
     first.entities.flatMap { entity in
       entity.attributes.filter { ends($0.name, of: entity.name) }
         .map { (entity: entity.name, attribute: $0.name) }
+    }
+  }
+
+  /// Whether the last schema has an attribute of the name of one that ended, as after a change of type in two stages.
+  fileprivate func hasNewAttribute(_ attribute: String, of entity: String) -> Bool {
+    last.entities.contains { candidate in
+      origin(of: candidate.name) == entity
+        && candidate.attributes.contains { $0.name == attribute }
     }
   }
 
