@@ -85,6 +85,34 @@ struct ConcurrentWriterTests {
     #expect(again.result == .migrated)
   }
 
+  @Test(
+    "an app that is writing can commit while a run waits for it", arguments: ["delete", "wal"])
+  func commitsMeanwhile(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let (app, output) = (Process(), Pipe())
+    app.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    app.arguments = [
+      "python3", "-c",
+      """
+      import sqlite3, sys, time
+      c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=2)
+      c.execute("BEGIN IMMEDIATE")
+      c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZFOLDER, ZTITLE) VALUES (2, 1, 1, 'app')")
+      print("writing", flush=True)
+      time.sleep(0.5)
+      c.execute("COMMIT")
+      """, fixture.store,
+    ]
+    app.standardOutput = output
+    try app.run()
+    #expect(output.fileHandleForReading.readData(ofLength: 7) == Data("writing".utf8))
+    let report = try fixture.migrate(request: fixture.request(busyTimeout: 30)).report
+    app.waitUntilExit()
+    #expect(app.terminationStatus == 0)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 11)
+  }
+
   @Test("what an app that was killed had committed to its log is migrated with the store")
   func leftLog() throws {
     let fixture = try KeeperFixture(journalMode: "wal")

@@ -60,7 +60,9 @@ final class StoreLock {
         dataVersion = 0
         writer = holder
         try holder.inDatabase { db in
-          try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
+          // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
+          // for could not commit.
+          try db.execute(sql: "BEGIN EXCLUSIVE; PRAGMA locking_mode = EXCLUSIVE; COMMIT")
           guard try Self.journalMode(db) == mode else {
             throw InstarError(
               .busyStore, "cannot lock the store",
