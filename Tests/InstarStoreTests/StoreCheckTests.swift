@@ -56,6 +56,18 @@ struct StoreCheckTests {
     #expect(try Self.findings(Self.make(encoding: encoding)) == nil)
   }
 
+  @Test("a schema with operators of JSON and double-quoted texts is sound")
+  func schemaOfApps() throws {
+    let store = try Self.make(
+      more: """
+        CREATE TABLE o (status TEXT CHECK (status IN ("new", "old")), j TEXT, k AS (j ->> '$.a'));
+        CREATE INDEX of_status ON o (status) WHERE status = "new";
+        CREATE INDEX of_json ON o (j -> '$.a');
+        INSERT INTO o (status, j) VALUES ('new', '{"a": 1}'), ('old', NULL);
+        """)
+    #expect(try Self.findings(store) == nil)
+  }
+
   @Test(
     "an index that missed a change of its table is found, whatever its kind",
     arguments: ["plain", "folded", "trimmed", "part", "computed", "one", "of_w"])
@@ -146,7 +158,9 @@ private final class TestStore {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   func write(_ sql: String) throws {
-    let queue = try DatabaseQueue(path: path)
+    var configuration = Configuration()
+    configuration.acceptsDoubleQuotedStringLiterals = true
+    let queue = try DatabaseQueue(path: path, configuration: configuration)
     try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
     try queue.close()
   }

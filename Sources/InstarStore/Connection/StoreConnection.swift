@@ -94,6 +94,8 @@ public final class StoreConnection: Sendable {
     var configuration = Configuration()
     // Core Data's stores have no foreign keys (section 1).
     configuration.foreignKeysEnabled = false
+    // As the app's SQLite does, unless it is told otherwise: its schema may have such literals.
+    configuration.acceptsDoubleQuotedStringLiterals = true
     configuration.prepareDatabase { db in
       // The triggers of derived attributes call these to inform Core Data; Instar does not need it.
       for name in [

@@ -42,13 +42,17 @@ public enum GuardedConnection {
     do {
       return try connect(trustsSchema: false)
     } catch let error as DatabaseError
-      where error.message?.uppercased().contains("UNSAFE USE OF JSON") == true
+      where Self.isAboutJSON(error.message ?? "")
     {
-      // SQLite 3.40 treats its own JSON functions as unsafe, and refuses to read a schema that calls them, as Django's
-      // `CHECK` clauses do. Trusting the schema is safe here: the connection has only SQLite's own functions and loads
-      // no extension.
+      // SQLite 3.40 treats its own JSON functions and operators as unsafe, and refuses to read a schema that calls
+      // them, as Django's `CHECK` clauses do. Trusting the schema is safe here: the connection has only SQLite's own
+      // functions and loads no extension.
       return try connect(trustsSchema: true)
     }
+  }
+
+  private static func isAboutJSON(_ message: String) -> Bool {
+    ["UNSAFE USE OF JSON", "UNSAFE USE OF ->"].contains(where: message.uppercased().contains)
   }
 
   private static func connect(
@@ -64,6 +68,8 @@ public enum GuardedConnection {
     configuration.readonly = access != .readWrite
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
+    // As the app's SQLite does, unless it is told otherwise: its schema may have such literals.
+    configuration.acceptsDoubleQuotedStringLiterals = true
     configuration.busyMode =
       busyTimeout > 0 ? .callback { Self.waitForLock(attempt: $0, busyTimeout) } : .immediateError
     configuration.prepareDatabase { db in
