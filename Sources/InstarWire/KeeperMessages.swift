@@ -136,9 +136,11 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var earlierFingerprint: String?
   /// The run whose backup is restored; left out for a migration.
   public var restoredRun: String?
-  /// The number of changes of schema that the store's header counted before the cutover of a restore. SQLite's backup
-  /// API adds one, which shows that the cutover was committed even if both contents have the same version.
-  public var earlierSchemaCookie: Int32?
+  /// The digest of the rows that a restore brings back: their version may be that of the rows that they replace. Left
+  /// out for a migration.
+  public var contentDigest: String?
+  /// The digest of the rows that a restore replaces; left out for a migration, and for a damaged store.
+  public var earlierContentDigest: String?
   /// The manifest of the backup; left out in `cloning`.
   public var manifest: BackupManifest?
   /// The start of the run, in seconds since 1970.

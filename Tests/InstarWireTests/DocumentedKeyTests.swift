@@ -85,7 +85,8 @@ struct DocumentedKeyTests {
   func recovery() throws {
     #expect(
       try keys(of: Sample.phase) == [
-        "backup", "declaredVersion", "earlierFingerprint", "earlierSchemaCookie", "fingerprint",
+        "backup", "contentDigest", "declaredVersion", "earlierContentDigest", "earlierFingerprint",
+        "fingerprint",
         "from", "manifest", "phase", "plan", "plugin", "restoredRun", "run", "startedAt", "store",
         "to", "versionSource",
       ])

@@ -78,7 +78,8 @@ enum Sample {
     phase.declaredVersion = from
     phase.earlierFingerprint = "f1"
     phase.restoredRun = "R0"
-    phase.earlierSchemaCookie = 7
+    phase.contentDigest = "1-2"
+    phase.earlierContentDigest = "3-4"
     phase.manifest = manifest
     return phase
   }

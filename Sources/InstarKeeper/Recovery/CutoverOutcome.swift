@@ -82,8 +82,8 @@ struct CutoverOutcome {
     let version: Schema.Version?
     /// The fingerprint of the structure.
     let fingerprint: String
-    /// The number of changes of schema that the file's header counts.
-    let schemaCookie: Int32
+    /// The digest of the rows; `nil` for a migration, whose versions differ, and for a damaged store.
+    let contentDigest: String?
     /// Whether the structure is the one that a run stamped the store with.
     private let isStamped: Bool
 
@@ -94,24 +94,25 @@ struct CutoverOutcome {
         db, at: record.versionSource ?? .userVersion, in: structure)
       version = declared.version
       fingerprint = structure.fingerprint
-      schemaCookie = try Int32.fetchOne(db, sql: "PRAGMA schema_version") ?? 0
+      // The rows of a damaged store cannot all be read: they are not those of a checked backup.
+      contentDigest = record.restoredRun == nil ? nil : try? ContentDigest.ofRows(db)
       isStamped = (declared.fingerprint ?? record.fingerprint) == fingerprint
     }
 
     /// Whether the store has the content that the run was to give it.
     ///
-    /// A backup may have the version and structure of the store that it replaces. SQLite's backup API makes the count
-    /// of changes of schema one more than it was in the store.
+    /// A backup may have the version and structure of the store that it replaces, but not its rows. Where the rows are
+    /// equal too, either answer is true.
     func isNew(_ record: PhaseRecord) -> Bool {
       guard version == record.to else { return false }
-      guard let earlier = record.earlierSchemaCookie else { return isStamped }
-      return fingerprint == record.fingerprint && schemaCookie == earlier &+ 1
+      guard let digest = record.contentDigest else { return isStamped }
+      return fingerprint == record.fingerprint && contentDigest == digest
     }
 
     /// Whether the store is as it was before the run. Records of earlier releases have no fingerprint.
     func isEarlier(_ record: PhaseRecord) -> Bool {
       guard let earlier = record.earlierFingerprint else { return version == record.from }
-      if let cookie = record.earlierSchemaCookie, cookie != schemaCookie { return false }
+      if let digest = record.earlierContentDigest, digest != contentDigest { return false }
       return version == record.declaredVersion && fingerprint == earlier
     }
   }

@@ -128,7 +128,10 @@ struct Cutover {
       let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
-      if record.restoredRun != nil { record.earlierSchemaCookie = earlier.schemaCookie }
+      if record.restoredRun != nil {
+        record.contentDigest = try digestOfClone()
+        record.earlierContentDigest = earlier.contentDigest
+      }
       try conversation.enter(record)
       changes = try external.adopt(
         content.externalFiles, from: content.newFiles, before: earlierFiles, like: paths.store,
@@ -175,6 +178,12 @@ struct Cutover {
       known.next = "to recover the run and then repeat it, run: \(command)"
     }
     return known
+  }
+
+  private func digestOfClone() throws -> String {
+    let clone = try GuardedConnection.open(folder.clone, access: .immutable)
+    defer { try? clone.close() }
+    return try clone.inDatabase { try ContentDigest.ofRows($0) }
   }
 
   private func writeBack(_ content: Content) throws -> Bool {

@@ -26,6 +26,8 @@ final class RowReader {
     }
   }
 
+  var columnCount: Int { Int(sqlite3_column_count(statement)) }
+
   func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
   /// Calls `body` with a value of the current row. Bytes are valid until it returns.

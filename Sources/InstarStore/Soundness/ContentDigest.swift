@@ -1,0 +1,53 @@
+internal import CDigest
+package import GRDB
+
+/// XXH3-128 of all rows of a store: equal for two stores with the same rows, whatever their pages, triggers and views
+/// are. Tells the content of a restored backup from the content that it replaced, also after an app's VACUUM.
+package enum ContentDigest {
+  /// Returns the digest of the tables in the order of their names, each row in the order of its b-tree.
+  ///
+  /// - Throws: The database's error, as for a damaged store.
+  package static func ofRows(_ db: Database) throws -> String {
+    let tables = try String.fetchAll(
+      db,
+      sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name")
+    let state = XXH3_createState()
+    defer { XXH3_freeState(state) }
+    XXH3_128bits_reset(state)
+    for table in tables {
+      add(Array(table.utf8), to: state)
+      let rows = try RowReader(db, "SELECT * FROM \(SQLIdentifier.sql(table))")
+      while try rows.next() {
+        for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
+      }
+    }
+    let digest = XXH3_128bits_digest(state)
+    return "\(digest.high64)-\(digest.low64)"
+  }
+
+  private static func add(_ value: RowValue, to state: OpaquePointer?) {
+    switch value {
+    case .null: add(kind: 0, to: state)
+    case .integer(let number): add(kind: 1, UInt64(bitPattern: number), to: state)
+    case .real(let number): add(kind: 2, number.bitPattern, to: state)
+    case .text(let bytes): add(kind: 3, bytes, to: state)
+    case .blob(let bytes): add(kind: 4, bytes, to: state)
+    }
+  }
+
+  private static func add(_ name: [UInt8], to state: OpaquePointer?) {
+    name.withUnsafeBytes { add(kind: 5, $0, to: state) }
+  }
+
+  /// The length comes first, so that no two lists of values have the same bytes.
+  private static func add(kind: UInt64, _ bytes: UnsafeRawBufferPointer, to state: OpaquePointer?) {
+    add(kind: kind, UInt64(bytes.count), to: state)
+    if let start = bytes.baseAddress { XXH3_128bits_update(state, start, bytes.count) }
+  }
+
+  private static func add(kind: UInt64, _ bits: UInt64 = 0, to state: OpaquePointer?) {
+    withUnsafeBytes(of: (kind, bits)) { part in
+      _ = XXH3_128bits_update(state, part.baseAddress, part.count)
+    }
+  }
+}
