@@ -2,8 +2,8 @@ import Glibc
 
 /// The path of a store in the spelling that the state folder keeps: absolute, its folder without links, `.` and `..`.
 ///
-/// The store itself is not resolved: a store that is a symbolic link is refused. Where the folder is missing or cannot be
-/// entered, `.` and `..` are removed from the text alone.
+/// The store itself is not resolved: a store that is a symbolic link is refused. Where the folder is missing or cannot
+/// be entered, `.` and `..` are removed from the text alone.
 public struct StorePath: Sendable, Hashable {
   public let text: String
 
