@@ -88,6 +88,23 @@ struct HoldCommandTests {
       named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))
   }
 
+  @Test("a keeper's advice about a lost backup names the state folder too")
+  func lostBackup() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", "--plugin", plugin, store.path).status == 0)
+    for name in folder.names(".instar") where name.hasSuffix(".backup") {
+      try FileManager.default.removeItem(atPath: folder.path(".instar/\(name)"))
+    }
+    let list = "instarctl backups list '\(store.path)' --state-dir '\(state)'"
+    for command in [["restore"], ["restore", "--to", "copy.store"], ["backups", "verify"]] {
+      let answer = try await CommandLineTool.run(
+        command + [store.path, "--state-dir", state], in: folder.url)
+      #expect(
+        answer.status == 5 && answer.messages.contains(list), Comment(rawValue: answer.messages))
+    }
+  }
+
   @Test(
     "another user is told whose the state folder is, and that holds are not shown",
     .enabled(if: geteuid() == 0, "becoming others needs root"))

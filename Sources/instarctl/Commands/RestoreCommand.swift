@@ -106,14 +106,15 @@ struct RestoreCommand: InstarCommand {
   }
 
   private func copy(to target: String) async throws(InstarError) -> ExitStatus {
+    let folder = StateFolder(reading: state.path)
     var status = ExitStatus.done
     for store in stores.paths {
-      let backup = try StateFolder(reading: state.path).backup(of: store, run: run)
+      let backup = try folder.backup(of: store, run: run)
       var answer = BackupCopy(store: store, run: backup.run, backup: backup.path, file: target)
       do throws(InstarError) {
         try await Supervisor().handle(backup, .copy(to: target))
       } catch {
-        answer.error = error
+        answer.error = folder.completing(error)
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)
