@@ -251,6 +251,82 @@ struct RestoreTests {
     #expect(try folder.text(of: "mine") == "mine")
   }
 
+  /// An answer of `instarctl restore --to --json` that failed.
+  private struct CopyFailure: Decodable {
+    var error: InstarError
+  }
+
+  @Test(
+    "--to refuses a file with a log or journal of a killed app beside it, and says how to go on",
+    arguments: ["-wal", "-shm", "-journal"])
+  func staleSideFile(suffix: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let migration = try await migrate(store)
+    for name in folder.names() where name.hasPrefix("fine.store") {
+      try FileManager.default.removeItem(atPath: folder.path(name))
+    }
+    let sideFile = "fine.store\(suffix)"
+    try folder.write("stale", to: sideFile)
+
+    let missing = try #require(try report(try await run("restore", store.path)).error)
+    #expect(missing.code == .missingStore)
+    #expect(
+      missing.next?.hasPrefix(
+        "run: instarctl restore --run '\(migration.run)' '\(store.path)' --to '\(store.path)'")
+        == true)
+    let refused = try await run("restore", store.path, "--to", store.path)
+    #expect(refused.status == 1)
+    let error = try #require(try refused.objects(CopyFailure.self).last).error
+    #expect(error.code == .outputFailed && error.cause.contains("'\(folder.path(sideFile))'"))
+    let move = "mv '\(folder.path(sideFile))' '\(folder.path(sideFile)).old'"
+    #expect(error.next?.contains(move) == true)
+    #expect(folder.names().filter { $0.hasPrefix("fine.store") } == [sideFile])
+    #expect(try folder.text(of: sideFile) == "stale")
+
+    try FileManager.default.moveItem(
+      atPath: folder.path(sideFile), toPath: folder.path(sideFile) + ".old")
+    #expect(try await run("restore", store.path, "--to", store.path).status == 0)
+    #expect(try store.sizes() == Array(0..<50))
+  }
+
+  @Test(
+    "--to says what to do where its file cannot be made", arguments: ["none/old.store", "taken"])
+  func unusableTarget(name: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("taken"), withIntermediateDirectories: false)
+    let refused = try await run("restore", store.path, "--to", folder.path(name))
+    #expect(refused.status == 1)
+    let error = try #require(try refused.objects(CopyFailure.self).last).error
+    #expect(error.code == .outputFailed && error.next != nil)
+    #expect(folder.names("taken") == [])
+  }
+
+  @Test(
+    "says how to allow its owner to write the store",
+    .enabled(if: geteuid() == 0, "becoming another user needs root"))
+  func readOnly() async throws {
+    let owner: UInt32 = 4001
+    #expect(chmod(folder.path, 0o755) == 0)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("srv"), withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o755])
+    let made = try BoxStore("fine", in: folder, journalMode: "delete")
+    let store = BoxStore(path: folder.path("srv/fine.store"))
+    try FileManager.default.moveItem(atPath: made.path, toPath: store.path)
+    for path in [folder.path("srv"), store.path] { try #require(chown(path, owner, owner) == 0) }
+    let migration = try await migrate(store)
+    try #require(chmod(store.path, 0o444) == 0)
+
+    let error = try #require(try report(try await run("restore", store.path)).error)
+    #expect(error.state?.hasPrefix("unchanged") == true)
+    #expect(!error.description.contains("migrated clone"))
+    let next = try #require(error.next, Comment(rawValue: error.description))
+    #expect(next.contains("chmod u+w '\(store.path)'"), Comment(rawValue: next))
+    #expect(next.contains("instarctl restore --run '\(migration.run)' '\(store.path)'"))
+  }
+
   // MARK: Kills
 
   private func children(of parent: Int32) -> [Int32] {

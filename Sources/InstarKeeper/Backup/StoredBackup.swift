@@ -41,7 +41,8 @@ struct StoredBackup {
 
   /// Compares the backup with its manifest, and checks it with SQLite.
   ///
-  /// - Throws: `missingBackup`; `damagedBackup` with what differs.
+  /// - Throws: `missingBackup`; `unreadableStore` where this user cannot read it; `damagedBackup` with what differs, or
+  ///   with the damage that its store already had.
   func verify() throws(InstarError) {
     try verify(path)
   }
@@ -52,47 +53,53 @@ struct StoredBackup {
   @discardableResult
   func verify(_ file: String) throws(InstarError) -> Contents {
     var status = stat()
-    guard lstat(file, &status) == 0 else { throw missing(errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw damaged("'\(file)' is not a file") }
+    guard lstat(file, &status) == 0 else { throw unusable(file, errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw failure(.damagedBackup, "'\(file)' is not a regular file")
+    }
+    guard access(file, R_OK) == 0 else { throw unusable(file, errno) }
     if let manifest = reference.manifest {
       guard Int64(status.st_size) == manifest.bytes else {
-        throw damaged("it has \(status.st_size) bytes; its manifest says \(manifest.bytes)")
+        throw damaged(
+          "the backup has \(status.st_size) bytes; its manifest records \(manifest.bytes)")
       }
       let hash = try FileDigest.ofFile(file)
       guard hash == manifest.contentHash else {
-        throw damaged("its content is \(hash); its manifest says \(manifest.contentHash)")
+        throw damaged(
+          "the backup has the hash \(hash); its manifest records \(manifest.contentHash)")
       }
       let count = external.count()?.count ?? 0
       guard count >= manifest.externalFiles else {
         throw damaged(
-          "\(count) files with external values are beside it; its manifest says "
+          "the backup has \(count) files of large values; its manifest records "
             + "\(manifest.externalFiles)")
       }
     }
+    let contents: Contents
     do {
       let connection = try GuardedConnection.open(file, access: .immutable)
       defer { try? connection.close() }
-      return try connection.inDatabase { db in
-        // A store that was damaged before the run has a damaged backup, which the manifest says.
-        if reference.manifest?.isSound != false {
-          try StoreCheck.requireQuickCheck(db, "the backup")
-        }
+      contents = try connection.inDatabase { db in
+        try StoreCheck.requireQuickCheck(db, "the backup")
         return try Contents(db, source: reference.manifest?.versionSource, external: external)
       }
     } catch {
       throw damaged(InstarError(error, what: "cannot read the backup").cause)
     }
+    if let manifest = reference.manifest, !manifest.isSound {
+      throw damaged("the store was damaged when the backup was made: \(manifest.check)")
+    }
+    return contents
   }
 
   /// Copies the backup and the files of its external values to a path that does not exist.
   ///
-  /// - Throws: `missingBackup`, `damagedBackup`; `outputFailed` where the path exists or cannot be written. Nothing is
-  ///   left at the path then.
+  /// - Throws: What `verify` throws; `outputFailed` where the path exists, has a log or journal beside it, or cannot be
+  ///   written. Nothing is left at the path then.
   func copy(to target: String) throws(InstarError) {
-    let contents = try verify(path)
     let what = "cannot copy the backup to '\(target)'"
-    var status = stat()
-    guard lstat(target, &status) != 0 else { throw Self.taken(target, what) }
+    try Self.requireFree(target, what)
+    let contents = try verify(path)
     let partial = "\(target).\(reference.run).part"
     do {
       defer { unlink(partial) }
@@ -110,6 +117,7 @@ struct StoredBackup {
       var known = InstarError(error, what: what)
       known.what = what
       if known.code == .unreadableStore { known.code = .outputFailed }
+      known.next = known.next ?? "choose a file in a folder that you can write, with enough space"
       throw known
     }
   }
@@ -125,24 +133,57 @@ struct StoredBackup {
     if folder.hasSuffix("/.instar") { rmdir(folder) }
   }
 
+  /// Checks that a copy can be made at a path, and that SQLite will read nothing but the copy there.
+  private static func requireFree(_ target: String, _ what: String) throws(InstarError) {
+    var status = stat()
+    guard lstat(target, &status) != 0 else { throw taken(target, what) }
+    let folder = (target as NSString).deletingLastPathComponent
+    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw InstarError(
+        .outputFailed, what, cause: "the folder '\(folder)' does not exist",
+        next: "run: mkdir -p \(CommandText.quoted(folder)), then run the same command again")
+    }
+    // The log or journal of an app that was killed: SQLite would replay it onto the copy.
+    let sideFiles = ["-wal", "-shm", "-journal"].map { target + $0 }
+      .filter { lstat($0, &status) == 0 }
+    guard !sideFiles.isEmpty else { return }
+    let names = sideFiles.map { "'\($0)'" }.joined(separator: " and ")
+    let moves = sideFiles.map { "mv \(CommandText.quoted($0)) \(CommandText.quoted($0 + ".old"))" }
+    throw InstarError(
+      .outputFailed, what,
+      cause: "SQLite would take \(names) of an earlier file for a part of the copy and damage it",
+      next: "stop the app, then run: \(moves.joined(separator: " && ")); "
+        + "then run the same command again")
+  }
+
   private static func taken(_ target: String, _ what: String) -> InstarError {
-    InstarError(
+    var status = stat()
+    if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+      return InstarError(
+        .outputFailed, what, cause: "it is a folder", next: "name a new file in that folder")
+    }
+    return InstarError(
       .outputFailed, what, cause: "the file exists",
       next: "choose a path that does not exist, or remove the file")
   }
 
   private var what: String { "cannot use the backup of run \(reference.run)" }
 
-  private func missing(_ code: Int32) -> InstarError {
-    InstarError(
-      .missingBackup, what, store: reference.store,
-      cause: "'\(path)': \(String(cString: strerror(code)))",
-      next: "choose another backup with --run; run: instarctl backups list '\(reference.store)'")
+  private func unusable(_ file: String, _ code: Int32) -> InstarError {
+    guard code == ENOENT || code == ENOTDIR else {
+      return .unreadable(file, what, store: reference.store, code: code)
+    }
+    return failure(.missingBackup, "'\(file)': \(String(cString: strerror(code)))")
   }
 
   private func damaged(_ cause: String) -> InstarError {
+    failure(.damagedBackup, "'\(path)': \(cause)")
+  }
+
+  private func failure(_ code: InstarError.Code, _ cause: String) -> InstarError {
     InstarError(
-      .damagedBackup, what, store: reference.store, cause: "'\(path)': \(cause)",
-      next: "choose another backup with --run; run: instarctl backups list '\(reference.store)'")
+      code, what, store: reference.store, cause: cause,
+      next: "to find a sound backup, run: instarctl backups verify "
+        + CommandText.quoted(reference.store))
   }
 }

@@ -45,7 +45,7 @@ struct Cutover {
   private var backup: String { paths.backup(run, in: backupFolder ?? paths.instarFolder) }
   private var fileList: String { paths.fileList(run) }
 
-  static let what = "cannot replace the store's content with the migrated clone"
+  static let what = "cannot replace the content of the store"
 
   init(
     _ conversation: any KeeperConversation, _ openPolicy: OpenPolicy, lock: StoreLock,

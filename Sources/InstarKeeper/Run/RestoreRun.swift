@@ -239,11 +239,21 @@ package struct RestoreRun {
       known.next = Recovery.restoring(request.store, from: request.backup.path)
     }
     if known.code == .missingStore {
-      known.next =
-        "run: instarctl restore '\(request.store)' --run \(request.backup.run) --to "
-        + "'\(request.store)'"
+      known.next = "run: \(report.command) --to \(CommandText.quoted(request.store))"
     }
+    known.next = known.next ?? adviceOnRights()
     return known
+  }
+
+  /// What to do where the keeper, as the store's owner, may not write the store or its folder.
+  private func adviceOnRights() -> String? {
+    let folder = (request.store as NSString).deletingLastPathComponent
+    let paths = [request.store, folder]
+    guard let path = paths.first(where: { access($0, W_OK) != 0 }) else { return nil }
+    return errno == EROFS
+      ? "mount its file system for writing, then run: \(report.command)"
+      : "run as the owner of the store: chmod u+w \(CommandText.quoted(path)); "
+        + "then run: \(report.command)"
   }
 }
 

@@ -27,7 +27,10 @@ struct RestoreCommand: InstarCommand {
       The store is then held: instard and 'instarctl migrate' leave it alone until 'instarctl release'. \
       Stop the app first if it cannot read the old version.
 
-      With --to, restore writes the backup to a new file and changes nothing else.
+      A damaged backup is never restored; 'instarctl backups verify' finds a sound one.
+
+      With --to, restore writes the backup to a new file and changes nothing else. It refuses a file with \
+      a log or journal beside it, which SQLite would replay onto the backup.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -84,7 +87,8 @@ struct RestoreCommand: InstarCommand {
           busyTimeoutSeconds: busyTimeout.duration.inSeconds)
         report =
           interruption.hasHappened
-          ? Self.refused(request.run, store, folder.completing(Self.interrupted(store)))
+          ? Self.refused(
+            request.run, store, folder.completing(Self.interrupted(store, request.backup.run)))
           : try await supervisor.restore(
             request, by: ProcessIdentity.nameOfCaller, onRecovery: { Console.note($0.line) },
             onEvent: { progress.show($0) })
@@ -122,11 +126,11 @@ struct RestoreCommand: InstarCommand {
     return status
   }
 
-  private static func interrupted(_ store: String) -> InstarError {
+  private static func interrupted(_ store: String, _ run: String) -> InstarError {
     InstarError(
       .interrupted, "cannot restore '\(store)'", store: store,
       cause: "interrupted before the run started", state: "unchanged",
-      next: "run: instarctl restore '\(store)'")
+      next: "run: \(CommandText.restore(store, run: run))")
   }
 
   /// The report on a store whose run did not start.
