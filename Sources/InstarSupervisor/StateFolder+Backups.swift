@@ -8,8 +8,28 @@ public struct ListedBackup: Sendable, Hashable {
   public var reference: BackupReference
   /// When its run started, in seconds since 1970.
   public var madeAt: Double
-  /// The size of the file; `nil` where it is missing.
+  /// The size of the file; `nil` where it is missing or unreadable.
   public var bytes: Int64?
+  /// Why this user cannot tell whether the file exists.
+  public var error: InstarError?
+
+  /// Whether the file is known to be gone.
+  public var isMissing: Bool { bytes == nil && error == nil }
+
+  init(_ reference: BackupReference, madeAt: Double) {
+    self.reference = reference
+    self.madeAt = madeAt
+    var status = stat()
+    guard lstat(reference.path, &status) != 0 else {
+      bytes = Int64(status.st_size)
+      return
+    }
+    let code = errno
+    guard code != ENOENT, code != ENOTDIR else { return }
+    error = .unreadable(
+      reference.path, "cannot read the backup of run \(reference.run)", store: reference.store,
+      code: code)
+  }
 }
 
 /// Backups, as the ledger knows them. `ledger/removed.jsonl` names those that were removed on purpose, one a line.
@@ -37,8 +57,7 @@ extension StateFolder {
       let reference = BackupReference(
         run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest)
       known[report.run] = ListedBackup(
-        reference: reference, madeAt: report.manifest?.madeAt ?? report.startedAt,
-        bytes: Self.size(of: path))
+        reference, madeAt: report.manifest?.madeAt ?? report.startedAt)
     }
     return order.compactMap { known[$0] }
   }
@@ -101,12 +120,5 @@ extension StateFolder {
       try read(removalsFile).split(separator: 0x0A).compactMap {
         try? WireCoder.message(Removal.self, from: Data($0)).run
       })
-  }
-
-  /// The size of a file; `nil` where it is missing, 0 where this user cannot tell.
-  private static func size(of path: String) -> Int64? {
-    var status = stat()
-    if lstat(path, &status) == 0 { return Int64(status.st_size) }
-    return [ENOENT, ENOTDIR].contains(errno) ? nil : 0
   }
 }

@@ -7,8 +7,10 @@ public struct BackupResult: Sendable {
   public enum Outcome: Sendable {
     /// The backup is what its manifest says.
     case sound
-    /// The backup was removed, or would be; with the reason.
+    /// The backup was removed; with the reason.
     case removed(String)
+    /// The backup would be removed, but nothing was: a rehearsal; with the reason.
+    case surplus(String)
     /// The backup cannot be used, or could not be removed.
     case failed(InstarError)
   }
@@ -46,18 +48,18 @@ extension Supervisor {
     isRehearsal: Bool = false, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let present = backups.compactMap { backup in
-      backup.bytes.map {
-        BackupRetention.Backup(
-          run: backup.reference.run, store: backup.reference.store, madeAt: backup.madeAt, bytes: $0
-        )
-      }
+      backup.isMissing
+        ? nil
+        : BackupRetention.Backup(
+          run: backup.reference.run, store: backup.reference.store, madeAt: backup.madeAt,
+          bytes: backup.bytes ?? 0)
     }
     let surplus = retention.surplus(of: present, now: now)
     guard !surplus.isEmpty else { return }
     let open = Set(try storesWithOpenRuns().stores.map { StorePath($0).text })
     let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
     for store in stores.subtracting(open).sorted() {
-      let ofStore = backups.filter { $0.reference.store == store && $0.bytes != nil }
+      let ofStore = backups.filter { $0.reference.store == store && !$0.isMissing }
       try await prune(
         ofStore.map(\.reference), surplus, isRehearsal: isRehearsal, onResult: onResult)
     }
@@ -83,13 +85,14 @@ extension Supervisor {
     guard let lastGood else { return }
     for backup in backups {
       guard let reason = surplus[backup.run], backup.run != lastGood.run else { continue }
-      var outcome = BackupResult.Outcome.removed(reason)
-      if !isRehearsal {
-        if let error = try await failure(of: backup, .remove) {
-          outcome = .failed(error)
-        } else {
-          try stateFolder?.noteRemoval(of: backup, why: reason)
-        }
+      let outcome: BackupResult.Outcome
+      if isRehearsal {
+        outcome = .surplus(reason)
+      } else if let error = try await failure(of: backup, .remove) {
+        outcome = .failed(error)
+      } else {
+        try stateFolder?.noteRemoval(of: backup, why: reason)
+        outcome = .removed(reason)
       }
       onResult(BackupResult(backup: backup, outcome: outcome))
     }

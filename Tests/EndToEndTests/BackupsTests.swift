@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
@@ -20,6 +21,11 @@ struct BackupsTests {
     var bytes: Int64?
     var reason: String?
     var error: InstarError?
+  }
+
+  /// An answer of `instarctl restore --json` that failed.
+  private struct Failure: Decodable {
+    var error: InstarError
   }
 
   private func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
@@ -77,6 +83,10 @@ struct BackupsTests {
     let all = try await backups("list").lines
     let rehearsed = try await backups("prune", "--dry-run", "--keep", "2", store.path)
     #expect(rehearsed.lines.map(\.run) == all.prefix(2).map(\.run))
+    #expect(rehearsed.lines.allSatisfy { $0.state == "surplus" && $0.reason != nil })
+    let said = try await CommandLineTool.run(
+      ["backups", "prune", "--dry-run", "--keep", "2", "--state-dir", folder.path("state")])
+    #expect(said.output.contains("would be removed (") && !said.output.contains(": removed"))
     #expect(try await backups("list").lines.count == 4)
     let pruned = try await backups("prune", "--keep", "2", store.path)
     #expect(pruned.status == 0 && pruned.lines.map(\.run) == all.prefix(2).map(\.run))
@@ -107,6 +117,65 @@ struct BackupsTests {
     let none = try await backups("prune", "--keep", "1", store.path)
     #expect(none.lines.allSatisfy { $0.state == "damaged" })
     #expect(folder.names(".instar").count == 2)
+  }
+
+  @Test("of a damaged store are marked, are not restored, and never replace the last sound one")
+  func damagedStore() async throws {
+    let store = try await makeStore(restores: 0)
+    let (page, size) = try store.read { db in
+      (
+        try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'ZBOX'") ?? 0,
+        try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+      )
+    }
+    let file = try FileHandle(forUpdating: URL(filePath: store.path))
+    try file.seek(toOffset: UInt64((page - 1) * size))
+    try file.write(contentsOf: Data(repeating: 0xFF, count: size))
+    try file.close()
+    // A sound backup replaces a damaged store.
+    #expect(try await run("restore", store.path).status == 0)
+    #expect(try store.sizes() == Array(0..<50))
+
+    let all = try await backups("list").lines
+    #expect(all.map(\.state) == ["present", "damaged"])
+    let verified = try await backups("verify")
+    #expect(verified.status == 3 && verified.lines.map(\.state) == ["sound", "damaged"])
+    #expect(verified.lines[1].error?.code == .damagedBackup)
+    let pruned = try await backups("prune", "--keep", "1", store.path)
+    #expect(pruned.status == 3 && pruned.lines.map(\.state) == ["damaged"])
+    #expect(FileManager.default.fileExists(atPath: all[0].backup))
+
+    for target in [[], ["--to", folder.path("copy.store")]] {
+      let answer = try await CommandLineTool.run(
+        ["restore", store.path, "--state-dir", folder.path("state"), "--json"] + target)
+      #expect(answer.status == 3)
+      let error = try #require(try answer.objects(Failure.self).last).error
+      #expect(error.code == .damagedBackup)
+      #expect(error.next?.contains("instarctl backups verify '\(store.path)'") == true)
+    }
+    #expect(!folder.names().contains { $0.hasPrefix("copy.store") })
+    #expect(try store.sizes() == Array(0..<50))
+    #expect(try await run("restore", store.path, "--run", all[0].run).status == 0)
+  }
+
+  @Test("that this user cannot reach are unreadable, not missing or empty")
+  func unreadable() async throws {
+    let store = try await makeStore(restores: 0)
+    try FileManager.default.moveItem(
+      atPath: folder.path(".instar"), toPath: folder.path("aside"))
+    // Unlike a closed folder, a link to itself stops root too.
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path(".instar"), withDestinationPath: ".instar")
+    for command in ["list", "verify"] {
+      let answer = try await backups(command, store.path)
+      #expect(answer.status != 0 && answer.lines.map(\.state) == ["unreadable"])
+      #expect(answer.lines[0].bytes == nil)
+      #expect(answer.lines[0].error?.code == .unreadableStore)
+      #expect(answer.lines[0].error?.next != nil)
+    }
+    let restored = try await run("restore", store.path)
+    let error = try #require(try restored.objects(Failure.self).last).error
+    #expect(error.code == .unreadableStore && error.next != nil)
   }
 
   @Test("the daemon removes those that are too many, and verifies a sample")

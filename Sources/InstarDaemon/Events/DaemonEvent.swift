@@ -336,6 +336,9 @@ extension DaemonEvent {
     case .removed(let reason):
       return .make(
         .backupRemoved, .info, "removed the backup '\(backup.path)': \(reason)", fields)
+    case .surplus(let reason):
+      return .make(
+        .backupRemoved, .debug, "would remove the backup '\(backup.path)': \(reason)", fields)
     case .failed(let error):
       return .make(.backupDamaged, .error, line(error), error: error, fields)
     }

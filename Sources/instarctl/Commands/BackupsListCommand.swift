@@ -11,7 +11,8 @@ struct BackupsListCommand: InstarCommand {
     discussion: """
         instarctl backups list a.store
 
-      A backup is missing if its file is gone although nobody removed it with 'backups prune'.
+      A backup is missing if its file is gone although nobody removed it with 'backups prune'. It is damaged \
+      if its store was damaged when it was made, and unreadable if you may not read its folder.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -19,13 +20,15 @@ struct BackupsListCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let backups = try selection.backups()
+    let errors = backups.compactMap(\.error)
     if output.json {
       for backup in backups { output.write(BackupReport(backup)) }
     } else if backups.isEmpty {
       Console.note("no backups in the ledger of '\(selection.state.path)'")
     } else {
       Console.write(BackupReport.table(of: backups))
+      for error in errors { Console.note(error) }
     }
-    return .done
+    return errors.reduce(.done) { .gravest($0, ExitStatus(for: $1)) }
   }
 }

@@ -5,7 +5,28 @@ import InstarWire
 /// A backup, as `instarctl backups` lists, verifies or removes it.
 struct BackupReport: Answer {
   enum State: String, Encodable {
-    case present, missing, sound, damaged, removed
+    case present, missing, unreadable, sound, damaged, surplus, removed
+
+    /// The state, in a sentence about the backup.
+    var phrase: String { self == .surplus ? "would be removed" : rawValue }
+
+    init(of listed: ListedBackup) {
+      self =
+        listed.isMissing
+        ? .missing
+        : listed.error != nil
+          ? .unreadable : listed.reference.manifest?.isSound == false ? .damaged : .present
+    }
+
+    init(of error: InstarError) {
+      self =
+        switch error.code {
+        case .missingBackup: .missing
+        case .damagedBackup: .damaged
+        case .unreadableStore: .unreadable
+        default: .present
+        }
+    }
   }
 
   var run: String
@@ -16,13 +37,14 @@ struct BackupReport: Answer {
   var bytes: Int64?
   var state: State
   var manifest: BackupManifest?
-  /// Why it was removed.
+  /// Why it was removed, or would be.
   var reason: String?
   var error: InstarError?
 
   init(_ listed: ListedBackup) {
-    self.init(listed.reference, state: listed.bytes == nil ? .missing : .present)
+    self.init(listed.reference, state: State(of: listed))
     madeAt = listed.madeAt
+    error = listed.error
     bytes = listed.bytes
   }
 
@@ -32,11 +54,11 @@ struct BackupReport: Answer {
     case .removed(let reason):
       self.init(result.backup, state: .removed)
       self.reason = reason
+    case .surplus(let reason):
+      self.init(result.backup, state: .surplus)
+      self.reason = reason
     case .failed(let error):
-      self.init(
-        result.backup,
-        state: error.code == .missingBackup
-          ? .missing : error.code == .damagedBackup ? .damaged : .present)
+      self.init(result.backup, state: State(of: error))
       self.error = error
     }
   }
@@ -52,7 +74,7 @@ struct BackupReport: Answer {
   var lines: [ConsoleLine] {
     guard error == nil else { return [] }
     let reason = reason.map { " (\($0))" } ?? ""
-    return ["\(backup): \(state.rawValue)\(reason)"]
+    return ["\(backup): \(state.phrase)\(reason)"]
   }
 
   /// Backups, one a line.
@@ -64,10 +86,16 @@ struct BackupReport: Answer {
       table.add(
         "\(backup.reference.run)", "\(Quantity.time(secondsSince1970: backup.madeAt))",
         "\(backup.reference.manifest?.version?.description ?? "")",
-        backup.bytes.map { bytes -> ConsoleLine in "\(Quantity.bytes(bytes))" }
-          ?? Style.bad("missing"),
+        size(of: backup),
         "\(backup.reference.store)")
     }
     return table.lines()
+  }
+
+  /// The size of a backup; where it cannot be restored, its state.
+  private static func size(of backup: ListedBackup) -> ConsoleLine {
+    let state = State(of: backup)
+    guard state == .present, let bytes = backup.bytes else { return Style.bad("\(state.rawValue)") }
+    return "\(Quantity.bytes(bytes))"
   }
 }
