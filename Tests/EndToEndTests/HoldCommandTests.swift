@@ -96,12 +96,12 @@ struct HoldCommandTests {
     for name in folder.names(".instar") where name.hasSuffix(".backup") {
       try FileManager.default.removeItem(atPath: folder.path(".instar/\(name)"))
     }
-    let list = "instarctl backups list '\(store.path)' --state-dir '\(state)'"
+    let verify = "instarctl backups verify '\(store.path)' --state-dir '\(state)'"
     for command in [["restore"], ["restore", "--to", "copy.store"], ["backups", "verify"]] {
       let answer = try await CommandLineTool.run(
         command + [store.path, "--state-dir", state], in: folder.url)
       #expect(
-        answer.status == 5 && answer.messages.contains(list), Comment(rawValue: answer.messages))
+        answer.status == 5 && answer.messages.contains(verify), Comment(rawValue: answer.messages))
     }
   }
 
