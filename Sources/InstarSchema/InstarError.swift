@@ -45,7 +45,8 @@ extension InstarError {
   package static func overBudget(_ what: String) -> InstarError {
     InstarError(
       .timeLimit, what, cause: "the SQL on the store exceeded its limit of processor time",
-      next: "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly STORE .schema")
+      next:
+        "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly STORE .schema")
   }
 }
 
