@@ -20,7 +20,9 @@ struct HostileStoreTests {
     let answer = try await CommandLineTool.run(["probe", "--json"] + paths)
     #expect(try folder.contents() == before, "seed \(seed)")
     let reports = try answer.objects(ProbeReport.self)
-    #expect(reports.map(\.store) == paths)
+    // Links in the folder of a path, such as '/proc/self', are resolved.
+    func fileName(_ path: String) -> String { URL(fileURLWithPath: path).lastPathComponent }
+    #expect(reports.map { fileName($0.store) } == paths.map(fileName))
     for (file, report) in zip(hostile.files, reports) {
       let name: Comment = "\(file.path), seed \(seed): \(report)"
       #expect(report.error?.code != .keeperDied, name)
