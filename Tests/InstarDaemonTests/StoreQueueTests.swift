@@ -121,6 +121,19 @@ struct StoreQueueProbeTests {
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
 
+  @Test("a store that was restored and released before anybody saw it held is migrated at once")
+  func releasedUnseen() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.migrated, after: file(2))
+    // The restore places the hold, and the operator releases it.
+    for _ in 0..<2 { _ = bench.handle(.holdsChanged) }
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
+    _ = bench.handle(.versionRead(Bench.store, file(3)))
+    #expect(runs(bench.answer(.behind, file(3))) == [Bench.store])
+  }
+
   @Test("a store that was held after its probe is probed again when the holds change")
   func heldMeanwhile() {
     var bench = Bench()

@@ -532,6 +532,9 @@ public struct StoreQueue: Sendable {
   /// Has held stores probed again, and those whose hold was read before it changed.
   private mutating func doubtHeldStores() {
     for store in entries.keys.sorted() {
+      // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
+      // a plugin that does not do what it declares, also if the hold ended before anybody saw it.
+      entries[store]?.migrations = 0
       guard var entry = entries[store] else { continue }
       if case .probing = entry.state { enter(.probing(touched: true), store) }
       guard entry.isHeld else { continue }
