@@ -6,7 +6,7 @@ import InstarTestSupport
 import InstarWire
 import Testing
 
-/// Whole runs of an app's container: the keeper's part counts, the engine's carries values over.
+/// Whole runs of an app's container: the keeper counts, the change of schema carries values over.
 @Suite("Values of a property whose type changes", .serialized)
 struct ConvertedValuesTests {
   private let folder: TemporaryFolder

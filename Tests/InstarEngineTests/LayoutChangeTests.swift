@@ -49,7 +49,7 @@ struct LayoutChangeTests {
     }
   }
 
-  @Test("SampleModel 1 → 2 ends as Apple's own migration of it ended, to the letter")
+  @Test("SampleModel 1 → 2 ends as Apple's own migration of it ended, byte for byte")
   func sampleModel() throws {
     let folder = try TemporaryFolder()
     let (path, old) = try model("alemar11__CoreDataPlus__SampleModel_V1.sqlite", in: folder)

@@ -9,7 +9,7 @@ import Testing
 @Suite("The layout of a schema")
 struct CoreDataLayoutTests {
   @Test(
-    "computed from a store's model is the store's, to the letter",
+    "computed from a store's model is the store's, byte for byte",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"), arguments: RealStores.all)
   func realStore(_ path: String) throws {
     let folder = try TemporaryFolder()
@@ -19,7 +19,7 @@ struct CoreDataLayoutTests {
   }
 
   @Test(
-    "computed from the model of a store that is written by the page, is that store's, to the letter",
+    "computed from the model of a store that is written by the page, is that store's, byte for byte",
     arguments: AppleStore.all)
   func twin(_ store: AppleStore) throws {
     let folder = try TemporaryFolder()

@@ -2,7 +2,7 @@ import GRDB
 import InstarStore
 import Testing
 
-@Suite("The schema of a store, to the letter")
+@Suite("The text of a store's schema")
 struct SchemaTextTests {
   private static let schema = """
     CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT NOT NULL DEFAULT '' COLLATE NOCASE,

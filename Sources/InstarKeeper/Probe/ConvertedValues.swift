@@ -4,7 +4,7 @@ internal import InstarStore
 internal import InstarWire
 
 /// The values of attributes whose type changes on the way. The change of schema makes a new column; the values come
-/// along only where Instar can carry them over (the engine's `CarriedValues`) or code of the plan writes them.
+/// along only where Instar can carry them over (`CarriedValues`) or code of the plan writes them.
 ///
 /// Whether it did is read from the clone, never asked of the worker: an attribute counts as written where one of its
 /// rows has a value that is not the attribute's default.

@@ -89,8 +89,8 @@ package struct CloneVerification {
     return Result(census: after, structure: structure, notes: try compareCounts(after))
   }
 
-  /// The schema must be what the stages leave, to the letter: each object is as before the run or as the changes of
-  /// schema write it. A closure can write rows, but no schema.
+  /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
+  /// schema write it. A closure can write rows, but not change the schema.
   private func requireSchema(_ db: Database) throws {
     let expected = try schema.after(path.schemaStages(), rows: before.bookkeeping)
     let differences = try SchemaText(db).differences(from: expected)

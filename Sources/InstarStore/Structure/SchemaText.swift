@@ -1,6 +1,6 @@
 package import GRDB
 
-/// The schema of a store as SQLite keeps it: the rows of `sqlite_schema`, to the letter.
+/// The schema of a store as SQLite keeps it: the rows of `sqlite_schema`, byte for byte.
 ///
 /// Collations, defaults, checks, generated expressions, conflict clauses, foreign keys, triggers and views are nowhere
 /// else, and a structure describes none of them.
