@@ -21,7 +21,7 @@ struct SchemaDivision {
     let others = configurations.indices.filter { configurations[$0].schema == nil }
     guard others.count < 2 else {
       throw Self.duplicate(
-        "\(Self.title(configurations[others[0]])) and \(Self.title(configurations[others[1]])) both say nothing of the models in their store",
+        "neither \(Self.title(configurations[others[0]])) nor \(Self.title(configurations[others[1]])) has a schema",
         next: "give at least one of them a schema")
     }
     for entity in schema.entities where owners[entity.name] == nil {
@@ -40,8 +40,8 @@ struct SchemaDivision {
     }
     if let empty = parts.first(where: { $0.schema.entities.isEmpty }) {
       throw Self.misfit(
-        "no model is left for \(Self.title(empty.configuration)): the others have all",
-        next: "leave it out, or give it a schema")
+        "no model is left for \(Self.title(empty.configuration)): the other configurations have all of them",
+        next: "remove this configuration, or give it a schema")
     }
   }
 
@@ -51,7 +51,7 @@ struct SchemaDivision {
     for (index, second) in configurations.enumerated() {
       for first in configurations[..<index] {
         if first == second {
-          throw duplicate("\(title(first)) was given twice", next: "give it once")
+          throw duplicate("\(title(first)) was given twice", next: "pass it once")
         }
         if first.isNamed, second.isNamed, first.name == second.name {
           throw duplicate(
@@ -144,7 +144,7 @@ struct SchemaDivision {
   /// "'users' ('/srv/users.store') has User, Post".
   private static func models(_ configuration: ModelConfiguration) -> String {
     let names = configuration.schema?.entities.map(\.name).joined(separator: ", ")
-    return "\(title(configuration)) has \(names ?? "all that the others have not")"
+    return "\(title(configuration)) has \(names ?? "all other models")"
   }
 
   private static func duplicate(_ cause: String, next: String) -> SwiftDataError {

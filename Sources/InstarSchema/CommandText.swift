@@ -19,6 +19,14 @@ package enum CommandText {
     "instarctl restore --run \(quoted(run)) \(quoted(store))"
   }
 
+  /// Returns what to do about a damaged store.
+  ///
+  /// - Parameter store: `nil` where the path is not known.
+  package static func restoring(_ store: String?) -> String {
+    store.map { "restore its newest backup: instarctl restore \(quoted($0))" }
+      ?? "restore the store from a backup"
+  }
+
   /// Returns a command that ends the hold of a store.
   package static func release(_ store: String) -> String { "instarctl release \(quoted(store))" }
 

@@ -42,11 +42,13 @@ extension InstarError {
 
 extension InstarError {
   /// The error for statements that do not end: SQLite interrupted them, or their process was ended.
-  package static func overBudget(_ what: String) -> InstarError {
-    InstarError(
-      .timeLimit, what, cause: "the SQL on the store exceeded its limit of processor time",
+  package static func overBudget(_ what: String, store: String? = nil) -> InstarError {
+    let file = store.map(CommandText.quoted) ?? "STORE"
+    return InstarError(
+      .timeLimit, what, store: store,
+      cause: "the SQL on the store exceeded its limit of processor time",
       next:
-        "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly STORE .schema")
+        "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly \(file) .schema")
   }
 }
 

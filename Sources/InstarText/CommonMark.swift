@@ -30,7 +30,7 @@ struct CommonMark: @unchecked Sendable {
     guard let library else {
       throw InstarError(
         .unsupported, "cannot read Markdown", cause: "libcmark is not installed",
-        next: "run: apt install libcmark-dev (or the libcmark0… package of the release)")
+        next: "run as root: apt-get install libcmark-dev")
     }
     return library
   }

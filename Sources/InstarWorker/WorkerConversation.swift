@@ -81,7 +81,7 @@ struct WorkerConversation {
     guard let plan = plans.first(where: { "\($0)" == name }) else {
       throw InstarError(
         .noPlan, "cannot use plan \(name)", cause: "plugin '\(plugin)' does not have this plan",
-        next: "list the plugin's plans: instarctl plugin inspect \(plugin)")
+        next: "list the plugin's plans: instarctl plugin inspect \(CommandText.quoted(plugin))")
     }
     return try PlanDefinition(plan)
   }

@@ -127,7 +127,7 @@ package struct Recovery {
     guard let left = paths.leftovers(ofRun: record.run, removedBackup: backup).first else { return }
     throw InstarError(
       .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
-      next: "remove it, then start instard or run the same command again: rm -r '\(left)'")
+      next: "run: rm -r \(CommandText.quoted(left)), then start instard or run the same command again")
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.

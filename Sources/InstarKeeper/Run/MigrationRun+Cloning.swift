@@ -83,7 +83,7 @@ extension MigrationRun {
           .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
           next: "run the same command again")
       }
-      try StoreCheck.requireSound(db, "the store")
+      try StoreCheck.requireSound(db, "the store", path: attempt.inspection.paths.store)
       let layout = attempt.layouts.before
       return Backup(
         store: try StoreBaseline(db, layout: layout),

@@ -137,7 +137,7 @@ public final class SQLStatement {
     if code & 0xFF == SQLITE_READONLY {
       return InstarError(
         .unreadableStore, "cannot write the store", cause: "\(message) (SQLite error \(code))",
-        next: "open it with a configuration that allows to save, as a user who may write it")
+        next: "open it with a configuration that allows saving, as a user who may write the file")
     }
     if code & 0xFF == SQLITE_INTERRUPT { return .overBudget("cannot run a statement") }
     if code & 0xFF == SQLITE_FULL {

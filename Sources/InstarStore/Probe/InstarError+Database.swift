@@ -25,7 +25,7 @@ extension InstarError {
       self.init(.notAStore, what, store: store, cause: text)
     case .SQLITE_CORRUPT:
       self.init(
-        .corruptStore, what, store: store, cause: text, next: "restore the store from a backup")
+        .corruptStore, what, store: store, cause: text, next: CommandText.restoring(store))
     case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
       self.init(
         .noSpace, what, store: store,
@@ -37,8 +37,7 @@ extension InstarError {
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     case .SQLITE_INTERRUPT:
-      self = .overBudget(what)
-      self.store = store
+      self = .overBudget(what, store: store)
     default:
       self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     }

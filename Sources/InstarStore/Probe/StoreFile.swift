@@ -62,7 +62,7 @@ public struct StoreFile: Sendable, Hashable {
       throw InstarError(
         .corruptStore, what, store: path,
         cause: "the file header names a page size of \(pageSize) bytes; SQLite has 512 to 65536",
-        next: "restore the store from a backup")
+        next: CommandText.restoring(path))
     }
     var file = StoreFile(
       path: resolved,
@@ -91,7 +91,7 @@ public struct StoreFile: Sendable, Hashable {
           .corruptStore, what, store: path,
           cause:
             "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
-          next: "restore the store from a backup")
+          next: CommandText.restoring(path))
       }
     }
     return file
@@ -209,7 +209,7 @@ extension StoreFile {
         throw InstarError(
           .corruptStore, what, store: path,
           cause: "the file is truncated: \(100 - start.count) bytes of its header are missing",
-          next: "restore the store from a backup")
+          next: CommandText.restoring(path))
       }
       return
     }

@@ -116,7 +116,7 @@ public enum StoreReader {
     if let error = error as? DatabaseError, error.resultCode == .SQLITE_NOTADB {
       known.code = .corruptStore
       known.cause = "the first page is damaged or encrypted"
-      known.next = "restore the store from a backup"
+      known.next = CommandText.restoring(store)
     }
     guard let error = error as? DatabaseError else { return known }
     switch error.resultCode {
@@ -124,7 +124,7 @@ public enum StoreReader {
       known.code = .corruptStore
       known.cause =
         "reading does not end; the pages or views of the store refer to each other in a cycle"
-      known.next = "restore the store from a backup"
+      known.next = CommandText.restoring(store)
     case .SQLITE_NOMEM, .SQLITE_TOOBIG:
       known.code = .unsupported
       known.cause = "its schema, or one of its values, is larger than Instar reads"
@@ -132,7 +132,7 @@ public enum StoreReader {
     case .SQLITE_ERROR, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_FORMAT:
       known.code = .corruptStore
       known.cause = "the list of tables is inconsistent (\(known.cause))"
-      known.next = "restore the store from a backup"
+      known.next = CommandText.restoring(store)
     default: break
     }
     return known

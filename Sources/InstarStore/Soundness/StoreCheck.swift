@@ -11,39 +11,48 @@ package enum StoreCheck {
   /// The most findings that an error lists.
   static let findingLimit = 5
 
-  /// - Parameter subject: "the store", "the clone".
+  /// - Parameters:
+  ///   - subject: "the store", "the clone".
+  ///   - path: The store's path, for what to do next; `nil` for a clone, which is thrown away.
   /// - Throws: `corruptStore` with the first findings; `unsupported` where an index has a collation that only the app
   ///   has; the database's error. Nothing is written.
-  package static func requireSound(_ db: Database, _ subject: String) throws {
+  package static func requireSound(
+    _ db: Database, _ subject: String, path: String? = nil
+  ) throws {
     // First: SQLite's check fails where it does not know a collation.
     let tables = try IndexedTable.all(db)
-    try requireQuickCheck(db, subject)
+    try requireQuickCheck(db, subject, path: path)
     try require(
       IndexCheck.findings(db, tables), "the indexes of \(subject) do not match its tables", subject,
-      next: "stop the app, then rebuild the indexes: sqlite3 STORE REINDEX")
+      next: path.map {
+        "stop the app, then rebuild the indexes: sqlite3 \(CommandText.quoted($0)) REINDEX"
+      })
     try require(
       ConstraintCheck.findings(db), "rows of \(subject) violate constraints of their tables",
-      subject, next: "correct these rows in the app")
+      subject, next: path == nil ? nil : "correct these rows in the app")
   }
 
   /// Reads every page and row, but neither indexes nor, on a connection that only reads, CHECK constraints.
   ///
   /// - Throws: `corruptStore` with SQLite's first findings.
-  package static func requireQuickCheck(_ db: Database, _ subject: String) throws {
+  package static func requireQuickCheck(
+    _ db: Database, _ subject: String, path: String? = nil
+  ) throws {
     let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(\(findingLimit))")
     if findings != ["ok"] {
-      try require(findings, "SQLite's quick_check reports damage", subject)
+      try require(
+        findings, "SQLite's quick_check reports damage", subject,
+        next: path.map { CommandText.restoring($0) })
     }
   }
 
   private static func require(
-    _ findings: [String], _ cause: String, _ subject: String, next: String? = nil
+    _ findings: [String], _ cause: String, _ subject: String, next: String?
   ) throws(InstarError) {
     guard !findings.isEmpty else { return }
     throw InstarError(
       .corruptStore, "cannot verify \(subject)",
       cause: "\(cause):\n" + findings.prefix(findingLimit).joined(separator: "\n"),
-      // A clone is thrown away.
-      next: subject == "the store" ? next : nil)
+      next: next)
   }
 }
