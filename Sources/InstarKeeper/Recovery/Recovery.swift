@@ -127,7 +127,8 @@ package struct Recovery {
     guard let left = paths.leftovers(ofRun: record.run, removedBackup: backup).first else { return }
     throw InstarError(
       .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
-      next: "run: rm -r \(CommandText.quoted(left)), then start instard or run the same command again")
+      next:
+        "run: rm -r \(CommandText.quoted(left)), then start instard or run the same command again")
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.
