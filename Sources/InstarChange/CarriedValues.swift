@@ -103,7 +103,10 @@ struct CarriedValues {
   /// Makes a change of schema, and carries the values over it.
   ///
   /// - Returns: the steps that were made.
-  func carry(_ session: SQLSession, over change: () throws -> [ChangeStep]) throws -> [ChangeStep] {
+  func carry(
+    _ session: SQLSession, _ searchIndexes: SearchIndexRebuild,
+    over change: () throws -> [ChangeStep]
+  ) throws -> [ChangeStep] {
     var before: [ChangeStep] = []
     var after: [ChangeStep] = []
     for conversion in conversions where try isComplete(conversion, session) {
@@ -132,6 +135,7 @@ struct CarriedValues {
         step("DROP TABLE temp.\(table)", "drops the table for the values of \(path)"),
       ]
     }
+    for step in after { try searchIndexes.prepare(for: step) }
     for step in before { try session.run(step.sql) }
     let steps = try change()
     for step in after { try session.run(step.sql) }

@@ -23,7 +23,8 @@ package struct SchemaChange {
     difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
   }
 
-  /// Makes the change in one transaction. No trigger of the app fires.
+  /// Makes the change in one transaction. No trigger of the app fires; the app's search indexes are rebuilt where
+  /// their rows change.
   ///
   /// - Returns: the planned changes, with the statements that were executed.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
@@ -34,18 +35,27 @@ package struct SchemaChange {
         change.new.map { (change.old.key, $0.key) }
       })
     let values = CarriedValues(stage, difference, decodes: decodes)
-    let steps = try session.withoutTriggers {
+    do {
+      let steps = try session.withoutTriggers { try run(session, values) }
+      return ChangeStep.plannedChanges(values.classified(difference.changes), steps)
+    } catch let error as InstarError {
+      throw AppCode.explained(error)
+    }
+  }
+
+  private func run(_ session: SQLSession, _ values: CarriedValues) throws -> [ChangeStep] {
+    let searchIndexes = try SearchIndexRebuild(session)
+    let steps = try values.carry(session, searchIndexes) {
       switch (stage.from.layout, stage.to.layout) {
       case (is CoreDataLayout, is CoreDataLayout):
-        return try values.carry(session) {
-          try CoreDataChangeExecutor(stage: stage, difference: difference).run(session)
-        }
+        try CoreDataChangeExecutor(
+          stage: stage, difference: difference, searchIndexes: searchIndexes
+        ).run(session)
       case (let old as PlainLayout, let new as PlainLayout):
-        return try values.carry(session) {
-          try PlainChangeExecutor(
-            change: PlainSchemaChange(old: old, new: new, difference: difference)
-          ).run(session)
-        }
+        try PlainChangeExecutor(
+          change: PlainSchemaChange(old: old, new: new, difference: difference),
+          searchIndexes: searchIndexes
+        ).run(session)
       default:
         throw InstarError(
           .internalError,
@@ -53,6 +63,6 @@ package struct SchemaChange {
           cause: "the two versions have different formats")
       }
     }
-    return ChangeStep.plannedChanges(values.classified(difference.changes), steps)
+    return steps + (try searchIndexes.finish())
   }
 }

@@ -273,6 +273,9 @@ struct AppCodeTests {
     arguments: [
       "CREATE VIEW shelves AS SELECT ZSHELF FROM ZBOOK",
       "CREATE TRIGGER shelves AFTER UPDATE ON ZBOOK BEGIN SELECT new.ZSHELF; END",
+      "CREATE TRIGGER shelves AFTER DELETE ON ZBOOK BEGIN UPDATE ZBOOK SET ZSHELF = 'a'; END",
+      "CREATE TRIGGER shelves AFTER DELETE ON ZBOOK BEGIN INSERT INTO ZBOOK (ZSHELF) VALUES (1); END",
+      "CREATE TRIGGER shelves AFTER UPDATE OF ZSHELF ON ZBOOK BEGIN SELECT 1; END",
     ])
   func removedAttribute(_ code: String) throws {
     let layout = try Schema(versionedSchema: ShelfV1.self).layout()
@@ -319,5 +322,81 @@ struct AppCodeTests {
     #expect(try read("SELECT label FROM names ORDER BY 1") == ["a", "b", "c"])
     try execute("UPDATE wine SET label = 'd' WHERE label = 'a'")
     #expect(try read("SELECT year FROM wine WHERE label = 'd'") == ["7"])
+  }
+
+  @Test("a trigger that SQLite could never compile does not hide one that the change breaks")
+  func brokenTriggers() throws {
+    let layout = try Schema(versionedSchema: ShelfV1.self).layout()
+    func plan(_ code: [String]) throws {
+      let ddl = StoreDDL(statements: try layout.emptyStoreStatements() + code)
+      _ = try PlanDefinition(ShelfPlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
+    }
+    let own = "CREATE TRIGGER own AFTER DELETE ON ZBOOK BEGIN SELECT function_of_the_app(); END"
+    try plan([own])
+    let refusal = #expect(throws: InstarError.self) {
+      try plan([
+        own, "CREATE TRIGGER shelves AFTER DELETE ON ZBOOK BEGIN UPDATE ZBOOK SET ZSHELF = 1; END",
+      ])
+    }
+    #expect(refusal?.cause.contains("trigger 'shelves'") == true)
+  }
+
+  @Test("a view that was broken before the migration is named, with what to do")
+  func brokenView() throws {
+    try makeWines("CREATE VIEW lost AS SELECT * FROM missing;")
+    let failure = #expect(throws: (any Error).self) { try migrate(Wines2.self, WinePlan.self) }
+    let text = failure.map { "\($0)" } ?? ""
+    #expect(text.contains("view lost: no such table: main.missing"))
+    #expect(text.contains("let the app drop the object"))
+  }
+
+  // MARK: Search indexes
+
+  private func searchIndex(_ module: String, _ column: String) -> String {
+    """
+    CREATE VIRTUAL TABLE words USING \(module)(\(column), content='wine'\(module == "fts5" ? ", content_rowid='id'" : ""));
+    INSERT INTO words (words) VALUES ('rebuild');
+    """
+  }
+
+  @Test(
+    "a search index over rows that a rebuild fills is rebuilt, and the plan shows it",
+    arguments: ["fts4", "fts5"])
+  func searchIndexOfFilledRows(_ module: String) throws {
+    let code = searchIndex(module, "year")
+    try makeWines(code)
+    try migrate(Wines2.self, WinePlan.self)
+    let found: [Int] = try read(
+      "SELECT rowid FROM words WHERE words MATCH 'unknown' ORDER BY rowid")
+    #expect(found == [1, 3])
+    let ddl = StoreDDL(statements: [
+      "CREATE TABLE wine (id INTEGER PRIMARY KEY, name TEXT NOT NULL, year TEXT)",
+      String(code.prefix { $0 != ";" }),
+    ])
+    let plan = try PlanDefinition(WinePlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
+    let statements = plan.stages.flatMap(\.planned).flatMap(\.statements).map(\.sql)
+    #expect(statements.last == "INSERT INTO words (words) VALUES ('rebuild')")
+  }
+
+  @Test("a search index that only the app can build is refused by name where its rows change")
+  func searchIndexOfSomeRows() throws {
+    try makeWines(
+      searchIndex("fts5", "year")
+        + "INSERT INTO words (words, rowid, year) VALUES ('delete', 2, '1999');")
+    let failure = #expect(throws: (any Error).self) { try migrate(Wines2.self, WinePlan.self) }
+    #expect(failure.map { "\($0)" }?.contains("search index 'words'") == true)
+    #expect(try read("SELECT year FROM wine WHERE id = 2") == ["1999"])
+  }
+
+  @Test("a search index that only the app can build stays where its rows do not change")
+  func searchIndexOfOtherColumns() throws {
+    try makeWines(
+      """
+      ALTER TABLE wine ADD COLUMN story TEXT DEFAULT 'long';
+      \(searchIndex("fts5", "story"))
+      INSERT INTO words (words, rowid, story) VALUES ('delete', 2, 'long');
+      """)
+    try migrate(Wines2.self, WinePlan.self)
+    #expect(try read("SELECT rowid FROM words WHERE words MATCH 'long' ORDER BY rowid") == [1, 3])
   }
 }

@@ -5,6 +5,7 @@ import InstarStore
 struct CoreDataChangeExecutor {
   let stage: SchemaStage
   let difference: SchemaDifference
+  let searchIndexes: SearchIndexRebuild
   var steps: [ChangeStep] = []
 
   private var from: Schema.Version { stage.from.schema.version }
@@ -25,6 +26,7 @@ struct CoreDataChangeExecutor {
   }
 
   private mutating func execute(_ session: SQLSession, _ step: ChangeStep) throws {
+    try searchIndexes.prepare(for: step)
     try session.run(step.sql)
     steps.append(step)
   }
@@ -45,6 +47,8 @@ struct CoreDataChangeExecutor {
     try AppCode.requireNone(using: change.rebuiltTables, session)
     try session.transaction {
       let appCode = try AppCode(session)
+      // Before any step: a table that is rebuilt is renamed first, and its index would find no rows.
+      for step in change.steps { try searchIndexes.prepare(for: step) }
       // They would count the rows of a rebuilt table, and their names are those of the old version.
       for step in triggers.dropSteps { try execute(session, step) }
       for step in change.steps { try execute(session, step) }

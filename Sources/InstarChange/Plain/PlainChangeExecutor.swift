@@ -5,6 +5,7 @@ import InstarStore
 /// describes still works.
 struct PlainChangeExecutor {
   let change: PlainSchemaChange
+  let searchIndexes: SearchIndexRebuild
 
   /// - Returns: every statement that was executed, in order.
   /// - Throws: `unexpectedStructure` where a trigger, view or virtual table names a table or column that was removed;
@@ -18,7 +19,7 @@ struct PlainChangeExecutor {
     let steps = try session.transaction {
       let violations = try foreignKeyViolations(session)
       let appCode = try AppCode(session)
-      let steps = try change.run(session)
+      let steps = try change.run(session, searchIndexes)
       try requireStructure(session)
       try appCode.requireWorking(session)
       try requireReferences(violations, session)

@@ -5,15 +5,20 @@ import InstarStore
 struct PlainChangeSteps {
   let change: PlainSchemaChange
   let session: SQLSession
+  let searchIndexes: SearchIndexRebuild
   var steps: [ChangeStep] = []
   private var asideCount = 0
 
-  init(change: PlainSchemaChange, session: SQLSession) {
+  init(
+    change: PlainSchemaChange, session: SQLSession, searchIndexes: SearchIndexRebuild
+  ) {
     self.change = change
     self.session = session
+    self.searchIndexes = searchIndexes
   }
 
   private mutating func execute(_ step: ChangeStep) throws {
+    try searchIndexes.prepare(for: step)
     try session.run(step.sql)
     steps.append(step)
   }

@@ -23,8 +23,10 @@ struct PlainSchemaChange {
   /// Runs the change in the open transaction. Foreign keys must be off.
   ///
   /// - Returns: the statements that were executed.
-  func run(_ session: SQLSession) throws -> [ChangeStep] {
-    var work = PlainChangeSteps(change: self, session: session)
+  func run(
+    _ session: SQLSession, _ searchIndexes: SearchIndexRebuild
+  ) throws -> [ChangeStep] {
+    var work = PlainChangeSteps(change: self, session: session, searchIndexes: searchIndexes)
     try work.run()
     return work.steps
   }

@@ -6,8 +6,8 @@ import InstarStore
 struct AppCode {
   /// The views and virtual tables that could be read.
   private let readable: [String]
-  /// Whether the store has triggers or views, and SQLite could compile all of them.
-  private let compiles: Bool
+  /// The triggers that SQLite could compile.
+  private let compiled: [String]
 
   init(_ session: SQLSession) throws {
     let statement = try session.statement(
@@ -22,13 +22,11 @@ struct AppCode {
     statement.reset()
     readable = objects.filter { Self.readError($0.name, isView: $0.isView, session) == nil }
       .map(\.name)
-    let hasCode = try session.integer(
-      "SELECT 1 FROM sqlite_schema WHERE type IN ('view', 'trigger') LIMIT 1")
-    compiles = hasCode != nil && Self.compileError(session) == nil
+    compiled = try TriggerCheck(session)?.compiled() ?? []
   }
 
   /// - Throws: `unexpectedStructure` with the name of an object that uses a table or column that the change removed.
-  func requireWorking(_ session: SQLSession) throws(InstarError) {
+  func requireWorking(_ session: SQLSession) throws {
     for name in readable {
       let type = try session.text(
         "SELECT type FROM sqlite_schema WHERE name = \(AttributeValue.text(name).literal)")
@@ -37,8 +35,9 @@ struct AppCode {
       }
       throw Self.failure("\(type == "view" ? "view" : "virtual table") '\(name)'", error)
     }
-    if compiles, let error = Self.compileError(session) {
-      throw Self.failure("a trigger or view", error)
+    guard !compiled.isEmpty, let check = try TriggerCheck(session) else { return }
+    for name in compiled {
+      if let error = try check.compileError(name) { throw Self.failure("trigger '\(name)'", error) }
     }
   }
 
@@ -57,6 +56,17 @@ struct AppCode {
         "\(statement.text(at: 0)) '\(statement.text(at: 1))' uses table \(table), which this stage rebuilds"
       )
     }
+  }
+
+  /// Names the object in an error of SQLite, which alters no table while a view or trigger cannot be compiled.
+  static func explained(_ error: InstarError) -> InstarError {
+    for type in ["view", "trigger"] {
+      guard let start = error.cause.firstRange(of: "error in \(type) ") else { continue }
+      return failure(
+        "SQLite alters no table while a \(type) cannot be compiled: "
+          + "\(type) \(error.cause[start.upperBound...])")
+    }
+    return error
   }
 
   private static func failure(_ subject: String, _ error: InstarError) -> InstarError {
@@ -79,24 +89,6 @@ struct AppCode {
       return nil
     } catch {
       return error
-    }
-  }
-
-  /// Why SQLite cannot compile a trigger or view; `nil` where it can. Every `ALTER TABLE` compiles them all. Changes
-  /// nothing, even where the app has a table of the same name.
-  private static func compileError(_ session: SQLSession) -> InstarError? {
-    do {
-      try session.run("SAVEPOINT instar_probe")
-      let result = Result {
-        try session.run("CREATE TABLE instar_probe (a)")
-        try session.run("ALTER TABLE instar_probe RENAME COLUMN a TO b")
-      }
-      try session.run("ROLLBACK TO instar_probe")
-      try session.run("RELEASE instar_probe")
-      try result.get()
-      return nil
-    } catch {
-      return InstarError(error, what: "cannot compile the schema")
     }
   }
 }

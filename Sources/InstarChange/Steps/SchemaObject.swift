@@ -9,6 +9,15 @@ struct SchemaObject {
 }
 
 extension SQLSession {
+  /// The first column of all rows.
+  func texts(_ sql: String) throws(InstarError) -> [String] {
+    let statement = try statement(sql)
+    defer { statement.reset() }
+    var texts: [String] = []
+    while try statement.step() { texts.append(statement.text(at: 0)) }
+    return texts
+  }
+
   /// A table, its indexes and its triggers, in the order of their creation.
   func objects(of table: String) throws(InstarError) -> [SchemaObject] {
     let statement = try statement(

@@ -11,18 +11,34 @@ package enum ContentDigest {
     let tables = try String.fetchAll(
       db,
       sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name")
+    return try digest { state in
+      for table in tables {
+        add(Array(table.utf8), to: state)
+        try add(RowReader(db, "SELECT * FROM \(SQLIdentifier.sql(table))"), to: state)
+      }
+    }
+  }
+
+  /// Returns the digest of the rows of one query, in its order.
+  ///
+  /// - Throws: The database's error.
+  package static func ofRows(_ db: Database, query: String) throws -> String {
+    try digest { state in try add(RowReader(db, query), to: state) }
+  }
+
+  private static func digest(_ addRows: (OpaquePointer?) throws -> Void) rethrows -> String {
     let state = XXH3_createState()
     defer { XXH3_freeState(state) }
     XXH3_128bits_reset(state)
-    for table in tables {
-      add(Array(table.utf8), to: state)
-      let rows = try RowReader(db, "SELECT * FROM \(SQLIdentifier.sql(table))")
-      while try rows.next() {
-        for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
-      }
-    }
+    try addRows(state)
     let digest = XXH3_128bits_digest(state)
     return "\(digest.high64)-\(digest.low64)"
+  }
+
+  private static func add(_ rows: RowReader, to state: OpaquePointer?) throws {
+    while try rows.next() {
+      for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
+    }
   }
 
   private static func add(_ value: RowValue, to state: OpaquePointer?) {

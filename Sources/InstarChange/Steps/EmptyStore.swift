@@ -67,21 +67,13 @@ package struct EmptyStore {
     }
   }
 
+  func perform<Value>(_ body: (SQLSession) throws -> Value) throws -> Value {
+    try connection.perform(body)
+  }
+
   private static func failure(_ cause: String) -> InstarError {
     InstarError(
       .unexpectedStructure, "cannot create the store's tables in memory", cause: cause)
-  }
-
-  /// Makes the change of schema of a stage.
-  ///
-  /// - Throws: as a run, where the store's structure is the cause.
-  package func make(_ change: SchemaChange) throws(InstarError) -> [PlannedChange] {
-    do {
-      return try connection.perform { session in try change.make(session) }
-    } catch {
-      throw error as? InstarError
-        ?? InstarError(.sqlFailed, "cannot plan the change of schema", cause: "\(error)")
-    }
   }
 }
 
@@ -127,13 +119,5 @@ extension SQLSession {
     guard object.type == "table", object.tree == .none, let sql = object.sql else { return }
     // Only the first statement of the text is compiled.
     try? statement(sql).run()
-  }
-
-  private func texts(_ sql: String) throws -> [String] {
-    let statement = try statement(sql)
-    defer { statement.reset() }
-    var texts: [String] = []
-    while try statement.step() { texts.append(statement.text(at: 0)) }
-    return texts
   }
 }
