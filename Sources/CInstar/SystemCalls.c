@@ -209,6 +209,26 @@ int instar_creation_time(const char *path, int64_t *nanoseconds)
   return 0;
 }
 
+int instar_is_open(const char *path)
+{
+  int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return errno == EWOULDBLOCK ? 1 : -1;
+  /* What the kernel sends for a process that opens the file right now. SIGIO, the default, would end this process;
+   * SIGURG is ignored. */
+  int result = -1;
+  if (fcntl(descriptor, F_SETSIG, SIGURG) == 0) {
+    if (fcntl(descriptor, F_SETLEASE, F_WRLCK) == 0) {
+      result = 0;
+    } else if (errno == EAGAIN) {
+      result = 1;
+    }
+  }
+  int code = errno;
+  close(descriptor);
+  errno = code;
+  return result;
+}
+
 int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }
 
 int instar_synchronize_file_system(int descriptor) { return syncfs(descriptor); }

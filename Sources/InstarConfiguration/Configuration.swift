@@ -14,16 +14,23 @@ public struct Configuration: Sendable, Hashable {
     public var sqlDebugLevel: Int
     /// Which backups of its stores are kept; `nil` for those of all watches.
     public var backups: BackupRetention?
+    /// What to do with a store that other processes use.
+    public var whenBusy: BusyPolicy
+    /// How long a run of its stores waits for their locks; `nil` for the time of all watches.
+    public var busyTimeout: Duration?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
-      sqlDebugLevel: Int = 0, backups: BackupRetention? = nil
+      sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
+      busyTimeout: Duration? = nil
     ) {
       self.folder = folder
       self.patterns = patterns
       self.isRecursive = isRecursive
       self.sqlDebugLevel = sqlDebugLevel
       self.backups = backups
+      self.whenBusy = whenBusy
+      self.busyTimeout = busyTimeout
     }
   }
 
@@ -53,7 +60,7 @@ public struct Configuration: Sendable, Hashable {
   public var stageTimeLimit = Duration.seconds(3600)
   /// The most memory that a worker may use.
   public var workerMemoryBytes = MigrationRequest.defaultWorkerMemoryBytes
-  /// How long a run waits for others to release their locks on a store.
+  /// How long a run waits for others to release their locks on a store, where its watch does not say otherwise.
   public var busyTimeout = Duration.seconds(5)
   /// Which backups are kept, where a watch does not say otherwise.
   public var backups = BackupRetention()

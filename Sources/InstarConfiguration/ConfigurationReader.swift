@@ -13,7 +13,7 @@ struct ConfigurationReader {
     case busyTimeout, backups, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
-    case folder, pattern, recursive, sqlDebug, backups
+    case folder, pattern, recursive, sqlDebug, backups, whenBusy, busyTimeout
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -57,8 +57,7 @@ struct ConfigurationReader {
         }
         configuration.workerMemoryBytes = bytes
       case .busyTimeout:
-        configuration.busyTimeout = try duration(
-          value, of: key.rawValue, in: .zero...(.seconds(3600)))
+        configuration.busyTimeout = try busyTimeout(value)
       case .backups: configuration.backups = try retention(value)
       case .checkBackups:
         configuration.backupCheckInterval = try duration(
@@ -106,10 +105,25 @@ struct ConfigurationReader {
         watch.isRecursive = flag
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       case .backups: watch.backups = try retention(value)
+      case .whenBusy: watch.whenBusy = try busyPolicy(value)
+      case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
     return watch
+  }
+
+  private func busyTimeout(_ node: Node) throws(InstarError) -> Duration {
+    try duration(node, of: "busyTimeout", in: .zero...(.seconds(3600)))
+  }
+
+  private func busyPolicy(_ node: Node) throws(InstarError) -> BusyPolicy {
+    if let policy = node.scalar.flatMap({ BusyPolicy(rawValue: $0.string) }) { return policy }
+    let names = BusyPolicy.allCases.map(\.rawValue)
+    let hint = Suggestion.nearest(to: shown(node), among: names).map { "; did you mean '\($0)'?" }
+    throw problem(
+      node,
+      "'whenBusy' must be \(names.joined(separator: ", ")), not '\(shown(node))'\(hint ?? "")")
   }
 
   private func retry(_ node: Node) throws(InstarError) -> Configuration.Retry {

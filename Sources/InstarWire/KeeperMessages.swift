@@ -45,6 +45,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var stageTimeLimitSeconds: Double
   /// The most memory that the worker may use, in bytes.
   public var workerMemoryBytes: Int64 = MigrationRequest.defaultWorkerMemoryBytes
+  /// What to do with a store that other processes use.
+  public var whenBusy = BusyPolicy.wait
   /// How long to wait for other processes to release the store, in seconds.
   public var busyTimeoutSeconds: Double
   /// How much of each SQL statement is reported: 0 (nothing) to 4, as `SQLDebug.level`.

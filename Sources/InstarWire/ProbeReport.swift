@@ -12,11 +12,19 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     public var pid: Int32
     /// The kernel's name of the process: at most 15 characters.
     public var command: String
+    /// The systemd unit that the process belongs to, such as `app.service`; left out without one.
+    public var unit: String?
 
     /// A process.
-    public init(pid: Int32, command: String) {
+    public init(pid: Int32, command: String, unit: String? = nil) {
       self.pid = pid
       self.command = command
+      self.unit = unit
+    }
+
+    /// The process in words, such as "4211 (python3, app.service)".
+    package var sentence: String {
+      "\(pid) (\([command, unit].compactMap(\.self).joined(separator: ", ")))"
     }
   }
 

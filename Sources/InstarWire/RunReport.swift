@@ -53,6 +53,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var manifest: BackupManifest?
   /// The run whose backup was restored; left out for a migration.
   public var restoredRun: String?
+  /// The processes that had the store open when the run ended as `busy`, as far as this user can see.
+  public var holders: [ProbeReport.Holder]?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
   /// Why the run ended without `migrated`, `restored` or `current`.

@@ -8,8 +8,10 @@ import Testing
 
 @Suite("An app that writes to a store while it is migrated")
 struct ConcurrentWriterTests {
-  @Test("never loses a write that was committed", arguments: ["wal", "delete"])
-  func noWriteIsLost(journalMode: String) async throws {
+  @Test(
+    "never loses a write that was committed", arguments: ["wal", "delete"],
+    [BusyPolicy.wait, .migrate])
+  func noWriteIsLost(journalMode: String, policy: BusyPolicy) async throws {
     let plugin = try await FixturePlugins.boxes.value
     let folder = try TemporaryFolder()
     // The app writes from before the run until after it. Where it is always quicker than the keeper the run ends as
@@ -20,6 +22,7 @@ struct ConcurrentWriterTests {
     func migrate() async throws {
       let answer = try await CommandLineTool.run([
         "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json",
+        "--when-busy", policy.rawValue,
       ])
       let report = try #require(try answer.objects(RunReport.self).first)
       #expect([.migrated, .busy].contains(report.result), "\(report)")
@@ -37,6 +40,36 @@ struct ConcurrentWriterTests {
     }
     #expect(kept.count == committed.count)
     #expect(Set(kept.map(WritingApp.number)) == Set(committed))
+  }
+
+  @Test("'migrate --when-busy skip' leaves its store alone, with exit status 4 and its name")
+  func skipped() async throws {
+    let plugin = try await FixturePlugins.boxes.value
+    let folder = try TemporaryFolder()
+    let store = try BoxStore("open", in: folder)
+    func migrate(_ policy: String) async throws -> CommandLineTool.Answer {
+      try await CommandLineTool.run(
+        "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json",
+        "--when-busy", policy)
+    }
+    let app = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1])
+      print("open", flush=True)
+      sys.stdin.read()
+      """, path: store.path)
+    let busy = try await migrate("skip")
+    #expect(busy.status == 4, Comment(rawValue: busy.messages))
+    let report = try #require(try busy.objects(RunReport.self).first)
+    #expect(report.result == .busy && report.error?.state == "unchanged")
+    #expect(report.holders?.map(\.pid) == [app.pid])
+    #expect(report.holders?.first?.command.hasPrefix("python3") == true)
+    #expect(report.error?.cause.contains("it is open in \(app.pid) (python3") == true)
+    app.finish()
+    #expect(try await migrate("skip").status == 0)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    let wrong = try await migrate("skipp")
+    #expect(wrong.status == 2 && wrong.messages.contains("skip"))
   }
 }
 

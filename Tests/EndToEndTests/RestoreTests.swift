@@ -164,7 +164,7 @@ struct RestoreTests {
     #expect(answer.status == 4)
     let busy = try report(answer)
     #expect(busy.result == .busy && busy.backup == nil)
-    #expect(busy.error?.cause.contains("(python3)") == true)
+    #expect(busy.error?.cause.contains("(python3") == true)
     app.finish()
     #expect(try store.version() == Schema.Version(2, 0, 0))
     #expect(holds == [] && backups.count == 1 && folder.names(".instar").count == 1)

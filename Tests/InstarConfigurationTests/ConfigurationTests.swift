@@ -30,6 +30,8 @@ struct ConfigurationTests {
             recursive: true
             sqlDebug: 3
             backups: {keep: 1}
+            whenBusy: migrate
+            busyTimeout: 30s
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -52,7 +54,7 @@ struct ConfigurationTests {
         .init(folder: "/srv/app", patterns: ["*.store"]),
         .init(
           folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
-          backups: BackupRetention(count: 1)),
+          backups: BackupRetention(count: 1), whenBusy: .migrate, busyTimeout: .seconds(30)),
       ])
   }
 
@@ -114,6 +116,18 @@ struct ConfigurationTests {
       (
         "watches:\n  - folder: /srv\n    recursive: perhaps",
         "line 3: 'recursive' must be true or false, not 'perhaps'"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    whenBusy: migrat",
+        "line 3: 'whenBusy' must be wait, migrate, skip, not 'migrat'; did you mean 'migrate'?"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    whenbusy: wait",
+        "line 3: unknown key 'whenbusy' in a watch; did you mean 'whenBusy'?"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    busyTimeout: 2h",
+        "line 3: 'busyTimeout' must be between 0 s and 1 h, not '2h'"
       ),
       (
         "watches:\n  - folder: /srv\n    sqlDebug: 5",

@@ -55,11 +55,13 @@ struct ConcurrentWriterTests {
 
   @Test(
     "no write of another process is lost, and one that never pauses does not keep the run waiting",
-    arguments: ["delete", "wal"])
-  func keepsEveryWrite(journalMode: String) throws {
+    arguments: ["delete", "wal"], [BusyPolicy.wait, .migrate])
+  func keepsEveryWrite(journalMode: String, policy: BusyPolicy) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let app = try WritingApp(fixture.store)
-    let report = try fixture.migrate(request: fixture.request(busyTimeout: 30)).report
+    var request = fixture.request(busyTimeout: 30)
+    request.whenBusy = policy
+    let report = try fixture.migrate(request: request).report
     let committed = try #require(try app.finish())
     #expect(committed >= 3)
     #expect(report.result == .migrated, "\(String(describing: report.error))")

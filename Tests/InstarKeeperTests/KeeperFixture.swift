@@ -104,10 +104,11 @@ final class KeeperFixture {
   /// Runs the store's migration in this process, and answers every question with yes.
   func migrate(
     _ host: SQLHost = SQLHost(), request: MigrationRequest? = nil,
-    onAsk: @escaping (PhaseRecord) -> Bool = { _ in true }
+    onAsk: @escaping (PhaseRecord) -> Bool = { _ in true },
+    onStep: @escaping (RunEvent.Step) -> Void = { _ in }
   ) throws -> (report: RunReport, conversation: ScriptedConversation) {
     let conversation = ScriptedConversation(
-      [.migrate(request ?? self.request())], onAsk: onAsk)
+      [.migrate(request ?? self.request())], onAsk: onAsk, onStep: onStep)
     try Keeper(conversation: conversation, host: host).serve()
     guard let report = conversation.reports.first else { throw CocoaError(.featureUnsupported) }
     return (report, conversation)
@@ -221,11 +222,16 @@ final class ScriptedConversation: KeeperConversation {
   private var requests: [KeeperRequest]
   private var answer: KeeperRequest?
   private let onAsk: (PhaseRecord) -> Bool
+  private let onStep: (RunEvent.Step) -> Void
   private(set) var events: [KeeperEvent] = []
 
-  init(_ requests: [KeeperRequest], onAsk: @escaping (PhaseRecord) -> Bool = { _ in true }) {
+  init(
+    _ requests: [KeeperRequest], onAsk: @escaping (PhaseRecord) -> Bool = { _ in true },
+    onStep: @escaping (RunEvent.Step) -> Void = { _ in }
+  ) {
     self.requests = requests
     self.onAsk = onAsk
+    self.onStep = onStep
   }
 
   func next() throws(InstarError) -> KeeperRequest? {
@@ -238,6 +244,7 @@ final class ScriptedConversation: KeeperConversation {
 
   func send(_ event: KeeperEvent) throws(InstarError) {
     events.append(event)
+    if case .run(let event) = event { onStep(event.step) }
     if case .ask(let record) = event { answer = onAsk(record) ? .proceed : .refrain }
   }
 

@@ -27,16 +27,21 @@ public final class OtherProcess {
       """, path: store)
   }
 
-  private func waitForLine() {
+  @discardableResult
+  private func waitForLine() -> String {
+    var line = Data()
     while let byte = try? output.fileHandleForReading.read(upToCount: 1), byte != Data([0x0A]) {
-      if byte.isEmpty { return }
+      if byte.isEmpty { break }
+      line += byte
     }
+    return String(decoding: line, as: UTF8.self)
   }
 
-  /// Hands the script a line, and waits until it prints one.
-  public func tell(_ line: String) {
+  /// Hands the script a line, waits until it prints one, and returns that.
+  @discardableResult
+  public func tell(_ line: String) -> String {
     input.fileHandleForWriting.write(Data((line + "\n").utf8))
-    waitForLine()
+    return waitForLine()
   }
 
   public var pid: Int32 { process.processIdentifier }

@@ -17,8 +17,8 @@ struct DocumentedKeyTests {
       try keys(of: Sample.probe) == [
         "differences", "entities", "entityHashes", "error", "externalBytes", "externalFiles",
         "fingerprint", "format", "hold", "holders", "journalBytes", "journalMode", "nearestVersion",
-        "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "sizeBytes", "state", "store",
-        "toolVersions", "uuid", "version", "walBytes",
+        "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "sizeBytes",
+        "state", "store", "toolVersions", "uuid", "version", "walBytes",
       ])
     #expect(
       try keys(of: ProbeReport(store: "/srv/a.txt", state: .notAStore)) == [
@@ -39,8 +39,9 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "leftovers",
-        "manifest", "notes", "plan", "plugin", "relationships", "restoredRun", "result", "run",
+        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "holders",
+        "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
+        "result", "run",
         "stages", "startedAt", "store", "to",
       ])
     #expect(
@@ -48,6 +49,7 @@ struct DocumentedKeyTests {
         "bytes", "check", "contentHash", "externalFiles", "format", "madeAt", "plan", "plugin",
         "run", "store", "tool", "version", "versionSource",
       ])
+    #expect(try keys(of: Sample.probe.holders[0]) == ["command", "pid", "unit"])
     #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
     #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])

@@ -38,6 +38,7 @@ enum Sample {
       stageTimeLimitSeconds: 60, busyTimeoutSeconds: 2.5, sqlDebugLevel: 3)
     request.adoptsDifferences = true
     request.backupFolder = "/srv/backups"
+    request.whenBusy = .migrate
     return request
   }
 
@@ -112,7 +113,7 @@ enum Sample {
     probe.externalFiles = 2
     probe.externalBytes = 100
     probe.hold = hold
-    probe.holders = [.init(pid: 17, command: "notes")]
+    probe.holders = [.init(pid: 17, command: "notes", unit: "notes.service")]
     return probe
   }
 
@@ -132,6 +133,7 @@ enum Sample {
     report.leftovers = ["/srv/.instar/run-R1"]
     report.manifest = manifest
     report.restoredRun = "R0"
+    report.holders = probe.holders
     report.notes = ["a note"]
     report.error = error
     return report

@@ -110,6 +110,11 @@ int instar_status_without_links(const char *path, uint64_t *device, uint64_t *in
  * say (statx(2)). Follows no link at the end. 0; -1 and errno. */
 int instar_creation_time(const char *path, int64_t *nanoseconds);
 
+/* Whether another process, or this one, has the file open: asks for a lease on it (fcntl(2)), and
+ * releases that at once. Opens and closes the file, which drops this process's POSIX locks on it.
+ * Needs to be the file's owner. 1 or 0; -1 and errno where the kernel does not answer. */
+int instar_is_open(const char *path);
+
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);
 

@@ -221,12 +221,14 @@ struct Daemon {
 
   private func request(_ store: String, _ plugin: String?) -> MigrationRequest {
     let usable = plugins.usable
+    let watch = configuration.watch(ofStore: store)
     var request = MigrationRequest(
       run: RunIdentifier.make(), store: store,
       plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
       stageTimeLimitSeconds: configuration.stageTimeLimit.inSeconds,
-      busyTimeoutSeconds: configuration.busyTimeout.inSeconds,
-      sqlDebugLevel: configuration.watch(ofStore: store)?.sqlDebugLevel ?? 0)
+      busyTimeoutSeconds: (watch?.busyTimeout ?? configuration.busyTimeout).inSeconds,
+      sqlDebugLevel: watch?.sqlDebugLevel ?? 0)
+    request.whenBusy = watch?.whenBusy ?? .wait
     request.workerMemoryBytes = configuration.workerMemoryBytes
     return request
   }

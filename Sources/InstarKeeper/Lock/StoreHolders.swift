@@ -40,19 +40,43 @@ struct StoreHolders {
       }
       guard !files.isEmpty else { continue }
       let command = FileManager.default.contents(atPath: "/proc/\(pid)/comm") ?? Data()
+      let group = FileManager.default.contents(atPath: "/proc/\(pid)/cgroup") ?? Data()
       let holder = ProbeReport.Holder(
-        pid: pid, command: String(decoding: command, as: UTF8.self).filter { !$0.isNewline })
+        pid: pid, command: String(decoding: command, as: UTF8.self).filter { !$0.isNewline },
+        unit: unit(inControlGroups: String(decoding: group, as: UTF8.self)))
       for file in files { holders[file, default: []].append(holder) }
     }
     return holders
+  }
+
+  /// Returns the systemd unit of a process from its `/proc/PID/cgroup`, whose lines are `ID:CONTROLLERS:PATH`; `nil`
+  /// where it belongs to none.
+  ///
+  /// A path such as `/user.slice/user@1000.service/app.slice/notes.service` names the innermost unit last. A unit may
+  /// have groups of its own below it.
+  static func unit(inControlGroups text: String) -> String? {
+    for line in text.split(separator: "\n") {
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3, parts[1].isEmpty || parts[1] == "name=systemd" else { continue }
+      let unit = parts[2].split(separator: "/").last {
+        $0.hasSuffix(".service") || $0.hasSuffix(".scope")
+      }
+      if let unit { return String(unit) }
+    }
+    return nil
   }
 }
 
 extension InstarError {
   /// Adds the processes that have the store open to the cause.
-  mutating func nameHolders(of store: String) {
-    var holders = StoreHolders()
-    let text = holders.ofFile(store).map { "\($0.pid) (\($0.command))" }
-    if !text.isEmpty { cause += "; it is open in \(text.joined(separator: ", "))" }
+  ///
+  /// - Returns: The processes, in the order of their ids.
+  @discardableResult
+  mutating func nameHolders(of store: String) -> [ProbeReport.Holder] {
+    var scan = StoreHolders()
+    let holders = scan.ofFile(store)
+    let text = holders.map(\.sentence).joined(separator: ", ")
+    if !text.isEmpty { cause += "; it is open in \(text)" }
+    return holders
   }
 }

@@ -4,9 +4,17 @@ internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
-/// Keeps every other writer out of a store, from before it is cloned until after the cutover, by SQLite's own locks.
+/// Keeps a cutover from overwriting a commit that the clone lacks, by SQLite's own locks.
 ///
-/// The locks are the kernel's and end with this process. How they are held depends on the store's journal mode:
+/// The locks are the kernel's and end with this process. When the lock is taken depends on the scope:
+///
+/// - **The run.** The lock is taken before the store is copied and kept until after the cutover. No other process can
+///   write meanwhile.
+/// - **The cutover.** The store is copied in one read transaction of `holder`. It keeps other processes from writing
+///   only in rollback-journal mode, and only while the copy is made. Then no lock is held, and others write. `take`
+///   takes the lock before the cutover.
+///
+/// How the lock is held depends on the store's journal mode:
 ///
 /// - **Rollback journal.** One connection in exclusive locking mode has made an exclusive transaction, so it keeps the
 ///   lock until it is closed. Other processes get `SQLITE_BUSY`, or wait.
@@ -19,26 +27,48 @@ internal import InstarStore
 /// A log with content stays as it is, unless a cutover began to write: a store that was only read or refused keeps
 /// every byte.
 ///
-/// Invariants: while a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side
-/// files (that would drop POSIX locks). The connections have the file open that was inspected, not another of its name.
-/// The file has one name only, because SQLite's journals protect a file under one name.
+/// Invariants:
+/// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `holder`, which is open from
+///   before the copy until after the cutover, changes with each commit of another connection, in both journal modes.
+///   It is read in the transaction in which the store is copied, and again under the lock. If both are equal, there
+///   was no such commit, and until the cutover nobody can make one. In write-ahead-log mode it is compared once more
+///   when `writer` has the lock.
+/// - While a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side files: that
+///   would drop POSIX locks.
+/// - The connections have the file open that was inspected, not another of its name. The file has one name only,
+///   because SQLite's journals protect a file under one name.
 final class StoreLock {
+  /// From when to when the lock is held.
+  enum Scope {
+    /// From before the store is copied until after the cutover.
+    case run
+    /// From right before the cutover until after it: others write while the worker works.
+    case cutover
+  }
+
   let path: String
   let usesLog: Bool
   private let file: StoreFile
+  private let journalMode: String
   private let holder: DatabaseQueue
   /// The same as `holder` where the store has a rollback journal.
   private let writer: DatabaseQueue
-  private let dataVersion: Int
+  /// Of the content that was copied.
+  private var dataVersion = 0
+  /// Whether the lock is taken.
+  private var isHeld = false
+  /// The connection that reads. While `holder` has a write transaction, SQLite's backup API does not read through it.
+  private var reader: DatabaseQueue { isHeld ? writer : holder }
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
   private var isReleased = false
 
-  /// Waits for the lock and takes it.
+  /// Opens the store. For the scope of the run, waits for the lock and takes it.
   ///
+  /// - Parameter busyTimeout: Seconds to wait for each lock.
   /// - Throws: `busyStore`; `storeChanged` when the file was replaced; `unsafePath` when it has several names.
-  init(_ file: StoreFile, busyTimeout: Double) throws {
+  init(_ file: StoreFile, busyTimeout: Double, scope: Scope = .run) throws {
     self.file = file
     path = file.path
     // SQLite makes an empty log, and removes it again, where there is none.
@@ -48,34 +78,68 @@ final class StoreLock {
     do {
       try Self.requireOpen(file)
       try StoreTrust.requireSingleLink(path)
-      let mode = try holder.inDatabase { try Self.journalMode($0) }
-      usesLog = mode == "wal"
-      if usesLog {
-        dataVersion = try holder.inDatabase { db in
-          try db.execute(sql: "BEGIN IMMEDIATE")
-          return try Self.dataVersion(db)
-        }
-        writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
-      } else {
-        dataVersion = 0
-        writer = holder
-        try holder.inDatabase { db in
-          // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
-          // for could not commit.
-          try db.execute(sql: "BEGIN EXCLUSIVE; PRAGMA locking_mode = EXCLUSIVE; COMMIT")
-          guard try Self.journalMode(db) == mode else {
-            throw InstarError(
-              .busyStore, "cannot lock the store",
-              cause: "another process changed the store's journal mode",
-              next: "run the same command again")
-          }
-        }
-      }
-      try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      journalMode = try holder.inDatabase { try Self.journalMode($0) }
+      usesLog = journalMode == "wal"
+      writer = try usesLog ? Self.open(path, busyTimeout, keepsLog: keepsLog) : holder
     } catch {
       try? holder.close()
       throw error
     }
+    do {
+      try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      if scope == .run { _ = try hold(expecting: nil) }
+    } catch {
+      release()
+      throw error
+    }
+  }
+
+  /// Takes the lock, unless it is held.
+  ///
+  /// - Returns: `false` when another process has written to the store since it was copied; the lock is not held then.
+  /// - Throws: `busyStore` when another process does not release its lock in time.
+  func take() throws -> Bool {
+    if isHeld { return true }
+    return try hold(expecting: dataVersion)
+  }
+
+  /// - Parameter expected: The version of the data that was copied; `nil` before the copy.
+  /// - Returns: `false` when the data has another version; the lock is not held then.
+  private func hold(expecting expected: Int?) throws -> Bool {
+    isHeld = try holder.inDatabase { db in
+      try db.execute(sql: usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
+      let version = try Self.dataVersion(db)
+      if let expected, expected != version {
+        try db.execute(sql: "ROLLBACK")
+        return false
+      }
+      dataVersion = version
+      if usesLog { return true }
+      guard try Self.journalMode(db) == journalMode else {
+        throw InstarError(
+          .busyStore, "cannot lock the store",
+          cause: "another process changed the store's journal mode",
+          next: "run the same command again")
+      }
+      // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
+      // for could not commit.
+      try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; COMMIT")
+      return true
+    }
+    return isHeld
+  }
+
+  /// Calls `body`, which reads and copies the store: all of one version, the one that a cutover may replace.
+  func inSnapshot<T>(_ body: () throws -> T) throws -> T {
+    if isHeld { return try body() }
+    dataVersion = try holder.inDatabase { db in
+      try db.execute(sql: "BEGIN")
+      // The first statement takes the shared lock.
+      return try Self.dataVersion(db)
+    }
+    // Nothing was written: ending it can only fail for a connection that is closed.
+    defer { holder.inDatabase { try? $0.execute(sql: "COMMIT") } }
+    return try body()
   }
 
   private static func hasLog(_ path: String) -> Bool {
@@ -121,19 +185,19 @@ final class StoreLock {
     }
   }
 
-  /// Reads the store under the lock.
+  /// Reads the store, under the lock or in a snapshot.
   func read<T>(_ body: (Database) throws -> T) throws -> T {
-    try writer.inDatabase(body)
+    try reader.inDatabase(body)
   }
 
-  /// Copies the store into an empty file, page by page.
+  /// Copies the store into an empty file, page by page. Under the lock or in a snapshot.
   func copy(to target: String) throws {
     let destination = try GuardedConnection.open(target, access: .readWrite)
     defer { try? destination.close() }
     try destination.inDatabase { target in
       // A private file, which is synchronized once, when it is complete.
       try target.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
-      try writer.inDatabase { source in
+      try reader.inDatabase { source in
         let copy = try PageCopy(from: source, to: target)
         try copy.finish()
       }
@@ -142,6 +206,7 @@ final class StoreLock {
 
   /// Replaces the store's content with the clone's in one transaction.
   ///
+  /// - Precondition: The lock is held.
   /// - Returns: `false` when another process wrote to the store after it was cloned; the store is then as that process
   ///   left it.
   /// - Throws: `storeChanged` or `unsafePath` where the file was replaced or linked before the commit, which then does

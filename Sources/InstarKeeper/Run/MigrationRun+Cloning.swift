@@ -55,15 +55,18 @@ extension MigrationRun {
   /// Makes the backup, checks it, and makes the clone from it.
   func backUpAndClone(_ attempt: CutoverAttempt) throws -> Backup {
     let (lock, folder) = (attempt.lock, attempt.folder)
-    let (pageCount, pageSize) = try lock.read { db in
-      (
-        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
-        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-      )
+    try RunFolder.makeFile(folder.backup)
+    let (pageCount, pageSize) = try lock.inSnapshot {
+      try requireUnchanged(lock, attempt.inspection)
+      try lock.copy(to: folder.backup)
+      return try lock.read { db in
+        (
+          try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+          try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        )
+      }
     }
     let bytes = pageCount * pageSize
-    try RunFolder.makeFile(folder.backup)
-    try lock.copy(to: folder.backup)
     try DurableFile.synchronizeFile(folder.backup)
     let backup = try checkBackup(of: attempt, pageCount: pageCount)
     // The clone starts from bytes that are known to be sound.

@@ -61,7 +61,6 @@ extension MigrationRun {
     var known = InstarError(error, what: what, store: request.store)
     known.what = what
     known.store = request.store
-    if known.code == .busyStore { known.nameHolders(of: request.store) }
     let folder = URL(fileURLWithPath: request.store).deletingLastPathComponent().path
     let mayLackSpace: [InstarError.Code] = [.unreadableStore, .backupFailed, .writeBackFailed]
     if mayLackSpace.contains(known.code), FileCopy.isFull(folder) {

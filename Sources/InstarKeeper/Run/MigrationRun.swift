@@ -1,3 +1,4 @@
+internal import CInstar
 internal import Foundation
 internal import InstarSchema
 internal import InstarStore
@@ -18,8 +19,9 @@ package import InstarWire
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
 ///   off can be found and finished or discarded (see `Recovery`).
 /// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor backup behind.
-/// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. If another process managed to
-///   (see `StoreLock`), its changes stay, and the run starts over from `cloning`.
+/// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. With `BusyPolicy.migrate`
+///   that begins with `cutover`. If another process wrote since the store was cloned (see `StoreLock`), its changes
+///   stay, and the run starts over from `cloning`.
 /// - Nothing that a worker says or leaves decides anything but which error is reported.
 package struct MigrationRun {
   let request: MigrationRequest
@@ -28,8 +30,10 @@ package struct MigrationRun {
   let openPolicy: OpenPolicy
   private let plans: () throws -> [PluginCatalog.Plan]
 
-  /// How often a run clones the store before other writers have won.
+  /// How often a run that holds the lock clones the store before other writers have won.
   static let attempts = 3
+  /// How often a run clones the store without holding its lock, before it holds the lock for the whole attempt.
+  static let optimisticAttempts = 3
 
   enum State {
     case inspecting, cloning, working, verifying, cutover
@@ -64,8 +68,10 @@ package struct MigrationRun {
     do {
       try run()
     } catch {
-      report.error = describe(error)
-      report.result = result(of: report.error?.code)
+      var known = describe(error)
+      if known.code == .busyStore { report.holders = known.nameHolders(of: request.store) }
+      report.error = known
+      report.result = result(of: known.code)
       if state != .cutover { report.backup = nil }
     }
     report.leftovers = leftovers()
@@ -81,19 +87,26 @@ package struct MigrationRun {
       return
     }
     let layouts = try check(inspection)
+    if request.whenBusy == .skip { try requireUnused(inspection) }
     emit(.started)
-    for attempt in 1... {
-      if try self.attempt(inspection, layouts) { return }
-      guard attempt < Self.attempts else {
-        throw InstarError(
-          .busyStore, "cannot migrate the store",
-          cause:
-            "another process wrote to the store before each of \(Self.attempts) cutover attempts",
-          next: "when the store is less busy, run: \(report.command)")
+    let optimistic = request.whenBusy == .migrate ? Self.optimisticAttempts : 0
+    let attempts = optimistic + Self.attempts
+    for attempt in 1...attempts {
+      if try self.attempt(inspection, layouts, attempt <= optimistic ? .cutover : .run) {
+        if attempt > 1 {
+          report.notes.append(
+            "the run made \(attempt) copies of the store, because another process wrote to it meanwhile"
+          )
+        }
+        return
       }
       report.stages = []
       report.notes = []
     }
+    throw InstarError(
+      .busyStore, "cannot migrate the store",
+      cause: "another process wrote to the store before each of \(attempts) cutover attempts",
+      next: "when the store is less busy, run: \(report.command)")
   }
 
   /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
@@ -146,6 +159,17 @@ package struct MigrationRun {
     return (before, after)
   }
 
+  /// - Throws: `busyStore` while another process has the store open.
+  private func requireUnused(_ inspection: StoreInspection) throws(InstarError) {
+    let store = inspection.paths.store
+    var holders = StoreHolders()
+    guard instar_is_open(store) == 1 || !holders.ofFile(store).isEmpty else { return }
+    throw InstarError(
+      .busyStore, "cannot migrate the store",
+      cause: "another process has the store open, and the run was to skip such a store",
+      next: "when that process has closed the store, run: \(report.command)")
+  }
+
   // MARK: One attempt
 
   /// What the steps of an attempt share, from the lock to the cutover.
@@ -160,9 +184,10 @@ package struct MigrationRun {
     var paths: StorePaths { inspection.paths }
   }
 
+  /// - Parameter scope: How long the store is locked.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed, start over.
   private mutating func attempt(
-    _ inspection: StoreInspection, _ layouts: Layouts
+    _ inspection: StoreInspection, _ layouts: Layouts, _ scope: StoreLock.Scope
   ) throws -> Bool {
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
@@ -170,10 +195,10 @@ package struct MigrationRun {
     report.result = .failed
     try requireSpaceForRun(inspection)
     let lock = try StoreLock(
-      try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds)
+      try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds,
+      scope: scope)
     defer { lock.release() }
-    emit(.locked)
-    try requireUnchanged(lock, inspection)
+    if scope == .run { emit(.locked) }
     let folder = try RunFolder(inspection.paths, run: request.run)
     defer { folder.remove() }
     let attempt = CutoverAttempt(
@@ -186,6 +211,8 @@ package struct MigrationRun {
     state = .verifying
     let result = try verifyAndStamp(attempt, backup, schema: schema)
     try requireSpaceForCutover(attempt)
+    guard try lock.take() else { return false }
+    if scope == .cutover { emit(.locked) }
     return try cutOver(attempt, backup.store, result)
   }
 

@@ -3,6 +3,7 @@ import Foundation
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
+import InstarWire
 
 /// `instarctl config check`
 struct ConfigCheckCommand: InstarCommand {
@@ -28,6 +29,7 @@ struct ConfigCheckCommand: InstarCommand {
       var patterns: [String]
       var recursive: Bool
       var sqlDebug: Int
+      var whenBusy: BusyPolicy
     }
 
     var files: [String]
@@ -71,7 +73,7 @@ struct ConfigCheckCommand: InstarCommand {
         watches: configuration.watches.map {
           CheckedConfiguration.Watch(
             folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
-            sqlDebug: $0.sqlDebugLevel)
+            sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy)
         }, notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done

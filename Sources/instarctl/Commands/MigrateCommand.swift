@@ -43,6 +43,20 @@ struct MigrateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
+      "Wait for the lock of a store and keep it (wait), let other processes write until the cutover (migrate), "
+        + "or leave a store alone that another process has open (skip). (default: wait)",
+      valueName: "policy"),
+    transform: { text in
+      let names = BusyPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+      guard let policy = BusyPolicy(rawValue: text) else {
+        throw ValidationError("'\(text)' is not one of \(names)")
+      }
+      return policy
+    })
+  var whenBusy = BusyPolicy.wait
+
+  @Option(
+    help: ArgumentHelp(
       "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
       valueName: "size"),
     transform: { text in
@@ -81,6 +95,7 @@ struct MigrateCommand: InstarCommand {
       request.sqlDebugLevel = LaunchArguments.debug.level
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
+      request.whenBusy = whenBusy
       request.workerMemoryBytes = workerMemory
       request.adoptsDifferences = yes
       request.acceptsLoss = acceptLoss

@@ -23,7 +23,8 @@ extension ProbeReport: Answer {
     if let uuid { table.add("uuid", "\(uuid)") }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {
       table.add(
-        index == 0 ? "open in" : "", "\(holder.command) (process \(holder.pid))")
+        index == 0 ? "open in" : "",
+        "\(holder.command) (process \(holder.pid)\(holder.unit.map { ", \($0)" } ?? ""))")
     }
     if holders.count > Self.holderLimit {
       table.add("", "and \(holders.count - Self.holderLimit) more")
