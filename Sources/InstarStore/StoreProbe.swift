@@ -11,6 +11,8 @@ public struct StoreProbe: Sendable {
   /// What is compared with the versions of plans.
   public var identity: StoreIdentity { contents.identity }
   let contents: any FormatProbe
+  /// The program that copies the store's log to another place; `nil` without one.
+  public let replicator: Replicator?
 
   /// The rows of `Z_PRIMARYKEY`, in the order of their numbers; `nil` for a store that lists no entities.
   public var entityList: [CoreDataProbe.ListedEntity]? { coreData?.entityList }
@@ -29,6 +31,7 @@ public struct StoreProbe: Sendable {
 
   private init(_ db: Database, file: StoreFile, versionSources: Set<VersionSource>) throws {
     self.file = file
+    replicator = try Replicator(of: file.path, db)
     contents = try StoreFormat(of: db).probe(db, versionSources: versionSources)
     entities = contents.identity.entityNames.map { CountedEntity(name: $0) }
   }

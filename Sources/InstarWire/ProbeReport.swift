@@ -80,6 +80,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var externalFiles: Int?
   /// The size of these files, in bytes.
   public var externalBytes: Int64?
+  /// The program that copies the store's write-ahead log to another place; left out without one.
+  public var replicator: Replicator?
   /// The order to leave the store alone; left out without one.
   public var hold: Hold?
   /// The processes that have the store open, as far as this user can see: only root sees those of other users.

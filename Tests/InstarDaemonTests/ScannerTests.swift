@@ -40,13 +40,13 @@ struct ScannerTests {
 
   @Test("folders below are entered only where asked, and never our own or a link")
   func recursion() throws {
-    for path in ["b/deep", ".instar", ".a_SUPPORT", "b/.instar"] {
+    for path in ["b/deep", ".instar", ".a_SUPPORT", "b/.instar", "b/.2.store-litestream/ltx"] {
       try FileManager.default.createDirectory(
         atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
     }
     for path in [
       "1.store", "b/2.store", "b/deep/3.store", ".instar/4.store", ".a_SUPPORT/5.store",
-      "b/.instar/6.store",
+      "b/.instar/6.store", "b/.2.store-litestream/ltx/7.store",
     ] { try temporary.write("x", to: path) }
     try FileManager.default.createSymbolicLink(
       atPath: folder + "/loop", withDestinationPath: folder)

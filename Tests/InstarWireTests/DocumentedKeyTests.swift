@@ -17,7 +17,7 @@ struct DocumentedKeyTests {
       try keys(of: Sample.probe) == [
         "differences", "entities", "entityHashes", "error", "externalBytes", "externalFiles",
         "fingerprint", "format", "hold", "holders", "journalBytes", "journalMode", "nearestVersion",
-        "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "sizeBytes",
+        "pageSizeBytes", "plan", "planVersion", "plugin", "reason", "replicator", "sizeBytes",
         "state", "store", "toolVersions", "uuid", "version", "walBytes",
       ])
     #expect(
@@ -50,6 +50,7 @@ struct DocumentedKeyTests {
         "run", "store", "tool", "version", "versionSource",
       ])
     #expect(try keys(of: Sample.probe.holders[0]) == ["command", "pid", "unit"])
+    #expect(try keys(of: try #require(Sample.probe.replicator)) == ["folder", "name", "tables"])
     #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
     #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])

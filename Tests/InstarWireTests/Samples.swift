@@ -113,6 +113,7 @@ enum Sample {
     probe.externalFiles = 2
     probe.externalBytes = 100
     probe.hold = hold
+    probe.replicator = Replicator(name: .litestream, folder: "/srv/.a.store-litestream", tables: [])
     probe.holders = [.init(pid: 17, command: "notes", unit: "notes.service")]
     return probe
   }

@@ -1,4 +1,5 @@
 import Foundation
+import InstarSchema
 
 /// Which file names are stores, and which belong to one.
 enum StoreName {
@@ -24,8 +25,10 @@ enum StoreName {
     return patterns.contains { fnmatch($0, name, FNM_PERIOD) == 0 }
   }
 
-  /// Folders that are never entered: our own clones and backups, and the external data of a store.
+  /// Folders that are never entered: our own clones and backups, the external data of a store, and a replicator's
+  /// copies of its log.
   static func isPrivateFolder(_ name: String) -> Bool {
     name == ".instar" || (name.hasPrefix(".") && name.hasSuffix("_SUPPORT"))
+      || Replicator.isFolder(name)
   }
 }

@@ -25,7 +25,7 @@ internal import InstarStore
 ///   transaction, which has written one page so far, is rolled back.
 ///
 /// A log with content stays as it is, unless a cutover began to write: a store that was only read or refused keeps
-/// every byte.
+/// every byte. The log of a store with a replicator always stays, and is never checkpointed.
 ///
 /// Invariants:
 /// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `holder`, which is open from
@@ -50,6 +50,7 @@ final class StoreLock {
   let usesLog: Bool
   private let file: StoreFile
   private let journalMode: String
+  private let replicator: Replicator?
   private let holder: DatabaseQueue
   /// The same as `holder` where the store has a rollback journal.
   private let writer: DatabaseQueue
@@ -67,7 +68,8 @@ final class StoreLock {
   /// Opens the store. For the scope of the run, waits for the lock and takes it.
   ///
   /// - Parameter busyTimeout: Seconds to wait for each lock.
-  /// - Throws: `busyStore`; `storeChanged` when the file was replaced; `unsafePath` when it has several names.
+  /// - Throws: `busyStore`; `storeChanged` when the file was replaced; `unsafePath` when it has several names;
+  ///   `unsupported` when it has a replicator and no log.
   init(_ file: StoreFile, busyTimeout: Double, scope: Scope = .run) throws {
     self.file = file
     path = file.path
@@ -78,8 +80,11 @@ final class StoreLock {
     do {
       try Self.requireOpen(file)
       try StoreTrust.requireSingleLink(path)
-      journalMode = try holder.inDatabase { try Self.journalMode($0) }
+      (journalMode, replicator) = try holder.inDatabase {
+        (try Self.journalMode($0), try Replicator(of: file.path, $0))
+      }
       usesLog = journalMode == "wal"
+      try replicator?.requireLog(usesLog, of: path)
       writer = try usesLog ? Self.open(path, busyTimeout, keepsLog: keepsLog) : holder
     } catch {
       try? holder.close()
@@ -87,6 +92,12 @@ final class StoreLock {
     }
     do {
       try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      if replicator != nil {
+        // SQLite checkpoints a long log after a commit, unless it is told not to.
+        for queue in [holder, writer] {
+          try queue.inDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
+        }
+      }
       if scope == .run { _ = try hold(expecting: nil) }
     } catch {
       release()
@@ -162,6 +173,7 @@ final class StoreLock {
     isReleased = true
     let strays = straySideFiles()
     defer { for file in strays { unlink(file) } }
+    if replicator != nil, Self.hasLog(path) { keepLog(true) }
     // Closing a connection releases its locks whatever it returns.
     if usesLog {
       try? holder.inDatabase { db in
@@ -182,6 +194,13 @@ final class StoreLock {
     // A file that cannot be proven to be this process's own may be an app's: it stays.
     return [path + "-wal", path + "-shm"].filter { name in
       lstat(name, &status) == 0 && (try? Self.hasOpen(FileIdentity(status))) == true
+    }
+  }
+
+  /// Sets whether the log stays when these connections are closed. SQLite refuses this for no open connection.
+  private func keepLog(_ keeps: Bool) {
+    for queue in [holder, writer] {
+      queue.inDatabase { try? GuardedConnection.keepLogOnClose(keeps, $0) }
     }
   }
 
@@ -228,9 +247,11 @@ final class StoreLock {
           return false
         }
         mayHaveWritten = true
-        try GuardedConnection.keepLogOnClose(false, target)
-        if usesLog {
-          try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
+        if replicator == nil {
+          try GuardedConnection.keepLogOnClose(false, target)
+          if usesLog {
+            try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
+          }
         }
         try copy.copyAllButLastPage()
         // The last moment at which SQLite can roll back.
@@ -247,7 +268,7 @@ final class StoreLock {
   }
 
   /// Copies the log into the locked file and empties it, so that no file that took its name is opened with this log.
-  /// Without effect while another process reads the log.
+  /// Without effect while another process reads the log. A replicator has lost the store then.
   func emptyLog() {
     guard usesLog else { return }
     // If this fails, the log keeps its frames and stays valid: SQLite reads them from there.

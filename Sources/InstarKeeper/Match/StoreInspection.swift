@@ -72,6 +72,7 @@ struct StoreInspection {
       findings.append(
         Finding(severity: .error, code: error.code, message: error.cause, fix: error.next))
     }
+    if let finding = replicatorFinding() { findings.append(finding) }
     if let finding = externalFinding() { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
       findings.append(
@@ -104,6 +105,17 @@ struct StoreInspection {
           fix: "nothing is needed: the store gets new metadata, without what the app kept there"))
     }
     return findings
+  }
+
+  /// A reason to refuse a store with a replicator, or a note that it has one.
+  private func replicatorFinding() -> Finding? {
+    guard let replicator = probe.replicator else { return nil }
+    do {
+      try replicator.requireLog(probe.file.usesWriteAheadLog, of: paths.store)
+      return Finding(severity: .note, message: replicator.note)
+    } catch {
+      return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
+    }
   }
 
   /// A reason to refuse a store with external values.

@@ -27,6 +27,7 @@ extension ProbeReport {
       externalBytes = files.bytes
     }
     journalBytes = probe.file.journalSizeBytes
+    replicator = probe.replicator
     reason = probe.metadataProblem
     do {
       guard

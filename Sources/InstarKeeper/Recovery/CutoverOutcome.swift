@@ -36,6 +36,11 @@ struct CutoverOutcome {
       paths.store, access: .readWrite, busyTimeout: Self.busyTimeout, firesTriggers: false)
     defer { try? queue.close() }
     (content, version) = try queue.inDatabase { db in
+      if try Replicator(of: paths.store, db) != nil {
+        // The log is the replicator's to checkpoint.
+        try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+        try GuardedConnection.keepLogOnClose(true, db)
+      }
       try db.execute(sql: "PRAGMA synchronous = FULL; BEGIN IMMEDIATE")
       defer { if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") } }
       let now = try Declaration(db, record)

@@ -31,6 +31,7 @@ extension MigrationRun {
       backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
       + result.notes
       + metadataNotes(attempt.inspection, before)
+      + [attempt.inspection.probe.replicator?.note].compactMap(\.self)
     report.count(before: before.census, after: result.census, path: attempt.path)
     return result
   }

@@ -2,7 +2,7 @@ internal import GRDB
 public import InstarSchema
 
 extension StoreStructure {
-  /// Reads the tables and indexes of a store, without those that SQLite reserves.
+  /// Reads the tables and indexes of a store, without those that SQLite reserves and those of a replicator.
   ///
   /// Takes two statements, whatever the number of tables. Views and triggers are not read. A virtual table is listed
   /// without columns, because SQLite would load its module to list them.
@@ -12,7 +12,9 @@ extension StoreStructure {
   static func read(
     _ db: Database, leavingOut isReserved: (String) -> Bool = { _ in false }
   ) throws -> StoreStructure {
-    func isSystemTable(_ name: String) -> Bool { name.hasPrefix("sqlite_") || isReserved(name) }
+    func isSystemTable(_ name: String) -> Bool {
+      name.hasPrefix("sqlite_") || name.hasPrefix(Replicator.tablePrefix) || isReserved(name)
+    }
     return StoreStructure(
       tables: try readTables(db, leavingOut: isSystemTable),
       indexes: try readIndexes(db, leavingOut: isSystemTable))

@@ -20,6 +20,7 @@ extension ProbeReport: Answer {
       let values = externalFiles == 1 ? "value in a file" : "values in files"
       table.add("external", "\(externalFiles) \(values)\(bytes)")
     }
+    if let replicator { table.add("replica", "\(replicator.name.rawValue): \(replicator.signs)") }
     if let uuid { table.add("uuid", "\(uuid)") }
     for (index, holder) in holders.prefix(Self.holderLimit).enumerated() {
       table.add(

@@ -144,7 +144,7 @@ struct PlainTables {
         """)
     for row in rows {
       guard let name: String = row.get(0), let options = options[name],
-        !Self.toolTables.contains(name.lowercased())
+        !Self.toolTables.contains(name.lowercased()), !name.hasPrefix(Replicator.tablePrefix)
       else { continue }
       positions[name.lowercased()] = all.count
       all.append(

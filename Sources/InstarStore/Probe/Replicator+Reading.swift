@@ -1,0 +1,26 @@
+internal import Foundation
+package import GRDB
+package import InstarSchema
+
+extension Replicator {
+  /// Finds the replicator of an open store; `nil` where there is no sign of one.
+  ///
+  /// A replicator that does not run now counts too: it goes on where it stopped.
+  package init?(of store: String, _ db: Database) throws {
+    let path = store as NSString
+    let folder = Self.folder(
+      ofStore: path.lastPathComponent,
+      in: path.deletingLastPathComponent == "/" ? "" : path.deletingLastPathComponent)
+    var status = stat()
+    let hasFolder = lstat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    let tables = try String.fetchAll(
+      db,
+      sql: """
+        SELECT name FROM sqlite_master
+        WHERE type = 'table' AND rootpage > 0 AND name GLOB '\(Self.tablePrefix)*'
+        ORDER BY name LIMIT 10
+        """)
+    guard hasFolder || !tables.isEmpty else { return nil }
+    self.init(name: .litestream, folder: hasFolder ? folder : nil, tables: tables)
+  }
+}
