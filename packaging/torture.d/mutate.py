@@ -41,6 +41,9 @@ MUTATIONS = {
     "optimistic": Mutation(
         "apps may write a WAL store while the worker works; the comparison of data_version still protects it",
         ("writers",), {"journal": "wal", "apps": True}, caught=False, cases=30),
+    "copy-version": Mutation(
+        "a run with 'whenBusy: migrate' does not compare data_version with that of its copy", ("writers",),
+        {"policy": "migrate", "journal": "delete", "apps": True}),
     "inode": Mutation(
         "nobody compares the file at the store's path with the one that was locked", ("writers",),
         {"swap": "replace", "journal": "delete"}),

@@ -41,8 +41,11 @@ def compete(case):
     case.note("apps: " + ", ".join(modes))
     apps = Apps(case, modes)
     timeout = case.chance.choice(("100ms", "1s"))
-    process = case.programs.start(
-        case.programs.migration(case.store, case.state, more=("--busy-timeout", timeout)))
+    policy = case.chance.choice(("wait", "migrate", "migrate", "skip"))
+    policy = case.bench.focus.get("policy", "wait" if case.bench.focus else policy)
+    case.note(f"--when-busy {policy}")
+    process = case.programs.start(case.programs.migration(
+        case.store, case.state, more=("--busy-timeout", timeout, "--when-busy", policy)))
     if case.chance.random() < 0.35:
         pause(case, process)
     answer = case.programs.finish(process, case.bench.limit)
