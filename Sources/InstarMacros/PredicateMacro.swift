@@ -7,7 +7,8 @@ public import SwiftSyntaxMacros
 /// within predicates.
 ///
 /// This macro rewrites `other.evaluate(note)` to `other.contains(note)`, which Foundation's macro turns into a call of
-/// `build_contains`. The SDK has overloads of that function for predicates and expressions.
+/// `build_contains`. The SDK has overloads of that function for predicates and expressions. Two and three inputs become
+/// other calls that Foundation's macro knows.
 ///
 /// Foundation's macro makes one expression of a whole predicate. The type checker refuses one with more than five
 /// calls of other predicates. So this macro makes a predicate of each operand of `&&` and `||`, and a list of these.
@@ -69,21 +70,31 @@ extension ExprSyntax {
   }
 }
 
-/// `a.evaluate(b)` becomes `a.contains(b)`.
+/// Writes `evaluate` with one to three inputs as calls that Foundation's macro knows:
+///
+///     a.evaluate(x)          a.contains(x)
+///     a.evaluate(x, y)       a[x, default: y]
+///     a.evaluate(x, y, z)    a.starts(with: x)[y, default: z]
 private final class EvaluationRewriter: SyntaxRewriter {
   /// The number of rewritten calls.
   private(set) var count = 0
 
   override func visit(_ call: FunctionCallExprSyntax) -> ExprSyntax {
     let call = super.visit(call)
-    guard var call = call.as(FunctionCallExprSyntax.self),
-      var callee = call.calledExpression.as(MemberAccessExprSyntax.self),
-      callee.declName.baseName.text == "evaluate", callee.base != nil,
-      call.arguments.count == 1, call.arguments.first?.label == nil, call.trailingClosure == nil
+    guard let evaluation = call.as(FunctionCallExprSyntax.self),
+      let callee = evaluation.calledExpression.as(MemberAccessExprSyntax.self),
+      callee.declName.baseName.text == "evaluate", let rule = callee.base,
+      evaluation.arguments.allSatisfy({ $0.label == nil }), evaluation.trailingClosure == nil
     else { return call }
+    let inputs = evaluation.arguments.map(\.expression.trimmed)
+    let rewritten: ExprSyntax
+    switch inputs.count {
+    case 1: rewritten = "\(rule).contains(\(inputs[0]))"
+    case 2: rewritten = "\(rule)[\(inputs[0]), default: \(inputs[1])]"
+    case 3: rewritten = "\(rule).starts(with: \(inputs[0]))[\(inputs[1]), default: \(inputs[2])]"
+    default: return call
+    }
     count += 1
-    callee.declName.baseName = .identifier("contains")
-    call.calledExpression = ExprSyntax(callee)
-    return ExprSyntax(call)
+    return rewritten.with(\.trailingTrivia, call.trailingTrivia)
   }
 }

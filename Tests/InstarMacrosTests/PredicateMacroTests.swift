@@ -33,13 +33,29 @@ struct PredicateMacroTests {
       """)
   }
 
+  @Test("calls one of two or three inputs in forms that Foundation's macro knows")
+  func severalInputs() {
+    expectExpansion(
+      "#Predicate<Note> { isIn.evaluate($0, folder) && share.evaluate($0.words, 2 * limit, $0.pages ?? 1) > 0 }",
+      """
+      InstarModel._PredicateJunction.all([
+          #_FoundationPredicate<Note> {
+            isIn[$0, default: folder]
+          },
+          #_FoundationPredicate<Note> {
+            share.starts(with: $0.words) [2 * limit, default: $0.pages ?? 1] > 0
+          }
+        ])
+      """)
+  }
+
   @Test("leaves other calls of that name alone")
   func otherCalls() {
     expectExpansion(
-      "#Predicate<Note> { evaluate($0) && $0.rule.evaluate(on: $0) && $0.rule.evaluate() }",
+      "#Predicate<Note> { evaluate($0) && $0.rule.evaluate(on: $0) && rule.evaluate($0, 1, 2, 3) }",
       """
       #_FoundationPredicate<Note> {
-        evaluate($0) && $0.rule.evaluate(on: $0) && $0.rule.evaluate()
+        evaluate($0) && $0.rule.evaluate(on: $0) && rule.evaluate($0, 1, 2, 3)
       }
       """)
   }

@@ -112,6 +112,53 @@ struct NestedPredicateTests {
         #Predicate { author in author.books.contains { half.evaluate($0) == 150 } }) == ["Ada"])
   }
 
+  @Test("with two and three inputs: rows, their values and captured ones")
+  func severalInputs() throws {
+    let (limit, word) = (150, "otes")
+    let isLonger = #Predicate<Book, Int> { $0.pages > $1 }
+    let isWithin = #Predicate<Book, Int, Int> { $0.pages >= $1 && $0.pages <= $2 }
+    let excess = #Expression<Book, Int, Int> { $0.pages - $1 }
+    let mean = #Expression<Int, Int, Int, Int> { ($0 + $1) / $2 }
+    #expect(try titles(#Predicate<Book> { isLonger.evaluate($0, limit) }) == ["Engines"])
+    #expect(try titles(#Predicate<Book> { isWithin.evaluate($0, 20, limit - 60) }).count == 2)
+    #expect(
+      try titles(
+        #Predicate<Book> { excess.evaluate($0, 15) == 5 || excess.evaluate($0, limit) > 0 })
+        == ["Engines", "Notes"])
+    #expect(
+      try titles(
+        #Predicate<Book> {
+          mean.evaluate($0.pages, $0.title.count, 5) == 19 && $0.title.contains(word)
+        })
+        == ["Notes"])
+    // The inner call binds the same variables again.
+    #expect(
+      try titles(
+        #Predicate<Book> { mean.evaluate(mean.evaluate($0.pages, 10, 2), $0.pages, 1) == 455 })
+        == ["Engines"])
+    #expect(
+      try names(
+        #Predicate { author in
+          author.books.contains { isLonger.evaluate($0, author.name.count + 100) }
+        })
+        == ["Ada"])
+  }
+
+  @Test("with two inputs of which one is another model")
+  func severalModels() throws {
+    let isLongForItsAuthor = #Predicate<Book, Author> { book, author in
+      book.pages > author.name.count * 10 && author.name != "Bo"
+    }
+    let length = #Expression<Author, Book, Int> { $0.name.count + $1.title.count }
+    #expect(
+      try names(
+        #Predicate { author in author.books.contains { isLongForItsAuthor.evaluate($0, author) } })
+        == ["Ada"])
+    #expect(
+      try names(#Predicate { author in author.books.contains { length.evaluate(author, $0) == 7 } })
+        == ["Bo"])
+  }
+
   @Test("of related models, in either direction")
   func related() throws {
     let minimum = 100
@@ -150,6 +197,12 @@ struct NestedPredicateTests {
     }
     #expect(error == .unsupportedPredicate)
     #expect(error?.cause?.cause.contains("the inner predicate depends on the row") == true)
+    let rules = [#Expression<Book, Int, Int> { $0.pages + $1 }]
+    let other = #expect(throws: SwiftDataError.self) {
+      try ModelContext(context.container).fetch(
+        FetchDescriptor(predicate: #Predicate<Book> { rules[$0.pages % 1].evaluate($0, 2) == 3 }))
+    }
+    #expect(other?.cause?.cause.contains("the inner predicate depends on the row") == true)
   }
 
   @Test("among other values than models, Foundation's own is meant")
