@@ -27,7 +27,8 @@ struct StageRun {
     if case .custom(_, _, let willMigrate?, _) = stage {
       try runClosure(
         willMigrate, "willMigrate",
-        clones.map { ($0.stage.from.schema, $0.connection, $0.store) })
+        clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
+        other: clones.map(\.stage.to.schema))
     }
     try step("the change of schema") {
       let changes = clones.flatMap { $0.stage.schemas.entityLayoutPairs($0.change.difference) }
@@ -42,7 +43,8 @@ struct StageRun {
     }
     if case .custom(_, _, _, let didMigrate?) = stage {
       try runClosure(
-        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) })
+        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
+        other: clones.map(\.stage.from.schema))
       for clone in clones {
         try step("the order of new links") {
           try clone.connection.perform { session in
@@ -60,11 +62,11 @@ struct StageRun {
   /// that the closure caught is thrown here.
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
-    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)]
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema]
   ) throws(InstarError) {
     try step(phase) {
       let context = try ModelContext.forStage(
-        clones, phase: phase, keptValues: keptValues)
+        clones, other: other, phase: phase, keptValues: keptValues)
       try closure(context)
       try context.finishStage()
     }

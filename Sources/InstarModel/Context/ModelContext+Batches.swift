@@ -33,7 +33,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>
   ) throws -> [PersistentIdentifier] {
     try failingStage {
-      let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
+      let entity = try self.entity(for: T.self, to: "fetch")
       let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
       if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
         return try fetch(descriptor).map(\.persistentModelID)
@@ -96,7 +96,7 @@ extension ModelContext {
   ) throws {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
+    let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
@@ -141,7 +141,7 @@ extension ModelContext {
     model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
   ) throws {
     let entity = try failingStage {
-      try stores.entity(for: T.self, to: "delete", phase: phase)
+      try self.entity(for: T.self, to: "delete")
     }
     for model in try fetch(FetchDescriptor(predicate: predicate)) {
       let own = self.entity(of: model._modelStorage)
@@ -219,7 +219,7 @@ extension ModelContext {
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
     try seeSavesOfOthers()
-    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
+    let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {

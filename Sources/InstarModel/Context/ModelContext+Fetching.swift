@@ -18,7 +18,7 @@ extension ModelContext {
   }
 
   private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    let entity = try stores.entity(for: T.self, to: "fetch", phase: phase)
+    let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
@@ -54,7 +54,7 @@ extension ModelContext {
 
   private func count<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try throwDeferredError()
-    let entity = try stores.entity(for: T.self, to: "count", phase: phase)
+    let entity = try self.entity(for: T.self, to: "count")
     let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).count

@@ -8,17 +8,19 @@ extension ModelContext {
   /// - Parameters:
   ///   - clones: At least one; each with the models that are in its store, and the path of that store, which the
   ///     context's configurations name; `nil` for a store in memory.
+  ///   - other: The schemas of the stage's other version, whose classes the closure must not use.
   ///   - phase: "willMigrate" or "didMigrate", as errors name it.
   ///   - keptValues: The scratchpad of the run.
   /// - Throws: `unknownVersion` if the structure of a clone does not match its schema.
   package static func forStage(
-    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], phase: String,
-    keptValues: ScratchpadStore
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
+    phase: String, keptValues: ScratchpadStore
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
     let whole = Schema(
       entities: schemas.flatMap(\.entities), version: schemas[0].version,
       modelTypes: schemas[0].modelTypes)
+    let own = Set(whole.models.map { ObjectIdentifier($0) })
     let stores = try clones.map {
       try ModelStore(
         schema: $0.schema, connection: $0.connection, place: "the clone", creatingWhereEmpty: false)
@@ -26,7 +28,8 @@ extension ModelContext {
     let container = ModelContainer(
       stores: try ModelStores(
         stores, schema: schemas.count == 1 ? schemas[0] : whole,
-        stageFailures: StageFailures()),
+        stageFailures: StageFailures(),
+        excludedTypes: Set(other.flatMap(\.models).map { ObjectIdentifier($0) }).subtracting(own)),
       configurations: Set(
         clones.map { clone in
           clone.store.map { ModelConfiguration(url: URL(filePath: $0)) }

@@ -34,7 +34,8 @@ public final class ModelContext {
     public var undoManager: UndoManager?
   #endif
 
-  let stores: ModelStores
+  /// In the closure of a stage, another version's classes may replace those of the version.
+  var stores: ModelStores
   private let configurations: Set<ModelConfiguration>
   private var owner: ModelContainer?
   /// The container of a main context. It is weak because the container retains its main context.

@@ -49,8 +49,11 @@ final class ModelEntity: Sendable {
     let maximum: Int?
   }
 
+  /// - Parameter unique: The names of the properties of each unique group. In the closure of a stage, the class may be
+  ///   another version's, and that version's groups may be other ones.
   init(
-    descriptor: ModelDescriptor, layout: EntityLayout, store: ModelStore, position: Int
+    descriptor: ModelDescriptor, unique: [[String]], layout: EntityLayout, store: ModelStore,
+    position: Int
   ) {
     self.descriptor = descriptor
     self.layout = layout
@@ -77,7 +80,7 @@ final class ModelEntity: Sendable {
     keySlots = key.isRowID ? [] : Self.slots(of: key.columns, columnsBySlot)
     keySlot = key.isRowID ? Self.slots(of: [key.columns[0]], columnsBySlot).first : nil
     insertsKey = key.isRowID && keySlot == nil
-    uniqueSlots = Self.uniqueSlots(of: descriptor, layout, columnsBySlot)
+    uniqueSlots = Self.uniqueSlots(unique, of: descriptor, layout, columnsBySlot)
     historySlots = Self.historySlots(of: descriptor, slots)
     hasOrderedLinks = layout.relationships.contains {
       $0.orderColumn != nil || $0.inverseOrderColumn != nil
@@ -98,9 +101,16 @@ final class ModelEntity: Sendable {
 
   /// Returns the groups of `#Unique`, and the primary key if properties contain all of its columns.
   private static func uniqueSlots(
-    of descriptor: ModelDescriptor, _ layout: EntityLayout, _ columnsBySlot: [[StoredColumn]]
+    _ unique: [[String]], of descriptor: ModelDescriptor, _ layout: EntityLayout,
+    _ columnsBySlot: [[StoredColumn]]
   ) -> [[Int]] {
-    let groups = descriptor.uniqueSlots.filter { $0.allSatisfy { !columnsBySlot[$0].isEmpty } }
+    let groups = unique.compactMap { names in
+      let slots = names.compactMap { name in
+        descriptor.properties.firstIndex { $0.name == name }
+      }
+      return slots.count == names.count && slots.allSatisfy { !columnsBySlot[$0].isEmpty }
+        ? slots : nil
+    }
     let primaryKey = slots(of: layout.primaryKey, columnsBySlot)
     let isWhole = !primaryKey.isEmpty && primaryKey.count == layout.primaryKey.count
     return groups + (isWhole ? [primaryKey] : [])

@@ -33,10 +33,11 @@ struct ModelSave {
       try models.map {
         Change(
           model: $0,
-          entity: try context.stores.entity(
-            for: type(of: $0), to: "save", phase: context.phase))
+          entity: try context.entity(for: type(of: $0), to: "save"))
       }
     }
+    // A class of another version changes `context.stores`, whose entities all changes must have.
+    if context.phase != nil { _ = try changes(context.inserted.all) }
     let inserted = try changes(context.inserted.all)
     let changed = try changes(context.changedModelsArray)
     let deleted = try changes(context.deleted.all)
@@ -216,6 +217,7 @@ struct ModelSave {
   }
 
   private func validate(_ change: Change) throws {
+    if !stores.replacements.isEmpty { try change.requireColumns(store.schema) }
     for (slot, place) in change.entity.slots.enumerated() {
       guard case .toOne(_, let destination, let isOptional, _) = place else { continue }
       let property = change.entity.descriptor.properties[slot].name

@@ -22,12 +22,21 @@ final class ModelStores: Sendable {
   private let deferredError = Mutex<(any Error)?>(nil)
   /// The errors in the closure of a stage; `nil` elsewhere.
   let stageFailures: StageFailures?
+  /// In the closure of a stage, the classes of the stage's other version, which it must not use; `nil` elsewhere.
+  let excludedTypes: Set<ObjectIdentifier>?
+  /// The classes of other versions that replace those of the schema, by the name of the entity.
+  let replacements: [String: any PersistentModel.Type]
 
-  init(_ all: [ModelStore], schema: Schema, stageFailures: StageFailures? = nil) throws {
+  init(
+    _ all: [ModelStore], schema: Schema, stageFailures: StageFailures? = nil,
+    excludedTypes: Set<ObjectIdentifier>? = nil,
+    replacements: [String: any PersistentModel.Type] = [:]
+  ) throws(InstarError) {
     self.all = all
     self.schema = schema
     self.stageFailures = stageFailures
-    inverses = schema.modelSet.inverses
+    self.excludedTypes = excludedTypes
+    self.replacements = replacements
     var entities: [ModelEntity] = []
     var types: [ObjectIdentifier: Int] = [:]
     for store in all {
@@ -39,14 +48,18 @@ final class ModelStores: Sendable {
             .internalError, "cannot use schema \(schema.version)",
             cause: "the schema has no Swift type for \(entity.name)")
         }
-        types[ObjectIdentifier(type)] = entities.count
+        let used = replacements[entity.name] ?? type
+        types[ObjectIdentifier(used)] = entities.count
         entities.append(
           ModelEntity(
-            descriptor: type._modelDescriptor, layout: entity, store: store,
-            position: entities.count))
+            descriptor: used._modelDescriptor, unique: type._modelDescriptor.uniqueProperties,
+            layout: entity, store: store, position: entities.count))
       }
     }
     self.entities = entities
+    inverses =
+      replacements.isEmpty
+      ? schema.modelSet.inverses : ModelSet(entities.map(\.descriptor.type)).inverses
     readers = entities.map { entity in
       RowReader(entity, family: entities.filter { $0.isInFamily(of: entity) })
     }

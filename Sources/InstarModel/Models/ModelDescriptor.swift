@@ -118,6 +118,9 @@ public final class ModelDescriptor: @unchecked Sendable {
     return groups
   }
 
+  /// The same groups, by the names of the properties.
+  var uniqueProperties: [[String]] { uniqueSlots.map { $0.map { properties[$0].name } } }
+
   /// The slots of each group of `#Index`.
   var indexSlots: [[Int]] { slots(of: indices) }
 

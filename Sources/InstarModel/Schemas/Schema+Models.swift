@@ -59,7 +59,7 @@ extension Schema {
   }
 
   /// Returns the same with one type for each entity: first those beside the given types, as they are of one version.
-  private static func reachedByName(
+  static func reachedByName(
     from types: [any PersistentModel.Type]
   ) -> [any PersistentModel.Type] {
     let scopes = Set(types.map { $0._modelDescriptor.scope })

@@ -54,8 +54,9 @@ public enum MigrationStage: Sendable {
   /// The same change of schema, with code before and after it.
   ///
   /// `willMigrate` runs before the change and sees only models of the old version. `didMigrate` runs after it and
-  /// sees only models of the new version. Pending changes are saved when a closure returns. If a closure throws, the
-  /// run ends and the store is unchanged.
+  /// sees only models of the new version. Both also accept the classes of a version other than these two, as far as the
+  /// entities of their own version have the same properties. Pending changes are saved when a closure returns. If a
+  /// closure throws, the run ends and the store is unchanged.
   @preconcurrency
   case custom(
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
