@@ -90,12 +90,15 @@ struct PluginCheckTests {
     arguments: ["5", "6"])
   func check(mode: String) async throws {
     let sources = [
-      try folder.write(Self.models, to: "Shelf.swift"),
+      // Code of an app may name its own module.
+      try folder.write(
+        Self.models.replacing("[ShelfV1.self", with: "[Library.ShelfV1.self"), to: "Shelf.swift"),
       try folder.write(Self.filter, to: "Filter.swift"),
     ]
     let plugin = folder.path("Shelf.so")
     let built = try await CommandLineTool.run(
-      ["plugin", "build", "--debug", "--swift-version", mode, "-o", plugin] + sources)
+      ["plugin", "build", "--debug", "--swift-version", mode, "--module-name", "Library"]
+        + ["-o", plugin] + sources)
     try #require(built.status == 0, Comment(rawValue: built.messages))
 
     let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")

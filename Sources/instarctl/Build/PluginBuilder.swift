@@ -14,6 +14,8 @@ struct PluginBuilder {
   var output: String
   var isDebugBuild: Bool
   var languageMode: LanguageMode
+  /// The name of the module; `nil` for one from the name of the plugin's file.
+  var moduleName: String?
 
   /// The rules of Swift that sources are compiled with.
   enum LanguageMode: String, CaseIterable, ExpressibleByArgument {
@@ -153,7 +155,9 @@ struct PluginBuilder {
 
   private func arguments(files: [String], output: String) -> [String] {
     let libraryFolder = URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
-    var arguments = ["-emit-library", "-parse-as-library", "-module-name", moduleName]
+    var arguments = [
+      "-emit-library", "-parse-as-library", "-module-name", moduleName ?? defaultModuleName,
+    ]
     arguments += ["-swift-version", languageMode.rawValue]
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
@@ -176,7 +180,7 @@ struct PluginBuilder {
   ]
 
   /// A module name from the plugin's file name: one that Swift accepts and no other module has.
-  private var moduleName: String {
+  private var defaultModuleName: String {
     let stem = URL(fileURLWithPath: output).deletingPathExtension().lastPathComponent
     var name = String(
       stem.unicodeScalars.map {

@@ -18,6 +18,9 @@ struct PluginBuildCommand: InstarCommand {
       --swift-version 6, the compiler's errors about them are followed by what they mean for a plan \
       and how to fix them.
 
+      The module gets its name from the file of the plugin. Sources that name their own module, as in \
+      Notes.Folder.self, need --module-name Notes.
+
       Every file can use the SDK, also one that imports Foundation only.
 
       The plugin gets its name when it is complete, so it can be built into a folder that instard \
@@ -44,6 +47,11 @@ struct PluginBuildCommand: InstarCommand {
     help: ArgumentHelp("Compile with the rules of this version of Swift.", valueName: "version"))
   var swiftVersion = PluginBuilder.LanguageMode.swift5
 
+  @Option(
+    help: ArgumentHelp(
+      "Compile the sources as the module of this name.", valueName: "name"))
+  var moduleName: String?
+
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
@@ -51,7 +59,7 @@ struct PluginBuildCommand: InstarCommand {
     try installation.requireSDK()
     let builder = PluginBuilder(
       installation: installation, sources: sources, output: FilePath.absolute(plugin),
-      isDebugBuild: debug, languageMode: swiftVersion)
+      isDebugBuild: debug, languageMode: swiftVersion, moduleName: moduleName)
     output.write(try await builder.build())
     return .done
   }
