@@ -44,13 +44,15 @@
 #error "the confinement of workers is written for x86_64 and aarch64"
 #endif
 
-static void __attribute__((format(printf, 3, 4)))
-describe(char *problem, size_t size, const char *format, ...)
+/* Describes a problem, and returns the result for it. */
+static enum instar_confinement_result __attribute__((format(printf, 3, 4)))
+failed(char *problem, size_t size, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(problem, size, format, arguments);
   va_end(arguments);
+  return INSTAR_CONFINEMENT_FAILED;
 }
 
 /* ---- Landlock ----
@@ -118,6 +120,35 @@ static int allow_below(int ruleset, const char *path, uint64_t access)
   return result;
 }
 
+/* Lets a ruleset allow what `confinement` names. */
+static enum instar_confinement_result allow_files(
+  const struct instar_confinement *confinement, int ruleset, uint64_t handled, char *problem,
+  size_t size)
+{
+  /* No symbolic links, FIFOs, sockets or devices: a clone folder has no use for them. */
+  const uint64_t write =
+    handled & (FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_MAKE_DIR | FS_MAKE_REG
+               | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_REFER);
+  if (confinement->clone_folder && allow_below(ruleset, confinement->clone_folder, write) < 0)
+    return failed(
+      problem, size, "cannot open the clone folder '%s' to it: %s", confinement->clone_folder,
+      strerror(errno));
+  /* libdispatch reads /proc/TID/stat of its threads, and traps where it cannot; the C library
+   * reads /proc/self/maps. Which folders those are is not known yet, so it is all of /proc:
+   * files by their name, without listing it, and never for writing. What is private to other
+   * processes there (memory, environment, files) the kernel keeps from a process under Landlock;
+   * what belongs to the kernel needs capabilities that the worker has dropped. */
+  if (allow_below(ruleset, "/proc", FS_READ_FILE) < 0 && errno != ENOENT)
+    return failed(problem, size, "cannot open /proc to it: %s", strerror(errno));
+  for (size_t i = 0; i < confinement->readable_count; i++) {
+    const char *path = confinement->readable[i];
+    if (allow_below(ruleset, path, FS_READ_FILE | FS_READ_DIR | FS_EXECUTE) < 0
+        && errno != ENOENT)
+      return failed(problem, size, "cannot open '%s' to it: %s", path, strerror(errno));
+  }
+  return INSTAR_CONFINED;
+}
+
 static enum instar_confinement_result restrict_files(
   const struct instar_confinement *confinement, int abi, char *problem, size_t size)
 {
@@ -131,50 +162,14 @@ static enum instar_confinement_result restrict_files(
     .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
   };
   int ruleset = (int)syscall(444 /* landlock_create_ruleset */, &attribute, sizeof attribute, 0);
-  if (ruleset < 0) {
-    describe(problem, size, "landlock_create_ruleset: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-
-  /* No symbolic links, FIFOs, sockets or devices: a clone folder has no use for them. */
-  const uint64_t write =
-    handled & (FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_MAKE_DIR | FS_MAKE_REG
-               | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_REFER);
-  if (confinement->clone_folder && allow_below(ruleset, confinement->clone_folder, write) < 0) {
-    describe(
-      problem, size, "cannot open the clone folder '%s' to it: %s", confinement->clone_folder,
-      strerror(errno));
-    close(ruleset);
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  /* libdispatch reads /proc/TID/stat of its threads, and traps where it cannot; the C library
-   * reads /proc/self/maps. Which folders those are is not known yet, so it is all of /proc:
-   * files by their name, without listing it, and never for writing. What is private to other
-   * processes there (memory, environment, files) the kernel keeps from a process under Landlock;
-   * what belongs to the kernel needs capabilities that the worker has dropped. */
-  if (allow_below(ruleset, "/proc", FS_READ_FILE) < 0 && errno != ENOENT) {
-    describe(problem, size, "cannot open /proc to it: %s", strerror(errno));
-    close(ruleset);
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  for (size_t i = 0; i < confinement->readable_count; i++) {
-    const char *path = confinement->readable[i];
-    if (allow_below(ruleset, path, FS_READ_FILE | FS_READ_DIR | FS_EXECUTE) < 0
-        && errno != ENOENT) {
-      describe(problem, size, "cannot open '%s' to it: %s", path, strerror(errno));
-      close(ruleset);
-      return INSTAR_CONFINEMENT_FAILED;
-    }
-  }
-
-  int result = (int)syscall(446 /* landlock_restrict_self */, ruleset, 0);
-  int reason = errno;
+  if (ruleset < 0)
+    return failed(problem, size, "landlock_create_ruleset: %s", strerror(errno));
+  enum instar_confinement_result result =
+    allow_files(confinement, ruleset, handled, problem, size);
+  if (result == INSTAR_CONFINED && syscall(446 /* landlock_restrict_self */, ruleset, 0) < 0)
+    result = failed(problem, size, "landlock_restrict_self: %s", strerror(errno));
   close(ruleset);
-  if (result < 0) {
-    describe(problem, size, "landlock_restrict_self: %s", strerror(reason));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  return INSTAR_CONFINED;
+  return result;
 }
 
 /* ---- seccomp ---- */
@@ -469,59 +464,40 @@ enum instar_confinement_result instar_confine(
   const struct instar_confinement *confinement, char *problem, size_t size)
 {
   /* unshare(2): CLONE_THREAD has no effect in a process of one thread, and fails in any other. */
-  if (unshare(CLONE_THREAD) < 0) {
-    describe(
+  if (unshare(CLONE_THREAD) < 0)
+    return failed(
       problem, size, "a thread was started before the confinement; it would not be confined");
-    return INSTAR_CONFINEMENT_FAILED;
-  }
   const int abi = landlock_abi();
   if (abi < 1 && !confinement->allow_unconfined) {
-    describe(
-      problem, size, "the kernel has no Landlock, or it is switched off (%s)", strerror(errno));
+    failed(problem, size, "the kernel has no Landlock, or it is switched off (%s)", strerror(errno));
     return INSTAR_CONFINEMENT_UNAVAILABLE;
   }
 
   const pid_t parent = confinement->parent ? confinement->parent : getppid();
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
-    describe(problem, size, "PR_SET_PDEATHSIG: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  if (getppid() != parent) {
-    describe(problem, size, "the process that started the worker has ended");
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  if (syscall(436 /* close_range */, 4U, ~0U, 0U) < 0) {
-    describe(problem, size, "close_range: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    return failed(problem, size, "PR_SET_PDEATHSIG: %s", strerror(errno));
+  if (getppid() != parent)
+    return failed(problem, size, "the process that started the worker has ended");
+  if (syscall(436 /* close_range */, 4U, ~0U, 0U) < 0)
+    return failed(problem, size, "close_range: %s", strerror(errno));
   if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_NOFILE, 256) < 0
       || (confinement->file_size_limit_bytes > 0
           && limit(RLIMIT_FSIZE, confinement->file_size_limit_bytes) < 0)
       || (confinement->memory_limit_bytes > 0
           && limit(RLIMIT_DATA, confinement->memory_limit_bytes) < 0)
       || (confinement->thread_limit > 0
-          && limit(RLIMIT_NPROC, threads_of_user() + confinement->thread_limit) < 0)) {
-    describe(problem, size, "setrlimit: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
-    describe(problem, size, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
-  if (drop_capabilities() < 0) {
-    describe(problem, size, "capset: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
+          && limit(RLIMIT_NPROC, threads_of_user() + confinement->thread_limit) < 0))
+    return failed(problem, size, "setrlimit: %s", strerror(errno));
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+    return failed(problem, size, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
+  if (drop_capabilities() < 0) return failed(problem, size, "capset: %s", strerror(errno));
   if (abi >= 1) {
     enum instar_confinement_result result = restrict_files(confinement, abi, problem, size);
     if (result != INSTAR_CONFINED) return result;
   }
-  if (install_filter() < 0) {
-    describe(problem, size, "seccomp: %s", strerror(errno));
-    return INSTAR_CONFINEMENT_FAILED;
-  }
+  if (install_filter() < 0) return failed(problem, size, "seccomp: %s", strerror(errno));
   if (abi < 1) {
-    describe(problem, size, "the kernel has no Landlock, or it is switched off");
+    failed(problem, size, "the kernel has no Landlock, or it is switched off");
     return INSTAR_CONFINEMENT_UNAVAILABLE;
   }
   return INSTAR_CONFINED;
