@@ -251,13 +251,7 @@ public final class Supervisor: Sendable {
     onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
-    let stateFolder = try requireStateFolder()
-    return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
-      try Run(
-        request: .migrate(request), stateFolder: stateFolder, keepers: self.keepers,
-        recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
-      ).perform(onRecovery: onRecovery)
-    }
+    try await perform(.migrate(request), onRecovery, onEvent)
   }
 
   /// Brings a store back to a backup, as a run of its own: each phase is on disk first, the state that the store is in
@@ -274,10 +268,17 @@ public final class Supervisor: Sendable {
     onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
+    try await perform(.restore(request, by: user), onRecovery, onEvent)
+  }
+
+  private func perform(
+    _ request: RunRequest, _ onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(InstarError) -> RunReport {
     let stateFolder = try requireStateFolder()
     return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
       try Run(
-        request: .restore(request, by: user), stateFolder: stateFolder, keepers: self.keepers,
+        request: request, stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
     }
