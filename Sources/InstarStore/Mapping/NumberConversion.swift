@@ -12,36 +12,36 @@ public enum NumberConversion {
   ) -> String? {
     if !keepsDecimalsAsNumbers, old == .decimal || new == .decimal { return nil }
     let isNumber = "typeof(\(column)) IN ('integer', 'real')"
-    let isWhole = "\(isNumber) AND \(column) = CAST(\(column) AS INTEGER)"
-    switch (old, new) {
-    case (.bool, .int16), (.bool, .int32), (.bool, .int64), (.bool, .decimal),
-      (.int16, .decimal), (.int32, .decimal), (.int64, .decimal):
-      return "CASE WHEN typeof(\(column)) = 'integer' THEN \(column) END"
-    case (.int16, .bool), (.int32, .bool), (.int64, .bool):
+    let integer = "CASE WHEN typeof(\(column)) = 'integer' THEN \(column) END"
+    let wasWhole = old == .bool || old.isInteger
+    let wasReal = old == .double || old == .float
+    switch new {
+    case .bool where old.isInteger:
       return "CASE WHEN \(column) IN (0, 1) THEN \(column) END"
-    case (.bool, .double), (.bool, .float), (.int16, .double), (.int32, .double),
-      (.int64, .double), (.int16, .float), (.int32, .float), (.int64, .float):
+    case _ where new.isInteger && old == .bool, .decimal where wasWhole:
+      return integer
+    case _ where new.isInteger && (wasReal || old == .decimal):
+      let range = wholeRange(of: new)
+      return "CASE WHEN \(isNumber) AND \(column) = CAST(\(column) AS INTEGER) AND \(column) "
+        + "BETWEEN \(range.lowerBound) AND \(range.upperBound) THEN CAST(\(column) AS INTEGER) END"
+    case .decimal where wasReal:
+      return "CASE WHEN \(isNumber) THEN \(column) END"
+    case .double where old == .decimal:
+      return "CASE WHEN \(isNumber) THEN CAST(\(column) AS REAL) END"
+    case .double where wasWhole, .float where wasWhole:
       let limit = new == .float ? "16777216" : "9007199254740992"
       return "CASE WHEN typeof(\(column)) = 'integer' AND \(column) BETWEEN -\(limit) AND \(limit) "
         + "THEN CAST(\(column) AS REAL) END"
-    case (.decimal, .double):
-      return "CASE WHEN \(isNumber) THEN CAST(\(column) AS REAL) END"
-    case (.float, .decimal), (.double, .decimal):
-      return "CASE WHEN \(isNumber) THEN \(column) END"
-    case (.double, .int16), (.float, .int16), (.decimal, .int16):
-      return whole(column, isWhole, -32_768, 32_767)
-    case (.double, .int32), (.float, .int32), (.decimal, .int32):
-      return whole(column, isWhole, -2_147_483_648, 2_147_483_647)
-    case (.double, .int64), (.float, .int64), (.decimal, .int64):
-      return whole(column, isWhole, -9_007_199_254_740_992, 9_007_199_254_740_992)
     default: return nil
     }
   }
 
-  private static func whole(
-    _ column: String, _ condition: String, _ lowest: Int, _ highest: Int
-  ) -> String {
-    "CASE WHEN \(condition) AND \(column) BETWEEN \(lowest) AND \(highest) "
-      + "THEN CAST(\(column) AS INTEGER) END"
+  /// The whole numbers that an integer type and a double both hold exactly.
+  private static func wholeRange(of type: Schema.AttributeType) -> ClosedRange<Int> {
+    switch type {
+    case .int16: -32_768...32_767
+    case .int32: -2_147_483_648...2_147_483_647
+    default: -9_007_199_254_740_992...9_007_199_254_740_992
+    }
   }
 }
