@@ -93,20 +93,7 @@ struct ModelArchiveReader {
     _ details: inout CoreDataModel.EntityDetails
   ) throws(Problem) {
     let properties = try archive.entries(record["NSProperties"])
-    // Core Data makes no index over a property without a column.
-    var withoutColumn: Set<String> = []
-    var toOne: Set<String> = []
-    for (name, value) in properties {
-      guard let property = try archive.record(value) else { continue }
-      let maximum = try archive.integer(property["NSMaxCount"])
-      let isTransient = try flag("NSIsTransient", Flag.transient, of: property)
-      let isRelationship = property.className == "NSRelationshipDescription"
-      if isTransient || isRelationship && maximum != 1 {
-        withoutColumn.insert(name)
-      } else if isRelationship {
-        toOne.insert(name)
-      }
-    }
+    let (withoutColumn, toOne) = try propertiesWithoutOwnIndex(properties)
     guard record.fields["NSFetchIndexDescriptions"] != nil else {
       entity.indices = indexed.filter { !withoutColumn.contains($0) }.map { [$0] }
       for group in try archive.elements(record["NSCompoundIndexes"]) {
@@ -115,49 +102,78 @@ struct ModelArchiveReader {
       }
       return
     }
+    let names = Set(properties.map(\.key))
     for value in try archive.elements(record["NSFetchIndexDescriptions"]) {
       guard let index = try archive.record(value),
-        let name = try archive.text(index["NSIndexName"])
+        let name = try archive.text(index["NSIndexName"]),
+        let elements = try elements(of: index, named: name, over: names, &details)
       else { continue }
-      var elements: [Schema.FetchIndex.Element] = []
-      var (isBinary, isOfProperties) = (true, true)
-      for value in try archive.elements(index["NSIndexElements"]) {
-        guard let element = try archive.record(value) else { continue }
-        let kind = try archive.integer(element["NSFetchIndexElementType"]) ?? 0
-        if kind != 0 { isBinary = false }
-        let property = try archive.text(element["NSPropertyName"])
-        if let property, properties.contains(where: { $0.key == property }) {
-          elements.append(
-            Schema.FetchIndex.Element(
-              property, isAscending: try archive.boolean(element["NSAscending"]) ?? true))
-        } else {
-          isOfProperties = false
-        }
-      }
-      guard isBinary, isOfProperties else {
-        details.notes.append(
-          "index '\(name)' is left out: it is \(isBinary ? "over an expression" : "spatial")")
-        continue
-      }
       let predicate = try predicateText(index["NSPartialIndexPredicate"], depth: 0)
-      let names = elements.map(\.property)
-      if let property = names.first(where: { withoutColumn.contains($0) }) {
+      let covered = elements.map(\.property)
+      if let property = covered.first(where: { withoutColumn.contains($0) }) {
         details.notes.append("index '\(name)' is left out: '\(property)' has no column")
         continue
       }
       // Core Data's own index of the relationship covers the same column.
-      if names.count == 1, toOne.contains(names[0]), predicate == nil, elements[0].isAscending {
+      if covered.count == 1, toOne.contains(covered[0]), predicate == nil, elements[0].isAscending {
         continue
       }
-      if name == CoreDataLayout.swiftDataIndexPrefix + names.joined(), predicate == nil,
+      if name == CoreDataLayout.swiftDataIndexPrefix + covered.joined(), predicate == nil,
         elements.allSatisfy(\.isAscending)
       {
-        entity.indices.append(names)
+        entity.indices.append(covered)
       } else {
         entity.fetchIndexes.append(
           Schema.FetchIndex(name: name, elements: elements, partialPredicate: predicate))
       }
     }
+  }
+
+  /// Returns the properties without a column, over which Core Data makes no index, and the to-one relationships, which
+  /// have an index of their own.
+  private func propertiesWithoutOwnIndex(
+    _ properties: [(key: String, value: Value)]
+  ) throws(Problem) -> (withoutColumn: Set<String>, toOne: Set<String>) {
+    var withoutColumn: Set<String> = []
+    var toOne: Set<String> = []
+    for (name, value) in properties {
+      guard let property = try archive.record(value) else { continue }
+      let isRelationship = property.className == "NSRelationshipDescription"
+      let maximum = try archive.integer(property["NSMaxCount"])
+      let isTransient = try flag("NSIsTransient", Flag.transient, of: property)
+      if isTransient || isRelationship && maximum != 1 {
+        withoutColumn.insert(name)
+      } else if isRelationship {
+        toOne.insert(name)
+      }
+    }
+    return (withoutColumn, toOne)
+  }
+
+  /// Returns the elements of a fetch index; `nil`, with a note, where one of them is not a property.
+  private func elements(
+    of index: Record, named name: String, over properties: Set<String>,
+    _ details: inout CoreDataModel.EntityDetails
+  ) throws(Problem) -> [Schema.FetchIndex.Element]? {
+    var elements: [Schema.FetchIndex.Element] = []
+    var (isBinary, isOfProperties) = (true, true)
+    for value in try archive.elements(index["NSIndexElements"]) {
+      guard let element = try archive.record(value) else { continue }
+      if try archive.integer(element["NSFetchIndexElementType"]) ?? 0 != 0 { isBinary = false }
+      if let property = try archive.text(element["NSPropertyName"]), properties.contains(property) {
+        elements.append(
+          Schema.FetchIndex.Element(
+            property, isAscending: try archive.boolean(element["NSAscending"]) ?? true))
+      } else {
+        isOfProperties = false
+      }
+    }
+    guard isBinary, isOfProperties else {
+      details.notes.append(
+        "index '\(name)' is left out: it is \(isBinary ? "over an expression" : "spatial")")
+      return nil
+    }
+    return elements
   }
 
   // MARK: Properties
