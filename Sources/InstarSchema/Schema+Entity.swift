@@ -58,12 +58,12 @@ extension Schema {
 
     /// The attributes by their names.
     public var attributesByName: [String: Attribute] {
-      Dictionary(attributes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      attributes.keyed(by: \.name)
     }
 
     /// The relationships by their names.
     public var relationshipsByName: [String: Relationship] {
-      Dictionary(relationships.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      relationships.keyed(by: \.name)
     }
   }
 
@@ -163,6 +163,6 @@ extension Schema.Entity {
   }
 
   private static func byName(_ properties: [any SchemaProperty]) -> [String: any SchemaProperty] {
-    Dictionary(properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    properties.keyed(by: \.name)
   }
 }

@@ -49,7 +49,7 @@ public struct Schema: Sendable, Hashable, Codable {
 
   /// The entities by their names.
   public var entitiesByName: [String: Entity] {
-    Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    entities.keyed(by: \.name)
   }
 
   /// The entity of that name, or `nil`.

@@ -81,7 +81,7 @@ public struct SchemaDifference: Sendable {
   private static func sources(
     of new: [Schema.Entity], in old: [Schema.Entity]
   ) -> [String: Schema.Entity] {
-    var free = Dictionary(old.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    var free = old.keyed(by: \.name)
     var sources: [String: Schema.Entity] = [:]
     for entity in new where entity.originalName != entity.name {
       sources[entity.name] = free.removeValue(forKey: entity.originalName)
@@ -155,8 +155,7 @@ public struct SchemaDifference: Sendable {
   private static func map<Property: SchemaProperty>(
     _ old: [[Property]], _ new: [Property]
   ) -> [PropertyMapping<Property>] {
-    var free = Dictionary(
-      old.joined().map { ($0.name, $0) }, uniquingKeysWith: { nearer, _ in nearer })
+    var free = old.joined().keyed(by: \.name)
     var sources: [String: Property] = [:]
     for property in new where property.originalName != property.name {
       sources[property.name] = free.removeValue(forKey: property.originalName)

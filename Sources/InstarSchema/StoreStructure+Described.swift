@@ -16,8 +16,7 @@ extension StoreStructure {
       knownColumns[table.name.lowercased(), default: []]
         .formUnion(table.columns.map { $0.name.lowercased() })
     }
-    let spelled = Dictionary(
-      expected.tables.map { ($0.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
+    let spelled = expected.tables.keyed { $0.name.lowercased() }
     let tables = tables.compactMap { table -> Table? in
       guard let columns = knownColumns[table.name.lowercased()] else { return nil }
       let other = spelled[table.name.lowercased()]

@@ -69,9 +69,8 @@ public struct StoreStructure: Sendable, Codable, Hashable {
   /// Returns how this structure differs from `expected`, one sentence each.
   public func differences(from expected: StoreStructure) -> [String] {
     var sentences: [String] = []
-    let mine = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    let theirs = Dictionary(
-      expected.tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let mine = tables.keyed(by: \.name)
+    let theirs = expected.tables.keyed(by: \.name)
     for table in expected.tables where mine[table.name] == nil {
       sentences.append("table \(table.name) is missing")
     }

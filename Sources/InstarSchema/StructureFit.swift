@@ -17,8 +17,7 @@ public struct StructureFit: Sendable, Hashable {
   public init(of structure: StoreStructure, to expected: StoreStructure) {
     var tables: [StoreStructure.Table] = []
     obstacles = []
-    let wanted = Dictionary(
-      expected.tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let wanted = expected.tables.keyed(by: \.name)
     let present = Set(structure.tables.map(\.name))
     obstacles += expected.tables.filter { !present.contains($0.name) }
       .map { "table \($0.name) is missing" }
@@ -27,8 +26,7 @@ public struct StructureFit: Sendable, Hashable {
         tables.append(table)
         continue
       }
-      let columns = Dictionary(
-        table.columns.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      let columns = table.columns.keyed(by: \.name)
       for column in other.columns {
         guard let mine = columns[column.name] else {
           obstacles.append("column \(table.name).\(column.name) is missing")
@@ -45,8 +43,7 @@ public struct StructureFit: Sendable, Hashable {
     }
 
     missingIndexes = []
-    let indexes = Dictionary(
-      structure.indexes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let indexes = structure.indexes.keyed(by: \.name)
     for index in expected.indexes {
       if let mine = indexes[index.name] {
         if mine != index { obstacles.append("index \(index.name) has a different definition") }
@@ -91,7 +88,7 @@ public struct StructureFit: Sendable, Hashable {
 extension StoreStructure {
   /// Returns this structure with the tables, columns and indexes that only `additions` has.
   public func adding(_ additions: StoreStructure) -> StoreStructure {
-    var byName = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    var byName = tables.keyed(by: \.name)
     for table in additions.tables {
       guard let mine = byName[table.name] else {
         byName[table.name] = table

@@ -83,9 +83,7 @@ extension Schema.Entity {
   fileprivate mutating func take(_ model: Schema.Entity) {
     name = model.name
     originalName = model.name
-    let columns = Dictionary(
-      model.attributes.map { ($0.columnName.lowercased(), $0) },
-      uniquingKeysWith: { first, _ in first })
+    let columns = model.attributes.keyed { $0.columnName.lowercased() }
     var names: [String: String] = [:]
     let keys = Set(keyAttributes.map(\.name))
     attributes = attributes.map { attribute in

@@ -154,8 +154,9 @@ struct CoreDataChangeExecutor {
   ) throws -> [(sql: String, comment: String)] {
     func preserved(_ layout: CoreDataLayout) -> [String: [String]] {
       Dictionary(
-        layout.entityLayouts.map { ($0.name, $0.preservedAttributes.map(\.attribute.name)) },
-        uniquingKeysWith: { first, _ in first })
+        firstOf: layout.entityLayouts.map {
+          ($0.name, $0.preservedAttributes.map(\.attribute.name))
+        })
     }
     let (before, after) = (preserved(old), preserved(new))
     let count = Int(

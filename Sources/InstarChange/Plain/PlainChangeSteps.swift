@@ -159,7 +159,7 @@ struct PlainChangeSteps {
     for column in pair.removed where wanted.contains(column.name.lowercased()) {
       aside.append((column.name, try asideName()))
     }
-    movedAside[pair.new.name] = Dictionary(aside, uniquingKeysWith: { first, _ in first })
+    movedAside[pair.new.name] = Dictionary(firstOf: aside)
     for (from, to) in try aside + inOrder(moves) {
       let column =
         pair.new.columns.first { $0.name == to } ?? pair.old.columns.first { $0.name == from }
@@ -202,8 +202,9 @@ struct PlainChangeSteps {
     of table: String
   ) throws -> [(index: StoreStructure.Index, sql: String?)] {
     let sql = Dictionary(
-      try session.objects(of: table).filter { $0.type == "index" }.map { ($0.name, $0.sql) },
-      uniquingKeysWith: { first, _ in first })
+      firstOf: try session.objects(of: table).filter { $0.type == "index" }.map {
+        ($0.name, $0.sql)
+      })
     return try StoreStructure.read(session.database, format: .plain).indexes
       .filter { $0.table.lowercased() == table.lowercased() }
       .map { ($0, sql[$0.name] ?? nil) }
@@ -211,8 +212,7 @@ struct PlainChangeSteps {
 
   /// The indexes that the old version describes and the new one does not, with the names of the new tables.
   private func removedIndexes(_ pair: PlainSchemaChange.TablePair) -> [StoreStructure.Index] {
-    let names = Dictionary(
-      pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
+    let names = Dictionary(firstOf: pair.kept.map { ($0.old.name, $0.new.name) })
     let wanted = change.new.structure.indexes.filter { $0.table == pair.new.name }
     return change.old.structure.indexes.filter { $0.table == pair.old.name }.compactMap { index in
       let moved = StoreStructure.Index(
@@ -231,8 +231,7 @@ struct PlainChangeSteps {
       let removedIndexes = removedIndexes(pair)
       let removed = Set(removedNames(pair).map { $0.lowercased() })
       let earlierNames = Dictionary(
-        (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) },
-        uniquingKeysWith: { first, _ in first })
+        firstOf: (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) })
       for (index, sql) in try storedIndexes(of: pair.new.name) {
         guard let sql else { continue }
         let isRemoved = removedIndexes.contains { index.serves(as: $0) }
@@ -302,8 +301,7 @@ struct PlainChangeSteps {
 
   /// The new indexes as a structure describes them, in the layout's order.
   private func orderedIndexes() -> [StoreStructure.Index] {
-    let byName = Dictionary(
-      change.new.structure.indexes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let byName = change.new.structure.indexes.keyed(by: \.name)
     return change.new.indexes.compactMap { byName[$0.name] }
   }
 

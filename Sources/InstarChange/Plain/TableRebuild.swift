@@ -52,8 +52,7 @@ struct TableRebuild {
   }
 
   private var hasOtherKey: Bool {
-    let names = Dictionary(
-      pair.kept.map { ($0.old.name, $0.new.name) }, uniquingKeysWith: { first, _ in first })
+    let names = Dictionary(firstOf: pair.kept.map { ($0.old.name, $0.new.name) })
     return pair.old.primaryKey.map { names[$0] ?? "" } != pair.new.primaryKey
   }
 

@@ -15,8 +15,7 @@ extension SchemaStage {
   /// Returns each entity of the old version with what the stage makes of it.
   package func entityLayoutPairs(_ difference: SchemaDifference) -> [EntityLayoutPair] {
     func byName(_ layout: any StoreLayout) -> [String: EntityLayout] {
-      Dictionary(
-        layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      layout.entityLayouts.keyed(by: \.name)
     }
     let (olds, news) = (byName(from.layout), byName(to.layout))
     let kept = difference.entities.compactMap { mapping -> EntityLayoutPair? in

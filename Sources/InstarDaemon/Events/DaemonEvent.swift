@@ -419,6 +419,6 @@ extension EventEntry {
     let line = message.split(whereSeparator: \.isNewline).joined(separator: " ")
     return EventEntry(
       kind: kind, level: level, message: line,
-      fields: Dictionary(fields.filter { !$0.1.isEmpty }) { first, _ in first })
+      fields: Dictionary(firstOf: fields.filter { !$0.1.isEmpty }))
   }
 }

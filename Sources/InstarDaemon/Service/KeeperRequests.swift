@@ -40,7 +40,7 @@ struct KeeperRequests: Sendable {
       mailbox.yield(.store(.probesEnded(nil)))
       return
     }
-    let before = Dictionary(stores) { first, _ in first }
+    let before = Dictionary(firstOf: stores)
     Task {
       do throws(InstarError) {
         try await supervisor.probe(

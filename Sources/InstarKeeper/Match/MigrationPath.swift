@@ -36,8 +36,9 @@ package struct MigrationPath {
     acceptedLosses = manifest.acceptedLosses
     columnOrder = manifest.columnOrder
     names = Dictionary(
-      manifest.versions.compactMap { version in version.name.map { (version.schema.version, $0) } },
-      uniquingKeysWith: { first, _ in first })
+      firstOf: manifest.versions.compactMap { version in
+        version.name.map { (version.schema.version, $0) }
+      })
     guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
       let target = manifest.versions.last?.schema
     else {

@@ -168,8 +168,7 @@ struct StoreInspection {
       return nil
     }
     let list = "version \(path.from), but the store's list of entities (Z_PRIMARYKEY)"
-    let listed = Dictionary(
-      entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    let listed = entityList.keyed(by: \.number)
     for entity in entities {
       guard let row = listed[entity.number] else {
         return "\(entity.name) is entity \(entity.number) in \(list) has no such number"

@@ -11,8 +11,7 @@ struct RemovedValues {
   /// - Parameters:
   ///   - layout: The layout of the path's first version, in the store.
   init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
-    let layouts = Dictionary(
-      layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let layouts = layout.entityLayouts.keyed(by: \.name)
     sentences = try path.endingAttributes.compactMap { entity, name in
       guard let layout = layouts[entity],
         let column = layout.attributes.first(where: { $0.attribute.name == name })?.column.name

@@ -10,8 +10,7 @@ extension StoreInspection {
     let needs = path.knownNeeds
     guard !needs.isEmpty else { return [] }
     let layout = try layout(of: path.first)
-    let layouts = Dictionary(
-      layout.entityLayouts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let layouts = layout.entityLayouts.keyed(by: \.name)
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       try needs.compactMap { need -> Finding? in

@@ -26,8 +26,7 @@ package struct StoreCensus {
 
   package init(_ db: Database, layout: any StoreLayout) throws {
     let entities = layout.entityLayouts
-    let byName = Dictionary(
-      entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let byName = entities.keyed(by: \.name)
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
       try countRows(db, of: members, in: table)
     }

@@ -190,8 +190,9 @@ struct HistoryReader {
 
   private func changes(of transaction: Int64, in store: ModelStore) throws -> [HistoryChange] {
     let entities = Dictionary(
-      stores.entities.lazy.filter { $0.store === store }.map { (Int64($0.layout.number), $0) },
-      uniquingKeysWith: { first, _ in first })
+      firstOf: stores.entities.lazy.filter { $0.store === store }.map {
+        (Int64($0.layout.number), $0)
+      })
     return try store.connection.perform { session in
       guard let tables = try store.historyTables(session) else { return [] }
       let tombstones = tables.tombstoneColumns(.max).map { ", \($0)" }.joined()

@@ -67,8 +67,7 @@ extension CodableForm {
       return try JSONDecoder().decode(type, from: Data("{".utf8) + key + Data(":{}}".utf8))
     case (.fields(let fields), .composite(let leaves)):
       guard fields.count == leaves.count else { return nil }
-      let values = Dictionary(
-        zip(fields.map(\.name), leaves).map { ($0, $1) }, uniquingKeysWith: { first, _ in first })
+      let values = Dictionary(firstOf: zip(fields.map(\.name), leaves).map { ($0, $1) })
       return try type.init(from: FieldDecoder(values: values))
     default: return nil
     }

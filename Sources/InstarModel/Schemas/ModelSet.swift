@@ -9,9 +9,7 @@ struct ModelSet: Sendable {
   private let byName: [String: ModelDescriptor]
 
   init(_ models: [any PersistentModel.Type] = []) {
-    byName = Dictionary(
-      models.map { ($0._modelDescriptor.name, $0._modelDescriptor) },
-      uniquingKeysWith: { first, _ in first })
+    byName = Dictionary(firstOf: models.map { ($0._modelDescriptor.name, $0._modelDescriptor) })
   }
 
   func destination(
@@ -35,11 +33,11 @@ struct ModelSet: Sendable {
   var inverses: [ObjectIdentifier: [ModelDescriptor.Inverse?]] {
     guard !replacements.isEmpty else { return [:] }
     return Dictionary(
-      byName.values.map { descriptor in
+      firstOf: byName.values.map { descriptor in
         (
           ObjectIdentifier(descriptor),
           descriptor.properties.indices.map { descriptor.inverse(ofSlot: $0, in: self) }
         )
-      }, uniquingKeysWith: { first, _ in first })
+      })
   }
 }

@@ -17,9 +17,7 @@ extension Schema {
     self.init(
       entities: models.entities(of: types), version: version,
       modelTypes: ModelTypes(
-        Dictionary(
-          types.map { ($0._modelDescriptor.name, $0 as any Any.Type) },
-          uniquingKeysWith: { first, _ in first }),
+        Dictionary(firstOf: types.map { ($0._modelDescriptor.name, $0 as any Any.Type) }),
         reached: Set(reached.map { $0._modelDescriptor.name }),
         all: types, isVersioned: byName))
   }

@@ -81,8 +81,7 @@ struct IndexedTable {
     let rows = try Row.fetchAll(
       db, sql: "SELECT name, rootpage, CAST(sql AS TEXT) FROM sqlite_master WHERE type = 'index'")
     return Dictionary(
-      rows.map { ($0.get(0) ?? "", Stored(rootPage: $0.get(1) ?? 0, sql: $0.get(2))) },
-      uniquingKeysWith: { first, _ in first })
+      firstOf: rows.map { ($0.get(0) ?? "", Stored(rootPage: $0.get(1) ?? 0, sql: $0.get(2))) })
   }
 
   /// A row of `PRAGMA index_xinfo`.

@@ -141,8 +141,7 @@ public struct CoreDataProbe: FormatProbe {
 
   /// The root of each listed entity. A damaged list may contain a cycle; an entity in one is its own root.
   private func rootsOfEntities() -> [ListedEntity] {
-    let byNumber = Dictionary(
-      entityList.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    let byNumber = entityList.keyed(by: \.number)
     var roots: [Int: ListedEntity] = [:]
     return entityList.map { entity in
       var path: [Int] = []

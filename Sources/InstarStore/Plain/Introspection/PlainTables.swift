@@ -47,9 +47,9 @@ struct PlainTables {
     /// The definitions of its columns, by lower-case name.
     fileprivate var definitions: [String: CreateTableText.Item] {
       Dictionary(
-        (sql.flatMap { CreateTableText($0) }?.items ?? []).compactMap { item in
+        firstOf: (sql.flatMap { CreateTableText($0) }?.items ?? []).compactMap { item in
           item.column.map { ($0.lowercased(), item) }
-        }, uniquingKeysWith: { first, _ in first })
+        })
     }
 
     func column(_ name: String) -> Column? {
