@@ -116,6 +116,18 @@ extension Schema.Attribute {
 }
 
 extension Schema.AttributeType {
+  /// The declared type of a column in a store of the format `coredata` (Core Data layout, section 3.1).
+  package var columnType: String {
+    switch self {
+    case .bool, .int16, .int32, .int64: "INTEGER"
+    case .decimal: "DECIMAL"
+    case .double, .float: "FLOAT"
+    case .string, .url: "VARCHAR"
+    case .date: "TIMESTAMP"
+    case .data, .uuid, .codable: "BLOB"
+    }
+  }
+
   /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all
   /// widths are.
   public func isStoredLike(_ other: Schema.AttributeType) -> Bool {

@@ -107,8 +107,8 @@ struct ModelClassSource {
       let stored = column.isStored ? ", stored: true" : ""
       arguments.append(".generated(\(SwiftLiteral.string(expression))\(stored))")
     }
-    if let action = column.onDelete { arguments.append(".onDelete(.\(name(of: action)))") }
-    if let action = column.onUpdate { arguments.append(".onUpdate(.\(name(of: action)))") }
+    if let action = column.onDelete { arguments.append(".onDelete(.\(action))") }
+    if let action = column.onUpdate { arguments.append(".onUpdate(.\(action))") }
     if let junction = column.junction, let own = junction.own.first,
       let other = junction.other.first
     {
@@ -116,16 +116,6 @@ struct ModelClassSource {
       arguments.append(".junction(\(names[0]), own: \(names[1]), other: \(names[2]))")
     }
     return marker("Column", arguments)
-  }
-
-  private func name(of action: Schema.Column.Action) -> String {
-    switch action {
-    case .noAction: "noAction"
-    case .restrict: "restrict"
-    case .setNull: "setNull"
-    case .setDefault: "setDefault"
-    case .cascade: "cascade"
-    }
   }
 
   /// The store chooses the value of an integer that is the whole key.

@@ -31,12 +31,10 @@ extension Schema.Entity {
       let column = (attribute.name.split(separator: ".").last ?? "").uppercased()
       attributesOfOther[column] = attributesOfOther[column] ?? attribute
     }
-    let relationshipsOfOther = Dictionary(
-      other.relationships.map { ($0.name.uppercased(), $0) },
-      uniquingKeysWith: { first, _ in first })
+    let relationshipsOfOther = other.relationships.keyed { $0.name.uppercased() }
     copy.attributes = attributes.map { attribute in
       guard let model = attributesOfOther[attribute.name.uppercased()],
-        attribute.type.hasColumn(like: model.type)
+        attribute.type.columnType == model.type.columnType
       else { return attribute }
       names[attribute.name] = model.name
       var taken = model
@@ -61,22 +59,5 @@ extension Schema.Entity {
     copy.uniquenessConstraints = uniquenessConstraints.map { $0.map { names[$0] ?? $0 } }
     copy.indices = indices.map { $0.map { names[$0] ?? $0 } }
     return copy
-  }
-}
-
-extension Schema.AttributeType {
-  /// Whether columns of the two types have the same declaration.
-  fileprivate func hasColumn(like other: Schema.AttributeType) -> Bool {
-    func kind(_ type: Schema.AttributeType) -> Int {
-      switch type {
-      case .bool, .int16, .int32, .int64: 0
-      case .decimal: 1
-      case .double, .float: 2
-      case .string, .url: 3
-      case .date: 4
-      default: 5
-      }
-    }
-    return kind(self) == kind(other)
   }
 }

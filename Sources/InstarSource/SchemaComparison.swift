@@ -60,49 +60,66 @@ public struct SchemaComparison: Sendable {
       for attribute in mapping.attributes {
         guard let before = attribute.old else { continue }
         let path = "\(mapping.new.name).\(attribute.new.name)"
-        let was = oldSide.computedDefaults?.contains("\(old.name).\(before.name)")
-        let isNow = newSide.computedDefaults?.contains(path)
-        let (wasComputed, isComputed) = (was ?? isNow ?? false, isNow ?? was ?? false)
-        if wasComputed != isComputed
-          || !isComputed && before.storedDefault != attribute.new.storedDefault
-        {
-          let words = (
-            wasComputed ? Self.computed : words(before.storedDefault),
-            isComputed ? Self.computed : words(attribute.new.storedDefault)
-          )
-          notes.append(
-            "the default of \(path) changes from \(words.0) to \(words.1): existing rows keep their values"
-          )
-        }
-        if before.type != attribute.new.type, before.type.isStoredLike(attribute.new.type) {
-          notes.append(
-            "\(path) changes from \(before.type.rawValue) to \(attribute.new.type.rawValue), which is stored the same way"
-          )
-        }
-        let options = (Set(before.options.map(\.name)), Set(attribute.new.options.map(\.name)))
-        for name in options.1.subtracting(options.0).subtracting(["unique"]).sorted() {
-          notes.append("\(path) gets the option .\(name)")
-        }
-        for name in options.0.subtracting(options.1).subtracting(["unique"]).sorted() {
-          notes.append("\(path) loses the option .\(name)")
-        }
-        if before.hashModifier != attribute.new.hashModifier {
-          notes.append("the hash modifier of \(path) changes")
-        }
+        notes += Self.notes(
+          on: path, from: before, to: attribute.new,
+          wasComputed: oldSide.computedDefaults?.contains("\(old.name).\(before.name)"),
+          isComputed: newSide.computedDefaults?.contains(path))
       }
       for relationship in mapping.relationships {
         guard let before = relationship.old else { continue }
-        let path = "\(mapping.new.name).\(relationship.new.name)"
-        let limits = { (one: Schema.Relationship) in
-          [one.minimumModelCount, one.isToOneRelationship ? 1 : one.maximumModelCount]
-        }
-        if limits(before) != limits(relationship.new) {
-          notes.append("\(path) allows another number of models than before")
-        }
-        if before.hashModifier != relationship.new.hashModifier {
-          notes.append("the hash modifier of \(path) changes")
-        }
+        notes += Self.notes(
+          on: "\(mapping.new.name).\(relationship.new.name)", from: before, to: relationship.new)
       }
+    }
+    return notes
+  }
+
+  /// - Parameters:
+  ///   - wasComputed: Whether the default was computed for each row; `nil` where that is not known.
+  ///   - isComputed: Likewise, in the new version.
+  private static func notes(
+    on path: String, from before: Schema.Attribute, to attribute: Schema.Attribute,
+    wasComputed: Bool?, isComputed: Bool?
+  ) -> [String] {
+    var notes: [String] = []
+    let (was, isNow) = (wasComputed ?? isComputed ?? false, isComputed ?? wasComputed ?? false)
+    if was != isNow || !isNow && before.storedDefault != attribute.storedDefault {
+      let words = (
+        was ? Self.computed : words(before.storedDefault),
+        isNow ? Self.computed : words(attribute.storedDefault)
+      )
+      notes.append(
+        "the default of \(path) changes from \(words.0) to \(words.1): existing rows keep their values"
+      )
+    }
+    if before.type != attribute.type, before.type.isStoredLike(attribute.type) {
+      notes.append(
+        "\(path) changes from \(before.type.rawValue) to \(attribute.type.rawValue), which is stored the same way"
+      )
+    }
+    // Uniqueness is noted with the constraints.
+    let old = Set(before.options.map(\.name)).union(["unique"])
+    let new = Set(attribute.options.map(\.name)).union(["unique"])
+    notes += new.subtracting(old).sorted().map { "\(path) gets the option .\($0)" }
+    notes += old.subtracting(new).sorted().map { "\(path) loses the option .\($0)" }
+    if before.hashModifier != attribute.hashModifier {
+      notes.append("the hash modifier of \(path) changes")
+    }
+    return notes
+  }
+
+  private static func notes(
+    on path: String, from before: Schema.Relationship, to relationship: Schema.Relationship
+  ) -> [String] {
+    var notes: [String] = []
+    func limits(_ one: Schema.Relationship) -> [Int] {
+      [one.minimumModelCount, one.isToOneRelationship ? 1 : one.maximumModelCount]
+    }
+    if limits(before) != limits(relationship) {
+      notes.append("\(path) allows another number of models than before")
+    }
+    if before.hashModifier != relationship.hashModifier {
+      notes.append("the hash modifier of \(path) changes")
     }
     return notes
   }

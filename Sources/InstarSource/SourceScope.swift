@@ -26,11 +26,8 @@ struct SourceScope {
 
   // MARK: Names
 
-  /// Returns a type of Swift or Foundation, with its module where a model has its name.
+  /// Returns a type or protocol of Swift, Foundation or the SDK, with its module where a model has its name.
   func type(_ name: String) -> String { qualified(name, SwiftType.module(of: name)) }
-
-  /// Returns a type or protocol of the SDK, likewise.
-  func sdk(_ name: String) -> String { qualified(name, SwiftType.module(of: name)) }
 
   /// Returns an attached macro of the SDK, likewise.
   func macro(_ name: String) -> String { qualified(name, "InstarModel") }

@@ -40,14 +40,7 @@ enum SwiftLiteral {
 
   static func uuid(_ bytes: [UInt8]) -> String? {
     guard bytes.count == 16 else { return nil }
-    let digits = bytes.map(hexadecimal).joined()
-    var parts: [Substring] = []
-    var rest = digits[...]
-    for length in [8, 4, 4, 4, 12] {
-      parts.append(rest.prefix(length))
-      rest = rest.dropFirst(length)
-    }
-    return parts.joined(separator: "-")
+    return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)).uuidString }
   }
 
   private static func hexadecimal(_ byte: UInt8) -> String {

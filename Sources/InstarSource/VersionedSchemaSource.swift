@@ -46,11 +46,11 @@ public struct VersionedSchemaSource {
       lines += Self.wrapped(note, prefix: "/// - ", next: "///   ")
     }
     let version = schema.version
-    lines.append("enum \(SwiftName.declared(name)): \(scope.sdk("VersionedSchema")) {")
+    lines.append("enum \(SwiftName.declared(name)): \(scope.type("VersionedSchema")) {")
     lines.append(
-      "  static var versionIdentifier: \(scope.sdk("Schema")).Version { "
-        + "\(scope.sdk("Schema")).Version(\(version.major), \(version.minor), \(version.patch)) }")
-    lines.append("  static var models: [any \(scope.sdk("PersistentModel")).Type] {")
+      "  static var versionIdentifier: \(scope.type("Schema")).Version { "
+        + "\(scope.type("Schema")).Version(\(version.major), \(version.minor), \(version.patch)) }")
+    lines.append("  static var models: [any \(scope.type("PersistentModel")).Type] {")
     let models = schema.entities.map { "\(SwiftName.declared($0.name)).self" }
     let list = "    [\(models.joined(separator: ", "))]"
     lines += list.count <= 100 ? [list] : ["    ["] + models.map { "      \($0)," } + ["    ]"]

@@ -182,8 +182,7 @@ public struct CoreDataLayout: Sendable {
     tables = builder.tables
     joinTables = builder.joinTables
     indexes = builder.indexes
-    entityIndexesByName = Dictionary(
-      builder.entities.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+    entityIndexesByName = Dictionary(firstOf: builder.entities.enumerated().map { ($1.name, $0) })
   }
 
   /// The structure of a store of this layout, as a probe reads it.
@@ -255,18 +254,6 @@ extension Schema.Attribute {
 }
 
 extension Schema.AttributeType {
-  /// The declared type of the attribute's column (section 3.1).
-  public var columnType: String {
-    switch self {
-    case .bool, .int16, .int32, .int64: "INTEGER"
-    case .decimal: "DECIMAL"
-    case .double, .float: "FLOAT"
-    case .string, .url: "VARCHAR"
-    case .date: "TIMESTAMP"
-    case .data, .uuid, .codable: "BLOB"
-    }
-  }
-
   fileprivate var columnGroup: Int {
     switch self {
     case .bool, .int16, .int32, .int64: 1
