@@ -22,11 +22,11 @@ struct CoreDataLayoutBuilder {
     var tableNames: [String: String] = [:]
     for entity in schema.entities {
       guard byName.updateValue(entity, forKey: entity.name) == nil else {
-        throw Self.invalid(schema, "two models are named \(entity.name)")
+        throw schema.invalid("two models are named \(entity.name)")
       }
       try Self.requireIdentifier(entity.name, in: schema, as: "the name of a model")
       if let other = tableNames.updateValue(entity.name, forKey: entity.name.uppercased()) {
-        throw Self.invalid(schema, "the models \(other) and \(entity.name) would share one table")
+        throw schema.invalid("the models \(other) and \(entity.name) would share one table")
       }
       for property in entity.attributes as [any SchemaProperty] + entity.relationships {
         for part in property.name.split(separator: ".", omittingEmptySubsequences: false) {
@@ -44,7 +44,7 @@ struct CoreDataLayoutBuilder {
     for entity in schema.entities {
       guard let superentity = entity.superentityName else { continue }
       guard byName[superentity] != nil else {
-        throw Self.missing(schema, superentity, usedBy: entity.name)
+        throw schema.missing(superentity, usedBy: entity.name)
       }
       below[superentity, default: []].append(entity.name)
     }
@@ -84,8 +84,8 @@ struct CoreDataLayoutBuilder {
       visit(root, root: (root, entities.count + 1), superNumber: 0, depth: 1)
     }
     if let lost = schema.entities.first(where: { positions[$0.name] == nil }) {
-      throw Self.invalid(
-        schema, "\(lost.name) inherits from itself, or from more than \(depthLimit) models")
+      throw schema.invalid(
+        "\(lost.name) inherits from itself, or from more than \(depthLimit) models")
     }
   }
 
@@ -272,8 +272,7 @@ struct CoreDataLayoutBuilder {
       return .foreignKey(reference(.ownerKey(entity: entity.name, name: relationship.name)))
     }
     guard let inverse = inverse(named: inverseName, in: relationship.destination) else {
-      throw Self.invalid(
-        schema,
+      throw schema.invalid(
         "\(entity.name).\(relationship.name) names the inverse \(relationship.destination).\(inverseName), which does not exist"
       )
     }
@@ -282,8 +281,8 @@ struct CoreDataLayoutBuilder {
     }
     let isOwnInverse = position == destination && relationship.name == inverseName
     guard !isOwnInverse || !relationship.isOrdered else {
-      throw Self.invalid(
-        schema, "\(entity.name).\(relationship.name) is ordered and its own inverse",
+      throw schema.invalid(
+        "\(entity.name).\(relationship.name) is ordered and its own inverse",
         next: "remove .ordered or .ownInverse: both ends would order the same links")
     }
     // An inherited relationship is the one of the entity that declares it.
@@ -475,7 +474,7 @@ struct CoreDataLayoutBuilder {
     of name: String, usedBy entity: Schema.Entity, _ relationship: Schema.Relationship
   ) throws(InstarError) -> Int {
     guard let position = positions[name] else {
-      throw Self.missing(schema, name, usedBy: "\(entity.name).\(relationship.name)")
+      throw schema.missing(name, usedBy: "\(entity.name).\(relationship.name)")
     }
     return position
   }
@@ -511,21 +510,7 @@ struct CoreDataLayoutBuilder {
         scalar == "_" || scalar.properties.isXIDContinue
       }
     guard isIdentifier, name.utf8.count <= 255 else {
-      throw invalid(schema, "'\(name)' cannot be \(role): it is not an identifier")
+      throw schema.invalid("'\(name)' cannot be \(role): it is not an identifier")
     }
-  }
-
-  private static func invalid(
-    _ schema: Schema, _ cause: String, next: String? = nil
-  ) -> InstarError {
-    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause, next: next)
-  }
-
-  private static func missing(_ schema: Schema, _ name: String, usedBy user: String) -> InstarError
-  {
-    InstarError(
-      .incompleteSchema, "cannot lay out schema \(schema.version)",
-      cause: "\(name) is used by \(user), but is missing from the models of \(schema.version)",
-      next: "add \(name).self to the models of version \(schema.version)")
   }
 }

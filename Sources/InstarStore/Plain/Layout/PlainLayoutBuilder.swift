@@ -22,21 +22,21 @@ struct PlainLayoutBuilder {
     var names: Set<String> = []
     for entity in schema.entities {
       guard let table = entity.table else {
-        throw Self.invalid(
-          schema, "\(entity.name) has no @Table, but other models of the schema have one",
+        throw schema.invalid(
+          "\(entity.name) has no @Table, but other models of the schema have one",
           next: "write @Table before \(entity.name)")
       }
       guard entity.superentityName == nil else {
-        throw Self.invalid(
-          schema, "\(entity.name) has @Table and inherits from another model",
+        throw schema.invalid(
+          "\(entity.name) has @Table and inherits from another model",
           next:
             "declare the properties of both in one class; only the Core Data format has inheritance"
         )
       }
       let name = table.name ?? Schema.snakeCase(entity.name)
-      try Self.requireName(name, of: "the table of \(entity.name)", schema)
+      try requireName(name, of: "the table of \(entity.name)")
       guard names.insert(name.lowercased()).inserted else {
-        throw Self.invalid(schema, "two tables are named \(name)")
+        throw schema.invalid("two tables are named \(name)")
       }
       tableNames[entity.name] = name
     }
@@ -60,7 +60,7 @@ struct PlainLayoutBuilder {
     of entity: Schema.Entity, depth: Int = 0
   ) throws(InstarError) -> [KeyColumn] {
     guard depth <= schema.entities.count else {
-      throw Self.invalid(schema, "the primary key of \(entity.name) contains a reference to itself")
+      throw schema.invalid("the primary key of \(entity.name) contains a reference to itself")
     }
     var key: [KeyColumn] = []
     for attribute in entity.keyAttributes {
@@ -86,8 +86,7 @@ struct PlainLayoutBuilder {
     if key.count == 1, key[0].type.uppercased() == "INTEGER",
       entity.table?.isWithoutRowID != true
     {
-      throw Self.invalid(
-        schema,
+      throw schema.invalid(
         "the primary key of \(entity.name) is a single relationship, which would be its rowid",
         next:
           "write @Table(.withoutRowID) before \(entity.name), or give it a primary key attribute")
@@ -98,8 +97,8 @@ struct PlainLayoutBuilder {
     let taken = Set(
       tables.first { $0.entity == entity.name }?.columns.map { $0.name.lowercased() } ?? [])
     guard let name = ["rowid", "_rowid_", "oid"].first(where: { !taken.contains($0) }) else {
-      throw Self.invalid(
-        schema, "columns of \(entity.name) use all names of the rowid: rowid, _rowid_ and oid")
+      throw schema.invalid(
+        "columns of \(entity.name) use all names of the rowid: rowid, _rowid_ and oid")
     }
     return RowKey(rowID: name)
   }
@@ -116,8 +115,7 @@ struct PlainLayoutBuilder {
       relationship.column?.names
       ?? key.map { "\(Schema.snakeCase(relationship.name))_\($0.name)" }
     guard names.count == key.count else {
-      throw Self.invalid(
-        schema,
+      throw schema.invalid(
         "\(entity.name).\(relationship.name) has \(names.count) columns, and the key of "
           + "\(destination.name) has \(key.count)",
         next: "name one column for each with .columns(…)")
@@ -129,11 +127,8 @@ struct PlainLayoutBuilder {
     of relationship: Schema.Relationship, _ entity: Schema.Entity
   ) throws(InstarError) -> Schema.Entity {
     guard let destination = entitiesByName[relationship.destination] else {
-      throw InstarError(
-        .incompleteSchema, "cannot lay out schema \(schema.version)",
-        cause:
-          "\(relationship.destination) is used by \(entity.name).\(relationship.name), but is missing from the models of \(schema.version)",
-        next: "add \(relationship.destination).self to the models of version \(schema.version)")
+      throw schema.missing(
+        relationship.destination, usedBy: "\(entity.name).\(relationship.name)")
     }
     return destination
   }
@@ -174,15 +169,14 @@ struct PlainLayoutBuilder {
     of attribute: Schema.Attribute, _ entity: Schema.Entity
   ) throws(InstarError) -> String {
     if let encoding = attribute.column?.encoding, !encoding.fits(attribute.type) {
-      throw Self.invalid(
-        schema,
+      throw schema.invalid(
         "\(entity.name).\(attribute.name) is a \(attribute.type.rawValue), which .\(encoding.rawValue) does not encode"
       )
     }
     if let type = attribute.column?.type,
       type.utf8.contains(where: { $0 == 0x3B || $0 == 0x27 || $0 == 0x2D || $0 == 0x2F })
     {
-      throw Self.invalid(schema, "'\(type)' is not a valid column type")
+      throw schema.invalid("'\(type)' is not a valid column type")
     }
     return attribute.columnType(isStrict: entity.table?.isStrict ?? false)
   }
@@ -193,14 +187,13 @@ struct PlainLayoutBuilder {
     let path = "\(entity.name).\(attribute.name)"
     let mapping = attribute.column ?? Schema.Column()
     if let names = mapping.names, names.count != 1 {
-      throw Self.invalid(schema, "\(path) is a single value, but has \(names.count) columns")
+      throw schema.invalid("\(path) is a single value, but has \(names.count) columns")
     }
     if mapping.junction != nil {
-      throw Self.invalid(
-        schema, "\(path) is an attribute; only a relationship can have a join table")
+      throw schema.invalid("\(path) is an attribute; only a relationship can have a join table")
     }
     let name = attribute.columnName
-    try Self.requireName(name, of: "the column of \(path)", schema)
+    try requireName(name, of: "the column of \(path)")
     let type = try type(of: attribute, entity)
     let encoding = encoding(attribute)
     var declaration = [type]
@@ -208,8 +201,7 @@ struct PlainLayoutBuilder {
     if soleKey { declaration.append("PRIMARY KEY") }
     if mapping.isAutoincrement {
       guard isRowID else {
-        throw Self.invalid(
-          schema,
+        throw schema.invalid(
           "\(path) cannot be autoincremented, because it is not an INTEGER PRIMARY KEY by itself")
       }
       declaration.append("AUTOINCREMENT")
@@ -228,7 +220,7 @@ struct PlainLayoutBuilder {
     if let check = mapping.check { declaration.append("CHECK (\(check))") }
     if let generated = mapping.generated {
       guard !isKey else {
-        throw Self.invalid(schema, "\(path) is a generated column, which cannot be a primary key")
+        throw schema.invalid("\(path) is a generated column, which cannot be a primary key")
       }
       declaration.append(
         "GENERATED ALWAYS AS (\(generated)) \(mapping.isStored ? "STORED" : "VIRTUAL")")
@@ -252,8 +244,8 @@ struct PlainLayoutBuilder {
       keyAttributes.isEmpty
       && !entity.relationships.contains { $0.column?.isPrimaryKey == true }
     if isHidden, entity.table?.isWithoutRowID == true {
-      throw Self.invalid(
-        schema, "\(entity.name) is WITHOUT ROWID, but has no primary key",
+      throw schema.invalid(
+        "\(entity.name) is WITHOUT ROWID, but has no primary key",
         next: "write @Column(.primaryKey) before the properties of the primary key")
     }
     var columns: [PlainLayout.Column] = []
@@ -278,37 +270,9 @@ struct PlainLayoutBuilder {
       constraints.append("PRIMARY KEY (\(Self.list(key.map(\.name))))")
     }
     for relationship in entity.relationships where relationship.isToOneRelationship {
-      if relationship.column?.junction != nil {
-        throw Self.invalid(
-          schema,
-          "\(entity.name).\(relationship.name) is a to-one relationship, which cannot have a join table"
-        )
-      }
-      let reference = try reference(relationship, of: entity)
-      let target = SQLIdentifier.sql(tableNames[relationship.destination] ?? "")
-      let isOfKey = relationship.column?.isPrimaryKey == true
-      let isRequired = !relationship.isOptional || isOfKey
-      let clause =
-        "REFERENCES \(target) (\(Self.list(reference.map(\.target.name))))\(actions(relationship))"
-      for (index, part) in reference.enumerated() {
-        try Self.requireName(
-          part.column, of: "a column of \(entity.name).\(relationship.name)", schema)
-        let type = part.target.type + (isRequired ? " NOT NULL" : "")
-        columns.append(
-          PlainLayout.Column(
-            name: part.column, type: part.target.type,
-            role: .reference(relationship: relationship.name, index: index),
-            definition: "\(SQLIdentifier.sql(part.column)) \(type)"
-              + (reference.count == 1 ? " \(clause)" : ""),
-            // Without the table's name, because SQLite itself updates it in a rename, and without the action of a
-            // delete rule, because the app's own foreign key stays.
-            declaration: "\(type) to \(relationship.destination)"
-              + actions(relationship.column?.onDelete, relationship.column?.onUpdate),
-            isRequired: isRequired))
-      }
-      if reference.count > 1 {
-        constraints.append("FOREIGN KEY (\(Self.list(reference.map(\.column)))) \(clause)")
-      }
+      let reference = try referenceColumns(relationship, of: entity)
+      columns += reference.columns
+      if let constraint = reference.constraint { constraints.append(constraint) }
     }
     constraints += (entity.table?.checks ?? []).map { "CHECK (\($0))" }
     try requireDistinct(columns, of: entity)
@@ -318,13 +282,46 @@ struct PlainLayoutBuilder {
       isWithoutRowID: entity.table?.isWithoutRowID ?? false, constraints: constraints)
   }
 
+  /// The columns of a to-one relationship, and its foreign key where that is not part of a column.
+  private func referenceColumns(
+    _ relationship: Schema.Relationship, of entity: Schema.Entity
+  ) throws(InstarError) -> (columns: [PlainLayout.Column], constraint: String?) {
+    let path = "\(entity.name).\(relationship.name)"
+    if relationship.column?.junction != nil {
+      throw schema.invalid("\(path) is a to-one relationship, which cannot have a join table")
+    }
+    let reference = try reference(relationship, of: entity)
+    let target = SQLIdentifier.sql(tableNames[relationship.destination] ?? "")
+    let isRequired = !relationship.isOptional || relationship.column?.isPrimaryKey == true
+    let clause =
+      "REFERENCES \(target) (\(Self.list(reference.map(\.target.name))))\(actions(relationship))"
+    var columns: [PlainLayout.Column] = []
+    for (index, part) in reference.enumerated() {
+      try requireName(part.column, of: "a column of \(path)")
+      let type = part.target.type + (isRequired ? " NOT NULL" : "")
+      columns.append(
+        PlainLayout.Column(
+          name: part.column, type: part.target.type,
+          role: .reference(relationship: relationship.name, index: index),
+          definition: "\(SQLIdentifier.sql(part.column)) \(type)"
+            + (reference.count == 1 ? " \(clause)" : ""),
+          // Without the table's name, because SQLite itself updates it in a rename, and without the action of a
+          // delete rule, because the app's own foreign key stays.
+          declaration: "\(type) to \(relationship.destination)"
+            + actions(relationship.column?.onDelete, relationship.column?.onUpdate),
+          isRequired: isRequired))
+    }
+    let names = Self.list(reference.map(\.column))
+    return (columns, reference.count > 1 ? "FOREIGN KEY (\(names)) \(clause)" : nil)
+  }
+
   private func requireDistinct(
     _ columns: [PlainLayout.Column], of entity: Schema.Entity
   ) throws(InstarError) {
     var names: Set<String> = []
     for column in columns where !names.insert(column.name.lowercased()).inserted {
-      throw Self.invalid(
-        schema, "two properties of \(entity.name) use the column \(column.name)",
+      throw schema.invalid(
+        "two properties of \(entity.name) use the column \(column.name)",
         next: "give one of them another column with @Column(\"…\")")
     }
   }
@@ -364,8 +361,8 @@ struct PlainLayoutBuilder {
       for relationship in entity.relationships {
         guard let junction = try junction(of: relationship, entity) else {
           if !relationship.isToOneRelationship, inverse(of: relationship) == nil {
-            throw Self.invalid(
-              schema, "the to-many relationship \(entity.name).\(relationship.name) has no inverse",
+            throw schema.invalid(
+              "the to-many relationship \(entity.name).\(relationship.name) has no inverse",
               next:
                 "name its inverse with @Relationship(inverse:), or its join table with @Column(.junction(…))"
             )
@@ -379,8 +376,7 @@ struct PlainLayoutBuilder {
             tables[known].relationships
               == [relationship.inverseName.map { "\(relationship.destination).\($0)" }]
           else {
-            throw Self.invalid(
-              schema,
+            throw schema.invalid(
               "the join table \(junction.table) of \(name) belongs to another relationship or model too"
             )
           }
@@ -396,7 +392,7 @@ struct PlainLayoutBuilder {
     _ junction: Schema.Column.Junction, of relationship: Schema.Relationship,
     _ entity: Schema.Entity, name: String
   ) throws(InstarError) -> PlainLayout.Table {
-    try Self.requireName(junction.table, of: "the join table of \(name)", schema)
+    try requireName(junction.table, of: "the join table of \(name)")
     var table = PlainLayout.Table(
       name: junction.table, entity: nil, relationships: [name], columns: [],
       primaryKey: junction.own + junction.other)
@@ -406,8 +402,7 @@ struct PlainLayoutBuilder {
     ] {
       let key = try primaryKey(of: target)
       guard names.count == key.count else {
-        throw Self.invalid(
-          schema,
+        throw schema.invalid(
           "\(junction.table) refers to \(target.name) by \(names.count) columns, but the key of \(target.name) has \(key.count)"
         )
       }
@@ -415,7 +410,7 @@ struct PlainLayoutBuilder {
         "REFERENCES \(SQLIdentifier.sql(tableNames[target.name] ?? "")) (\(Self.list(key.map(\.name)))) "
         + "ON DELETE CASCADE"
       for (index, (column, part)) in zip(names, key).enumerated() {
-        try Self.requireName(column, of: "a column of \(junction.table)", schema)
+        try requireName(column, of: "a column of \(junction.table)")
         let type = "\(part.type) NOT NULL"
         table.columns.append(
           PlainLayout.Column(
@@ -458,7 +453,7 @@ struct PlainLayoutBuilder {
       }
       for group in entity.indices { add(names(group), "index", isUnique: false) }
       for index in entity.fetchIndexes {
-        try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
+        try requireName(index.name, of: "an index of \(entity.name)")
         let terms = index.elements.flatMap { element in
           names([element.property]).map {
             element.isAscending ? SQLIdentifier.sql($0) : "\(SQLIdentifier.sql($0)) DESC"
@@ -470,7 +465,7 @@ struct PlainLayoutBuilder {
             condition: index.condition))
       }
       for index in entity.table?.indexes ?? [] {
-        try Self.requireName(index.name, of: "an index of \(entity.name)", schema)
+        try requireName(index.name, of: "an index of \(entity.name)")
         indexes.append(
           PlainLayout.Index(
             name: index.name, table: table.name, terms: index.terms, isUnique: index.isUnique,
@@ -479,7 +474,7 @@ struct PlainLayoutBuilder {
     }
     var known: Set<String> = []
     for index in indexes where !known.insert(index.name.lowercased()).inserted {
-      throw Self.invalid(schema, "two indexes are named \(index.name)")
+      throw schema.invalid("two indexes are named \(index.name)")
     }
   }
 
@@ -489,7 +484,7 @@ struct PlainLayoutBuilder {
     of entity: Schema.Entity, number: Int
   ) throws(InstarError) -> EntityLayout {
     guard let table = tables.first(where: { $0.entity == entity.name }) else {
-      throw Self.invalid(schema, "\(entity.name) has no table")
+      throw schema.invalid("\(entity.name) has no table")
     }
     let key = try rowKey(of: entity)
     var relationships: [EntityLayout.RelationshipStorage] = []
@@ -537,7 +532,7 @@ struct PlainLayoutBuilder {
         other: try foreignKey(junction.other, to: destination))
     }
     guard let inverse = inverse(of: relationship) else {
-      throw Self.invalid(schema, "\(entity.name).\(relationship.name) has no inverse")
+      throw schema.invalid("\(entity.name).\(relationship.name) has no inverse")
     }
     let reference = try reference(inverse, of: destination)
     return .foreignKey(try foreignKey(reference.map(\.column), to: entity))
@@ -565,18 +560,10 @@ struct PlainLayoutBuilder {
     names.map(SQLIdentifier.sql).joined(separator: ", ")
   }
 
-  private static func requireName(
-    _ name: String, of what: String, _ schema: Schema
-  ) throws(InstarError) {
+  private func requireName(_ name: String, of what: String) throws(InstarError) {
     guard !name.isEmpty, name.utf8.count <= 255, !name.utf8.contains(0),
       !name.lowercased().hasPrefix("sqlite_")
-    else { throw invalid(schema, "'\(name)' cannot be \(what)") }
-  }
-
-  private static func invalid(
-    _ schema: Schema, _ cause: String, next: String? = nil
-  ) -> InstarError {
-    InstarError(.invalidModel, "cannot lay out schema \(schema.version)", cause: cause, next: next)
+    else { throw schema.invalid("'\(name)' cannot be \(what)") }
   }
 }
 
