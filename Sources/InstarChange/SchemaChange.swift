@@ -23,6 +23,16 @@ package struct SchemaChange {
     difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
   }
 
+  /// Whether the change asks the types of the plan's code which stored values they decode.
+  package var needsTypes: Bool {
+    var asks = false
+    _ = CarriedValues(stage, difference) { _, _, _ in
+      asks = true
+      return nil
+    }
+    return asks
+  }
+
   /// Makes the change in one transaction. No trigger of the app fires; the app's search indexes are rebuilt where
   /// their rows change.
   ///

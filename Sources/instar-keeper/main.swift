@@ -86,9 +86,10 @@ if let runtime = (try? Installation.locate())?.swiftRuntimeFolder { readable.app
 
 let keeper = Keeper(
   conversation: ChannelConversation(LineChannel(descriptor: channelDescriptor)),
-  host: WorkerProcess(
-    worker: worker, library: library, readable: readable, allowsUnconfined: allowsUnconfined,
-    supervisor: channelDescriptor),
+  host: LightweightHost(
+    besides: WorkerProcess(
+      worker: worker, library: library, readable: readable, allowsUnconfined: allowsUnconfined,
+      supervisor: channelDescriptor)),
   openPolicy: openPolicy)
 do {
   try keeper.serve()

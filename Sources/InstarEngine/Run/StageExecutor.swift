@@ -53,9 +53,8 @@ package enum StageExecutor {
       guard let stage = stageClones.first?.stage.stage else { continue }
       for tell in listeners { tell(.stageStarted(manifest)) }
       try StageRun(
-        stage: stage, from: manifest.from, to: manifest.to, clones: stageClones,
-        keptValues: keptValues,
-        plan: plan, number: "\(index + 1) of \(stages.count)"
+        stage: stage, manifest: manifest, clones: stageClones, keptValues: keptValues, plan: plan,
+        number: "\(index + 1) of \(stages.count)"
       )
       .run()
       for tell in listeners { tell(.stageFinished(manifest)) }

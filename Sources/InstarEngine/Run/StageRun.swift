@@ -3,12 +3,12 @@ import InstarChange
 import InstarModel
 import InstarSchema
 import InstarStore
+import InstarWire
 
 /// One stage on the clones: `willMigrate` with the old models, the change of schema, `didMigrate` with the new models.
 struct StageRun {
   let stage: MigrationStage
-  let from: Schema.Version
-  let to: Schema.Version
+  let manifest: StageManifest
   let clones: [StageClone]
   let keptValues: ScratchpadStore
   let plan: String
@@ -83,15 +83,11 @@ struct StageRun {
     do {
       try body()
     } catch {
-      let what = "cannot migrate from \(from) to \(to)"
-      let stage = "\(from) → \(to) (\(number)), \(name)"
-      let known = error as? InstarError ?? (error as? SwiftDataError)?.cause
-      if var known = known?.about(stage: stage) {
-        // Callers replace `what` by their own, so the cause has to keep it.
-        if known.what != what { known.cause = "\(known.what): \(known.cause)" }
-        known.what = what
-        throw known
+      if let known = error as? InstarError ?? (error as? SwiftDataError)?.cause {
+        throw known.of(step: name, in: manifest, number)
       }
+      let what = "cannot migrate from \(manifest.from) to \(manifest.to)"
+      let stage = "\(manifest.from) → \(manifest.to) (\(number)), \(name)"
       if let file = Self.refusedFile(error) {
         throw InstarError(
           .stageFailed, what, stage: stage, cause: "\(name) has no permission to write '\(file)'",

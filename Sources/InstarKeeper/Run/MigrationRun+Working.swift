@@ -5,7 +5,7 @@ internal import InstarStore
 internal import InstarWire
 
 extension MigrationRun {
-  /// Brings the clone to the last version: by a worker that runs the stages.
+  /// Brings the clone to the last version: the host runs the stages.
   ///
   /// - Parameter schema: The schema of the store.
   /// - Returns: The schema that the clone had before the first stage.
@@ -16,18 +16,15 @@ extension MigrationRun {
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      cloneFolder: folder.cloneFolder, clone: folder.clone, store: attempt.paths.store,
+      stages: try attempt.path.schemaStages(), cloneFolder: folder.cloneFolder, clone: folder.clone, store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
     work.externalFolder = try attempt.external.existingFolder()
     var progress = StageProgress(stages: attempt.path.stages)
     do {
-      // The time of a worker is limited by stage.
-      try WorkBudget.paused { () throws(InstarError) in
-        try host.migrate(work) { event throws(InstarError) in
-          try follow(event, &progress)
-        }
+      try host.migrate(work) { event throws(InstarError) in
+        try follow(event, &progress)
       }
     } catch {
       let plugin = URL(fileURLWithPath: attempt.inspection.plugin).lastPathComponent

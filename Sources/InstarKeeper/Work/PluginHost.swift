@@ -1,3 +1,4 @@
+package import InstarChange
 public import InstarSchema
 public import InstarWire
 
@@ -27,13 +28,15 @@ public protocol PluginHost: Sendable {
 }
 
 /// A clone, and what to do with it.
-public struct CloneWork: Sendable, Hashable {
+public struct CloneWork: Sendable {
   /// The absolute path of the plugin.
   public var plugin: String
   /// The name of the plan in the plugin.
   public var plan: String
   /// The clone's version, at which the first stage starts.
   public var from: Schema.Version
+  /// The stages to the plan's last version, in order, without the plan's code.
+  package var stages: [SchemaStage]
   /// The only folder that the worker may write.
   public var cloneFolder: String
   /// The path of the clone, the only store that the worker may write.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import InstarLinux
 public import InstarSchema
+internal import InstarStore
 public import InstarWire
 
 /// Runs each request in a confined `instar-worker` of its own, and kills it at the end in any case.
@@ -88,34 +89,37 @@ public struct WorkerProcess: PluginHost {
     let request = WorkerRequest.migrate(
       plan: work.plan, from: work.from, clone: work.clone, store: work.store,
       externalFolder: work.externalFolder, sqlDebugLevel: work.sqlDebugLevel)
-    try converse(
-      request, plugin: work.plugin, work: work, limit: work.stageTimeLimit,
-      onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
-    ) { event throws(InstarError) in
-      switch event {
-      case .stageStarted(let stage):
-        try onEvent(.stageStarted(stage))
-        return .restarted
-      case .stageFinished(let stage):
-        try onEvent(.stageFinished(stage))
-        return .restarted
-      case .sql(let text):
-        // A plugin may send statements that nobody asked for.
-        guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
+    // The time of a worker is limited by stage.
+    try WorkBudget.paused { () throws(InstarError) in
+      try converse(
+        request, plugin: work.plugin, work: work, limit: work.stageTimeLimit,
+        onOutput: { text throws(InstarError) in try onEvent(.output(text)) }
+      ) { event throws(InstarError) in
+        switch event {
+        case .stageStarted(let stage):
+          try onEvent(.stageStarted(stage))
+          return .restarted
+        case .stageFinished(let stage):
+          try onEvent(.stageFinished(stage))
+          return .restarted
+        case .sql(let text):
+          // A plugin may send statements that nobody asked for.
+          guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
+            return .kept
+          }
+          statementBytes += text.utf8.count
+          let isCut = statementBytes > Self.statementLimitBytes
+          try onEvent(
+            .sql(
+              isCut
+                ? "CoreData: annotation: further statements are not shown, after \(Self.statementLimitBytes >> 20) MiB"
+                : text))
+          return .kept
+        case .migrated:
+          return .ended
+        default:
           return .kept
         }
-        statementBytes += text.utf8.count
-        let isCut = statementBytes > Self.statementLimitBytes
-        try onEvent(
-          .sql(
-            isCut
-              ? "CoreData: annotation: further statements are not shown, after \(Self.statementLimitBytes >> 20) MiB"
-              : text))
-        return .kept
-      case .migrated:
-        return .ended
-      default:
-        return .kept
       }
     }
   }

@@ -1,0 +1,51 @@
+package import InstarSchema
+package import InstarStore
+package import InstarWire
+
+extension SchemaStage {
+  /// Makes a lightweight stage on a clone.
+  ///
+  /// - Parameters:
+  ///   - plan: The name of the plan, for errors.
+  ///   - number: The place of the stage in its run, such as "1 of 2".
+  /// - Throws: `needsCustomStage` where the stage needs code; else the first error of the change of schema. The clone is
+  ///   then in any state, and the caller discards it.
+  package func makeLightweight(
+    plan: String, number: String, on connection: StoreConnection
+  ) throws(InstarError) {
+    let change = SchemaChange(self)
+    try StageCheck.check(self, change.difference, plan: plan)
+    try step("the check", number) {
+      try connection.perform { session in
+        try StageCheck.checkNeeds(self, change.difference, plan: plan, session)
+      }
+    }
+    try step("the change of schema", number) {
+      _ = try connection.perform { session in try change.make(session) }
+    }
+  }
+
+  private func step(
+    _ name: String, _ number: String, _ body: () throws -> Void
+  ) throws(InstarError) {
+    do {
+      try body()
+    } catch {
+      throw InstarError(error, what: "cannot run a stage").of(step: name, in: manifest, number)
+    }
+  }
+}
+
+extension InstarError {
+  /// Returns the error of one step of a stage, as a run reports it.
+  ///
+  /// - Parameter number: The place of the stage in its run, such as "1 of 2".
+  package func of(step: String, in stage: StageManifest, _ number: String) -> InstarError {
+    let what = "cannot migrate from \(stage.from) to \(stage.to)"
+    var error = about(stage: "\(stage.from) → \(stage.to) (\(number)), \(step)")
+    // Callers replace `what` by their own, so the cause has to keep it.
+    if error.what != what { error.cause = "\(error.what): \(error.cause)" }
+    error.what = what
+    return error
+  }
+}

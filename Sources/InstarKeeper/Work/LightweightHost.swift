@@ -1,0 +1,84 @@
+internal import InstarChange
+public import InstarSchema
+internal import InstarStore
+public import InstarWire
+internal import Synchronization
+
+/// Makes lightweight stages in this process, without the plugin. Everything else is left to a host that loads it.
+///
+/// A lightweight stage follows from the schemas of its two versions, which the plugin's manifest has. So no code of the
+/// plugin is needed, and none runs here. Statements on the clone have the budget of the store.
+public struct LightweightHost: PluginHost {
+  private let other: any PluginHost
+  /// How often a statement is shown in a run.
+  private static let shownRepetitions = 5
+
+  /// - Parameter other: Runs the stages that need the plugin, and answers questions about it.
+  public init(besides other: any PluginHost) {
+    self.other = other
+  }
+
+  public func describe(plugin: String) throws(InstarError) -> PluginManifest {
+    try other.describe(plugin: plugin)
+  }
+
+  public func plan(
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    try other.plan(plan, from: version, plugin: plugin, store: store)
+  }
+
+  /// Brings a clone to the last version of a plan, in this process where no stage needs the plugin.
+  ///
+  /// - Throws: The first error of a stage; the clone is then in any state.
+  public func migrate(
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    guard !work.stages.contains(where: \.needsPlugin) else {
+      return try other.migrate(work, onEvent: onEvent)
+    }
+    let lines = LogLines()
+    let log = work.sqlDebugLevel > 0 ? lines.log(level: work.sqlDebugLevel) : nil
+    let connection = try StoreConnection(
+      path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
+    defer {
+      // After an error the clone is discarded, and its connection ends with this function.
+      try? connection.close()
+    }
+    for (index, stage) in work.stages.enumerated() {
+      try onEvent(.stageStarted(stage.manifest))
+      let result = Result { () throws(InstarError) in
+        try stage.makeLightweight(
+          plan: work.plan, number: "\(index + 1) of \(work.stages.count)", on: connection)
+      }
+      log?.writeCounts()
+      for line in lines.take() { try onEvent(.sql(line)) }
+      try result.get()
+      try onEvent(.stageFinished(stage.manifest))
+    }
+    try connection.close()
+  }
+
+  /// The lines of a log, until the end of a stage.
+  private final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    func log(level: Int) -> SQLLog {
+      SQLLog(SQLDebug(level: level), repetitionLimit: LightweightHost.shownRepetitions) { line in
+        self.lines.withLock { $0.append(line) }
+      }
+    }
+
+    func take() -> [String] {
+      lines.withLock { lines in
+        defer { lines = [] }
+        return lines
+      }
+    }
+  }
+}
+
+extension SchemaStage {
+  /// Whether the stage runs code of the plan, or needs its types.
+  fileprivate var needsPlugin: Bool { kind != .lightweight || SchemaChange(self).needsTypes }
+}
