@@ -15,7 +15,8 @@ struct MemoryMigration {
 
   private struct Source {
     var path: MigrationPath
-    var store: StoreBaseline
+    var store: SchemaBaseline
+    var census: StoreCensus
     /// Rows that were ever changed through the connection: tells whether somebody wrote meanwhile.
     var changes: Int
   }
@@ -31,9 +32,9 @@ struct MemoryMigration {
     }
     try clone.perform { clone in
       let layout = try source.path.last.layout()
-      let verification = CloneVerification(
+      let verification = try CloneVerification(
         path: source.path, layout: layout, before: source.store)
-      let structure = try verification.verify(clone.database).structure
+      let structure = try verification.verify(clone.database) { source.census }.structure
       try StoreStamp(
         earlier: source.store.metadata, uuid: nil, path: source.path, layout: layout,
         fingerprint: structure.fingerprint, reference: nil
@@ -86,7 +87,8 @@ struct MemoryMigration {
       let path = try MigrationPath(from: version, in: plan.manifest)
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
-        path: path, store: try StoreBaseline(db, layout: path.first.layout()),
+        path: path, store: try SchemaBaseline(db, format: path.first.format),
+        census: try StoreCensus(db, layout: path.first.layout()),
         changes: db.totalChangesCount)
     }
   }

@@ -38,7 +38,7 @@ package struct SchemaChange {
   ///
   /// - Returns: the planned changes, with the statements that were executed.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
-  ///   structure, or the first error of a statement. The store is then unchanged.
+  ///   structure, or the first error of a statement. The store is then in any state, and has to be discarded.
   package func make(_ session: SQLSession) throws -> [PlannedChange] {
     session.carryRowKeys(
       stage.entityLayoutPairs(difference).compactMap { change in

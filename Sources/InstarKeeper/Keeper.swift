@@ -15,7 +15,7 @@ public final class Keeper {
   private let openPolicy: OpenPolicy
 
   /// - Parameter openPolicy: Which stores the keeper may open.
-  public init(
+  package init(
     conversation: any KeeperConversation, host: any PluginHost, openPolicy: OpenPolicy = .any
   ) {
     self.conversation = conversation

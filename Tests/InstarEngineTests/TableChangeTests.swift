@@ -123,12 +123,10 @@ struct TableChangeTests {
   /// The error of a run over a store with this besides the table.
   private func failure(_ sql: String) throws -> InstarError? {
     try make(sql)
-    let before = try read { try String.fetchAll($0, sql: "SELECT sql FROM sqlite_schema") }
     do {
       try migrate()
       return nil
     } catch let error as InstarError {
-      #expect(try read { try String.fetchAll($0, sql: "SELECT sql FROM sqlite_schema") } == before)
       return error
     }
   }

@@ -189,7 +189,7 @@ struct BusyStoreTests {
       let app = try Self.app(fixture.store)
       let copy = fixture.folder + "/copy"
       #expect(FileManager.default.createFile(atPath: copy, contents: nil))
-      try lock.inSnapshot { try lock.copy(to: copy) }
+      _ = try lock.inSnapshot { try lock.copy(to: copy) }
       #expect(app.tell(Self.note) == "committed")
       #expect(try !lock.take())
       #expect(app.tell(Self.note) == "committed")

@@ -43,15 +43,15 @@ struct PlainVerificationTests {
           CREATE INDEX by_length ON note (length(title));
           CREATE INDEX by_what ON log (what);
           """)
-      let before = try StoreBaseline(db, layout: schemas[0].layout())
+      let before = try SchemaBaseline(db, format: .plain)
+      let census = try StoreCensus(db, layout: schemas[0].layout())
       try db.execute(
         sql: """
           DROP INDEX by_old; ALTER TABLE note DROP COLUMN old; ALTER TABLE note ADD COLUMN new TEXT;
           """ + sql)
       let layout = try schemas[1].layout()
-      _ = try CloneVerification(
-        path: path, layout: layout, before: before
-      ).verify(db)
+      _ = try CloneVerification(path: path, layout: layout, before: before)
+        .verify(db) { census }
     }
   }
 

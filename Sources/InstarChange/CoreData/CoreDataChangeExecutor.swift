@@ -13,7 +13,7 @@ struct CoreDataChangeExecutor {
 
   /// - Returns: every statement that was executed, in order.
   /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a
-  ///   check of rows; the first error of a statement. The store is then unchanged.
+  ///   check of rows; the first error of a statement. The store is then in any state.
   func run(_ session: SQLSession) throws -> [ChangeStep] {
     let old = try CoreDataLayout(
       schema: stage.from.schema, conventions: try CoreDataConventions(of: session.database))
@@ -45,8 +45,8 @@ struct CoreDataChangeExecutor {
       from: old, to: new, difference, style: isFresh ? .fresh : .altered,
       statementsOfStore: try statementsOfStore(session))
     try AppCode.requireNone(using: change.rebuiltTables, session)
-    try session.transaction {
-      let appCode = try AppCode(session)
+    let appCode = try session.transaction { try AppCode(session) }
+    try session.transactionWithoutRollback {
       // Before any step: a table that is rebuilt is renamed first, and its index would find no rows.
       for step in change.steps { try searchIndexes.prepare(for: step) }
       // They would count the rows of a rebuilt table, and their names are those of the old version.
@@ -56,7 +56,6 @@ struct CoreDataChangeExecutor {
       try renumberHistory(session, old, new)
       try renameEntities(session, new)
       for step in triggers.createSteps { try execute(session, step) }
-      try appCode.requireWorking(session)
       let structure = try StoreStructure.read(session.database, format: .coredata)
       let differences = structure.differences(from: new.structure.adding(additions))
       guard differences.isEmpty else {
@@ -66,6 +65,7 @@ struct CoreDataChangeExecutor {
             + differences.joined(separator: "\n"))
       }
     }
+    try session.transaction { try appCode.requireWorking(session) }
   }
 
   /// Whether tables of the version have more columns or indexes in the store. A rebuild would lose them.

@@ -12,11 +12,37 @@ enum FileCopy {
     let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
     guard output >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
     defer { close(output) }
-    if instar_clone_file(output, input) == 0 { return }
-    while true {
-      let count = sendfile(output, input, nil, 64 << 20)
+    var status = stat()
+    guard fstat(input, &status) == 0 else {
+      throw RunFolder.failure("cannot read the size of '\(source)'", errno)
+    }
+    try copy(input, to: output, bytes: Int64(status.st_size), target)
+  }
+
+  /// Replaces the contents of `target`, an existing file, by the first bytes of an open file, which stays open.
+  static func copy(_ input: Int32, bytes: Int64, to target: String) throws {
+    let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
+    guard output >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
+    defer { close(output) }
+    try copy(input, to: output, bytes: bytes, target)
+  }
+
+  private static func copy(
+    _ input: Int32, to output: Int32, bytes: Int64, _ target: String
+  ) throws {
+    if instar_clone_file(output, input) == 0 {
+      // A store may be followed by bytes that are not a part of it.
+      guard ftruncate(output, off_t(bytes)) == 0 else {
+        throw RunFolder.failure("cannot write '\(target)'", errno)
+      }
+      return
+    }
+    var offset: off_t = 0
+    while offset < bytes {
+      let count = sendfile(output, input, &offset, min(Int(bytes) - offset, 64 << 20))
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw RunFolder.failure("cannot copy '\(source)'", errno) }
+      guard count >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
+      // A damaged store may be shorter than its header says.
       if count == 0 { return }
     }
   }

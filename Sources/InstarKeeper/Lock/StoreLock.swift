@@ -193,7 +193,8 @@ final class StoreLock {
     else { return [] }
     // A file that cannot be proven to be this process's own may be an app's: it stays.
     return [path + "-wal", path + "-shm"].filter { name in
-      lstat(name, &status) == 0 && (try? Self.hasOpen(FileIdentity(status))) == true
+      lstat(name, &status) == 0
+        && (try? Self.descriptor(of: FileIdentity(status))).flatMap(\.self) != nil
     }
   }
 
@@ -209,8 +210,30 @@ final class StoreLock {
     try reader.inDatabase(body)
   }
 
-  /// Copies the store into an empty file, page by page. Under the lock or in a snapshot.
-  func copy(to target: String) throws {
+  /// Copies the store into an empty file, which has a rollback journal then. Under the lock or in a snapshot.
+  ///
+  /// - Returns: The number of its pages.
+  @discardableResult
+  func copy(to target: String) throws -> Int64 {
+    let (pages, pageSize) = try read { db in
+      (
+        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+      )
+    }
+    // The file has all pages if it has no log, and nobody writes it meanwhile.
+    if !usesLog || isHeld && !Self.hasLog(path),
+      let descriptor = try Self.descriptor(of: file.state.identity)
+    {
+      try FileCopy.copy(descriptor, bytes: pages * pageSize, to: target)
+    } else {
+      try copyPages(to: target)
+    }
+    if pages > 0 { try FileCopy.useRollbackJournal(target) }
+    return pages
+  }
+
+  private func copyPages(to target: String) throws {
     let destination = try GuardedConnection.open(target, access: .readWrite)
     defer { try? destination.close() }
     try destination.inDatabase { target in
@@ -305,17 +328,20 @@ final class StoreLock {
   /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be
   /// the inspected file. Reading their status opens nothing.
   private static func requireOpen(_ file: StoreFile) throws {
-    if try hasOpen(file.state.identity) { return }
+    if try descriptor(of: file.state.identity) != nil { return }
     throw InstarError(
       .storeChanged, "cannot lock the store",
       cause: "the file was replaced after it was inspected", next: "run the same command again")
   }
 
-  private static func hasOpen(_ file: FileIdentity) throws -> Bool {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").contains { name in
-      var status = stat()
-      return stat("/proc/self/fd/" + name, &status) == 0 && FileIdentity(status) == file
-    }
+  /// Returns SQLite's descriptor of a file; `nil` where this process does not have it open. It must not be closed.
+  private static func descriptor(of file: FileIdentity) throws -> Int32? {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").lazy
+      .compactMap { Int32($0) }
+      .first { descriptor in
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && FileIdentity(status) == file
+      }
   }
 
   private static func journalMode(_ db: Database) throws -> String {

@@ -15,11 +15,13 @@ extension StoreInspection {
     var locations = Set<String>()
     return links.sorted { $0.key < $1.key }.compactMap { name, links in
       // Both ends of a relationship hold the same links.
-      guard links.broken > 0, locations.insert(links.location).inserted else { return nil }
+      guard let broken = links.broken, broken > 0,
+        locations.insert(links.location).inserted
+      else { return nil }
       return Finding(
         severity: .warning, code: .brokenReferences,
         message:
-          "\(links.broken) of \(links.count) links of \(name) reference missing rows",
+          "\(broken) of \(links.count) links of \(name) reference missing rows",
         fix: "set them to nil in willMigrate; else they stay as they are")
     }
   }

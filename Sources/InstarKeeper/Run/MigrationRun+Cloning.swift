@@ -21,13 +21,6 @@ extension MigrationRun {
     }
   }
 
-  /// What was read from the backup, which is what the store was.
-  struct Backup {
-    let store: StoreBaseline
-    let removedValues: RemovedValues
-    let convertedValues: ConvertedValues
-  }
-
   /// Room for what is small beside a store: headers of journals, lists of files, folders.
   static let smallFiles: Int64 = 1 << 20
 
@@ -52,46 +45,24 @@ extension MigrationRun {
       (attempt.lock.usesLog ? new : old) + growth + Self.smallFiles, in: attempt.folder.path)
   }
 
-  /// Makes the backup, checks it, and makes the clone from it.
-  func backUpAndClone(_ attempt: CutoverAttempt) throws -> Backup {
+  /// Makes clone and backup, which have the bytes of the store.
+  ///
+  /// - Returns: The pages of the store, and what it was.
+  func makeCopies(
+    _ attempt: CutoverAttempt
+  ) throws -> (pageCount: Int64, before: SchemaBaseline) {
     let (lock, folder) = (attempt.lock, attempt.folder)
-    try RunFolder.makeFile(folder.backup)
-    let (pageCount, pageSize) = try lock.inSnapshot {
+    let (pageCount, before) = try lock.inSnapshot {
       try requireUnchanged(lock, attempt.inspection)
-      try lock.copy(to: folder.backup)
-      return try lock.read { db in
-        (
-          try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
-          try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-        )
-      }
+      return (
+        try lock.copy(to: folder.clone),
+        try lock.read { try SchemaBaseline($0, format: attempt.layouts.before.format) }
+      )
     }
-    let bytes = pageCount * pageSize
-    try DurableFile.synchronizeFile(folder.backup)
-    let backup = try checkBackup(of: attempt, pageCount: pageCount)
-    // The clone starts from bytes that are known to be sound.
-    try FileCopy.copy(folder.backup, to: folder.clone)
-    try FileCopy.useRollbackJournal(folder.clone)
+    try RunFolder.makeFile(folder.backup)
+    try FileCopy.copy(folder.clone, to: folder.backup)
+    let bytes = try FileCopy.size(of: folder.backup)
     emit(.backedUp) { $0.bytes = bytes }
-    return backup
-  }
-
-  /// - Parameter pageCount: The pages of the store, which the backup must have too.
-  private func checkBackup(of attempt: CutoverAttempt, pageCount: Int64) throws -> Backup {
-    let connection = try GuardedConnection.open(attempt.folder.backup, access: .immutable)
-    defer { try? connection.close() }
-    return try connection.inDatabase { db in
-      guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
-        throw InstarError(
-          .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
-          next: "run the same command again")
-      }
-      try StoreCheck.requireSound(db, "the store", path: attempt.inspection.paths.store)
-      let layout = attempt.layouts.before
-      return Backup(
-        store: try StoreBaseline(db, layout: layout),
-        removedValues: try RemovedValues(db, layout: layout, path: attempt.path),
-        convertedValues: try ConvertedValues(db, layout: layout, path: attempt.path))
-    }
+    return (pageCount, before)
   }
 }

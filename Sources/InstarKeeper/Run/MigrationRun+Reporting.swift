@@ -21,13 +21,9 @@ extension MigrationRun {
     return record
   }
 
-  func manifest(
-    of attempt: CutoverAttempt, _ before: StoreBaseline
-  ) throws(InstarError) -> BackupManifest {
+  func manifest(of attempt: CutoverAttempt, _ backup: BackupCheck.Result) -> BackupManifest {
     let path = attempt.path
-    var manifest = try BackupManifest(
-      of: attempt.folder, store: request.store, format: path.first.format,
-      externalFiles: before.externalFiles.filter(attempt.external.has).count)
+    var manifest = backup.manifest
     manifest.version = path.from
     manifest.versionSource = path.first.format.hasMetadata ? nil : path.versionSource
     manifest.plan = path.plan

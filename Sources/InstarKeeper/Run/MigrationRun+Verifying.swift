@@ -9,15 +9,15 @@ extension MigrationRun {
   ///
   /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
   ///   a table.
-  /// - Parameter schema: The schema that the clone had before the first stage.
   mutating func verifyAndStamp(
-    _ attempt: CutoverAttempt, _ backup: Backup, schema: SchemaText
+    _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
+    _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    let before = backup.store
-    let (verified, lost) = try verify(attempt, backup, schema)
+    let (verified, lost) = try verify(attempt, verification, checking)
+    let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
-      result.externalFiles.subtracting(before.externalFiles), ofClone: attempt.folder.clone)
+      result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.folder.clone)
     try attempt.path.requireAcceptance(
       of: lost, isAccepted: request.acceptsLoss, store: request.store,
       plugin: attempt.inspection.plugin)
@@ -32,24 +32,26 @@ extension MigrationRun {
       + result.notes
       + metadataNotes(attempt.inspection, before)
       + [attempt.inspection.probe.replicator?.note].compactMap(\.self)
-    report.count(before: before.census, after: result.census, path: attempt.path)
+    report.count(before: backup.census, after: result.census, path: attempt.path)
     return result
   }
 
   private func verify(
-    _ attempt: CutoverAttempt, _ backup: Backup, _ schema: SchemaText
+    _ attempt: CutoverAttempt, _ verification: CloneVerification,
+    _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
-    let verification = CloneVerification(
-      path: attempt.path, layout: layout, before: backup.store, schema: schema)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     do {
       let clone = try GuardedConnection.open(folder.clone, access: .immutable)
       defer { try? clone.close() }
       return try clone.inDatabase { db in
-        var result = try verification.verify(db)
-        result.externalFiles = try ExternalFiles.references(db, layout)
-        return (result, try backup.convertedValues.unwritten(in: db, layout: layout))
+        let files = try ExternalFiles.references(db, layout)
+        var result = try verification.verify(db) { try checking.wait().census }
+        result.externalFiles = files
+        return (
+          result, try checking.wait().convertedValues.unwritten(in: db, layout: layout)
+        )
       }
     } catch let error as DatabaseError {
       throw InstarError(
@@ -91,7 +93,7 @@ extension MigrationRun {
   }
 
   private func metadataNotes(
-    _ inspection: StoreInspection, _ before: StoreBaseline
+    _ inspection: StoreInspection, _ before: SchemaBaseline
   ) -> [String] {
     var notes: [String] = []
     if let problem = inspection.probe.metadataProblem, before.metadata == nil {

@@ -7,16 +7,15 @@ internal import InstarWire
 extension MigrationRun {
   /// Brings the clone to the last version: the host runs the stages.
   ///
-  /// - Parameter schema: The schema of the store.
-  /// - Returns: The schema that the clone had before the first stage.
-  mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws -> SchemaText {
-    let schema = try makeMissingIndexes(attempt) ?? schema
+  /// - Parameter schema: The schema of the clone.
+  mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws {
     // An adopted store that is at the last version has no stage before it, only the stamp.
-    guard !attempt.path.stages.isEmpty else { return schema }
+    guard !attempt.path.stages.isEmpty else { return }
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      stages: try attempt.path.schemaStages(), cloneFolder: folder.cloneFolder, clone: folder.clone, store: attempt.paths.store,
+      stages: try attempt.path.schemaStages(), schema: schema, cloneFolder: folder.cloneFolder, clone: folder.clone,
+      store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
@@ -31,7 +30,6 @@ extension MigrationRun {
       throw error.about(stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" })
     }
     report.stages = try progress.allFinished()
-    return schema
   }
 
   /// Room for a small store that a plan makes much larger, and for temporary files.
@@ -60,7 +58,7 @@ extension MigrationRun {
   /// Makes on the clone the indexes that an adopted store lacks of its version.
   ///
   /// - Returns: The schema with them; `nil` where none is missing.
-  private func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
+  func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
     let missingIndexes = attempt.inspection.fit.missingIndexes
     guard !missingIndexes.isEmpty else { return nil }
     let connection = try GuardedConnection.open(

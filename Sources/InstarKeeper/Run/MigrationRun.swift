@@ -10,9 +10,9 @@ package import InstarWire
 ///
 /// 1. `inspecting`: the store is probed and matched, and its path through the plan is found. Nothing is written
 ///    anywhere.
-/// 2. `cloning`: the store is locked. Backup and clone are made in the run folder, and the backup is checked.
-/// 3. `working`: a worker brings the clone to the last version, and ends.
-/// 4. `verifying`: the clone is verified, stamped and durable. The backup is durable under its final name.
+/// 2. `cloning`: the store is locked. Backup and clone are made in the run folder.
+/// 3. `working`: the stages bring the clone to the last version. Meanwhile the backup is checked.
+/// 4. `verifying`: the clone is verified, stamped and durable. The backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one transaction of SQLite.
 ///
 /// Invariants:
@@ -182,6 +182,13 @@ package struct MigrationRun {
 
     var path: MigrationPath { inspection.path }
     var paths: StorePaths { inspection.paths }
+
+    func backupCheck(pageCount: Int64, _ verification: CloneVerification) -> BackupCheck {
+      BackupCheck(
+        file: folder.backup, run: folder.run, store: inspection.probe.file.path,
+        pageCount: pageCount, layout: layouts.before, path: path,
+        findsBroken: verification.mayBreakLinks, external: external)
+    }
   }
 
   /// - Parameter scope: How long the store is locked.
@@ -205,28 +212,42 @@ package struct MigrationRun {
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
       lock: lock, folder: folder)
 
-    let backup = try backUpAndClone(attempt)
-    state = .working
-    let schema = try work(attempt, on: backup.store.schema)
-    state = .verifying
-    let result = try verifyAndStamp(attempt, backup, schema: schema)
+    var (pageCount, before) = try makeCopies(attempt)
+    if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
+    let verification = try CloneVerification(
+      path: attempt.path, layout: layouts.after, before: before,
+      ranPlugin: host.loadsPlugin(for: try attempt.path.schemaStages(), on: before.schema))
+    let check = attempt.backupCheck(pageCount: pageCount, verification)
+    let checking = BackgroundWork { try check.perform() }
+    let result: CloneVerification.Result
+    do {
+      state = .working
+      try work(attempt, on: before.schema)
+      state = .verifying
+      result = try verifyAndStamp(attempt, before, verification, checking)
+    } catch {
+      // The thread must have ended before the folder is removed. What a damaged store does to stages says less than
+      // its damage.
+      if let damage = checking.failure() { throw damage }
+      throw error
+    }
     try requireSpaceForCutover(attempt)
     guard try lock.take() else { return false }
     if scope == .cutover { emit(.locked) }
-    return try cutOver(attempt, backup.store, result)
+    return try cutOver(attempt, try checking.wait(), result)
   }
 
   /// Keeps the backup, and replaces the store's content by the clone's.
   ///
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
   private mutating func cutOver(
-    _ attempt: CutoverAttempt, _ before: StoreBaseline, _ result: CloneVerification.Result
+    _ attempt: CutoverAttempt, _ before: BackupCheck.Result, _ result: CloneVerification.Result
   ) throws -> Bool {
     let path = attempt.path
     var cutover = Cutover(
       conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
       external: attempt.external, backupFolder: request.backupFolder, command: report.command)
-    let manifest = try manifest(of: attempt, before)
+    let manifest = manifest(of: attempt, before)
     defer {
       report.backup = cutover.keptBackup
       report.manifest = cutover.keptBackup.map { _ in manifest }

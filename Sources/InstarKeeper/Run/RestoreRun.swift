@@ -148,7 +148,8 @@ package struct RestoreRun {
     }
     let files = contents?.externalFiles ?? external.names()
     var manifest = try BackupManifest(
-      of: folder, store: request.store, format: contents?.format ?? target.format,
+      ofFile: folder.backup, run: folder.run, store: request.store,
+      format: contents?.format ?? target.format,
       externalFiles: files.filter(external.has).count)
     manifest.version = contents?.version
     manifest.versionSource = manifest.format.hasMetadata ? nil : target.versionSource
@@ -258,17 +259,17 @@ package struct RestoreRun {
 }
 
 extension BackupManifest {
-  /// The manifest of the backup in a run's folder, which is complete.
+  /// The manifest of a backup, which is complete.
   init(
-    of folder: RunFolder, store: String, format: StoreFormat, externalFiles: Int
+    ofFile file: String, run: String, store: String, format: StoreFormat, externalFiles: Int
   ) throws(InstarError) {
     var status = stat()
-    guard lstat(folder.backup, &status) == 0 else {
-      throw RunFolder.failure("cannot read '\(folder.backup)'", errno)
+    guard lstat(file, &status) == 0 else {
+      throw RunFolder.failure("cannot read '\(file)'", errno)
     }
     self.init(
-      run: folder.run, store: store, madeAt: Date().timeIntervalSince1970,
-      bytes: Int64(status.st_size), contentHash: try FileDigest.ofFile(folder.backup),
+      run: run, store: store, madeAt: Date().timeIntervalSince1970,
+      bytes: Int64(status.st_size), contentHash: try FileDigest.ofFile(file),
       externalFiles: externalFiles, format: format)
   }
 }

@@ -10,18 +10,23 @@ internal import InstarWire
 package struct CloneVerification {
   let path: MigrationPath
   let layout: any StoreLayout
-  let before: StoreBaseline
-  /// The schema that the clone had before the first stage.
-  private let schema: SchemaText
+  private let before: SchemaBaseline
+  private let expected: ExpectedSchema
+  /// Whether links may have been broken: code of the plan ran, or rows were written again.
+  package let mayBreakLinks: Bool
 
-  /// - Parameter schema: The schema that the clone had before the first stage; `nil` where it was that of the store.
+  /// Finds out which schema the stages leave.
+  ///
+  /// - Parameter ranPlugin: Whether code of the plugin was in the process that ran the stages.
+  /// - Throws: The error that would end the run where the store's structure is the cause.
   package init(
-    path: MigrationPath, layout: any StoreLayout, before: StoreBaseline, schema: SchemaText? = nil
-  ) {
+    path: MigrationPath, layout: any StoreLayout, before: SchemaBaseline, ranPlugin: Bool = true
+  ) throws(InstarError) {
     self.path = path
     self.layout = layout
     self.before = before
-    self.schema = schema ?? before.schema
+    expected = try before.schema.after(path.schemaStages(), rows: before.bookkeeping)
+    mayBreakLinks = ranPlugin || expected.rewritesRows
   }
 
   /// What the checks found, for the report.
@@ -59,9 +64,11 @@ package struct CloneVerification {
 
   /// Checks the contents of the clone.
   ///
-  /// - Throws: `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
+  /// - Parameter census: Returns the census of the store before the stages. Called last, so that it can be taken
+  ///   meanwhile. It needs broken links where `mayBreakLinks`.
+  /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
-  package func verify(_ db: Database) throws -> Result {
+  package func verify(_ db: Database, before census: () throws -> StoreCensus) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
@@ -76,24 +83,25 @@ package struct CloneVerification {
     }
     try requireValues(db)
     // The clone may name join tables differently: structures that differ only in these names are equal.
-    let after = try StoreCensus(db, layout: path.last.layout(in: db))
+    let after = try StoreCensus(
+      db, layout: path.last.layout(in: db), findsBroken: mayBreakLinks)
+    let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
-    let strays = before.census.strayRows.values.reduce(0, +)
+    let strays = earlier.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),
       after.strayRows.values.reduce(0, +) > strays
     {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
-    try requireLinks(after)
-    try requireOthers(after)
-    return Result(census: after, structure: structure, notes: try compareCounts(after))
+    try requireLinks(after, earlier)
+    try requireOthers(after, earlier)
+    return Result(census: after, structure: structure, notes: try compareCounts(after, earlier))
   }
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
   /// schema write it. A closure can write rows, but not change the schema.
   private func requireSchema(_ db: Database) throws {
-    let expected = try schema.after(path.schemaStages(), rows: before.bookkeeping)
-    let differences = try SchemaText(db).differences(from: expected)
+    let differences = try SchemaText(db).differences(from: expected.text)
     guard differences.isEmpty else {
       throw InstarError(
         .unexpectedStructure, Self.what,
@@ -134,23 +142,23 @@ extension CloneVerification {
   }
 
   /// Returns the links that a relationship had before; `nil` where the relationship is new.
-  private func linksBefore(_ relationship: Schema.Relationship, of entity: String)
-    -> StoreCensus.Links?
-  {
-    path.origin(of: relationship, in: entity).flatMap { before.census.links[$0] }
+  private func linksBefore(
+    _ relationship: Schema.Relationship, of entity: String, _ before: StoreCensus
+  ) -> StoreCensus.Links? {
+    path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
   }
 
-  private func requireLinks(_ after: StoreCensus) throws {
+  private func requireLinks(_ after: StoreCensus, _ before: StoreCensus) throws {
     for entity in path.last.entities {
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
-        guard let now = after.links[name] else { continue }
-        let earlier = linksBefore(relationship, of: entity.name)
-        guard now.broken <= earlier?.broken ?? 0 else {
+        guard let broken = after.links[name]?.broken else { continue }
+        let earlier = linksBefore(relationship, of: entity.name, before)?.broken
+        guard broken <= earlier ?? 0 else {
           throw InstarError(
             .brokenReferences, Self.what,
-            cause: "\(now.broken) links of \(name) reference missing rows"
-              + (earlier.map { "; before the run \($0.broken) did" } ?? ""),
+            cause: "\(broken) links of \(name) reference missing rows"
+              + (earlier.map { "; before the run \($0) did" } ?? ""),
             next: "set these relationships to existing models, or to nil, in didMigrate")
         }
       }
@@ -158,12 +166,14 @@ extension CloneVerification {
   }
 
   /// Without code, stages keep every row and link. Code may remove some, which the report notes.
-  private func compareCounts(_ after: StoreCensus) throws -> [String] {
+  private func compareCounts(
+    _ after: StoreCensus, _ before: StoreCensus
+  ) throws -> [String] {
     var notes = after.strayRows.sorted { $0.key < $1.key }.map { table, count in
       "\(count) rows of \(table) belong to no entity, as before the run; they are unchanged"
     }
     for entity in path.last.entities {
-      if let earlier = path.origin(of: entity.name).flatMap({ before.census.rows[$0] }),
+      if let earlier = path.origin(of: entity.name).flatMap({ before.rows[$0] }),
         let now = after.rows[entity.name], earlier != now
       {
         if path.isLightweight {
@@ -175,7 +185,7 @@ extension CloneVerification {
       }
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
-        guard let earlier = linksBefore(relationship, of: entity.name),
+        guard let earlier = linksBefore(relationship, of: entity.name, before),
           let now = after.links[name], now.count < earlier.count
         else { continue }
         if path.isLightweight {

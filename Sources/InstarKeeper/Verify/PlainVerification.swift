@@ -4,15 +4,15 @@ internal import InstarSchema
 
 extension CloneVerification {
   /// Checks the rows of tables that no model describes, and the foreign keys of all tables.
-  func requireOthers(_ after: StoreCensus) throws {
-    if let now = after.violations, let earlier = before.census.violations, now > earlier {
+  func requireOthers(_ after: StoreCensus, _ before: StoreCensus) throws {
+    if let now = after.violations, let earlier = before.violations, now > earlier {
       throw InstarError(
         .brokenReferences, Self.what,
         cause: "\(now) rows violate a foreign key; before the run \(earlier) did",
         next: "correct the rows in didMigrate; PRAGMA foreign_key_check lists them")
     }
     guard path.isLightweight else { return }
-    for (table, earlier) in before.census.otherRows.sorted(by: { $0.key < $1.key }) {
+    for (table, earlier) in before.otherRows.sorted(by: { $0.key < $1.key }) {
       guard let now = after.otherRows[table], now != earlier else { continue }
       throw InstarError(
         .rowsLost, Self.what,

@@ -13,18 +13,20 @@ package struct StoreCensus {
 
   /// Rows of tables that no model describes, by table, where the format allows such tables.
   var otherRows: [String: Int] = [:]
-  /// Rows that violate a foreign key; `nil` where SQLite enforces none or cannot check them.
+  /// Rows that violate a foreign key; `nil` where SQLite enforces none or cannot check them, or where they were not
+  /// counted.
   var violations: Int?
 
   struct Links: Hashable {
     var count: Int
-    /// Links to rows that do not exist.
-    var broken: Int
+    /// Links to rows that do not exist; `nil` where they were not counted.
+    var broken: Int?
     /// The columns or the table with the links, which are the same for both ends of a relationship.
     var location: String
   }
 
-  package init(_ db: Database, layout: any StoreLayout) throws {
+  /// - Parameter findsBroken: Whether to count broken links and violations of foreign keys, which reads each key.
+  package init(_ db: Database, layout: any StoreLayout, findsBroken: Bool = true) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
@@ -38,13 +40,13 @@ package struct StoreCensus {
       for storage in entity.relationships.dropFirst(inherited) {
         guard let destination = byName[storage.relationship.destination] else { continue }
         let statement = LinkStatement(storage.location, of: entity, to: destination)
-        let counted = try known[statement] ?? statement.count(db)
+        let counted = try known[statement] ?? statement.count(db, findsBroken: findsBroken)
         known[statement] = counted
         links["\(entity.name).\(storage.relationship.name)"] = counted
       }
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
-    if layout.enforcesForeignKeys { violations = try Self.violations(db) }
+    if findsBroken, layout.enforcesForeignKeys { violations = try Self.violations(db) }
   }
 
   private mutating func countRows(

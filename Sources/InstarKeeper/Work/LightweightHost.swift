@@ -1,40 +1,45 @@
-internal import InstarChange
-public import InstarSchema
-internal import InstarStore
-public import InstarWire
+package import InstarChange
+package import InstarSchema
+package import InstarStore
+package import InstarWire
 internal import Synchronization
 
 /// Makes lightweight stages in this process, without the plugin. Everything else is left to a host that loads it.
 ///
 /// A lightweight stage follows from the schemas of its two versions, which the plugin's manifest has. So no code of the
 /// plugin is needed, and none runs here. Statements on the clone have the budget of the store.
-public struct LightweightHost: PluginHost {
+package struct LightweightHost: PluginHost {
   private let other: any PluginHost
   /// How often a statement is shown in a run.
   private static let shownRepetitions = 5
 
   /// - Parameter other: Runs the stages that need the plugin, and answers questions about it.
-  public init(besides other: any PluginHost) {
+  package init(besides other: any PluginHost) {
     self.other = other
   }
 
-  public func describe(plugin: String) throws(InstarError) -> PluginManifest {
+  package func describe(plugin: String) throws(InstarError) -> PluginManifest {
     try other.describe(plugin: plugin)
   }
 
-  public func plan(
+  package func plan(
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration {
     try other.plan(plan, from: version, plugin: plugin, store: store)
   }
 
+  package func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool {
+    // The module of a virtual table would parse shadow tables that a hostile store has filled: only in a worker.
+    stages.contains(where: \.needsPlugin) || schema.hasVirtualTable
+  }
+
   /// Brings a clone to the last version of a plan, in this process where no stage needs the plugin.
   ///
   /// - Throws: The first error of a stage; the clone is then in any state.
-  public func migrate(
+  package func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
-    guard !work.stages.contains(where: \.needsPlugin) else {
+    guard !loadsPlugin(for: work.stages, on: work.schema) else {
       return try other.migrate(work, onEvent: onEvent)
     }
     let lines = LogLines()
@@ -81,4 +86,10 @@ public struct LightweightHost: PluginHost {
 extension SchemaStage {
   /// Whether the stage runs code of the plan, or needs its types.
   fileprivate var needsPlugin: Bool { kind != .lightweight || SchemaChange(self).needsTypes }
+}
+
+extension SchemaText {
+  fileprivate var hasVirtualTable: Bool {
+    objects.contains { $0.type == "table" && $0.tree == .none }
+  }
 }

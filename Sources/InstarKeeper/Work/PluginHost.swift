@@ -1,9 +1,10 @@
 package import InstarChange
-public import InstarSchema
-public import InstarWire
+package import InstarSchema
+package import InstarStore
+package import InstarWire
 
 /// Runs plugins for the keeper. The keeper shows what it reports to people, and trusts none of it.
-public protocol PluginHost: Sendable {
+package protocol PluginHost: Sendable {
   /// Loads a plugin, and returns the manifest that its code makes.
   ///
   /// - Throws: Why the plugin cannot be used.
@@ -17,6 +18,11 @@ public protocol PluginHost: Sendable {
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration
 
+  /// Whether code of the plugin is in the process that runs these stages. If so, everything in the clone is verified.
+  ///
+  /// - Parameter schema: The schema of the clone before the first stage.
+  func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool
+
   /// Brings a clone to the last version of a plan.
   ///
   /// When the call returns or throws, every process that it started has ended.
@@ -27,36 +33,42 @@ public protocol PluginHost: Sendable {
   ) throws(InstarError)
 }
 
+extension PluginHost {
+  package func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool { true }
+}
+
 /// A clone, and what to do with it.
-public struct CloneWork: Sendable {
+package struct CloneWork: Sendable {
   /// The absolute path of the plugin.
-  public var plugin: String
+  package var plugin: String
   /// The name of the plan in the plugin.
-  public var plan: String
+  package var plan: String
   /// The clone's version, at which the first stage starts.
-  public var from: Schema.Version
+  package var from: Schema.Version
   /// The stages to the plan's last version, in order, without the plan's code.
   package var stages: [SchemaStage]
+  /// The schema of the clone before the first stage.
+  package var schema: SchemaText
   /// The only folder that the worker may write.
-  public var cloneFolder: String
+  package var cloneFolder: String
   /// The path of the clone, the only store that the worker may write.
-  public var clone: String
+  package var clone: String
   /// The path of the store that was cloned.
-  public var store: String
+  package var store: String
   /// The folder with the external values of the store, which the worker may read; `nil` where the store has none.
-  public var externalFolder: String?
+  package var externalFolder: String?
   /// How much of each SQL statement is reported: 0 (nothing) to 4, as `SQLDebug.level`.
-  public var sqlDebugLevel: Int
+  package var sqlDebugLevel: Int
   /// The most memory that the worker may use.
-  public var memoryBytes: Int64
+  package var memoryBytes: Int64
   /// The longest file that the worker may write.
-  public var fileSizeBytes: Int64
+  package var fileSizeBytes: Int64
   /// The time limit for each stage, and for loading the plugin.
-  public var stageTimeLimit: Duration
+  package var stageTimeLimit: Duration
 }
 
 /// An event of the work on a clone.
-public enum CloneWorkEvent: Sendable, Hashable {
+package enum CloneWorkEvent: Sendable, Hashable {
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
   /// An SQL statement that the worker ran.

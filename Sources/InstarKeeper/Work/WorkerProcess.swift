@@ -1,11 +1,11 @@
 internal import Foundation
 internal import InstarLinux
-public import InstarSchema
+package import InstarSchema
 internal import InstarStore
-public import InstarWire
+package import InstarWire
 
 /// Runs each request in a confined `instar-worker` of its own, and kills it at the end in any case.
-public struct WorkerProcess: PluginHost {
+package struct WorkerProcess: PluginHost {
   private let worker: String
   private let library: String
   private let readable: [String]
@@ -30,7 +30,7 @@ public struct WorkerProcess: PluginHost {
   ///   - allowsUnconfined: Whether to run the worker where the kernel cannot confine it.
   ///   - supervisor: The descriptor of the session with the supervisor, which is polled but never read: the worker is
   ///     ended when the supervisor closes it.
-  public init(
+  package init(
     worker: String, library: String, readable: [String] = [], allowsUnconfined: Bool = false,
     supervisor: Int32? = nil
   ) {
@@ -45,7 +45,7 @@ public struct WorkerProcess: PluginHost {
   /// this returns or throws.
   ///
   /// - Throws: `timeLimit`, `protocolViolation`, or why the plugin cannot be loaded.
-  public func describe(plugin: String) throws(InstarError) -> PluginManifest {
+  package func describe(plugin: String) throws(InstarError) -> PluginManifest {
     var manifest: PluginManifest?
     try converse(
       .describe, plugin: plugin, limit: Self.inspectionTimeLimit
@@ -61,7 +61,7 @@ public struct WorkerProcess: PluginHost {
   /// Makes the plan's changes on an empty store in a worker's memory, and returns them. No store is opened.
   ///
   /// - Throws: Why the plan cannot be used; `timeLimit`, `protocolViolation`.
-  public func plan(
+  package func plan(
     _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
   ) throws(InstarError) -> PlannedMigration {
     var migration: PlannedMigration?
@@ -82,7 +82,7 @@ public struct WorkerProcess: PluginHost {
   ///
   /// - Throws: The first error of a stage; `timeLimit`; `protocolViolation`, also for a worker that ended without a
   ///   reply.
-  public func migrate(
+  package func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
     var statementBytes = 0

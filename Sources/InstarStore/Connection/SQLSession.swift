@@ -134,6 +134,18 @@ public final class SQLSession: @unchecked Sendable {
     return try result.get()
   }
 
+  /// Runs `body` in a transaction of a store that is discarded after an error, without a rollback journal: the journal
+  /// of a rebuilt table would be as large as the table.
+  ///
+  /// - Throws: The error of `body`; the store is then in any state.
+  package func transactionWithoutRollback<Value>(_ body: () throws -> Value) throws -> Value {
+    let mode = try text("PRAGMA journal_mode") ?? "memory"
+    try run("PRAGMA journal_mode = OFF")
+    let value = try transaction(body)
+    try run("PRAGMA journal_mode = \(mode)")
+    return value
+  }
+
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
     try run("BEGIN IMMEDIATE")

@@ -63,7 +63,7 @@ public final class StoreConnection: Sendable {
         try db.execute(
           sql: """
             PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
-            PRAGMA locking_mode = EXCLUSIVE
+            PRAGMA locking_mode = EXCLUSIVE; PRAGMA cell_size_check = ON
             """)
       }
     }

@@ -8,8 +8,8 @@ extension SchemaStage {
   /// - Parameters:
   ///   - plan: The name of the plan, for errors.
   ///   - number: The place of the stage in its run, such as "1 of 2".
-  /// - Throws: `needsCustomStage` where the stage needs code; else the first error of the change of schema. The clone is
-  ///   then in any state, and the caller discards it.
+  /// - Throws: `needsCustomStage` where the stage needs code; else the first error of the change of schema. The clone
+  ///   is then in any state, and the caller discards it.
   package func makeLightweight(
     plan: String, number: String, on connection: StoreConnection
   ) throws(InstarError) {

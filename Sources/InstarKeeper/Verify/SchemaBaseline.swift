@@ -1,0 +1,25 @@
+package import GRDB
+package import InstarSchema
+package import InstarStore
+
+/// What a store was before the stages ran, as far as reading it does not depend on the number of rows.
+package struct SchemaBaseline {
+  package let structure: StoreStructure
+  /// `nil` in a store without readable metadata.
+  package let metadata: CoreDataMetadata?
+  /// The schema that the clone has before the first stage.
+  package internal(set) var schema: SchemaText
+  /// The statements that write the rows that a change of schema reads.
+  let bookkeeping: [String]
+  let pageSize: Int
+  let autoVacuum: Int
+
+  package init(_ db: Database, format: StoreFormat) throws {
+    structure = try StoreStructure.read(db, format: format)
+    metadata = try format.metadata(db)
+    schema = try SchemaText(db)
+    bookkeeping = try format.bookkeepingStatements(db)
+    pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+    autoVacuum = try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
+  }
+}
