@@ -14,7 +14,8 @@ extension MigrationRun {
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      stages: try attempt.path.schemaStages(), schema: schema, cloneFolder: folder.cloneFolder, clone: folder.clone,
+      stages: try attempt.path.schemaStages(), schema: schema, cloneFolder: folder.cloneFolder,
+      clone: folder.clone,
       store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
