@@ -65,7 +65,7 @@ struct OtherVersionTests {
     return cause
   }
 
-  @Test("they read and change the rows of their entities, and of those that these reference")
+  @Test("they read and change the rows of their entities, and the related ones")
   func fetched() throws {
     let context = try migrate { context in
       let samples = try context.fetch(

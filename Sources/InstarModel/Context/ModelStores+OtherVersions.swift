@@ -3,8 +3,8 @@ import InstarStore
 
 // Many plans write `typealias Note = NotesSchemaV3.Note`, and fetch `Note` in the stage from version 1 to version 2.
 // SwiftData finds the entity by its name, and that works if version 2 has the properties that the closure uses. So in
-// the closure of a stage another version's class can take the place of the version's own. The class of the stage's other
-// version cannot: the closure would see the store as it is not.
+// the closure of a stage another version's class can take the place of the version's own. The class of the stage's
+// other version cannot: the closure would see the store as it is not.
 
 extension ModelContext {
   /// Returns the entity of a model type. In the closure of a stage the type may be the class of another version.

@@ -1,9 +1,9 @@
 public import Foundation
 
-#if !canImport(Darwin)
-  /// Methods that apps use on Apple's platforms, where `NSObject` has them. Plans keep values in `UserDefaults` between
-  /// `willMigrate` and `didMigrate`.
-  extension UserDefaults {
+/// Methods that apps use on Apple's platforms, where `NSObject` has them. Plans keep values in `UserDefaults` between
+/// `willMigrate` and `didMigrate`.
+extension UserDefaults {
+  #if !canImport(Darwin)
     /// Sets the value of a key; the same as `set(_:forKey:)`.
     public func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
 
@@ -15,5 +15,5 @@ public import Foundation
 
     /// Returns the value of a key; the same as `object(forKey:)`.
     public func value(forKeyPath key: String) -> Any? { object(forKey: key) }
-  }
-#endif
+  #endif
+}
