@@ -38,7 +38,7 @@ public struct SchemaDifference: Sendable {
   public init(from old: Schema, to new: Schema) {
     self.old = old
     self.new = new
-    let sources = Self.sources(of: new.entities, in: old.entities)
+    let sources = Self.sources(of: new.entities, in: old.entities) { ($0.name, $0.originalName) }
     sourceNames = sources.mapValues(\.name)
     let used = Set(sourceNames.values)
     removedEntities = old.entities.filter { !used.contains($0.name) }
@@ -77,26 +77,29 @@ public struct SchemaDifference: Sendable {
     }
   }
 
-  /// The source of each entity of the new version.
-  private static func sources(
-    of new: [Schema.Entity], in old: [Schema.Entity]
-  ) -> [String: Schema.Entity] {
-    var free = old.keyed(by: \.name)
-    var sources: [String: Schema.Entity] = [:]
-    for entity in new where entity.originalName != entity.name {
-      sources[entity.name] = free.removeValue(forKey: entity.originalName)
+  /// The source of each element of the new version, by its name.
+  ///
+  /// - Parameter names: The name of an element, and its original one.
+  private static func sources<Element>(
+    of new: [Element], in old: some Sequence<Element>,
+    _ names: (Element) -> (current: String, original: String)
+  ) -> [String: Element] {
+    var free = old.keyed { names($0).current }
+    var sources: [String: Element] = [:]
+    for (name, original) in new.map(names) where original != name {
+      sources[name] = free.removeValue(forKey: original)
     }
-    for entity in new where sources[entity.name] == nil {
-      sources[entity.name] = free.removeValue(forKey: entity.name)
+    for (name, _) in new.map(names) where sources[name] == nil {
+      sources[name] = free.removeValue(forKey: name)
     }
     return sources
   }
 
-  /// The old entities whose rows hold the values of an entity's properties: its source, or for an added entity the
-  /// sources of its subentities.
-  private static func origins(
-    of entity: Schema.Entity, in new: Schema, _ sources: [String: Schema.Entity]
-  ) -> [Schema.Entity] {
+  /// The sources of the entities whose rows hold the values of an entity's properties: the entity itself, or for an
+  /// added one its subentities.
+  private static func origins<Source>(
+    of entity: Schema.Entity, in new: Schema, _ sources: [String: Source]
+  ) -> [Source] {
     if let source = sources[entity.name] { return [source] }
     return below(entity, in: new).compactMap { sources[$0.name] }
   }
@@ -104,8 +107,7 @@ public struct SchemaDifference: Sendable {
   /// Returns the names of the old entities whose rows hold the values of an entity's properties: its source, or for an
   /// added entity the sources of its subentities.
   public func originNames(of entity: Schema.Entity) -> [String] {
-    if let source = sourceNames[entity.name] { return [source] }
-    return Self.below(entity, in: new).compactMap { sourceNames[$0.name] }
+    Self.origins(of: entity, in: new, sourceNames)
   }
 
   /// The entities whose properties an entity has, or gets by a change of the hierarchy: itself, its superentities, its
@@ -155,14 +157,7 @@ public struct SchemaDifference: Sendable {
   private static func map<Property: SchemaProperty>(
     _ old: [[Property]], _ new: [Property]
   ) -> [PropertyMapping<Property>] {
-    var free = old.joined().keyed(by: \.name)
-    var sources: [String: Property] = [:]
-    for property in new where property.originalName != property.name {
-      sources[property.name] = free.removeValue(forKey: property.originalName)
-    }
-    for property in new where sources[property.name] == nil {
-      sources[property.name] = free.removeValue(forKey: property.name)
-    }
+    let sources = sources(of: new, in: old.joined()) { ($0.name, $0.originalName) }
     return new.map { PropertyMapping(old: sources[$0.name], new: $0) }
   }
 }
