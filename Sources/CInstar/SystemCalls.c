@@ -129,28 +129,20 @@ int instar_rename_no_replace(int folder, const char *old_name, int new_folder, c
   return rename_with(folder, old_name, new_folder, new_name, 1 /* RENAME_NOREPLACE */);
 }
 
-enum { no_symlinks = 0x04 /* RESOLVE_NO_SYMLINKS */, beneath = 0x08 /* RESOLVE_BENEATH */ };
-
-static int open_resolving(int folder, const char *path, int flags, mode_t mode, uint64_t resolve)
+static int open_without_links(const char *path)
 {
   /* struct open_how of <linux/openat2.h>. */
   struct {
     uint64_t flags, mode, resolve;
   } how = {
-    .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-    .mode = flags & O_CREAT ? mode : 0,
-    .resolve = resolve,
+    .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+    .resolve = 0x04 /* RESOLVE_NO_SYMLINKS */,
   };
   int descriptor;
   do {
-    descriptor = (int)syscall(437 /* openat2 */, folder, path, &how, sizeof how);
+    descriptor = (int)syscall(437 /* openat2 */, AT_FDCWD, path, &how, sizeof how);
   } while (descriptor < 0 && errno == EAGAIN); /* somebody renamed a folder on the way meanwhile */
   return descriptor;
-}
-
-int instar_open_beneath(int folder, const char *path, int flags, mode_t mode)
-{
-  return open_resolving(folder, path, flags, mode, no_symlinks | beneath);
 }
 
 /* The same way, step by step. systemd refuses openat2 to a service with RestrictSUIDSGID=: its filter
@@ -185,7 +177,7 @@ static int open_step_by_step(const char *path)
 
 int instar_status_without_links(const char *path, uint64_t *device, uint64_t *inode)
 {
-  int descriptor = open_resolving(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, no_symlinks);
+  int descriptor = open_without_links(path);
   if (descriptor < 0 && errno == ENOSYS) descriptor = open_step_by_step(path);
   if (descriptor < 0) return -1;
   struct stat status;

@@ -96,10 +96,6 @@ int instar_rename_exchange(int folder, const char *old_name, int new_folder, con
 int instar_rename_no_replace(
   int folder, const char *old_name, int new_folder, const char *new_name);
 
-/* openat2(2) that follows no symbolic link on the whole way and does not leave `folder`. -1 and
- * errno. */
-int instar_open_beneath(int folder, const char *path, int flags, mode_t mode);
-
 /* Device and inode of the file that an absolute path names, resolved without following any
  * symbolic link (openat2(2) with RESOLVE_NO_SYMLINKS, or O_NOFOLLOW at each step). Of a link at the
  * end: its own. The file is not opened: no lock on it is dropped. 0; -1 and errno, ELOOP or ENOTDIR
