@@ -148,49 +148,10 @@ extension Schema.Entity {
       let property = descriptor.properties[slot]
       switch property.kind {
       case .attribute(let kind):
-        if let leaves = kind.leaves {
-          for leaf in leaves {
-            // A column is NULL if the value is another case or `nil`.
-            var column = Schema.Attribute(
-              name: "\(property.name).\(leaf.name)",
-              originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
-              type: leaf.type, isOptional: true, options: kind.metadata.options,
-              hashModifier: kind.metadata.hashModifier)
-            column.swiftType = Schema.SwiftType(leaf.valueType)
-            column.compositeType = Schema.SwiftType(kind.valueType, isOptional: kind.isOptional)
-            attributes.append(column)
-          }
-          continue
-        }
-        var attribute = Schema.Attribute(
-          name: property.name, originalName: kind.metadata.originalName, type: kind.type,
-          isOptional: kind.isOptional, options: kind.metadata.options,
-          defaultValue: kind.defaultSlot()?.attributeValue,
-          hashModifier: kind.metadata.hashModifier)
-        attribute.swiftType = Schema.SwiftType(kind.valueType)
-        attribute.column = property.column
-        if table != nil, !kind.hasConstantDefault {
-          // `UUID()` cannot be the default of a column, because each row would get the same one.
-          attribute.column = attribute.column ?? Schema.Column()
-          attribute.column?.hasConstantDefault = false
-        }
-        attributes.append(attribute)
+        attributes += Self.attributes(of: kind, property, inTable: table != nil)
       case .relationship(let kind):
-        let inverse = descriptor.inverse(ofSlot: slot)
-        var relationship = Schema.Relationship(
-          name: property.name, originalName: kind.metadata.originalName,
-          destination: kind.destination._modelDescriptor.name,
-          inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
-          deleteRule: kind.metadata.deleteRule,
-          minimumModelCount: kind.metadata.minimumModelCount,
-          maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
-          isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
-          // The inverse already shows it.
-          options: kind.metadata.options.filter { $0 != .ownInverse },
-          hashModifier: kind.metadata.hashModifier)
-        relationship.swiftType = Schema.SwiftType(kind.valueType)
-        relationship.column = property.column
-        relationships.append(relationship)
+        relationships.append(
+          Self.relationship(of: kind, property, inverse: descriptor.inverse(ofSlot: slot)))
       }
     }
     func names(_ groups: [[Int]]) -> [[String]] {
@@ -208,6 +169,59 @@ extension Schema.Entity {
           }
         }, condition: index.condition)
     }
+  }
+
+  /// Returns the attributes of a property: one for each column of a composite.
+  private static func attributes(
+    of kind: Schema.PropertyMetadata.AttributeKind, _ property: Schema.PropertyMetadata,
+    inTable: Bool
+  ) -> [Schema.Attribute] {
+    if let leaves = kind.leaves {
+      return leaves.map { leaf in
+        // A column is NULL if the value is another case or `nil`.
+        var column = Schema.Attribute(
+          name: "\(property.name).\(leaf.name)",
+          originalName: "\(kind.metadata.originalName ?? property.name).\(leaf.name)",
+          type: leaf.type, isOptional: true, options: kind.metadata.options,
+          hashModifier: kind.metadata.hashModifier)
+        column.swiftType = Schema.SwiftType(leaf.valueType)
+        column.compositeType = Schema.SwiftType(kind.valueType, isOptional: kind.isOptional)
+        return column
+      }
+    }
+    var attribute = Schema.Attribute(
+      name: property.name, originalName: kind.metadata.originalName, type: kind.type,
+      isOptional: kind.isOptional, options: kind.metadata.options,
+      defaultValue: kind.defaultSlot()?.attributeValue,
+      hashModifier: kind.metadata.hashModifier)
+    attribute.swiftType = Schema.SwiftType(kind.valueType)
+    attribute.column = property.column
+    if inTable, !kind.hasConstantDefault {
+      // `UUID()` cannot be the default of a column, because each row would get the same one.
+      attribute.column = attribute.column ?? Schema.Column()
+      attribute.column?.hasConstantDefault = false
+    }
+    return [attribute]
+  }
+
+  private static func relationship(
+    of kind: Schema.PropertyMetadata.RelationshipKind, _ property: Schema.PropertyMetadata,
+    inverse: ModelDescriptor.Inverse?
+  ) -> Schema.Relationship {
+    var relationship = Schema.Relationship(
+      name: property.name, originalName: kind.metadata.originalName,
+      destination: kind.destination._modelDescriptor.name,
+      inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
+      deleteRule: kind.metadata.deleteRule,
+      minimumModelCount: kind.metadata.minimumModelCount,
+      maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
+      isOptional: kind.isOptional, isToOneRelationship: kind.isToOne,
+      // The inverse already shows it.
+      options: kind.metadata.options.filter { $0 != .ownInverse },
+      hashModifier: kind.metadata.hashModifier)
+    relationship.swiftType = Schema.SwiftType(kind.valueType)
+    relationship.column = property.column
+    return relationship
   }
 }
 
