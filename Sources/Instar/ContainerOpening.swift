@@ -92,7 +92,7 @@ struct ContainerOpening {
     }
     func refuse(_ cause: String) -> InstarError {
       InstarError(
-        .invalidPlan, "schema and plan do not belong together", cause: cause,
+        .invalidPlan, "cannot use plan \(plan.name) with this schema", cause: cause,
         next: "open the container with the models of \(last.version)")
     }
     // A referenced class may be another version's: in the plan's schema the class of this version takes its place.

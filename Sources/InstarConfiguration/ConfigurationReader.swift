@@ -48,12 +48,10 @@ struct ConfigurationReader {
         configuration.stageTimeLimit = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
       case .workerMemory:
-        guard let text = value.scalar?.string, let bytes = SizeText.parse(text),
-          SizeText.workerMemory.contains(bytes)
-        else {
+        let bytes = try size(value, of: key.rawValue)
+        guard SizeText.workerMemory.contains(bytes) else {
           throw problem(
-            value,
-            "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(value))'")
+            value, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(value))'")
         }
         configuration.workerMemoryBytes = bytes
       case .busyTimeout:

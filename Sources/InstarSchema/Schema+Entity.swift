@@ -128,7 +128,9 @@ extension Schema.Entity {
   }
 
   /// `storedProperties` by their names.
-  public var storedPropertiesByName: [String: any SchemaProperty] { Self.byName(storedProperties) }
+  public var storedPropertiesByName: [String: any SchemaProperty] {
+    storedProperties.keyed(by: \.name)
+  }
 
   /// The properties of the superentities, those of the root first.
   public var inheritedProperties: [any SchemaProperty] {
@@ -145,7 +147,7 @@ extension Schema.Entity {
 
   /// `inheritedProperties` by their names.
   public var inheritedPropertiesByName: [String: any SchemaProperty] {
-    Self.byName(inheritedProperties)
+    inheritedProperties.keyed(by: \.name)
   }
 
   /// The composites: properties with several columns, in the order of their first column.
@@ -160,9 +162,5 @@ extension Schema.Entity {
     return names.compactMap { name in
       leaves[name].map { Schema.CompositeAttribute(name: name, columns: $0) }
     }
-  }
-
-  private static func byName(_ properties: [any SchemaProperty]) -> [String: any SchemaProperty] {
-    properties.keyed(by: \.name)
   }
 }

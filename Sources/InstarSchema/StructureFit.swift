@@ -1,7 +1,7 @@
 /// Whether a store can be adopted as a version, judged by its structure.
 ///
-/// Tables, columns and indexes that the version does not name can stay: the engine works by names and leaves others
-/// alone. Those that the version names must exist, or a stage would change something that is missing.
+/// Tables, columns and indexes that the version does not name can stay: a change of schema works by names and leaves
+/// others alone. Those that the version names must exist, or a stage would change something that is missing.
 public struct StructureFit: Sendable, Hashable {
   /// Tables, columns and indexes that only the store has. A table that the version has too is listed with its
   /// additional columns only.

@@ -40,7 +40,7 @@ public struct SchemaComparison: Sendable {
     notes = Self.notes(on: difference, old, new)
   }
 
-  /// `custom` where at least one change cannot be derived from the schemas. The engine decides by the same rule.
+  /// `custom` where at least one change cannot be derived from the schemas. A plan is checked by the same rule.
   public var stage: Stage {
     changes.contains { $0.needsCustomStage != nil } ? .custom : .lightweight
   }

@@ -29,9 +29,9 @@ extension Schema.Column.Encoding {
     case (.julianDay, .real(let seconds)):
       return .real((seconds + Self.secondsTo2001) / 86_400 + Self.julianDayOf1970)
     case (.uuidText, .blob(let bytes)):
-      return Self.hyphenated(bytes).map { .text($0) } ?? value
+      return Self.hyphenated(bytes).map { .text($0.lowercased()) } ?? value
     case (.uuidUppercaseText, .blob(let bytes)):
-      return Self.hyphenated(bytes).map { .text($0.uppercased()) } ?? value
+      return Self.hyphenated(bytes).map { .text($0) } ?? value
     case (.uuidHexadecimal, .blob(let bytes)):
       return bytes.count == 16 ? .text(Digest.hexadecimal(bytes)) : value
     case (.jsonText, .blob(let bytes)):
@@ -75,13 +75,7 @@ extension Schema.Column.Encoding {
 
   private static func hyphenated(_ bytes: [UInt8]) -> String? {
     guard bytes.count == 16 else { return nil }
-    var groups: [String] = []
-    var start = 0
-    for length in [4, 2, 2, 2, 6] {
-      groups.append(Digest.hexadecimal(bytes[start..<(start + length)]))
-      start += length
-    }
-    return groups.joined(separator: "-")
+    return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)).uuidString }
   }
 
   private static func bytes(ofUUID text: String) -> [UInt8]? {
