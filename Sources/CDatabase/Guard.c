@@ -41,12 +41,23 @@ static int may_open(const char *name, int *flags) {
   return 1;
 }
 
+int instar_open_waiting(const char *name, int flags, int mode) {
+  enum { INTERVAL_MICROSECONDS = 5000, ATTEMPTS = 400 };
+  int descriptor = -1;
+  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    descriptor = open(name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+    if (descriptor >= 0 || errno != EWOULDBLOCK) break;
+    usleep(INTERVAL_MICROSECONDS);
+  }
+  return descriptor;
+}
+
 static int guarded_open(const char *name, int flags, int mode) {
   if (guard.path && !may_open(name, &flags)) {
     errno = EACCES;
     return -1;
   }
-  int descriptor = open(name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+  int descriptor = instar_open_waiting(name, flags, mode);
   if (descriptor < 0) return descriptor;
   struct stat status;
   int is_allowed = fstat(descriptor, &status) == 0 &&

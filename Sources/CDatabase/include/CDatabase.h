@@ -20,6 +20,10 @@ void instar_forget_trees(struct sqlite3 *database);
  * FIFO. Returns SQLite's result code. */
 int instar_guard_install(void);
 
+/* open(2) that follows no link at the end. It does not block on a FIFO, but waits up to two seconds for a lease of another
+ * process: a keeper leases a store during a cutover by exchange. */
+int instar_open_waiting(const char *name, int flags, int mode);
+
 /* Until the matching instar_guard_leave(), SQLite on the calling thread
  *  - opens only the file `path` and its side files (`path` with "-wal", "-shm" or "-journal" appended), for reading; only
  *    the shared memory may be opened for writing, because readers record there what they read;

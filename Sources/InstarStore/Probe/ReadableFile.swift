@@ -1,3 +1,4 @@
+internal import CDatabase
 internal import Foundation
 
 /// A regular file that is open for reading, with its bytes at any offset.
@@ -11,7 +12,7 @@ final class ReadableFile {
   /// `nil` where there is no regular file that can be read; `errno` says why. A link is not followed, and the file may
   /// have become a FIFO, which would block.
   init?(path: String) {
-    descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    descriptor = instar_open_waiting(path, O_RDONLY, 0)
     guard descriptor >= 0 else { return nil }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
