@@ -16,13 +16,15 @@ public struct Configuration: Sendable, Hashable {
     public var backups: BackupRetention?
     /// What to do with a store that other processes use.
     public var whenBusy: BusyPolicy
+    /// Which way of the cutover its stores take.
+    public var cutover: CutoverPolicy
     /// How long a run of its stores waits for their locks; `nil` for the time of all watches.
     public var busyTimeout: Duration?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
       sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
-      busyTimeout: Duration? = nil
+      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil
     ) {
       self.folder = folder
       self.patterns = patterns
@@ -30,6 +32,7 @@ public struct Configuration: Sendable, Hashable {
       self.sqlDebugLevel = sqlDebugLevel
       self.backups = backups
       self.whenBusy = whenBusy
+      self.cutover = cutover
       self.busyTimeout = busyTimeout
     }
   }

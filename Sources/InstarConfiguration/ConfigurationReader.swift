@@ -13,7 +13,7 @@ struct ConfigurationReader {
     case busyTimeout, backups, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
-    case folder, pattern, recursive, sqlDebug, backups, whenBusy, busyTimeout
+    case folder, pattern, recursive, sqlDebug, backups, whenBusy, busyTimeout, cutover
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -103,8 +103,9 @@ struct ConfigurationReader {
         watch.isRecursive = flag
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       case .backups: watch.backups = try retention(value)
-      case .whenBusy: watch.whenBusy = try busyPolicy(value)
+      case .whenBusy: watch.whenBusy = try policy(value, of: key.rawValue)
       case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
+      case .cutover: watch.cutover = try policy(value, of: key.rawValue)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -115,13 +116,15 @@ struct ConfigurationReader {
     try duration(node, of: "busyTimeout", in: .zero...(.seconds(3600)))
   }
 
-  private func busyPolicy(_ node: Node) throws(InstarError) -> BusyPolicy {
-    if let policy = node.scalar.flatMap({ BusyPolicy(rawValue: $0.string) }) { return policy }
-    let names = BusyPolicy.allCases.map(\.rawValue)
+  private func policy<Policy: RawRepresentable & CaseIterable>(
+    _ node: Node, of key: String
+  ) throws(InstarError) -> Policy where Policy.RawValue == String {
+    if let policy = node.scalar.flatMap({ Policy(rawValue: $0.string) }) { return policy }
+    let names = Policy.allCases.map(\.rawValue)
     let hint = Suggestion.nearest(to: shown(node), among: names).map { "; did you mean '\($0)'?" }
     throw problem(
       node,
-      "'whenBusy' must be \(names.joined(separator: ", ")), not '\(shown(node))'\(hint ?? "")")
+      "'\(key)' must be \(names.joined(separator: ", ")), not '\(shown(node))'\(hint ?? "")")
   }
 
   private func retry(_ node: Node) throws(InstarError) -> Configuration.Retry {

@@ -88,6 +88,7 @@ extension RunReport {
     case .finished:
       result = phase.restoredRun == nil ? .migrated : .restored
       backup = recovered.backup ?? phase.backup
+      cutover = recovered.cutover
       manifest = phase.manifest
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"

@@ -101,7 +101,7 @@ struct Run: Sendable {
       case .run(let event) where event.run == request.run && event.store == request.store:
         onEvent(event)
         switch event.step {
-        case .started, .locked, .verified, .writtenBack: limit = stepLimit
+        case .started, .locked, .verified, .cutOver: limit = stepLimit
         case .backedUp, .stageStarted, .stageFinished:
           limit = stepLimit + .seconds(request.stageTimeLimitSeconds)
         case .output, .sql: continue

@@ -53,6 +53,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var sqlDebugLevel: Int
   /// An existing folder for the backup; left out for `.instar/` beside the store.
   public var backupFolder: String?
+  /// Which way of the cutover to take.
+  public var cutover = CutoverPolicy.automatic
 
   /// 4 GiB.
   public static let defaultWorkerMemoryBytes: Int64 = 4 << 30
@@ -110,6 +112,14 @@ public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
   case cutover
 }
 
+/// How a store's content is replaced by its clone's.
+public enum CutoverKind: String, Sendable, Codable, Hashable {
+  /// The clone took the place of the store's file.
+  case exchange
+  /// SQLite copied the clone into the store's file, in one transaction.
+  case writeBack
+}
+
 /// One record of the phase journal: what a recovery needs to know about a run that was cut off.
 public struct PhaseRecord: Sendable, Codable, Hashable {
   /// The run identifier.
@@ -143,6 +153,14 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var contentDigest: String?
   /// The digest of the rows that a restore replaces; left out for a migration, and for a damaged store.
   public var earlierContentDigest: String?
+  /// The way of the cutover that was begun; left out in `cloning`. An exchange that is not possible in the end becomes
+  /// a write-back.
+  public var cutover: CutoverKind?
+  /// The inode of the clone: the store's after an exchange. Left out where no exchange was begun.
+  public var cloneInode: UInt64?
+  /// Whether the store had a write-ahead log before an exchange, during which it has none. Left out where no exchange
+  /// was begun.
+  public var usesLog: Bool?
   /// The manifest of the backup; left out in `cloning`.
   public var manifest: BackupManifest?
   /// The start of the run, in seconds since 1970.
@@ -179,6 +197,8 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   public var version: Schema.Version?
   /// The path of the backup; left out if there is none.
   public var backup: String?
+  /// How the store got its new content; left out if it did not.
+  public var cutover: CutoverKind?
 
   /// A report without optional fields.
   public init(run: String, store: String, outcome: Outcome) {
@@ -231,8 +251,8 @@ public struct RunEvent: Sendable, Codable, Hashable {
     case stageStarted, stageFinished
     /// The clone is verified; `rows` is set.
     case verified
-    /// The cutover is complete; `backup` is set.
-    case writtenBack
+    /// The cutover is complete; `backup` and `cutover` are set.
+    case cutOver
     /// The plugin printed `text`.
     case output
     /// A SQL statement ran; `text` is the statement in Core Data's form.
@@ -263,6 +283,8 @@ public struct RunEvent: Sendable, Codable, Hashable {
   public var durationMicroseconds: Int64?
   /// The path of the backup.
   public var backup: String?
+  /// How the store's content was replaced.
+  public var cutover: CutoverKind?
   /// The output of the plugin, or the SQL statement.
   public var text: String?
 

@@ -45,6 +45,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var relationships: [Relationship]
   /// The size of the store's main file before the run, in bytes.
   public var bytes: Int64?
+  /// How the store's content was replaced; left out if it was not.
+  public var cutover: CutoverKind?
   /// The path of the backup; left out if none was kept.
   public var backup: String?
   /// The paths of files that the run made and could not remove; left out if there are none.

@@ -31,6 +31,7 @@ struct ConfigurationTests {
             sqlDebug: 3
             backups: {keep: 1}
             whenBusy: migrate
+            cutover: writeBack
             busyTimeout: 30s
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
@@ -54,7 +55,8 @@ struct ConfigurationTests {
         .init(folder: "/srv/app", patterns: ["*.store"]),
         .init(
           folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
-          backups: BackupRetention(count: 1), whenBusy: .migrate, busyTimeout: .seconds(30)),
+          backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
+          busyTimeout: .seconds(30)),
       ])
   }
 
@@ -120,6 +122,10 @@ struct ConfigurationTests {
       (
         "watches:\n  - folder: /srv\n    whenBusy: migrat",
         "line 3: 'whenBusy' must be wait, migrate, skip, not 'migrat'; did you mean 'migrate'?"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    cutover: fast",
+        "line 3: 'cutover' must be automatic, exchange, writeBack, not 'fast'"
       ),
       (
         "watches:\n  - folder: /srv\n    whenbusy: wait",

@@ -49,6 +49,7 @@ struct EventTests {
   func migrated() {
     var report = report(.migrated)
     report.backup = "/srv/.instar/a.store.R1.backup"
+    report.cutover = .exchange
     report.bytes = 4096
     report.entities = [
       .init(name: "Note", rowsBefore: 3, rowsAfter: 3),
@@ -66,7 +67,7 @@ struct EventTests {
         "INSTAR_PLUGIN": "/p/notes.so", "INSTAR_RUN": "R1", "INSTAR_FROM": "1.2.0",
         "INSTAR_TO": "2.0.0", "INSTAR_STATE": "current", "INSTAR_ROWS": "5",
         "INSTAR_BYTES": "4096", "INSTAR_DURATION_USEC": "12345",
-        "INSTAR_BACKUP": "/srv/.instar/a.store.R1.backup",
+        "INSTAR_BACKUP": "/srv/.instar/a.store.R1.backup", "INSTAR_CUTOVER": "exchange",
       ])
   }
 

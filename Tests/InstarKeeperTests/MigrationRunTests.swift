@@ -31,7 +31,7 @@ struct MigrationRunTests {
     #expect(conversation.asked.map(\.phase) == [.cloning, .cutover])
     #expect(
       conversation.steps == [
-        .started, .locked, .backedUp, .stageStarted, .stageFinished, .verified, .writtenBack,
+        .started, .locked, .backedUp, .stageStarted, .stageFinished, .verified, .cutOver,
       ])
 
     #expect(try fixture.version() == Schema.Version(2, 0, 0))

@@ -39,7 +39,8 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "bytes", "durationMicroseconds", "entities", "error", "from", "holders",
+        "backup", "bytes", "cutover", "durationMicroseconds", "entities", "error", "from",
+        "holders",
         "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
         "result", "run",
         "stages", "startedAt", "store", "to",
@@ -88,12 +89,15 @@ struct DocumentedKeyTests {
   func recovery() throws {
     #expect(
       try keys(of: Sample.phase) == [
-        "backup", "contentDigest", "declaredVersion", "earlierContentDigest", "earlierFingerprint",
-        "fingerprint",
-        "from", "manifest", "phase", "plan", "plugin", "restoredRun", "run", "startedAt", "store",
-        "to", "versionSource",
+        "backup", "cloneInode", "contentDigest", "cutover", "declaredVersion",
+        "earlierContentDigest", "earlierFingerprint", "fingerprint", "from", "manifest", "phase",
+        "plan", "plugin", "restoredRun", "run", "startedAt", "store", "to", "usesLog",
+        "versionSource",
       ])
-    #expect(try keys(of: Sample.recovery) == ["backup", "outcome", "run", "store", "version"])
+    #expect(
+      try keys(of: Sample.recovery) == [
+        "backup", "cutover", "outcome", "run", "store", "version",
+      ])
   }
 
   @Test("a hold has its keys")

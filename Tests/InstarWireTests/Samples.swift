@@ -81,6 +81,9 @@ enum Sample {
     phase.restoredRun = "R0"
     phase.contentDigest = "1-2"
     phase.earlierContentDigest = "3-4"
+    phase.cutover = .exchange
+    phase.cloneInode = 7
+    phase.usesLog = true
     phase.manifest = manifest
     return phase
   }
@@ -89,6 +92,7 @@ enum Sample {
     var report = RecoveryReport(run: "R1", store: "/srv/a.store", outcome: .finished)
     report.version = to
     report.backup = "/srv/.instar/a.store.R1.backup"
+    report.cutover = .exchange
     return report
   }
 
@@ -131,6 +135,7 @@ enum Sample {
     report.relationships = [.init(name: "Note.folder", linksBefore: 3, linksAfter: nil)]
     report.bytes = 4096
     report.backup = "/srv/.instar/a.store.R1.backup"
+    report.cutover = .exchange
     report.leftovers = ["/srv/.instar/run-R1"]
     report.manifest = manifest
     report.restoredRun = "R0"
@@ -151,6 +156,7 @@ enum Sample {
     event.bytes = 4096
     event.durationMicroseconds = 5
     event.backup = "/b"
+    event.cutover = .writeBack
     event.text = "printed"
     return event
   }

@@ -118,6 +118,31 @@ int instar_clone_file(int target, int source);
  * errno. */
 int instar_synchronize_file_system(int descriptor);
 
+/* ---- Exchange.c: what a cutover by exchange needs of two files ---- */
+
+/* Whether leases, locks and renames of the folder's file system are those of this kernel alone, and
+ * it can exchange two files in one step: of ext4, XFS, Btrfs, F2FS and tmpfs that is known. */
+int instar_may_exchange(const char *folder);
+
+/* Takes a write lease (F_SETLEASE of fcntl(2)) on a file that is open for writing, or takes it
+ * again. Succeeds only where no other description of the file is open, in any process. While it is
+ * held, whoever opens the file waits in open(2), for 45 seconds at most
+ * (/proc/sys/fs/lease-break-time). The lease belongs to the description: it ends with the last
+ * descriptor. 0; -1 and errno. */
+int instar_lease(int descriptor);
+/* Whether the lease is held, and nobody waits to open the file. */
+int instar_lease_is_unbroken(int descriptor);
+void instar_lease_release(int descriptor);
+
+/* Locks the bytes by which SQLite locks a database, for this description (F_OFD_SETLK): no SQLite
+ * can read or write the file by another one. 0; -1 and errno. */
+int instar_lock_database(int descriptor);
+
+/* Gives a file owner, group, mode, access control list and all other extended attributes of
+ * another, and no more than those. 0; -1 and errno, also where the two differ in a flag of
+ * chattr(1). */
+int instar_copy_attributes(int source, int target);
+
 #ifdef __cplusplus
 }
 #endif

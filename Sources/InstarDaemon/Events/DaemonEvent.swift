@@ -252,9 +252,12 @@ extension DaemonEvent {
     case .verified:
       kind = .runVerified
       message = "verified the migrated clone of \(store)\(took)"
-    case .writtenBack:
+    case .cutOver:
       kind = .runWrittenBack
-      message = "replaced the content of \(store) by its clone\(took)"
+      message =
+        event.cutover == .exchange
+        ? "exchanged \(store) for its clone\(took)"
+        : "replaced the content of \(store) by its clone\(took)"
     case .output:
       kind = .runOutput
       message = "\(store): the plugin printed: \(event.text ?? "")"
@@ -271,7 +274,7 @@ extension DaemonEvent {
         ("INSTAR_TO", event.to?.description), ("INSTAR_ROWS", event.rows.map(String.init)),
         ("INSTAR_BYTES", event.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", event.durationMicroseconds.map(String.init)),
-        ("INSTAR_BACKUP", event.backup),
+        ("INSTAR_BACKUP", event.backup), ("INSTAR_CUTOVER", event.cutover?.rawValue),
       ])
   }
 
@@ -321,7 +324,7 @@ extension DaemonEvent {
         ("INSTAR_ROWS", rows.isEmpty ? nil : String(rows.reduce(0, +))),
         ("INSTAR_BYTES", report.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
-        ("INSTAR_BACKUP", report.backup),
+        ("INSTAR_BACKUP", report.backup), ("INSTAR_CUTOVER", report.cutover?.rawValue),
       ])
   }
 

@@ -229,6 +229,7 @@ struct Daemon {
       busyTimeoutSeconds: (watch?.busyTimeout ?? configuration.busyTimeout).inSeconds,
       sqlDebugLevel: watch?.sqlDebugLevel ?? 0)
     request.whenBusy = watch?.whenBusy ?? .wait
+    request.cutover = watch?.cutover ?? .automatic
     request.workerMemoryBytes = configuration.workerMemoryBytes
     return request
   }

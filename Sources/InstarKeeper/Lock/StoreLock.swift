@@ -27,6 +27,9 @@ internal import InstarStore
 /// A log with content stays as it is, unless a cutover began to write: a store that was only read or refused keeps
 /// every byte. The log of a store with a replicator always stays, and is never checkpointed.
 ///
+/// A cutover by exchange has the store leave its log (`leaveLog`): from then on the lock is that of a rollback journal,
+/// and `release` brings the mode back. Then it takes a lease and closes the connections (`handOver`).
+///
 /// Invariants:
 /// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `holder`, which is open from
 ///   before the copy until after the cutover, changes with each commit of another connection, in both journal modes.
@@ -47,19 +50,24 @@ final class StoreLock {
   }
 
   let path: String
-  let usesLog: Bool
+  private(set) var usesLog: Bool
   private let file: StoreFile
   private let journalMode: String
   private let replicator: Replicator?
   private let holder: DatabaseQueue
   /// The same as `holder` where the store has a rollback journal.
-  private let writer: DatabaseQueue
+  private var writer: DatabaseQueue
   /// Of the content that was copied.
   private var dataVersion = 0
   /// Whether the lock is taken.
   private var isHeld = false
   /// The connection that reads. While `holder` has a write transaction, SQLite's backup API does not read through it.
   private var reader: DatabaseQueue { isHeld ? writer : holder }
+  private let busyTimeout: Double
+  /// Whether there was a log with content before the lock, which stays unless a cutover writes.
+  private let keepsLog: Bool
+  /// Whether the store left its log for an exchange, and must get it back.
+  private var hasLeftLog = false
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
@@ -72,9 +80,10 @@ final class StoreLock {
   ///   `unsupported` when it has a replicator and no log.
   init(_ file: StoreFile, busyTimeout: Double, scope: Scope = .run) throws {
     self.file = file
+    self.busyTimeout = busyTimeout
     path = file.path
     // SQLite makes an empty log, and removes it again, where there is none.
-    let keepsLog = Self.hasLog(path)
+    keepsLog = Self.hasLog(path)
     let holder = try Self.open(path, busyTimeout, keepsLog: keepsLog)
     self.holder = holder
     do {
@@ -181,6 +190,9 @@ final class StoreLock {
       }
       try? writer.close()
     }
+    // If this fails, the store keeps a rollback journal, as recovery may leave it too. Its content is whole, and apps
+    // that want a log ask for it.
+    if hasLeftLog { try? holder.inDatabase { try $0.execute(sql: "PRAGMA journal_mode = WAL") } }
     try? holder.close()
   }
 
@@ -336,13 +348,19 @@ final class StoreLock {
 
   /// Returns SQLite's descriptor of a file; `nil` where this process does not have it open. It must not be closed.
   private static func descriptor(of file: FileIdentity) throws -> Int32? {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").lazy
-      .compactMap { Int32($0) }
-      .first { descriptor in
+    try descriptors(of: file).first
+  }
+
+  /// This process's descriptors of a file.
+  private static func descriptors(of file: FileIdentity) throws -> [Int32] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init)
+      .filter { descriptor in
         var status = stat()
         return fstat(descriptor, &status) == 0 && FileIdentity(status) == file
       }
   }
+
+  var hasReplicator: Bool { replicator != nil }
 
   private static func journalMode(_ db: Database) throws -> String {
     try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
@@ -351,5 +369,87 @@ final class StoreLock {
   /// Changes when another connection has committed.
   private static func dataVersion(_ db: Database) throws -> Int {
     try Int.fetchOne(db, sql: "PRAGMA data_version") ?? 0
+  }
+}
+
+// MARK: - For a cutover by exchange
+
+extension StoreLock {
+  /// How a store left its log.
+  enum LogExit {
+    /// The store has a rollback journal and nobody else can use it, as if it had had that journal from the beginning.
+    case left
+    /// Another connection has the store open. The lock is as before.
+    case inUse
+    /// Another process wrote in between, or locked the store. The lock is worth nothing.
+    case lost
+  }
+
+  /// Has the store leave write-ahead-log mode. Without effect where it has a rollback journal.
+  ///
+  /// While the log is left, this process keeps the log's write lock until it has SQLite's exclusive lock. It must
+  /// release that one once, because only then SQLite closes the descriptor of `writer`. Where another process wrote in
+  /// between, the count of changes in the file's header shows it.
+  func leaveLog() throws -> LogExit {
+    guard usesLog else { return .left }
+    try writer.close()
+    let hasLeft = try holder.inDatabase { db in
+      try GuardedConnection.commitKeepingWriteLock(db)
+      try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA locking_mode = EXCLUSIVE")
+      try GuardedConnection.keepLogOnClose(false, db)
+      // SQLite leaves the log only where no other connection uses it, and does not wait.
+      if (try? String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")) == "delete" { return true }
+      // The lock is taken over, as by a cutover's connection: `data_version` tells if another process wrote.
+      try db.execute(sql: "PRAGMA locking_mode = NORMAL; BEGIN IMMEDIATE")
+      try GuardedConnection.keepLogOnClose(keepsLog, db)
+      return false
+    }
+    guard hasLeft else {
+      writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
+      try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      return .inUse
+    }
+    usesLog = false
+    hasLeftLog = true
+    writer = holder
+    let header = try header()
+    do {
+      try holder.inDatabase { db in
+        // The lock ends with the first transaction in this mode.
+        try db.execute(sql: "PRAGMA locking_mode = NORMAL")
+        _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")
+        try db.execute(sql: "BEGIN EXCLUSIVE; PRAGMA locking_mode = EXCLUSIVE; COMMIT")
+      }
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+      return .lost
+    }
+    return try self.header() == header ? .left : .lost
+  }
+
+  /// SQLite's own descriptor of the store; `nil` where this process has none, or several.
+  ///
+  /// - Important: Not to be closed: that would drop SQLite's locks.
+  func soleDescriptor() throws -> Int32? {
+    let found = try Self.descriptors(of: file.state.identity)
+    return found.count == 1 ? found.first : nil
+  }
+
+  /// The first bytes of the file, with SQLite's count of changes.
+  private func header() throws -> [UInt8] {
+    guard let found = try Self.descriptor(of: file.state.identity),
+      let header = LeasedFile.header(of: found)
+    else { throw RunFolder.failure("cannot read '\(path)'", errno) }
+    return header
+  }
+
+  /// Closes the connections. From here on only the lease on `descriptor`, SQLite's own, keeps others from the store.
+  ///
+  /// - Returns: The leased file; `nil` where it cannot be kept open, and then nothing is closed.
+  func handOver(_ descriptor: Int32) -> LeasedFile? {
+    guard let leased = LeasedFile(duplicating: descriptor) else { return nil }
+    isReleased = true
+    // Closing a connection releases its locks whatever it returns.
+    try? holder.close()
+    return leased
   }
 }

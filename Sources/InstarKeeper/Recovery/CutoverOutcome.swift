@@ -57,7 +57,10 @@ struct CutoverOutcome {
       try Self.sealLog(db)
       return (content, now.version)
     }
-    queue.inDatabase { Self.removeEndedJournal(paths, $0) }
+    queue.inDatabase { db in
+      Self.removeEndedJournal(paths, db)
+      if record.usesLog == true { Self.restoreLog(paths, db) }
+    }
     // The removal of a rollback journal is the commit: it must survive a loss of power.
     if content == .new { try paths.synchronizeFolder() }
   }
@@ -71,6 +74,19 @@ struct CutoverOutcome {
     else { return }
     // SQLite deletes the file when the mode changes, under its own lock.
     try? db.execute(sql: "PRAGMA journal_mode = PERSIST; PRAGMA journal_mode = DELETE")
+  }
+
+  /// Gives a store back the log that it left for an exchange.
+  private static func restoreLog(_ paths: StorePaths, _ db: Database) {
+    // A journal with a cleared header, by which the store was about to leave its log: SQLite removes it when the mode
+    // changes.
+    if access(paths.store + "-journal", F_OK) == 0 {
+      // If this fails, the file stays: SQLite ignores it.
+      try? db.execute(sql: "PRAGMA journal_mode = DELETE")
+    }
+    // If this fails, an app has the store open with a rollback journal. The content is whole, and an app that wants a
+    // log asks for it.
+    try? db.execute(sql: "PRAGMA journal_mode = WAL")
   }
 
   /// Overwrites frames of a failed commit that may follow the last valid frame of the log. A process that rebuilds the

@@ -81,6 +81,7 @@ package struct Recovery {
       report.backup = access(backup, F_OK) == 0 ? backup : nil
       switch found.content {
       case .new:
+        report.cutover = cutover(of: paths)
         external.removeOrphans(changes, besideFile: backup, listedIn: list)
       case .old:
         external.disown(changes, listedIn: list)
@@ -93,6 +94,14 @@ package struct Recovery {
       if changes.isEmpty { unlink(list) }
       return (report, found.content == .old)
     }
+  }
+
+  /// How the store got its new content; `nil` where the record does not say what was begun.
+  private func cutover(of paths: StorePaths) -> CutoverKind? {
+    guard record.cutover == .exchange else { return record.cutover }
+    var status = stat()
+    guard lstat(paths.store, &status) == 0 else { return nil }
+    return UInt64(status.st_ino) == record.cloneInode ? .exchange : .writeBack
   }
 
   private static func remove(backup: String) {

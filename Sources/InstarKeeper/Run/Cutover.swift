@@ -8,8 +8,8 @@ internal import InstarWire
 /// Replacing a store's content by a clone's: the last steps of a run, whatever made the clone.
 ///
 /// 1. `keepBackup` gives the backup its final name, durably.
-/// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and writes the store in
-///    one transaction.
+/// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and replaces the content:
+///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction.
 ///
 /// After an error the store is read through a new connection. The backup is removed only where nothing was written, or
 /// where the store is proven to be as before: without this a store that stays busy would collect a backup with each
@@ -37,8 +37,14 @@ struct Cutover {
   let backupFolder: String?
   /// The command that recovers the run and repeats it.
   let command: String
+  /// Which way to take. The operator chooses it for a migration.
+  var policy = CutoverPolicy.writeBack
   /// Where the backup is; `nil` before `keepBackup`, and after it was removed.
   private(set) var keptBackup: String?
+  /// How the content was replaced; `nil` where it was not.
+  private(set) var kind: CutoverKind?
+  /// Why the store was not exchanged, although it should be.
+  private(set) var notes: [String] = []
 
   private var paths: StorePaths { folder.paths }
   private var run: String { folder.run }
@@ -125,6 +131,9 @@ struct Cutover {
     var record = record
     do {
       record.backup = backup
+      let triesExchange = try mayExchange()
+      record.cutover = triesExchange ? .exchange : .writeBack
+      if triesExchange { record.describe(exchangeOf: lock, for: folder.clone) }
       let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
@@ -136,7 +145,7 @@ struct Cutover {
       changes = try external.adopt(
         content.externalFiles, from: content.newFiles, before: earlierFiles, like: paths.store,
         listedIn: fileList)
-      isCutOver = try writeBack(content)
+      isCutOver = try triesExchange ? exchange(content) : writeBack(content)
     } catch {
       throw afterFailure(error, record, changes)
     }
@@ -155,6 +164,10 @@ struct Cutover {
     _ error: any Error, _ record: PhaseRecord, _ changes: ExternalFiles.Changes
   ) -> InstarError {
     var known = InstarError(error, what: Self.what, store: record.store)
+    if known.isInDoubt {
+      known.next = nextInDoubt
+      return known
+    }
     guard lock.mayHaveWritten else {
       removeBackup(changes)
       return known
@@ -175,10 +188,12 @@ struct Cutover {
     } else {
       // Recovery decides: the phase record and the list of files stay.
       known.state = InstarError.inDoubt
-      known.next = "to recover the run and then repeat it, run: \(command)"
+      known.next = nextInDoubt
     }
     return known
   }
+
+  private var nextInDoubt: String { "to recover the run and then repeat it, run: \(command)" }
 
   private func digestOfClone() throws -> String {
     let clone = try GuardedConnection.open(folder.clone, access: .immutable)
@@ -186,7 +201,36 @@ struct Cutover {
     return try clone.inDatabase { try ContentDigest.ofRows($0) }
   }
 
-  private func writeBack(_ content: Content) throws -> Bool {
+  /// Whether an exchange is tried. A store in an app's own process is not: the app has it open.
+  private mutating func mayExchange() throws -> Bool {
+    if policy == .writeBack || openPolicy == .shared { return false }
+    if policy == .automatic, try FileCopy.size(of: folder.clone) < Exchange.smallestStoreBytes {
+      return false
+    }
+    guard let obstacle = Exchange.obstacle(lock, folder) else { return true }
+    note(obstacle)
+    return false
+  }
+
+  private mutating func note(_ obstacle: String) {
+    notes.append("the store was written back, not exchanged for its clone: \(obstacle)")
+  }
+
+  /// - Returns: `false` where another process used the store in the meantime: it is as before, and no longer locked.
+  private mutating func exchange(_ content: Content) throws -> Bool {
+    switch try Exchange(lock: lock, folder: folder).perform() {
+    case .done:
+      kind = .exchange
+      return true
+    case .disturbed:
+      return false
+    case .impossible(let reason):
+      note(reason)
+      return try writeBack(content)
+    }
+  }
+
+  private mutating func writeBack(_ content: Content) throws -> Bool {
     do {
       guard try lock.replaceContents(withClone: folder.clone) else { return false }
     } catch let error as DatabaseError {
@@ -207,6 +251,16 @@ struct Cutover {
       throw InstarError(
         .writeBackFailed, Self.what, cause: "the store does not read back as \(version)")
     }
+    kind = .writeBack
     return true
+  }
+}
+
+extension PhaseRecord {
+  /// Adds what a recovery must know of an exchange.
+  fileprivate mutating func describe(exchangeOf lock: StoreLock, for clone: String) {
+    var status = stat()
+    if lstat(clone, &status) == 0 { cloneInode = UInt64(status.st_ino) }
+    usesLog = lock.usesLog
   }
 }

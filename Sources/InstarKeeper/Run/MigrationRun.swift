@@ -13,7 +13,7 @@ package import InstarWire
 /// 2. `cloning`: the store is locked. Backup and clone are made in the run folder.
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile the backup is checked.
 /// 4. `verifying`: the clone is verified, stamped and durable. The backup is sound, and durable under its final name.
-/// 5. `cutover`: the store's content is replaced by the clone's, in one transaction of SQLite.
+/// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`).
 ///
 /// Invariants:
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
@@ -44,6 +44,8 @@ package struct MigrationRun {
   /// `nil` before the run makes its first file.
   private var paths: StorePaths?
   private let start = ContinuousClock.now
+  /// Whether the store may be cut over by exchange: until a cutover did not take place, because somebody uses it.
+  private var mayExchange = true
 
   /// - Parameters:
   ///   - conversation: Asked before each phase, and told what happens.
@@ -247,6 +249,7 @@ package struct MigrationRun {
     var cutover = Cutover(
       conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
       external: attempt.external, backupFolder: request.backupFolder, command: report.command)
+    if mayExchange { cutover.policy = request.cutover }
     let manifest = manifest(of: attempt, before)
     defer {
       report.backup = cutover.keptBackup
@@ -262,9 +265,15 @@ package struct MigrationRun {
       newFiles: ExternalFiles.ofClone(attempt.folder.clone), version: path.to,
       versionSource: path.versionSource)
     guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
+      mayExchange = false
       return false
     }
-    emit(.writtenBack) { $0.backup = cutover.keptBackup }
+    report.cutover = cutover.kind
+    report.notes += cutover.notes
+    emit(.cutOver) {
+      $0.backup = cutover.keptBackup
+      $0.cutover = cutover.kind
+    }
     report.result = .migrated
     return true
   }

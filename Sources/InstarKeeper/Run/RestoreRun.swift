@@ -193,7 +193,11 @@ package struct RestoreRun {
         next: "when the store is less busy, run: \(report.command)")
     }
     report.result = .restored
-    emit(.writtenBack) { $0.backup = cutover.keptBackup }
+    report.cutover = cutover.kind
+    emit(.cutOver) {
+      $0.backup = cutover.keptBackup
+      $0.cutover = cutover.kind
+    }
   }
 
   private mutating func noteMissingFiles(_ target: StoredBackup.Contents, _ folder: RunFolder) {

@@ -30,6 +30,7 @@ struct ConfigCheckCommand: InstarCommand {
       var recursive: Bool
       var sqlDebug: Int
       var whenBusy: BusyPolicy
+      var cutover: CutoverPolicy
     }
 
     var files: [String]
@@ -73,7 +74,7 @@ struct ConfigCheckCommand: InstarCommand {
         watches: configuration.watches.map {
           CheckedConfiguration.Watch(
             folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
-            sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy)
+            sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover)
         }, notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done

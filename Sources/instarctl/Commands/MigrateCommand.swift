@@ -57,6 +57,20 @@ struct MigrateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
+      "Exchange a store for its clone where nobody has it open and it has 32 MiB or more (automatic), whatever its size "
+        + "(exchange), or never (writeBack: the file keeps its inode). (default: automatic)",
+      valueName: "way"),
+    transform: { text in
+      let names = CutoverPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+      guard let policy = CutoverPolicy(rawValue: text) else {
+        throw ValidationError("'\(text)' is not one of \(names)")
+      }
+      return policy
+    })
+  var cutover = CutoverPolicy.automatic
+
+  @Option(
+    help: ArgumentHelp(
       "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
       valueName: "size"),
     transform: { text in
@@ -96,6 +110,7 @@ struct MigrateCommand: InstarCommand {
       request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
       request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
       request.whenBusy = whenBusy
+      request.cutover = cutover
       request.workerMemoryBytes = workerMemory
       request.adoptsDifferences = yes
       request.acceptsLoss = acceptLoss

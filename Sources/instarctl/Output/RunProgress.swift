@@ -33,7 +33,8 @@ struct RunProgress: Sendable {
     case .stageStarted: return "stage \(event.stage ?? "") started"
     case .stageFinished: return "stage \(event.stage ?? "") finished"
     case .verified: return "verified"
-    case .writtenBack: return "replaced by its clone"
+    case .cutOver:
+      return event.cutover == .exchange ? "exchanged for its clone" : "replaced by its clone"
     case .output, .sql: return ""
     }
   }

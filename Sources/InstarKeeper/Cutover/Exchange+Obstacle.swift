@@ -1,0 +1,35 @@
+internal import CInstar
+internal import Foundation
+internal import InstarSchema
+internal import InstarStore
+
+extension Exchange {
+  /// Why a store cannot be exchanged, as far as it can be known before anything is tried; `nil` where it may be tried.
+  static func obstacle(_ lock: StoreLock, _ folder: RunFolder) -> String? {
+    let paths = folder.paths
+    if instar_may_exchange(folder.cloneFolder) == 0 {
+      return "the file system is not known to support it"
+    }
+    // An app may keep a journal with a cleared header.
+    if !lock.usesLog, access(paths.store + "-journal", F_OK) == 0 {
+      return "an app keeps a rollback journal beside the store"
+    }
+    if lock.hasReplicator { return "a replicator follows the store's log" }
+    if isMounted(paths) { return "the file is mounted elsewhere" }
+    return nil
+  }
+
+  /// Whether the file itself, not only a folder above it, is a mount point or is mounted somewhere: a mount goes on to
+  /// show the file that left. Only the mounts that this process sees are known.
+  private static func isMounted(_ paths: StorePaths) -> Bool {
+    guard let mounts = FileManager.default.contents(atPath: "/proc/self/mountinfo") else {
+      return true
+    }
+    let escapes = [("\\", "\\134"), (" ", "\\040"), ("\t", "\\011"), ("\n", "\\012")]
+    let name = escapes.reduce(paths.name) { $0.replacingOccurrences(of: $1.0, with: $1.1) }
+    return String(decoding: mounts, as: UTF8.self).split(separator: "\n").contains { line in
+      // Number, parent, device, root, mount point.
+      line.split(separator: " ").dropFirst(3).prefix(2).contains { $0.hasSuffix("/" + name) }
+    }
+  }
+}

@@ -1,0 +1,108 @@
+internal import CInstar
+internal import Foundation
+internal import InstarSchema
+internal import Synchronization
+
+/// A database file that this process has open with a write lease: nobody else has it open, and whoever opens it waits.
+///
+/// Once it is also locked, no SQLite can read or write it by another descriptor, not even one that got through because
+/// the lease was held for too long. The kernel ends lease and lock with this process.
+final class LeasedFile {
+  let descriptor: Int32
+  private var isReleased = false
+
+  /// Shares a description of the file that is leased already, so that the lease outlives the given descriptor.
+  init?(duplicating descriptor: Int32) {
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { return nil }
+    self.descriptor = copy
+  }
+
+  /// Opens a file and leases it; `nil` where somebody has it open, or where it cannot be leased.
+  init?(opening path: String) {
+    descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    guard instar_lease(descriptor) == 0 else {
+      close(descriptor)
+      return nil
+    }
+  }
+
+  deinit { release() }
+
+  /// Keeps every SQLite from using the file by another descriptor.
+  func lock() -> Bool { instar_lock_database(descriptor) == 0 }
+
+  /// Whether nobody waits to open the file, and it has one name.
+  var isUndisturbed: Bool {
+    guard let status else { return false }
+    return status.st_nlink == 1 && instar_lease_is_unbroken(descriptor) != 0
+  }
+
+  private var status: stat? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? status : nil
+  }
+
+  /// Whether a path names the file.
+  func isAt(_ path: String) -> Bool {
+    var found = stat()
+    guard let status, lstat(path, &found) == 0 else { return false }
+    return FileIdentity(found) == FileIdentity(status)
+  }
+
+  var inode: UInt64? { status.map { UInt64($0.st_ino) } }
+
+  /// The header of the database; `nil` where it cannot be read.
+  var header: [UInt8]? { Self.header(of: descriptor) }
+
+  static func header(of descriptor: Int32) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: 100)
+    return pread(descriptor, &bytes, 100, 0) == 100 ? bytes : nil
+  }
+
+  /// Sets the journal mode that the header names, durably: a write-ahead log, or a rollback journal.
+  ///
+  /// - Precondition: Nobody has the file open, or the lock keeps SQLite from reading it.
+  func setMode(usesLog: Bool) throws(InstarError) {
+    let mode: UInt8 = usesLog ? 2 : 1
+    guard pwrite(descriptor, [mode, mode], 2, 18) == 2, fdatasync(descriptor) == 0 else {
+      throw RunFolder.failure("cannot set the journal mode of the store", errno)
+    }
+  }
+
+  /// Brings content and attributes to disk.
+  func synchronize() throws(InstarError) {
+    guard fsync(descriptor) == 0 else {
+      throw RunFolder.failure("cannot bring the clone to disk", errno)
+    }
+  }
+
+  /// Lets others open and use the file.
+  func release() {
+    if isReleased { return }
+    isReleased = true
+    close(descriptor)
+  }
+
+  /// Releases a file that is no longer the store once nobody has it open: an app that resolved the store's path in time
+  /// may have it open, and must not be able to write to it.
+  ///
+  /// Where somebody still has it open after five seconds, the lock stays until this process ends. SQLite refuses the
+  /// app's writes all the same, because the path names another file, unless the app has turned off its journal.
+  func releaseWhenUnopened() {
+    instar_lease_release(descriptor)
+    for _ in 0..<500 {
+      if instar_lease(descriptor) == 0 {
+        release()
+        return
+      }
+      usleep(10_000)
+    }
+    Self.retained.withLock { $0.append(descriptor) }
+    isReleased = true
+  }
+
+  /// The descriptors whose locks stay until this process ends.
+  private static let retained = Mutex<[Int32]>([])
+}

@@ -1,0 +1,433 @@
+import Foundation
+import GRDB
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarKeeper
+
+@Suite("A cutover by exchange")
+struct ExchangeTests {
+  /// A run right before its cutover: the store is locked, and the clone has the new version.
+  private final class ReadyRun {
+    let fixture: KeeperFixture
+    let lock: StoreLock
+    let clone: String
+    let inode: UInt64
+    private var folder: RunFolder?
+    private let usesLog: Bool
+
+    init(_ journalMode: String) throws {
+      fixture = try KeeperFixture(journalMode: journalMode)
+      inode = try Self.inode(of: fixture.store)
+      usesLog = journalMode == "wal"
+      lock = try StoreLock(try StoreFile.probe(fixture.store), busyTimeout: 0)
+      let folder = try RunFolder(StorePaths(resolvedStore: lock.path), run: "cut-off")
+      self.folder = folder
+      clone = folder.clone
+      try lock.copy(to: clone)
+      try FileCopy.useRollbackJournal(clone)
+      let queue = try DatabaseQueue(path: clone)
+      try queue.writeWithoutTransaction { db in
+        try db.execute(sql: KeeperFixture.addPinned)
+        var metadata = CoreDataMetadata(newStoreFor: KeeperFixture.second)
+        metadata.stamp(
+          schema: KeeperFixture.second, unchangedEntities: [],
+          fingerprint: try CoreDataLayout(schema: KeeperFixture.second).structure.fingerprint)
+        try metadata.write(db)
+      }
+      try queue.close()
+    }
+
+    deinit {
+      lock.release()
+      folder?.remove()
+    }
+
+    /// Leaves everything as the kernel leaves it when a process is killed.
+    func die() throws {
+      if let descriptor = try lock.soleDescriptor() { lock.handOver(descriptor)?.release() }
+      folder = nil
+    }
+
+    static func inode(of path: String) throws -> UInt64 {
+      var status = stat()
+      try #require(lstat(path, &status) == 0)
+      return UInt64(status.st_ino)
+    }
+
+    func exchange(
+      _ onStep: @escaping (Exchange.Step) throws -> Void = { _ in }
+    ) throws -> Exchange.Result {
+      try Exchange(lock: lock, folder: try #require(folder), onStep: onStep).perform()
+    }
+
+    /// The phase that is on disk when the exchange begins.
+    var record: PhaseRecord {
+      get throws {
+        var record = PhaseRecord(
+          run: "cut-off", store: fixture.store, phase: .cutover, startedAt: 0)
+        record.from = KeeperFixture.first.version
+        record.to = KeeperFixture.second.version
+        record.cutover = .exchange
+        record.usesLog = usesLog
+        record.cloneInode = try Self.inode(of: clone)
+        return record
+      }
+    }
+
+    var hasOldFile: Bool { get throws { try Self.inode(of: fixture.store) == inode } }
+
+    /// Requires that the store has all rows and none is damaged, and that its mode is that of before.
+    func requireSound(
+      rows: Int, _ version: Schema.Version, at location: SourceLocation = #_sourceLocation
+    ) throws {
+      #expect(try usesLog == ExchangeTests.usesLog(fixture), sourceLocation: location)
+      #expect(
+        try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == rows, sourceLocation: location)
+      #expect(
+        try fixture.query(String.self, "PRAGMA integrity_check") == "ok", sourceLocation: location)
+      #expect(try fixture.version() == version, sourceLocation: location)
+    }
+  }
+
+  /// Whether the store's header names a write-ahead log.
+  private static func usesLog(_ fixture: KeeperFixture) throws -> Bool {
+    try #require(FileManager.default.contents(atPath: fixture.store))[18] == 2
+  }
+
+  private static let old = Schema.Version(1, 0, 0)
+  private static let new = Schema.Version(2, 0, 0)
+  static let modes = ["delete", "wal"]
+
+  /// An app that opens the store, inserts a note, and ends. Says when it begins, and whether the note was committed.
+  private static func inserting(_ path: String) throws -> OtherProcess {
+    try OtherProcess(
+      """
+      print("begun", flush=True)
+      c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+      c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZFOLDER, ZTITLE) VALUES (2, 1, 1, 'app')")
+      print("committed", flush=True)
+      sys.stdin.read()
+      """, path: path)
+  }
+
+  /// Waits until somebody waits to open the file of a descriptor of this process.
+  private static func waitForOpener(of path: String) throws {
+    let inode = try ReadyRun.inode(of: path)
+    let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+    let getLease: Int32 = 1025
+    let descriptor = try #require(
+      names.compactMap(Int32.init).first { descriptor in
+        var status = stat()
+        // One of the path alone has no lease.
+        return fstat(descriptor, &status) == 0 && UInt64(status.st_ino) == inode
+          && fcntl(descriptor, getLease) >= 0
+      })
+    while fcntl(descriptor, getLease) == F_WRLCK { usleep(1000) }
+  }
+
+  @Test("gives the clone the store's path, and keeps its journal mode", arguments: modes)
+  func replaces(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    guard case .done = try run.exchange() else {
+      Issue.record("not done")
+      return
+    }
+    #expect(try !run.hasOldFile)
+    try run.requireSound(rows: 10, Self.new)
+    try run.fixture.execute("DELETE FROM ZNOTE")
+  }
+
+  @Test("is what a run reports, and leaves the backup only", arguments: modes)
+  func report(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    var request = fixture.request()
+    request.cutover = .exchange
+    let (report, conversation) = try fixture.migrate(request: request)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(report.cutover == .exchange)
+    #expect(report.notes.isEmpty)
+    #expect(conversation.asked.last?.cutover == .exchange)
+    #expect(conversation.asked.last?.usesLog == (journalMode == "wal"))
+    #expect(fixture.state().instar == ["Notes.store.\(request.run).backup"])
+    #expect(try Self.usesLog(fixture) == (journalMode == "wal"))
+    #expect(try fixture.version() == Self.new)
+  }
+
+  @Test("is not tried for a small store")
+  func small() throws {
+    let fixture = try KeeperFixture()
+    let (report, conversation) = try fixture.migrate()
+    #expect(report.cutover == .writeBack)
+    #expect(conversation.asked.last?.cutover == .writeBack)
+    #expect(report.notes.isEmpty)
+  }
+
+  @Test(
+    "gives way to a write-back where another process has the store open", arguments: modes,
+    [
+      "sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM ZNOTE').fetchall()",
+      "open(sys.argv[1], 'rb')",
+    ])
+  func opened(journalMode: String, how: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let inode = try ReadyRun.inode(of: fixture.store)
+    let app = try OtherProcess(
+      "c = \(how)\nprint('open', flush=True)\nsys.stdin.read()", path: fixture.store)
+    var request = fixture.request()
+    request.cutover = .exchange
+    let (report, _) = try fixture.migrate(request: request)
+    app.finish()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(report.cutover == .writeBack)
+    #expect(
+      report.notes == ["the store was written back, not exchanged for its clone: \(Exchange.inUse)"]
+    )
+    #expect(try ReadyRun.inode(of: fixture.store) == inode)
+    #expect(try Self.usesLog(fixture) == (journalMode == "wal"))
+    #expect(try fixture.version() == Self.new)
+  }
+
+  @Test(
+    "is undone for an app that waited to open the store, and keeps what it writes",
+    arguments: modes, [Exchange.Step.leased, .handedOver])
+  func blockedOpener(journalMode: String, step: Exchange.Step) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    var app: OtherProcess?
+    let result = try run.exchange { reached in
+      guard reached == step else { return }
+      app = try Self.inserting(store)
+      try Self.waitForOpener(of: store)
+    }
+    guard case .disturbed = result else {
+      Issue.record("\(result)")
+      return
+    }
+    app?.tell("")
+    app?.finish()
+    #expect(try run.hasOldFile)
+    try run.requireSound(rows: 11, Self.old)
+  }
+
+  @Test(
+    "is undone for an app that opens the file that left, and keeps what it writes",
+    arguments: modes, [Exchange.Step.exchanged, .synchronized, .done])
+  func lateOpener(journalMode: String, step: Exchange.Step) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    // The end of an open(2) whose path was resolved before the exchange.
+    let app = try OtherProcess(
+      """
+      store = os.open(sys.argv[1], os.O_PATH)
+      print("resolved", flush=True)
+      sys.stdin.readline()
+      print("opening", flush=True)
+      opened = os.open(f"/proc/self/fd/{store}", os.O_RDWR)
+      open(sys.argv[1] + ".opened", "w").write(str(os.fstat(opened).st_ino))
+      """, path: store)
+    let departed = run.clone
+    let result = try run.exchange { reached in
+      guard reached == step else { return }
+      app.tell("")
+      try Self.waitForOpener(of: departed)
+    }
+    guard case .disturbed = result else {
+      Issue.record("\(result)")
+      return
+    }
+    app.finish()
+    #expect(try String(contentsOfFile: store + ".opened", encoding: .utf8) == "\(run.inode)")
+    #expect(try run.hasOldFile)
+    try run.requireSound(rows: 10, Self.old)
+  }
+
+  @Test(
+    "lets an app that opens the store's path meanwhile wait, and work on the new store",
+    arguments: modes, [Exchange.Step.exchanged, .synchronized])
+  func newOpener(journalMode: String, step: Exchange.Step) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    var app: OtherProcess?
+    let result = try run.exchange { reached in
+      guard reached == step else { return }
+      app = try Self.inserting(store)
+      try Self.waitForOpener(of: store)
+    }
+    guard case .done = result else {
+      Issue.record("\(result)")
+      return
+    }
+    app?.tell("")
+    app?.finish()
+    try run.requireSound(rows: 11, Self.new)
+  }
+
+  @Test("locks both files until it is done")
+  func locks() throws {
+    let run = try ReadyRun("delete")
+    let inodes = try [run.inode, ReadyRun.inode(of: run.clone)]
+    _ = try run.exchange { step in
+      guard [.exchanged, .synchronized, .done].contains(step) else { return }
+      let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+      for inode in inodes {
+        #expect(locks.contains("OFDLCK") && locks.contains(":\(inode) 1073741824 1073742335"))
+      }
+    }
+    let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+    for inode in inodes { #expect(!locks.contains(":\(inode) ")) }
+  }
+
+  @Test(
+    "loses no write of an app that opens and closes the store all the time", arguments: modes)
+  func reopeningApp(journalMode: String) throws {
+    for _ in 0..<5 {
+      let fixture = try KeeperFixture(journalMode: journalMode)
+      let count = fixture.folder + "/count"
+      let app = try OtherProcess(
+        """
+        import threading
+        stop = threading.Event()
+        threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+        done = 0
+        while not stop.is_set():
+            c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+            try:
+                c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZFOLDER, ZTITLE) VALUES (2, 1, 1, 'app')")
+                done += 1
+                if done == 3: print("writing", flush=True)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error): raise
+            c.close()
+        open(os.path.dirname(sys.argv[1]) + "/count", "w").write(str(done))
+        """, path: fixture.store)
+      var request = fixture.request(busyTimeout: 30)
+      request.cutover = .exchange
+      let (report, _) = try fixture.migrate(request: request)
+      app.finish()
+      let committed = try #require(Int(String(contentsOfFile: count, encoding: .utf8)))
+      #expect(report.result == .migrated, "\(String(describing: report.error))")
+      #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 10 + committed)
+      #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
+      #expect(try fixture.version() == Self.new)
+    }
+  }
+
+  @Test("keeps mode and extended attributes of the store", arguments: modes)
+  func attributes(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    #expect(chmod(fixture.store, 0o640) == 0)
+    // The list: owner rw-, user 1 r--, group ---, mask r--, others ---.
+    try OtherProcess(
+      """
+      import struct
+      entries = ((1, 6, -1), (2, 4, 1), (4, 0, -1), (16, 4, -1), (32, 0, -1))
+      acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+      os.setxattr(sys.argv[1], "user.app", b"blue")
+      os.setxattr(sys.argv[1], "system.posix_acl_access", acl)
+      """, path: fixture.store
+    ).finish()
+    let before = try Self.attributes(of: fixture)
+    #expect(before.contains("user.app") && before.contains("posix_acl_access"))
+    var request = fixture.request()
+    request.cutover = .exchange
+    #expect(try fixture.migrate(request: request).report.cutover == .exchange)
+    #expect(try Self.attributes(of: fixture) == before)
+  }
+
+  /// Owner, group, mode and extended attributes of the store, as another program reads them.
+  private static func attributes(of fixture: KeeperFixture) throws -> String {
+    let output = fixture.folder + "/attributes"
+    try OtherProcess(
+      """
+      path = sys.argv[1]
+      status = os.stat(path)
+      found = [status.st_uid, status.st_gid, oct(status.st_mode)]
+      found += [(name, os.getxattr(path, name)) for name in sorted(os.listxattr(path))]
+      open(os.path.dirname(path) + "/attributes", "w").write(str(found))
+      """, path: fixture.store
+    ).finish()
+    return try String(contentsOfFile: output, encoding: .utf8)
+  }
+
+  private struct Killed: Error {}
+
+  @Test(
+    "a keeper that is killed at any step leaves a whole store, which recovery finishes or leaves as it was",
+    arguments: modes, Exchange.Step.allCases)
+  func killed(journalMode: String, step: Exchange.Step) throws {
+    let run = try ReadyRun(journalMode)
+    let fixture = run.fixture
+    let record = try run.record
+    try FileManager.default.copyItem(
+      atPath: fixture.store, toPath: fixture.folder + "/.instar/Notes.store.cut-off.backup")
+    #expect(throws: Killed.self) {
+      try run.exchange { if $0 == step { throw Killed() } }
+    }
+    try run.die()
+    let isNew = [.exchanged, .synchronized, .done].contains(step)
+    #expect(try run.hasOldFile == !isNew)
+    for _ in 0..<2 {
+      let conversation = ScriptedConversation([.recover(record)])
+      try Keeper(conversation: conversation, host: SQLHost()).serve()
+      guard case .recovered(let report) = conversation.events.last else {
+        Issue.record("\(String(describing: conversation.events.last))")
+        return
+      }
+      #expect(report.outcome == (isNew ? .finished : .discarded))
+      #expect(report.cutover == (isNew ? .exchange : nil))
+      try run.requireSound(rows: 10, isNew ? Self.new : Self.old)
+      #expect(fixture.state().instar == (isNew ? ["Notes.store.cut-off.backup"] : nil))
+    }
+  }
+
+  @Test("is undone where the file that left gets a second name", arguments: modes)
+  func linked(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    let (store, departed) = (run.fixture.store, run.clone)
+    let result = try run.exchange { step in
+      if step == .synchronized { #expect(link(departed, store + ".other") == 0) }
+    }
+    guard case .disturbed = result else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(try run.hasOldFile)
+    #expect(unlink(store + ".other") == 0)
+    try run.requireSound(rows: 10, Self.old)
+  }
+
+  @Test("leaves a file alone that took the store's path before", arguments: modes)
+  func replacedBefore(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    let result = try run.exchange { step in
+      guard step == .handedOver else { return }
+      #expect(rename(store, store + ".old") == 0)
+      try Data("another".utf8).write(to: URL(fileURLWithPath: store))
+    }
+    guard case .disturbed = result else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(FileManager.default.contents(atPath: store) == Data("another".utf8))
+  }
+
+  @Test("is in doubt where a file takes the store's path in the middle", arguments: modes)
+  func replacedAfter(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    let error = #expect(throws: InstarError.self) {
+      try run.exchange { step in
+        guard step == .synchronized else { return }
+        #expect(rename(store, store + ".old") == 0)
+        try Data("another".utf8).write(to: URL(fileURLWithPath: store))
+      }
+    }
+    #expect(error?.isInDoubt == true)
+    #expect(FileManager.default.contents(atPath: store) == Data("another".utf8))
+  }
+}
