@@ -3,8 +3,9 @@
 It runs in a process of its own, on Python's sqlite3. A writer appends "try NAME SIZE" to LOG before each transaction
 and "ack NAME" after SQLite has acknowledged it. What an app must never see (damage) it appends as "bad TEXT".
 
-Modes: writer (one connection), opener (a connection for each write), reader, checkpointer, vacuum, holder (keeps a
-read transaction), locker (keeps the write lock now and then).
+Modes: writer (one connection), opener (a connection for each write), fleeting (such a connection without a journal
+file: safe as long as nobody kills it), reader, checkpointer, vacuum, holder (keeps a read transaction), locker (keeps
+the write lock now and then).
 """
 
 import os
@@ -81,6 +82,10 @@ class App:
             self.abandon()
             self.db.close()
             self.db = None
+
+    def fleeting(self):
+        self.db.execute("PRAGMA journal_mode = MEMORY")
+        self.opener()
 
     def reader(self):
         tables = [row[0] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

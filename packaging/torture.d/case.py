@@ -426,6 +426,7 @@ def trace_of(case, program, key, on=None):
         os.makedirs(folder)
         twin = Case(case.bench, case.name, case.seed, folder)
         twin.recipe = case.recipe
+        twin.programs.more = case.programs.more
         stores.make(twin.store, twin.recipe)
         log = os.path.join(folder, "trace")
         options = ["-y", "-e", "signal=none"]

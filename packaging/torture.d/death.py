@@ -35,7 +35,8 @@ def perform(case):
 
 def key(case):
     recipe = case.recipe
-    return f"{recipe.format}-{recipe.journal}-{recipe.start}-{'e' if recipe.external else 'i'}"
+    return f"{recipe.format}-{recipe.journal}-{recipe.start}-{'e' if recipe.external else 'i'}" + "".join(
+        case.programs.more)
 
 
 def injection(call, signal_name):

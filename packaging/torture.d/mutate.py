@@ -47,6 +47,11 @@ MUTATIONS = {
     "inode": Mutation(
         "nobody compares the file at the store's path with the one that was locked", ("writers",),
         {"swap": "replace", "journal": "delete"}),
+    "exchange-lease": Mutation(
+        "nobody reads the lease of the file that left after an exchange", ("exchange",), {"journal": "delete"}),
+    "exchange-lock": Mutation(
+        "an exchange does not lock the file that leaves, or comes, against SQLite", ("exchange",),
+        {"journal": "delete"}),
     "index-fingerprint": Mutation(
         "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}),
 }

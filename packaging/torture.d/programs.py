@@ -58,6 +58,8 @@ class Programs:
         self.build, self.folder, self.plugin = build, folder, plugin
         self.bin = os.path.join(folder, "bin")
         self.starts = os.path.join(folder, "starts")
+        # Options of every migration of the case.
+        self.more = ()
         os.makedirs(self.bin)
         os.makedirs(self.starts)
         for name in ("libInstar.so", "Modules", "InstarMacros-tool"):
@@ -160,7 +162,7 @@ class Programs:
 
     def migration(self, store, state, plugin=None, more=()):
         return [
-            "migrate", store, "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *more]
+            "migrate", store, "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *self.more, *more]
 
     def recover(self, store, state, limit=60, strace=None, log=None):
         """A command first recovers the interrupted runs of the store that it names; without a plugin it ends then."""

@@ -1,0 +1,58 @@
+"""Exchange: apps that open a store in the moment in which it is exchanged for its clone, and death and power cuts then.
+
+strace holds the keeper up before and after the exchange. So apps wait in open(2) for the file that leaves, for the one
+that comes, or for both. A fleeting app has no journal file, so SQLite itself does not protect it from writing to a file
+that has left.
+"""
+
+import os
+
+import death
+import power
+import writers
+from programs import KEEPER
+
+WAL_MODE = 2  # byte 18 of the header
+
+
+def perform(case):
+    case.programs.more = ("--cutover", "exchange")
+    draw = case.chance.random()
+    if case.bench.focus or draw < 0.6:
+        open_meanwhile(case)
+    elif draw < 0.85 or os.geteuid() != 0:
+        death.perform(case)
+    else:
+        power.perform(case)
+    check_mode(case)
+
+
+def open_meanwhile(case):
+    case.make(rows=24, start="clean", journal=case.chance.choice(("wal", "wal", "delete")))
+    # A fleeting app would take the log away by itself.
+    kinds = ("opener",) if case.recipe.journal == "wal" else ("fleeting", "fleeting", "opener")
+    modes = [case.chance.choice(kinds) for _ in range(case.chance.choice((1, 2, 3, 4)))]
+    if not case.bench.focus and case.chance.random() < 0.1:
+        modes.append(case.chance.choice(("writer", "reader", "vacuum")))
+    case.note("apps: " + ", ".join(modes))
+    before, after = (case.chance.choice((0, 2, 20, 60)) for _ in range(2))
+    case.note(f"the keeper waits {before} ms before the exchange and {after} ms after it")
+    delays = f":delay_enter={before}ms" * (before > 0) + f":delay_exit={after}ms" * (after > 0)
+    if delays:
+        case.programs.trace(
+            KEEPER, case.programs.next_start(KEEPER), ["-e", "trace=renameat2", "-e", "inject=renameat2" + delays])
+    apps = writers.Apps(case, modes)
+    answer = case.programs.migrate(case.store, case.state, case.bench.limit, more=("--busy-timeout", "2s"))
+    case.programs.untrace()
+    apps.end()
+    case.extra_before = apps.extra(complete=False)
+    case.note(f"cutover: {(answer.report or {}).get('cutover')}")
+    case.conclude(answer, extra=apps.extra(), finish=case.chance.random() < 0.2)
+
+
+def check_mode(case):
+    """An exchange takes the log away for its time; in the end the store must have it again."""
+    if case.recipe.journal == "wal" and os.path.exists(case.store):
+        with open(case.store, "rb") as stream:
+            if stream.read(100)[18] != WAL_MODE:
+                case.problem("lost", "the store's write-ahead log was not turned on again")
