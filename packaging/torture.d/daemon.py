@@ -51,10 +51,11 @@ class Daemon:
         shutil.copy(case.bench.plugin, plugins + "/Torture.so")
         os.chmod(plugins + "/Torture.so", 0o644)
         self.configuration = os.path.join(case.folder, "instard.yml")
+        cutover = ", cutover: exchange" if case.programs.more else ""
         with open(self.configuration, "w") as stream:
             stream.write(
                 f"state: {case.state}\nplugins: [{plugins}]\ndebounce: 50ms\nretry: {{first: 200ms, most: 1s}}\n"
-                f"watches:\n  - {{folder: {case.data}, pattern: \"*.store\"}}\n")
+                f"watches:\n  - {{folder: {case.data}, pattern: \"*.store\"{cutover}}}\n")
 
     def start(self, strace=None, log=None):
         command = [os.path.join(self.case.bench.build, DAEMON), "--config", self.configuration, "--foreground"]

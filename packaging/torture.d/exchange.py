@@ -1,4 +1,4 @@
-"""Exchange: apps that open a store in the moment in which it is exchanged for its clone, and death and power cuts then.
+"""Exchange: apps that open a store in the moment in which it is exchanged for its clone; death, faults and the like then.
 
 strace holds the keeper up before and after the exchange. So apps wait in open(2) for the file that leaves, for the one
 that comes, or for both. A fleeting app has no journal file, so SQLite itself does not protect it from writing to a file
@@ -7,7 +7,10 @@ that has left.
 
 import os
 
+import daemon
 import death
+import disk
+import faults
 import power
 import writers
 from programs import KEEPER
@@ -17,14 +20,14 @@ WAL_MODE = 2  # byte 18 of the header
 
 def perform(case):
     case.programs.more = ("--cutover", "exchange")
-    draw = case.chance.random()
-    if case.bench.focus or draw < 0.6:
+    others = [death, death, faults, daemon] + [power, power, disk] * (os.geteuid() == 0)
+    if case.bench.focus or case.chance.random() < 0.5:
         open_meanwhile(case)
-    elif draw < 0.85 or os.geteuid() != 0:
-        death.perform(case)
-    else:
-        power.perform(case)
-    check_mode(case)
+        return check_mode(case)
+    other = case.chance.choice(others)
+    other.perform(case)
+    # A disk that refuses writes may also refuse the header of the log.
+    return None if other in (faults, disk) else check_mode(case)
 
 
 def open_meanwhile(case):
