@@ -68,9 +68,7 @@ package struct SchemaChange {
         ).run(session)
       default:
         throw InstarError(
-          .internalError,
-          "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
-          cause: "the two versions have different formats")
+          .internalError, stage.what, cause: "the two versions have different formats")
       }
     }
     return steps + (try searchIndexes.finish())

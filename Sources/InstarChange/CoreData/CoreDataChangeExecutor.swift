@@ -8,9 +8,6 @@ struct CoreDataChangeExecutor {
   let searchIndexes: SearchIndexRebuild
   var steps: [ChangeStep] = []
 
-  private var from: Schema.Version { stage.from.schema.version }
-  private var to: Schema.Version { stage.to.schema.version }
-
   /// - Returns: every statement that was executed, in order.
   /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a
   ///   check of rows; the first error of a statement. The store is then in any state.
@@ -60,8 +57,9 @@ struct CoreDataChangeExecutor {
       let differences = structure.differences(from: new.structure.adding(additions))
       guard differences.isEmpty else {
         throw InstarError(
-          .unexpectedStructure, "cannot migrate from \(from) to \(to)",
-          cause: "after the change of schema, the store does not have the structure of \(to):\n"
+          .unexpectedStructure, stage.what,
+          cause: "after the change of schema, the store does not have the structure of "
+            + "\(stage.to.schema.version):\n"
             + differences.joined(separator: "\n"))
       }
     }
@@ -84,12 +82,10 @@ struct CoreDataChangeExecutor {
   }
 
   private func statementsOfStore(_ session: SQLSession) throws -> [String: String] {
-    let statement = try session.statement(
-      "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-    var statements: [String: String] = [:]
-    while try statement.step() { statements[statement.text(at: 0)] = statement.text(at: 1) }
-    statement.reset()
-    return statements
+    let indexes = try session.rows(
+      "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    ) { ($0.text(at: 0), $0.text(at: 1)) }
+    return Dictionary(firstOf: indexes)
   }
 
   /// Updates the persistent history, which not every store has: it names entities by number, and changed properties by

@@ -38,8 +38,7 @@ enum CoreDataRowCheck {
         guard let repeated, repeated > 0 else { continue }
         let path = "\(mapping.new.name).\(group.joined(separator: ", "))"
         throw InstarError(
-          .duplicateUniqueValues,
-          "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+          .duplicateUniqueValues, stage.what,
           cause: "\(path) becomes unique, but values occur more than once: \(repeated)",
           next: "remove the duplicates in willMigrate")
       }
@@ -61,8 +60,7 @@ enum CoreDataRowCheck {
       else { continue }
       let (new, name) = (relationship.new, mapping.new.name)
       throw InstarError(
-        .duplicateUniqueValues,
-        "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+        .duplicateUniqueValues, stage.what,
         cause:
           "\(name).\(new.name) becomes to-many and each \(new.destination) belongs to one \(name), but \(shared) of them are referenced by several",
         next:
@@ -83,8 +81,7 @@ enum CoreDataRowCheck {
     else { return }
     let path = "\(mapping.new.name).\(group[0])"
     throw InstarError(
-      .duplicateUniqueValues,
-      "cannot migrate from \(stage.from.schema.version) to \(stage.to.schema.version)",
+      .duplicateUniqueValues, stage.what,
       cause: "\(path) is new and unique, but \(rows) rows would get the same default",
       next: "make it a custom stage that gives each row its own value in didMigrate")
   }

@@ -18,14 +18,10 @@ struct DerivedTriggers {
     of session: SQLSession, from old: CoreDataLayout, to new: CoreDataLayout,
     _ difference: SchemaDifference
   ) throws {
-    let statement = try session.statement(
+    let triggers = try session.rows(
       "SELECT name, sql, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'Z_DA_*' "
-        + "ORDER BY rowid")
-    var triggers: [(name: String, sql: String, table: String)] = []
-    while try statement.step() {
-      triggers.append((statement.text(at: 0), statement.text(at: 1), statement.text(at: 2)))
-    }
-    statement.reset()
+        + "ORDER BY rowid"
+    ) { (name: $0.text(at: 0), sql: $0.text(at: 1), table: $0.text(at: 2)) }
     dropSteps = triggers.map {
       Self.step(
         "DROP TRIGGER \($0.name.quoted(by: UInt8(ascii: "\"")))", "drops trigger \($0.name)",

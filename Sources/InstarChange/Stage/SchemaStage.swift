@@ -47,6 +47,9 @@ package struct SchemaStage: Sendable {
       from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
   }
 
+  /// What an error says could not be done.
+  var what: String { "cannot migrate from \(from.schema.version) to \(to.schema.version)" }
+
   /// Returns the source of a custom stage between the two versions.
   package var customStageSource: String { Self.customStageSource(from.name, to.name) }
 

@@ -10,16 +10,12 @@ struct AppCode {
   private let compiled: [String]
 
   init(_ session: SQLSession) throws {
-    let statement = try session.statement(
+    let objects = try session.rows(
       """
       SELECT name, type FROM sqlite_schema
       WHERE type = 'view' OR type = 'table' AND rootpage = 0 ORDER BY name
-      """)
-    var objects: [(name: String, isView: Bool)] = []
-    while try statement.step() {
-      objects.append((statement.text(at: 0), statement.text(at: 1) == "view"))
-    }
-    statement.reset()
+      """
+    ) { (name: $0.text(at: 0), isView: $0.text(at: 1) == "view") }
     readable = objects.filter { Self.readError($0.name, isView: $0.isView, session) == nil }
       .map(\.name)
     compiled = try TriggerCheck(session)?.compiled() ?? []

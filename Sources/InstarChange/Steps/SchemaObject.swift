@@ -11,27 +11,19 @@ struct SchemaObject {
 extension SQLSession {
   /// The first column of all rows.
   func texts(_ sql: String) throws(InstarError) -> [String] {
-    let statement = try statement(sql)
-    defer { statement.reset() }
-    var texts: [String] = []
-    while try statement.step() { texts.append(statement.text(at: 0)) }
-    return texts
+    try rows(sql) { $0.text(at: 0) }
   }
 
   /// A table, its indexes and its triggers, in the order of their creation.
   func objects(of table: String) throws(InstarError) -> [SchemaObject] {
-    let statement = try statement(
-      "SELECT type, name, sql FROM sqlite_schema WHERE lower(tbl_name) = lower(?) ORDER BY rowid")
-    statement.bind(table, at: 1)
-    var objects: [SchemaObject] = []
-    while try statement.step() {
-      objects.append(
-        SchemaObject(
-          type: statement.text(at: 0), name: statement.text(at: 1),
-          sql: statement.storageClass(at: 2) == .null ? nil : statement.text(at: 2)))
+    try rows(
+      "SELECT type, name, sql FROM sqlite_schema WHERE lower(tbl_name) = lower(?) ORDER BY rowid",
+      bind: table
+    ) {
+      SchemaObject(
+        type: $0.text(at: 0), name: $0.text(at: 1),
+        sql: $0.storageClass(at: 2) == .null ? nil : $0.text(at: 2))
     }
-    statement.reset()
-    return objects
   }
 
   /// The name, with a number appended where an object of the store has it already.

@@ -25,13 +25,9 @@ struct TriggerCheck {
     else { return nil }
     self.copy = copy
     triggers = try copy.perform { session in
-      let statement = try session.statement(
-        "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
-      var rows: [(name: String, table: String, sql: String)] = []
-      while try statement.step() {
-        rows.append((statement.text(at: 0), statement.text(at: 1), statement.text(at: 2)))
-      }
-      statement.reset()
+      let rows = try session.rows(
+        "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
+      ) { (name: $0.text(at: 0), table: $0.text(at: 1), sql: $0.text(at: 2)) }
       return try rows.compactMap { try Self.trigger($0.name, $0.table, $0.sql, session) }
     }
   }

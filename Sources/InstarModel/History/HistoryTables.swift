@@ -44,12 +44,7 @@ struct HistoryTables: Sendable {
   /// Returns `nil` if the store keeps no history.
   init?(_ session: SQLSession) throws {
     func columns(_ table: String) throws -> Set<String> {
-      let statement = try session.statement("SELECT name FROM pragma_table_info(?)")
-      statement.bind(table, at: 1)
-      defer { statement.reset() }
-      var names: Set<String> = []
-      while try statement.step() { names.insert(statement.text(at: 0)) }
-      return names
+      Set(try session.rows("SELECT name FROM pragma_table_info(?)", bind: table) { $0.text(at: 0) })
     }
     let (changes, transactions) = (try columns("ACHANGE"), try columns("ATRANSACTION"))
     guard changes.isSuperset(of: ["ZCHANGETYPE", "ZENTITY", "ZENTITYPK", "ZTRANSACTIONID"]),

@@ -217,13 +217,9 @@ extension SQLSession {
   /// that no longer compiles.
   fileprivate func queryPlan(of sql: String) -> [String] {
     do {
-      let plan = try statement("EXPLAIN QUERY PLAN \(sql)")
-      defer { plan.reset() }
-      var lines: [String] = []
-      while try plan.step() {
-        lines.append("\(plan.integer(at: 0)) \(plan.integer(at: 1)) 0 \(plan.text(at: 3))")
+      return try rows("EXPLAIN QUERY PLAN \(sql)") {
+        "\($0.integer(at: 0)) \($0.integer(at: 1)) 0 \($0.text(at: 3))"
       }
-      return lines
     } catch {
       return []
     }

@@ -105,6 +105,19 @@ public final class SQLSession: @unchecked Sendable {
     return statement.text(at: 0)
   }
 
+  /// Returns what `read` makes of each row of a statement. The statement is not kept.
+  ///
+  /// - Parameter text: The value of its parameter, if it has one.
+  package func rows<Value>(
+    _ sql: String, bind text: String? = nil, _ read: (SQLStatement) -> Value
+  ) throws(InstarError) -> [Value] {
+    let statement = try SQLStatement(sql, connection: connection)
+    if let text { statement.bind(text, at: 1) }
+    var values: [Value] = []
+    while try statement.step() { values.append(read(statement)) }
+    return values
+  }
+
   /// Checks before a commit that no row refers to a missing row, which SQLite would refuse.
   ///
   /// - Throws: `sqlFailed`. Call it inside a transaction.
