@@ -42,12 +42,13 @@ public struct BackupRetention: Sendable, Hashable {
   /// Returns the backups that are not to be kept, by run, with the reason.
   ///
   /// - Parameters:
-  ///   - backups: The backups of the stores of one watch, in any order.
+  ///   - backups: The backups of the stores of one watch, oldest first. Their order says which is newer, not
+  ///     `madeAt`: a clock may have been set back.
   ///   - now: In seconds since 1970.
   public func surplus(of backups: [Backup], now: Double) -> [String: String] {
     var surplus: [String: String] = [:]
     for ofStore in Dictionary(grouping: backups, by: \.store).values {
-      addSurplus(ofStore.sorted { ($0.madeAt, $0.run) > ($1.madeAt, $1.run) }, now, &surplus)
+      addSurplus(ofStore.reversed(), now, &surplus)
     }
     addTotalSurplus(backups, &surplus)
     return surplus
@@ -71,20 +72,11 @@ public struct BackupRetention: Sendable, Hashable {
   /// Takes away the oldest backups of all stores, but no store's newest one.
   private func addTotalSurplus(_ backups: [Backup], _ surplus: inout [String: String]) {
     guard let totalBytes else { return }
-    var newest: [String: Backup] = [:]
-    for backup in backups {
-      if let known = newest[backup.store],
-        (known.madeAt, known.run) > (backup.madeAt, backup.run)
-      {
-        continue
-      }
-      newest[backup.store] = backup
-    }
+    let newest = Dictionary(backups.map { ($0.store, $0.run) }, uniquingKeysWith: { $1 })
     let kept = backups.filter { surplus[$0.run] == nil }
     var total = kept.reduce(0) { $0 + $1.bytes }
-    for backup in kept.sorted(by: { ($0.madeAt, $0.run) < ($1.madeAt, $1.run) }) {
+    for backup in kept where newest[backup.store] != backup.run {
       guard total > totalBytes else { return }
-      if newest[backup.store]?.run == backup.run { continue }
       surplus[backup.run] = "more than \(Quantity.bytes(totalBytes)) of backups in the watch"
       total -= backup.bytes
     }

@@ -13,15 +13,27 @@ struct BackupRetentionTests {
 
   @Test("the newest ones of each store, up to their number")
   func count() {
-    let backups = [1, 2, 3].map { backup("a", $0) } + [1, 2].map { backup("b", $0) }
+    let backups = [3, 2, 1].map { backup("a", $0) } + [2, 1].map { backup("b", $0) }
     #expect(Set(BackupRetention(count: 2).surplus(of: backups, now: 0).keys) == ["a3"])
     #expect(Set(BackupRetention(count: 1).surplus(of: backups, now: 0).keys) == ["a2", "a3", "b2"])
     #expect(BackupRetention().surplus(of: backups, now: 0).isEmpty)
   }
 
+  @Test("the newest one stays also where the clock was set back before it was made")
+  func clock() {
+    let backups = [backup("a", 1), backup("a", 2), backup("a", 500)]
+    for retention in [
+      BackupRetention(count: 1), BackupRetention(age: .seconds(3600)), BackupRetention(bytes: 0),
+      BackupRetention(totalBytes: 0),
+    ] {
+      #expect(retention.surplus(of: backups, now: 0)["a500"] == nil)
+    }
+    #expect(Set(BackupRetention(count: 1).surplus(of: backups, now: 0).keys) == ["a1", "a2"])
+  }
+
   @Test("those that are young enough, and the newest one of any age")
   func age() {
-    let backups = [10, 20, 30].map { backup("a", $0) } + [backup("b", 100)]
+    let backups = [30, 20, 10].map { backup("a", $0) } + [backup("b", 100)]
     let surplus = BackupRetention(age: .seconds(15 * 3600)).surplus(of: backups, now: 0)
     #expect(Set(surplus.keys) == ["a20", "a30"])
     #expect(surplus["a20"] == "older than 15 h")
@@ -29,14 +41,16 @@ struct BackupRetentionTests {
 
   @Test("the newest ones that fit together, and the newest one of any size")
   func size() {
-    let backups = [1, 2, 3].map { backup("a", $0) } + [backup("b", 1, bytes: 1 << 30)]
+    let backups = [3, 2, 1].map { backup("a", $0) } + [backup("b", 1, bytes: 1 << 30)]
     #expect(
       Set(BackupRetention(bytes: 2 << 20).surplus(of: backups, now: 0).keys) == ["a3"])
   }
 
   @Test("of all stores of a watch the oldest go first, but no store loses its newest one")
   func totalSize() {
-    let backups = [1, 2, 5].map { backup("a", $0) } + [backup("b", 9), backup("b", 4)]
+    let backups = [
+      backup("b", 9), backup("a", 5), backup("b", 4), backup("a", 2), backup("a", 1),
+    ]
     #expect(
       Set(BackupRetention(totalBytes: 3 << 20).surplus(of: backups, now: 0).keys) == ["b9", "a5"])
     #expect(
