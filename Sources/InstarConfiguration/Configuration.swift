@@ -20,11 +20,13 @@ public struct Configuration: Sendable, Hashable {
     public var cutover: CutoverPolicy
     /// How long a run of its stores waits for their locks; `nil` for the time of all watches.
     public var busyTimeout: Duration?
+    /// The folder for copies of their backups; `nil` for that of all watches.
+    public var backupFolder: String?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
       sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
-      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil
+      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil, backupFolder: String? = nil
     ) {
       self.folder = folder
       self.patterns = patterns
@@ -34,6 +36,7 @@ public struct Configuration: Sendable, Hashable {
       self.whenBusy = whenBusy
       self.cutover = cutover
       self.busyTimeout = busyTimeout
+      self.backupFolder = backupFolder
     }
   }
 
@@ -67,6 +70,8 @@ public struct Configuration: Sendable, Hashable {
   public var busyTimeout = Duration.seconds(5)
   /// Which backups are kept, where a watch does not say otherwise.
   public var backups = BackupRetention()
+  /// The folder for copies of backups, where a watch does not say otherwise; `nil` for none.
+  public var backupFolder: String?
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)
   public var watches: [Watch] = []

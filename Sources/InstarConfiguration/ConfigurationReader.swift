@@ -10,10 +10,10 @@ struct ConfigurationReader {
 
   private enum Key: String, CaseIterable {
     case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
-    case busyTimeout, backups, checkBackups, watches
+    case busyTimeout, backups, backupFolder, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
-    case folder, pattern, recursive, sqlDebug, backups, whenBusy, busyTimeout, cutover
+    case folder, pattern, recursive, sqlDebug, backups, backupFolder, whenBusy, busyTimeout, cutover
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -57,6 +57,7 @@ struct ConfigurationReader {
       case .busyTimeout:
         configuration.busyTimeout = try busyTimeout(value)
       case .backups: configuration.backups = try retention(value)
+      case .backupFolder: configuration.backupFolder = try folder(value, of: key.rawValue)
       case .checkBackups:
         configuration.backupCheckInterval = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
@@ -103,6 +104,7 @@ struct ConfigurationReader {
         watch.isRecursive = flag
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       case .backups: watch.backups = try retention(value)
+      case .backupFolder: watch.backupFolder = try folder(value, of: key.rawValue)
       case .whenBusy: watch.whenBusy = try policy(value, of: key.rawValue)
       case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
       case .cutover: watch.cutover = try policy(value, of: key.rawValue)

@@ -4,8 +4,8 @@ public import InstarSchema
 /// The part of the service's unit that follows from the configuration: which folders it may write.
 ///
 /// `instard.service` sees the file system as read-only, and no homes. The drop-in adds only what the watches need: each
-/// watched folder for writing (`ReadWritePaths=`), and, if one of them is in a home, homes for reading
-/// (`ProtectHome=read-only`). Owners and modes still decide who may write what.
+/// watched folder and each folder for copies of backups for writing (`ReadWritePaths=`), and, if one of them is in a
+/// home, homes for reading (`ProtectHome=read-only`). Owners and modes still decide who may write what.
 public struct ServiceDropIn: Sendable, Hashable {
   /// The path where systemd reads it.
   public static let defaultPath = "/etc/systemd/system/instard.service.d/50-watches.conf"
@@ -20,6 +20,8 @@ public struct ServiceDropIn: Sendable, Hashable {
   ///   name cannot be written in a unit.
   public init(_ configuration: Configuration, source: String) throws(InstarError) {
     var writable = configuration.watches.map(\.folder)
+    writable += ([configuration.backupFolder] + configuration.watches.map(\.backupFolder))
+      .compactMap(\.self)
     // The unit has a folder for the state.
     if configuration.stateFolder != Installation.defaultStateFolder {
       writable.append(configuration.stateFolder)

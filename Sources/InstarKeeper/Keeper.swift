@@ -180,7 +180,7 @@ public final class Keeper {
       try WorkBudget.within(store: reference.path) { () throws(InstarError) in
         switch work {
         case .verify: try backup.verify()
-        case .copy(let target): try backup.copy(to: target)
+        case .copy(let target): try backup.usable().copy(to: target)
         case .remove: try backup.remove()
         }
       }

@@ -13,6 +13,8 @@ struct Run: Sendable {
   let keepers: KeeperPool
   let recovery: Recovery
   let conversation: Conversation
+  /// A folder for a copy of the backup; `nil` for none.
+  let backupFolder: String?
   let onEvent: @Sendable (RunEvent) -> Void
   private let startedAt = Date().timeIntervalSince1970
   private let started = ContinuousClock.now
@@ -45,7 +47,7 @@ struct Run: Sendable {
     }
     let session = try keepers.take(as: identity)
     do throws(InstarError) {
-      let report = try converse(session, journal)
+      var report = try converse(session, journal)
       if let error = report.error, error.isInDoubt, let phase = journal.phase {
         // A connection that failed may still be open in that keeper.
         session.kill()
@@ -53,9 +55,11 @@ struct Run: Sendable {
       }
       if report.leftovers != nil {
         session.kill()
-        return finished(cleared(report, journal), journal)
+        report = cleared(report, journal)
+      } else {
+        keepers.giveBack(session)
       }
-      keepers.giveBack(session)
+      copyBackup(&report)
       return finished(report, journal)
     } catch {
       var cause = error
@@ -78,7 +82,7 @@ struct Run: Sendable {
   private static let endGrace: Duration = .seconds(5)
   /// The time limit of each step of a run, besides those of the request; more for a large store. The keeper's own
   /// limits are shorter: this one is for a keeper that its store, or a disk, keeps from ending.
-  private static let stepLimit: Duration = .seconds(300)
+  static let stepLimit: Duration = .seconds(300)
 
   /// Asks for the run and answers the keeper's questions, until its report.
   private func converse(

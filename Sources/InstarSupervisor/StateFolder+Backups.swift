@@ -32,7 +32,9 @@ public struct ListedBackup: Sendable, Hashable {
   }
 }
 
-/// Backups, as the ledger knows them. `ledger/removed.jsonl` names those that were removed on purpose, one a line.
+/// Backups, as the ledger knows them, and as their manifests beside the stores do: a ledger may be lost, and a store
+/// may have been migrated with another state folder. `ledger/removed.jsonl` names those that were removed on purpose,
+/// one a line.
 extension StateFolder {
   private struct Removal: Codable {
     var run: String
@@ -44,8 +46,27 @@ extension StateFolder {
 
   private var removalsFile: String { ledger + "/removed.jsonl" }
 
-  /// Returns the backups of one store or of all, oldest first, without those that were removed on purpose.
+  /// Returns the backups of one store, or of all that the ledger names, oldest first, without those that were removed
+  /// on purpose.
   public func backups(of store: String? = nil) throws(InstarError) -> [ListedBackup] {
+    let listed = try backupsInLedger(of: store)
+    let stores = store.map { [StorePath($0).text] } ?? listed.map(\.reference.store)
+    let known = Set(listed.map(\.reference.run))
+    let found = FoundBackups(stores: Set(stores)).all.filter { !known.contains($0.reference.run) }
+    return Self.merge(listed, found)
+  }
+
+  /// Inserts backups into those of the ledger. These stay in the order of their runs: a clock may have been set back.
+  private static func merge(_ listed: [ListedBackup], _ found: [ListedBackup]) -> [ListedBackup] {
+    var merged = listed
+    for backup in found {
+      let place = merged.firstIndex { $0.madeAt > backup.madeAt } ?? merged.endIndex
+      merged.insert(backup, at: place)
+    }
+    return merged
+  }
+
+  private func backupsInLedger(of store: String?) throws(InstarError) -> [ListedBackup] {
     let removed = try removedRuns()
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
@@ -55,7 +76,8 @@ extension StateFolder {
       if known[report.run] == nil { order.append(report.run) }
       // A ledger may have older lines with other paths of the store.
       let reference = BackupReference(
-        run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest)
+        run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest,
+        copy: report.backupCopy)
       known[report.run] = ListedBackup(
         reference, madeAt: report.manifest?.madeAt ?? report.startedAt)
     }
@@ -64,7 +86,7 @@ extension StateFolder {
 
   /// Returns the backup of one run of a store, by default of the newest run that made one.
   ///
-  /// - Throws: `missingBackup` where the ledger has none. Whether the file exists is found out when it is used.
+  /// - Throws: `missingBackup` where there is none. Whether the file exists is found out when it is used.
   public func backup(of store: String, run: String?) throws(InstarError) -> BackupReference {
     let backups = try backups(of: store).map(\.reference)
     if let found = run.map({ run in backups.last { $0.run == run } }) ?? backups.last {
@@ -73,7 +95,7 @@ extension StateFolder {
     let error = InstarError(
       .missingBackup, "cannot restore '\(store)'", store: store,
       cause: run.map { "the backup of run \($0) is not in the ledger, or was removed" }
-        ?? "the ledger in '\(path)' has no backup of this store",
+        ?? "neither the ledger in '\(path)' nor the folder '.instar' beside the store has a backup of it",
       state: "unchanged",
       next: run == nil
         ? "run the command as root if instard migrated the store, or name the state folder with --state-dir"

@@ -244,14 +244,17 @@ public final class Supervisor: Sendable {
   ///
   /// An earlier run of the store that was cut off is recovered first. If that fails, this run does not start.
   ///
-  /// - Parameter onRecovery: Called with each run of the store that was recovered first.
+  /// - Parameters:
+  ///   - backupFolder: An existing folder for a verified copy of the backup, which the store's owner can write.
+  ///   - onRecovery: Called with each run of the store that was recovered first.
   /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
   public func migrate(
-    _ request: MigrationRequest,
+    _ request: MigrationRequest, copyingBackupTo backupFolder: String? = nil,
     onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
-    try await perform(.migrate(request), onRecovery, onEvent)
+    try await perform(
+      .migrate(request), copyingBackupTo: backupFolder, onRecovery, onEvent)
   }
 
   /// Brings a store back to a backup, as a run of its own: each phase is on disk first, the state that the store is in
@@ -272,14 +275,16 @@ public final class Supervisor: Sendable {
   }
 
   private func perform(
-    _ request: RunRequest, _ onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
+    _ request: RunRequest, copyingBackupTo backupFolder: String? = nil,
+    _ onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     let stateFolder = try requireStateFolder()
     return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
       try Run(
         request: request, stateFolder: stateFolder, keepers: self.keepers,
-        recovery: self.recovery(conversation), conversation: conversation, onEvent: onEvent
+        recovery: self.recovery(conversation), conversation: conversation,
+        backupFolder: backupFolder, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
     }
   }

@@ -2,7 +2,7 @@ public import InstarSchema
 
 /// What is known of a backup since it was made: a restore and `instarctl backups verify` compare the file with it.
 ///
-/// It is part of the run's line in the ledger.
+/// It is part of the run's line in the ledger, and a file beside the backup.
 public struct BackupManifest: Sendable, Codable, Hashable {
   /// The run that made the backup.
   public var run: String
@@ -37,6 +37,14 @@ public struct BackupManifest: Sendable, Codable, Hashable {
   /// The result of `quick_check` for a sound database.
   public static let soundCheck = "ok"
 
+  /// Returns the path of the manifest of a backup: `a.store.RUN.json` beside `a.store.RUN.backup`.
+  package static func path(ofBackup backup: String) -> String {
+    (backup.hasSuffix(suffix) ? String(backup.dropLast(suffix.count)) : backup) + ".json"
+  }
+
+  /// The end of the name of a backup.
+  package static let suffix = ".backup"
+
   /// A manifest of a sound backup, without version and plan.
   public init(
     run: String, store: String, madeAt: Double, bytes: Int64, contentHash: String,
@@ -64,9 +72,14 @@ public struct BackupReference: Sendable, Codable, Hashable {
   public var path: String
   /// Left out for a backup of a release that wrote no manifests.
   public var manifest: BackupManifest?
+  /// The path of a copy in another folder; left out without one.
+  public var copy: String?
 
   /// A backup of a run.
-  public init(run: String, store: String, path: String, manifest: BackupManifest?) {
+  public init(
+    run: String, store: String, path: String, manifest: BackupManifest?, copy: String? = nil
+  ) {
+    self.copy = copy
     self.run = run
     self.store = store
     self.path = path

@@ -94,13 +94,13 @@ public struct RestoreRequest: Sendable, Codable, Hashable {
   }
 }
 
-/// What a keeper does with a backup. The store is not opened.
+/// What a keeper does with a backup and its copy in another folder. The store is not opened.
 public enum BackupWork: Sendable, Codable, Hashable {
-  /// Checks the backup against its manifest, and with SQLite's `quick_check`.
+  /// Checks the backup and its copy against its manifest, and with SQLite's `quick_check`.
   case verify
   /// Checks the backup and copies it to a path that does not exist, with the files of its external values.
   case copy(to: String)
-  /// Removes the backup with the files of its external values.
+  /// Removes the backup, its copy, its manifest and the files of its external values.
   case remove
 }
 

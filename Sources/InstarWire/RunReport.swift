@@ -49,6 +49,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var cutover: CutoverKind?
   /// The path of the backup; left out if none was kept.
   public var backup: String?
+  /// The path of the verified copy of the backup in the folder that the operator chose; left out if there is none.
+  public var backupCopy: String?
   /// The paths of files that the run made and could not remove; left out if there are none.
   public var leftovers: [String]?
   /// The manifest of that backup.

@@ -19,6 +19,8 @@ struct BackupsTests {
     var backup: String
     var state: String
     var bytes: Int64?
+    var copy: String?
+    var manifest: BackupManifest?
     var reason: String?
     var error: InstarError?
   }
@@ -77,6 +79,100 @@ struct BackupsTests {
     #expect(verified.lines[1].error?.code == .damagedBackup)
   }
 
+  @Test("are found by their manifests where the state folder is lost")
+  func lostStateFolder() async throws {
+    let store = try await makeStore(restores: 1)
+    let before = try await backups("list", store.path).lines
+    try FileManager.default.removeItem(atPath: folder.path("state"))
+    #expect(try await backups("list").lines.isEmpty)
+    let found = try await backups("list", store.path).lines
+    #expect(found.map(\.run) == before.map(\.run))
+    #expect(found.map(\.backup) == before.map(\.backup))
+    #expect(found.map(\.manifest) == before.map(\.manifest) && found[0].manifest != nil)
+    try flipByte(in: found[1].backup)
+    #expect(try await backups("verify", store.path).lines.map(\.state) == ["sound", "damaged"])
+    let restored = try await run("restore", store.path, "--run", found[0].run)
+    #expect(restored.status == 0, Comment(rawValue: restored.output))
+    // The new ledger knows the store now, so its other backups are known without naming it.
+    #expect(try await backups("list").lines.count == 3)
+    #expect(try await backups("prune", "--keep", "1").lines.contains { $0.state == "removed" })
+    let left = try await backups("list").lines.map(\.backup)
+    #expect(left.allSatisfy { FileManager.default.fileExists(atPath: $0) })
+    #expect(folder.names(".instar").count == left.count * 2)
+  }
+
+  @Test("a file that is not the manifest of the backup beside it is ignored")
+  func foreignManifests() async throws {
+    let store = try await makeStore(restores: 0)
+    let backup = try #require(try await backups("list").lines.first?.backup)
+    let manifest = String(backup.dropLast("backup".count)) + "json"
+    try FileManager.default.removeItem(atPath: folder.path("state"))
+    for text in ["", "{}", "{\"run\":\"../x\"}", "not JSON"] {
+      try Data(text.utf8).write(to: URL(filePath: manifest))
+      #expect(try await backups("list", store.path).lines.isEmpty)
+    }
+    try FileManager.default.removeItem(atPath: manifest)
+    #expect(mkfifo(manifest, 0o600) == 0)
+    #expect(try await backups("list", store.path).lines.isEmpty)
+  }
+
+  @Test("have a verified copy in another folder, which verify, restore and prune know")
+  func copies() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    try FileManager.default.createDirectory(
+      atPath: folder.path("copies"), withIntermediateDirectories: false)
+    let answer = try await run(
+      "migrate", store.path, "--plugin", plugin, "--backup-folder", folder.path("copies"))
+    let report = try #require(try answer.objects(RunReport.self).first)
+    let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
+    #expect(copy.hasPrefix(folder.path("copies") + "/"))
+    #expect(
+      FileManager.default.contents(atPath: copy) == FileManager.default.contents(atPath: backup))
+    #expect(folder.names("copies").count == 2, "copy and manifest")
+    #expect(try await backups("list").lines.map(\.copy) == [copy])
+    #expect(try await backups("verify").lines.map(\.state) == ["sound"])
+
+    try flipByte(in: copy)
+    let damaged = try await backups("verify").lines
+    #expect(damaged.map(\.state) == ["damaged"])
+    #expect(damaged.first?.error?.cause.contains(copy) == true)
+    try flipByte(in: copy)
+
+    try FileManager.default.removeItem(atPath: backup)
+    let restored = try await run("restore", store.path)
+    let restore = try #require(try restored.objects(RunReport.self).first)
+    #expect(restore.result == .restored, "\(String(describing: restore.error))")
+    #expect(restore.notes.contains { $0.contains(copy) })
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+  }
+
+  @Test("and their copies are removed together")
+  func prunedCopies() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    try FileManager.default.createDirectory(
+      atPath: folder.path("copies"), withIntermediateDirectories: false)
+    _ = try await run(
+      "migrate", store.path, "--plugin", plugin, "--backup-folder", folder.path("copies"))
+    #expect(try await run("restore", store.path).status == 0)
+    let pruned = try await backups("prune", "--keep", "1")
+    #expect(pruned.lines.map(\.state) == ["removed"])
+    #expect(folder.names("copies").isEmpty)
+    #expect(folder.names(".instar").count == 2, "one backup and its manifest")
+  }
+
+  @Test("without their folder for copies are kept beside the store, and the report says so")
+  func noFolder() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    let answer = try await run(
+      "migrate", store.path, "--plugin", plugin, "--backup-folder", folder.path("copies"))
+    let report = try #require(try answer.objects(RunReport.self).first)
+    #expect(report.result == .migrated && report.backupCopy == nil && report.backup != nil)
+    #expect(report.notes.contains { $0.contains("has no copy in '\(folder.path("copies"))'") })
+  }
+
   @Test("are removed down to a number, and a dry run removes nothing")
   func prune() async throws {
     let store = try await makeStore(restores: 3)
@@ -93,7 +189,7 @@ struct BackupsTests {
     #expect(pruned.lines.allSatisfy { $0.state == "removed" && $0.reason != nil })
     // What was removed on purpose is not missing.
     #expect(try await backups("list").lines.map(\.run) == all.suffix(2).map(\.run))
-    #expect(folder.names(".instar").count == 2)
+    #expect(folder.names(".instar").count == 4)
     let gone = try await run("restore", store.path, "--run", all[0].run)
     #expect(gone.status == 5)
     #expect(try await run("restore", store.path).status == 0)
@@ -116,7 +212,7 @@ struct BackupsTests {
     try flipByte(in: all[1].backup)
     let none = try await backups("prune", "--keep", "1", store.path)
     #expect(none.lines.allSatisfy { $0.state == "damaged" })
-    #expect(folder.names(".instar").count == 2)
+    #expect(folder.names(".instar").count == 4)
   }
 
   @Test("of a damaged store are marked, are not restored, and never replace the last sound one")

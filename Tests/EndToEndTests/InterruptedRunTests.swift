@@ -82,10 +82,10 @@ struct InterruptedRunTests {
       .filter { FileManager.default.fileExists(atPath: $0) }
   }
 
-  /// `.instar/` holds the backups of one run, and nothing else.
+  /// `.instar/` holds the backup of one run with its manifest, and nothing else.
   private func expectOneBackup() throws {
     let names = folder.names("srv/.instar")
-    #expect(names.count == 1 && names[0].hasSuffix(".backup"), "\(names)")
+    #expect(names.map { ($0 as NSString).pathExtension } == ["backup", "json"], "\(names)")
   }
 
   @Test(

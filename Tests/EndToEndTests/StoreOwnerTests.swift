@@ -117,7 +117,7 @@ struct StoreOwnerTests {
     let privateFolder = "srv/\((name as NSString).deletingLastPathComponent)/.instar"
     #expect(try status(privateFolder).owner == uid && status(privateFolder).mode == 0o700)
     let backups = folder.names(privateFolder)
-    #expect(backups.count == 1 && backups[0].hasSuffix(".backup"), "\(backups)")
+    #expect(backups.map { ($0 as NSString).pathExtension } == ["backup", "json"], "\(backups)")
     for backup in backups {
       let status = try status("\(privateFolder)/\(backup)")
       #expect(status.owner == uid && status.mode == 0o600)

@@ -20,6 +20,7 @@ struct ConfigurationTests {
         stageTimeLimit: 2h
         workerMemory: 512MiB
         busyTimeout: 0s
+        backupFolder: /mnt/backups
         backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
         checkBackups: 12h
         watches:
@@ -33,6 +34,7 @@ struct ConfigurationTests {
             whenBusy: migrate
             cutover: writeBack
             busyTimeout: 30s
+            backupFolder: /mnt/home
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -45,6 +47,7 @@ struct ConfigurationTests {
     #expect(configuration.stageTimeLimit == .seconds(7200))
     #expect(configuration.workerMemoryBytes == 512 << 20)
     #expect(configuration.busyTimeout == .zero)
+    #expect(configuration.backupFolder == "/mnt/backups")
     #expect(
       configuration.backups
         == BackupRetention(
@@ -56,7 +59,7 @@ struct ConfigurationTests {
         .init(
           folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
           backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
-          busyTimeout: .seconds(30)),
+          busyTimeout: .seconds(30), backupFolder: "/mnt/home"),
       ])
   }
 

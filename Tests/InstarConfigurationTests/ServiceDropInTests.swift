@@ -27,6 +27,17 @@ struct ServiceDropInTests {
         """)
   }
 
+  @Test("opens the folders for copies of backups too")
+  func backupFolders() throws {
+    var configuration = Configuration()
+    configuration.backupFolder = "/mnt/all"
+    configuration.watches = [.init(folder: "/srv/a", backupFolder: "/mnt/a")]
+    let contents = try ServiceDropIn(configuration, source: "x").contents
+    for folder in ["/srv/a", "/mnt/all", "/mnt/a"] {
+      #expect(contents?.contains("ReadWritePaths=\"-\(folder)\"") == true)
+    }
+  }
+
   @Test("shows homes where a watch or a plugin folder is in one", arguments: ["/home/a", "/root"])
   func homes(folder: String) throws {
     for dropIn in [try dropIn([folder]), try dropIn([], plugins: [folder])] {

@@ -45,7 +45,8 @@ struct MigrationRunTests {
     #expect(probe.file.usesWriteAheadLog == (journalMode == "wal"))
 
     let backup = try #require(report.backup)
-    #expect(fixture.state().instar == [URL(fileURLWithPath: backup).lastPathComponent])
+    let name = URL(fileURLWithPath: backup).deletingPathExtension().lastPathComponent
+    #expect(fixture.state().instar == ["\(name).backup", "\(name).json"])
     #expect(try fixture.version(of: backup) == Schema.Version(1, 0, 0))
     #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: backup) == 10)
     let mode = try FileManager.default.attributesOfItem(atPath: backup)[.posixPermissions] as? Int
@@ -349,7 +350,7 @@ struct MigrationRunTests {
         #expect(process.terminationStatus == 0)
       }))
     #expect(report.result == .migrated, "\(String(describing: report.error))")
-    #expect(fixture.state().instar?.count == 1)
+    #expect(fixture.state().instar?.count == 2, "backup and manifest")
   }
 
   @Test(

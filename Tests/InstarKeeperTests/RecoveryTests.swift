@@ -111,7 +111,8 @@ struct RecoveryTests {
     #expect(recovery.outcome == .finished)
     #expect(recovery.version == Schema.Version(2, 0, 0))
     #expect(recovery.backup == report.backup)
-    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+    #expect(
+      fixture.state().instar == ["Notes.store.cut-off.backup", "Notes.store.cut-off.json"])
   }
 
   @Test("a cutover that was killed half-way is rolled back by SQLite")
@@ -200,7 +201,8 @@ struct RecoveryTests {
     }
     #expect(report.version == Schema.Version(2, 0, 0))
     #expect(report.backup == run.backup)
-    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+    #expect(
+      fixture.state().instar == ["Notes.store.cut-off.backup", "Notes.store.cut-off.json"])
   }
 
   @Test("a store that is gone is reported, and its backup stays")

@@ -39,7 +39,7 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "bytes", "cutover", "durationMicroseconds", "entities", "error", "from",
+        "backup", "backupCopy", "bytes", "cutover", "durationMicroseconds", "entities", "error", "from",
         "holders",
         "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
         "result", "run",

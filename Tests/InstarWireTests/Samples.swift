@@ -55,7 +55,8 @@ enum Sample {
 
   static var backup: BackupReference {
     BackupReference(
-      run: "R1", store: "/srv/a.store", path: "/srv/.instar/a.store.R1.backup", manifest: manifest)
+      run: "R1", store: "/srv/a.store", path: "/srv/.instar/a.store.R1.backup", manifest: manifest,
+      copy: "/mnt/a.store.R1.backup")
   }
 
   static var hold: Hold {
@@ -136,6 +137,7 @@ enum Sample {
     report.bytes = 4096
     report.backup = "/srv/.instar/a.store.R1.backup"
     report.cutover = .exchange
+    report.backupCopy = "/mnt/a.store.R1.backup"
     report.leftovers = ["/srv/.instar/run-R1"]
     report.manifest = manifest
     report.restoredRun = "R0"

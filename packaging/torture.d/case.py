@@ -249,7 +249,8 @@ class Case:
         if names:
             self.problem("leftovers", "beside the store: " + ", ".join(sorted(names)))
         backups = [name for name in listing(self.backups) if name.endswith(".backup") and not name.startswith(".")]
-        own = {*backups, *(f".{name[:-len('.backup')]}_SUPPORT" for name in backups)}
+        own = {*backups, *(f".{name[:-len('.backup')]}_SUPPORT" for name in backups),
+               *(name[:-len("backup")] + "json" for name in backups)}
         for part in {os.path.join(folder, ".instar"), self.backups}:
             others = [name for name in listing(part) if name not in own]
             if others:

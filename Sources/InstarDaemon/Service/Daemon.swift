@@ -194,7 +194,7 @@ struct Daemon {
       keepers.probe(found, plugins: plugins.usable)
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
     case .run(let store, let plugin):
-      keepers.migrate(request(store, plugin))
+      keepers.migrate(request(store, plugin), copyingBackupTo: backupFolder(store))
     case .recover(let store):
       keepers.recover(store)
     case .reportRecoveryFailure(let error, let followUp):
@@ -217,6 +217,10 @@ struct Daemon {
       }
     }
     return []
+  }
+
+  private func backupFolder(_ store: String) -> String? {
+    configuration.watch(ofStore: store)?.backupFolder ?? configuration.backupFolder
   }
 
   private func request(_ store: String, _ plugin: String?) -> MigrationRequest {

@@ -45,6 +45,26 @@ struct StoredBackup {
   ///   with the damage that its store already had.
   func verify() throws(InstarError) {
     try verify(path)
+    if let copy = copyElsewhere { try copy.verify(copy.path) }
+  }
+
+  /// The copy in another folder, as a backup of its own; `nil` without one.
+  private var copyElsewhere: StoredBackup? {
+    reference.copy.map { copy in
+      var reference = reference
+      reference.path = copy
+      reference.copy = nil
+      return StoredBackup(reference: reference)
+    }
+  }
+
+  /// Returns the backup, or its copy where the backup is missing or damaged and the copy is sound.
+  func usable() -> StoredBackup {
+    guard let copy = copyElsewhere, (try? verify(path)) == nil, (try? copy.verify(copy.path)) != nil
+    else {
+      return self
+    }
+    return copy
   }
 
   /// Checks a file that must have the backup's content: the backup itself, or a copy of it.
@@ -112,6 +132,8 @@ struct StoredBackup {
         if errno == EEXIST { throw Self.taken(target, what) }
         throw RunFolder.failure(what, errno)
       }
+      // A file of any other name that the operator chose is not listed as a backup.
+      if target.hasSuffix(BackupManifest.suffix) { reference.manifest?.write(besideBackup: target) }
       try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
     } catch {
       var known = InstarError(error, what: what)
@@ -122,11 +144,14 @@ struct StoredBackup {
     }
   }
 
-  /// Removes the backup with the files of its external values. Does nothing where it is gone.
+  /// Removes the backup with its copy, its manifest and the files of its external values. Does nothing where it is
+  /// gone.
   func remove() throws(InstarError) {
+    try copyElsewhere?.remove()
     guard unlink(path) == 0 || errno == ENOENT else {
       throw RunFolder.failure("cannot remove the backup '\(path)'", errno)
     }
+    unlink(BackupManifest.path(ofBackup: path))
     ExternalFiles.removeBackup(besideFile: path)
     let folder = (path as NSString).deletingLastPathComponent
     // Succeeds only where nothing else is in it.

@@ -79,6 +79,9 @@ package struct Recovery {
         outcome: found.content == .new ? .finished : .discarded)
       report.version = found.version
       report.backup = access(backup, F_OK) == 0 ? backup : nil
+      if report.backup != nil, found.content != .old {
+        record.manifest?.write(besideBackup: backup)
+      }
       switch found.content {
       case .new:
         report.cutover = cutover(of: paths)
@@ -107,6 +110,7 @@ package struct Recovery {
   private static func remove(backup: String) {
     unlink(backup)
     unlink(StorePaths.partial(backup))
+    unlink(BackupManifest.path(ofBackup: backup))
     ExternalFiles.removeBackup(besideFile: backup)
   }
 

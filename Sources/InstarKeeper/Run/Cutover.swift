@@ -153,6 +153,7 @@ struct Cutover {
       removeBackup(changes)
       return false
     }
+    record.manifest?.write(besideBackup: backup)
     external.removeOrphans(changes, besideFile: backup, listedIn: fileList)
     return true
   }

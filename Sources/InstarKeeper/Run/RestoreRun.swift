@@ -22,7 +22,8 @@ package struct RestoreRun {
   private let request: RestoreRequest
   private let conversation: any KeeperConversation
   private let openPolicy: OpenPolicy
-  private let backup: StoredBackup
+  /// The backup, or its copy.
+  private var backup: StoredBackup
   private var state = State.inspecting
   private var report: RunReport
   /// `nil` before the run makes its first file.
@@ -77,7 +78,13 @@ package struct RestoreRun {
     let paths = StorePaths(resolvedStore: file.path)
     report.bytes = file.state.size
     // Before the store is locked: reading a large backup takes time.
-    let target = try backup.verify(request.backup.path)
+    backup = backup.usable()
+    if backup.reference.path != request.backup.path {
+      report.notes.append(
+        "the backup beside the store cannot be used, so its copy '\(backup.reference.path)' was restored"
+      )
+    }
+    let target = try backup.verify(backup.reference.path)
     report.to = report.to ?? target.version
     try conversation.enter(record(.cloning, target))
     state = .cloning
@@ -161,7 +168,7 @@ package struct RestoreRun {
   }
 
   private func makeClone(_ folder: RunFolder) throws {
-    try FileCopy.copy(request.backup.path, to: folder.clone)
+    try FileCopy.copy(backup.reference.path, to: folder.clone)
     // The backup may have changed since it was checked: what is written back is what is checked.
     try backup.verify(folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
@@ -241,7 +248,7 @@ package struct RestoreRun {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
     if known.code == .corruptStore || known.code == .notAStore {
-      known.next = Recovery.restoring(request.store, from: request.backup.path)
+      known.next = Recovery.restoring(request.store, from: backup.reference.path)
     }
     if known.code == .missingStore {
       known.next = "run: \(report.command) --to \(CommandText.quoted(request.store))"

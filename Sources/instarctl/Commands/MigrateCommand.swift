@@ -81,6 +81,12 @@ struct MigrateCommand: InstarCommand {
     })
   var workerMemory = MigrationRequest.defaultWorkerMemoryBytes
 
+  @Option(
+    help: ArgumentHelp(
+      "Also copy each backup to this folder, and verify the copy.", valueName: "folder"),
+    completion: .directory, transform: FilePath.typed)
+  var backupFolder: String?
+
   @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
   var yes = false
 
@@ -119,11 +125,14 @@ struct MigrateCommand: InstarCommand {
         interruption.hasHappened
         ? notStarted(request, folder)
         : try await supervisor.migrate(
-          request, onRecovery: { Console.note($0.line) }, onEvent: { progress.show($0) })
+          request, copyingBackupTo: backupFolder.map(FilePath.absolute),
+          onRecovery: { Console.note($0.line) }, onEvent: { progress.show($0) })
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
         request.run = RunIdentifier.make()
         request.adoptsDifferences = true
-        report = try await supervisor.migrate(request) { progress.show($0) }
+        report = try await supervisor.migrate(
+          request, copyingBackupTo: backupFolder.map(FilePath.absolute)
+        ) { progress.show($0) }
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)

@@ -32,6 +32,8 @@ struct BackupReport: Answer {
   var run: String
   var store: String
   var backup: String
+  /// Its copy in another folder.
+  var copy: String?
   /// When it was made, in seconds since 1970.
   var madeAt: Double?
   var bytes: Int64?
@@ -67,6 +69,7 @@ struct BackupReport: Answer {
     run = backup.run
     store = backup.store
     self.backup = backup.path
+    copy = backup.copy
     manifest = backup.manifest
     self.state = state
   }

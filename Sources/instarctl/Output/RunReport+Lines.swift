@@ -30,6 +30,7 @@ extension RunReport: Answer {
     }
     lines += counts.lines(indent: "  ")
     if let backup { lines.append("  backup  \(backup)") }
+    if let backupCopy { lines.append("  copy    \(backupCopy)") }
     lines += notes.map { "  note    \($0)" }
     lines += (leftovers ?? []).map { "  note    could not remove '\($0)'" }
     return lines

@@ -1,0 +1,55 @@
+import Foundation
+import InstarLinux
+import InstarWire
+
+/// Finds backups in the folders `.instar` beside stores, by their manifests.
+///
+/// The folders belong to the owners of the stores, who may write anything there: a manifest says nothing about other
+/// files than the backup beside it, and a restore does not do more than its owner can.
+struct FoundBackups {
+  /// In the order in which they were made, as their manifests say.
+  let all: [ListedBackup]
+
+  /// - Parameter stores: Their paths, as a `StorePath` has them.
+  init(stores: Set<String>) {
+    let folders = Set(stores.map { ($0 as NSString).deletingLastPathComponent })
+    all = folders.flatMap(Self.backups(in:)).filter { stores.contains($0.reference.store) }
+      .sorted { ($0.madeAt, $0.reference.run) < ($1.madeAt, $1.reference.run) }
+  }
+
+  private static func backups(in folder: String) -> [ListedBackup] {
+    let prefix = folder == "/" ? "/" : folder + "/"
+    // Where the folder cannot be listed, the ledger still names the backups.
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: prefix + ".instar")) ?? []
+    return names.compactMap { name in
+      guard name.hasSuffix(BackupManifest.suffix) else { return nil }
+      let backup = "\(prefix).instar/\(name)"
+      // A backup without a manifest is that of an open run.
+      guard let manifest = manifest(ofBackup: backup),
+        (try? RunIdentifier.require(manifest.run)) != nil
+      else { return nil }
+      let store = name.dropLast(BackupManifest.suffix.count + manifest.run.count + 1)
+      guard !store.isEmpty, name == "\(store).\(manifest.run)\(BackupManifest.suffix)" else {
+        return nil
+      }
+      return ListedBackup(
+        BackupReference(
+          run: manifest.run, store: prefix + store, path: backup, manifest: manifest),
+        madeAt: manifest.madeAt)
+    }
+  }
+
+  private static let limitBytes = 64 << 10
+
+  private static func manifest(ofBackup backup: String) -> BackupManifest? {
+    let path = BackupManifest.path(ofBackup: backup)
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      let data = try? file.read(upToCount: limitBytes)
+    else { return nil }
+    return try? WireCoder.message(BackupManifest.self, from: data)
+  }
+}
