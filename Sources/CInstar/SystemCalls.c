@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* A copy of the descriptor above those that are about to be replaced: the pipe whose number
@@ -199,6 +200,17 @@ int instar_creation_time(const char *path, int64_t *nanoseconds)
     *nanoseconds = status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
   }
   return 0;
+}
+
+int instar_file_flags(const char *path)
+{
+  struct statx status;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &status) != 0) return -1;
+  const uint64_t flags = status.stx_attributes & status.stx_attributes_mask;
+  return (flags & STATX_ATTR_IMMUTABLE ? INSTAR_FILE_IMMUTABLE : 0)
+    | (flags & STATX_ATTR_APPEND ? INSTAR_FILE_APPEND_ONLY : 0)
+    | (flags & STATX_ATTR_MOUNT_ROOT ? INSTAR_FILE_MOUNT_POINT : 0)
+    | (lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0 ? INSTAR_FILE_ACCESS_LIST : 0);
 }
 
 int instar_is_open(const char *path)

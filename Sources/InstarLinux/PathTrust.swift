@@ -97,6 +97,12 @@ struct PathTrust {
         cause: "everybody can write '\(path)'", remedy: "chmod go-w \(CommandText.quoted(path))")
     }
     if status.st_mode & S_IWGRP != 0 {
+      // With an access control list these bits are its mask: the most that a listed user or group may do.
+      if FileFlag.of(path).contains(.accessList) {
+        throw .unsafe(
+          cause: "the access control list of '\(path)' lets others write it",
+          remedy: "setfacl -b \(CommandText.quoted(path))")
+      }
       throw .unsafe(
         cause: "group \(ProcessIdentity.label(ofGroup: status.st_gid)) can write '\(path)'",
         remedy: "chmod g-w \(CommandText.quoted(path))")

@@ -2,13 +2,23 @@ import Glibc
 package import InstarSchema
 
 extension StoreTrust {
-  /// Refuses a store whose file has several names, that is, hard links.
+  /// Refuses a store whose file has several names, that is, hard links, or mounts of the file itself.
   ///
   /// SQLite's locks belong to the file, but it finds journal, log and shared memory by the file's name. An app that has
   /// the store open under another name writes another log, and neither side sees the writes of the other.
   ///
   /// - Throws: `unsafePath` with the other names that were found; nothing for a missing file.
   package static func requireSingleLink(_ store: String) throws(InstarError) {
+    if FileFlag.of(store).contains(.mountPoint) {
+      throw InstarError(
+        .unsafePath, "cannot open '\(store)'", store: store,
+        cause: "the file is a mount point, so apps may use it under another name too"
+          + "; SQLite protects a store only if all apps use the same name",
+        state: "unchanged",
+        next:
+          "mount the folder of the store instead, or pass the path of the mounted file; to find it, run: "
+          + "findmnt \(CommandText.quoted(store))")
+    }
     var status = stat()
     guard lstat(store, &status) == 0, status.st_nlink > 1 else { return }
     let names = otherNames(of: store, status)

@@ -177,6 +177,23 @@ struct StoreTrustTests {
     try StoreTrust(owner: alice).require(store)
   }
 
+  @Test(
+    "one that a user in its access control list can write is refused; one that may only read is not"
+  )
+  func accessControlList() throws {
+    func allow(_ permissions: UInt8) throws {
+      let list = ExtendedAttributes.accessList(of: mallory, permissions: permissions)
+      try #require(ExtendedAttributes.set("system.posix_acl_access", list, of: store))
+    }
+    try allow(6)
+    let error = try refusal(of: store)
+    #expect(error.code == .unsafePath)
+    #expect(error.cause == "the access control list of '\(store)' lets others write it")
+    #expect(error.next?.hasSuffix("setfacl -b '\(store)'") == true)
+    try allow(4)
+    try StoreTrust(owner: alice).require(store)
+  }
+
   @Test("a link is refused at the end of the way, and on it unless it is root's")
   func links() throws {
     let link = folder.path("home/link.store")

@@ -106,6 +106,16 @@ int instar_status_without_links(const char *path, uint64_t *device, uint64_t *in
  * say (statx(2)). Follows no link at the end. 0; -1 and errno. */
 int instar_creation_time(const char *path, int64_t *nanoseconds);
 
+/* Flags of the file that a path names (statx(2), getxattr(2)), where its file system knows them; no link at
+ * the end is followed. -1 and errno. */
+enum {
+  INSTAR_FILE_IMMUTABLE = 1,
+  INSTAR_FILE_APPEND_ONLY = 2,
+  INSTAR_FILE_MOUNT_POINT = 4,
+  INSTAR_FILE_ACCESS_LIST = 8,
+};
+int instar_file_flags(const char *path);
+
 /* Whether another process, or this one, has the file open: asks for a lease on it (fcntl(2)), and
  * releases that at once. Opens and closes the file, which drops this process's POSIX locks on it.
  * Needs to be the file's owner. 1 or 0; -1 and errno where the kernel does not answer. */

@@ -1,0 +1,268 @@
+import Foundation
+import GRDB
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("A store in unusual circumstances")
+struct CircumstanceTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private var state: [String] { ["--state-dir", folder.path("state"), "--json"] }
+
+  private func migrate(_ store: BoxStore, _ more: String...) async throws -> RunReport {
+    let plugin = try await FixturePlugins.boxes.value
+    let answer = try await CommandLineTool.run(
+      ["migrate", store.path, "--plugin", plugin] + state + more)
+    return try #require(
+      try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
+  }
+
+  /// Runs a shell script in a mount name space of its own, then a migration of the store that it leaves in `$STORE`.
+  private func migrate(_ store: BoxStore, afterMounting script: String) async throws -> RunReport {
+    let plugin = try await FixturePlugins.boxes.value
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(filePath: "/usr/bin/unshare")
+    process.arguments =
+      [
+        "--mount", "sh", "-ec",
+        "STORE=\"$1\"; FOLDER=$(dirname \"$1\"); shift; \(script); exec \"$@\" \"$STORE\"",
+        "sh", store.path, CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+        "migrate", "--plugin", plugin,
+      ] + state
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let text = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return try JSONDecoder().decode(RunReport.self, from: text)
+  }
+
+  private static func succeeds(_ program: String, _ arguments: String...) -> Bool {
+    let process = Process()
+    process.executableURL = URL(filePath: program)
+    process.arguments = arguments
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }
+
+  static let canMount = geteuid() == 0 && succeeds("/usr/bin/unshare", "--mount", "true")
+
+  // MARK: Attributes
+
+  @Test(
+    "keeps its inode, mode, access control list and extended attributes, also in a restore",
+    arguments: ["delete", "wal"])
+  func attributes(journalMode: String) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: journalMode)
+    let (note, access) = ("user.note", "system.posix_acl_access")
+    let list = ExtendedAttributes.accessList(of: 65534, permissions: 4)
+    try #require(ExtendedAttributes.set(note, Array("mine".utf8), of: store.path))
+    try #require(ExtendedAttributes.set(access, list, of: store.path))
+    func attributes() throws -> [String] {
+      var status = stat()
+      try #require(lstat(store.path, &status) == 0)
+      return [
+        "\(status.st_ino)", "\(status.st_mode)",
+        try #require(ExtendedAttributes.value(note, of: store.path)),
+        try #require(ExtendedAttributes.value(access, of: store.path)),
+      ]
+    }
+    let before = try attributes()
+    #expect(try await migrate(store).result == .migrated)
+    #expect(try attributes() == before)
+    let restored = try await CommandLineTool.run(["restore", store.path] + state)
+    #expect(restored.status == 0, Comment(rawValue: restored.output))
+    #expect(try attributes() == before)
+  }
+
+  @Test(
+    "in a folder whose default access control list lets others read has backups that they cannot read"
+  )
+  func defaultList() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let list = ExtendedAttributes.accessList(of: 65534, permissions: 7)
+    try #require(ExtendedAttributes.set("system.posix_acl_default", list, of: folder.path))
+    let report = try await migrate(store)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    for path in [folder.path(".instar"), try #require(report.backup)] {
+      var status = stat()
+      #expect(lstat(path, &status) == 0 && status.st_mode & 0o077 == 0, "\(path)")
+    }
+  }
+
+  @Test(
+    "that nobody may change is refused with the flag to remove, and is unchanged",
+    .enabled(if: geteuid() == 0, "only root may set these flags"),
+    arguments: [("i", "immutable"), ("a", "append-only")], [false, true])
+  func flags(flag: (letter: String, name: String), isFolder: Bool) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    let path = isFolder ? folder.path : store.path
+    try FileManager.default.createDirectory(
+      atPath: folder.path("state"), withIntermediateDirectories: false)
+    let before = try #require(FileManager.default.contents(atPath: store.path))
+    try #require(Self.succeeds("/usr/bin/chattr", "+" + flag.letter, path))
+    defer { _ = Self.succeeds("/usr/bin/chattr", "-" + flag.letter, path) }
+    let report = try await migrate(store)
+    #expect(report.result == .refused && report.error?.state == "unchanged")
+    #expect(report.error?.cause.hasSuffix("is \(flag.name)") == true)
+    #expect(report.error?.next == "run as root: chattr -\(flag.letter) '\(path)'")
+    #expect(FileManager.default.contents(atPath: store.path) == before)
+    try #require(Self.succeeds("/usr/bin/chattr", "-" + flag.letter, path))
+    #expect(try await migrate(store).result == .migrated)
+  }
+
+  // MARK: Mounts
+
+  @Test(
+    "on a file system that is mounted read-only is refused, and is unchanged",
+    .enabled(if: canMount, "only root may mount"))
+  func readOnly() async throws {
+    let inner = try TemporaryFolder()
+    let store = try BoxStore("fine", in: inner)
+    let before = try inner.contents()
+    let report = try await migrate(
+      store,
+      afterMounting: #"mount --bind "$FOLDER" "$FOLDER"; mount -o remount,ro,bind "$FOLDER""#)
+    #expect(report.result == .refused && report.error?.state == "unchanged")
+    #expect(report.error?.cause.contains("is read-only") == true)
+    #expect(report.error?.next?.contains("findmnt --target") == true)
+    #expect(try inner.contents() == before)
+  }
+
+  @Test(
+    "whose file is mounted under another name is refused: apps would use another journal",
+    .enabled(if: canMount, "only root may mount"))
+  func mountedFile() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try Data().write(to: URL(filePath: folder.path("other.store")))
+    let report = try await migrate(
+      store,
+      afterMounting: #"mount --bind "$STORE" "$FOLDER/other.store"; STORE="$FOLDER/other.store""#)
+    #expect(report.result == .refused && report.error?.code == .unsafePath)
+    #expect(report.error?.cause.hasPrefix("the file is a mount point") == true)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+  }
+
+  @Test(
+    "is migrated where the folder for its clone is another file system",
+    .enabled(if: canMount, "only root may mount"))
+  func otherFileSystem() async throws {
+    let store = try BoxStore("fine", in: folder)
+    // The mount ends with its name space; the store is read here.
+    let report = try await migrate(
+      store,
+      afterMounting:
+        #"mkdir -m 700 "$FOLDER/.instar"; mount -t tmpfs -o mode=700 none "$FOLDER/.instar""#)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
+    "is migrated on each file system that can be made here",
+    .enabled(if: canMount, "only root may mount"),
+    arguments: ["ext4", "xfs"])
+  func fileSystems(type: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let image = folder.path("image")
+    // The smallest size that mkfs.xfs accepts.
+    try Data().write(to: URL(filePath: image))
+    try #require(truncate(image, 300 << 20) == 0)
+    try #require(Self.succeeds("/usr/sbin/mkfs.\(type)", "-q", image))
+    let report = try await migrate(
+      store,
+      afterMounting: """
+        mkdir "$FOLDER/mounted"; mount -o loop "$FOLDER/image" "$FOLDER/mounted"
+        cp "$STORE" "$FOLDER/mounted/copy.store"; STORE="$FOLDER/mounted/copy.store"
+        """)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(report.backup?.hasPrefix(folder.path("mounted/.instar/")) == true)
+  }
+
+  // MARK: State folders
+
+  @Test(
+    "whose run was killed is migrated although the state folder was lost, and nothing is left of that run"
+  )
+  func lostStateFolder() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    // What a run leaves that was killed while its worker worked.
+    let left = folder.path(".instar/run-20260101T000000Z-000001/clone")
+    try FileManager.default.createDirectory(
+      atPath: left, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    try FileManager.default.copyItem(atPath: store.path, toPath: left + "/fine.store")
+    chmod(folder.path(".instar"), 0o700)
+    let answer = try await CommandLineTool.run(
+      ["migrate", store.path, "--plugin", plugin] + state)
+    #expect(answer.status == 0, Comment(rawValue: answer.output))
+    #expect(
+      folder.names(".instar").map { ($0 as NSString).pathExtension } == ["backup", "json"])
+  }
+
+  @Test(
+    "is not changed by the state folder of another host, which has an open run of a store of its path",
+    arguments: Phase.allCases)
+  func foreignStateFolder(phase: Phase) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let before = try store.sizes()
+    var record = PhaseRecord(
+      run: "20260101T000000Z-000001", store: store.path, phase: phase, startedAt: 1000)
+    record.from = Schema.Version(7, 0, 0)
+    record.declaredVersion = record.from
+    record.earlierFingerprint = "that of another store"
+    record.to = Schema.Version(8, 0, 0)
+    record.backup = folder.path(".instar/fine.store.20260101T000000Z-000001.backup")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("state/phases"), withIntermediateDirectories: true)
+    try WireCoder.line(record).write(
+      to: URL(filePath: folder.path("state/phases/\(record.run).json")))
+    // Without a plugin it recovers only.
+    _ = try await CommandLineTool.run(["migrate", store.path] + state)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    #expect(try store.sizes() == before)
+    #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") } == [])
+    #expect(try await migrate(store).result == .migrated)
+  }
+
+  @Test(
+    "is migrated once by several supervisors that do not know of each other",
+    arguments: ["delete", "wal"])
+  func severalSupervisors(journalMode: String) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: journalMode)
+    let plugin = try await FixturePlugins.boxes.value
+    let results = try await withThrowingTaskGroup(of: RunReport?.self) { group in
+      for number in 0..<4 {
+        let state = folder.path("state-\(number % 3)")
+        group.addTask {
+          try await CommandLineTool.run(
+            "migrate", store.path, "--plugin", plugin, "--state-dir", state, "--json",
+            "--busy-timeout", "30s"
+          ).objects(RunReport.self).first
+        }
+      }
+      return try await group.reduce(into: [RunReport]()) {
+        if let report = $1 { $0.append(report) }
+      }
+    }
+    #expect(results.count == 4)
+    #expect(results.count { $0.result == .migrated } == 1, "\(results.map(\.result))")
+    for report in results where report.result != .migrated {
+      // One that was inspected before the other's cutover finds another version under the lock.
+      #expect(
+        report.result == .current || report.error?.state == "unchanged",
+        "\(String(describing: report.error))")
+    }
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try store.sizes().count == 50)
+    #expect(
+      folder.names(".instar").map { ($0 as NSString).pathExtension } == ["backup", "json"])
+  }
+}
