@@ -234,5 +234,3 @@ int instar_is_open(const char *path)
 }
 
 int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }
-
-int instar_synchronize_file_system(int descriptor) { return syncfs(descriptor); }

@@ -124,10 +124,6 @@ int instar_is_open(const char *path);
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);
 
-/* Writes everything of the file system that the descriptor is on to disk (syncfs(2)). 0; -1 and
- * errno. */
-int instar_synchronize_file_system(int descriptor);
-
 /* ---- Exchange.c: what a cutover by exchange needs of two files ---- */
 
 /* Whether leases, locks and renames of the folder's file system are those of this kernel alone, and
