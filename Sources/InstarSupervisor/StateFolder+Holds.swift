@@ -4,19 +4,28 @@ public import InstarSchema
 public import InstarWire
 import Synchronization
 
-/// Holds: one file each, `holds/ID.json`. A file never changes, so one that was read once is not read again.
+/// Holds: one file each, named as `HoldName` says. A file never changes, so one that was read once is not read again.
 extension StateFolder {
   /// The folder of the holds. It changes when a hold is placed or released.
   public var holdsFolder: String { path + "/holds" }
 
   /// Returns all holds, the oldest first.
   ///
-  /// - Throws: `stateFolderFailed` where one of them cannot be read: its store must not be migrated, and only the file
-  ///   knows which store that is.
-  public func holds() throws(InstarError) -> [Hold] {
-    guard access(holdsFolder, F_OK) == 0 || errno != ENOENT else { return [] }
-    let files = Set(try names(in: holdsFolder).filter { $0.hasSuffix(".json") })
-    var holds = knownHolds.withLock { $0.filter { files.contains($0.key) } }
+  /// - Returns: `unreadable` has one error for each hold that cannot be read.
+  /// - Throws: `stateFolderFailed` where the folder cannot be read.
+  public func holds() throws(InstarError) -> (holds: [Hold], unreadable: [InstarError]) {
+    let (holds, unreadable) = try readHolds()
+    return (holds, unreadable.map(\.error))
+  }
+
+  private func readHolds() throws(InstarError) -> (
+    holds: [Hold], unreadable: [(name: HoldName, error: InstarError)]
+  ) {
+    guard access(holdsFolder, F_OK) == 0 || errno != ENOENT else { return ([], []) }
+    let files = try names(in: holdsFolder).filter { $0.hasSuffix(".json") }
+    let present = Set(files)
+    var holds = knownHolds.withLock { $0.filter { present.contains($0.key) } }
+    var unreadable: [(name: HoldName, error: InstarError)] = []
     for name in files where holds[name] == nil {
       let file = holdsFolder + "/" + name
       do throws(InstarError) {
@@ -24,27 +33,39 @@ extension StateFolder {
       } catch {
         // Released since the folder was listed.
         if access(file, F_OK) != 0, errno == ENOENT { continue }
-        throw InstarError(
-          .stateFolderFailed, "cannot read the hold '\(file)'",
-          cause: error.code == .protocolViolation ? "the file is not a hold" : error.cause,
-          next:
-            "to see the store's name, run: cat \(CommandText.quoted(file)); then remove the file "
-            + "and hold the store again")
+        unreadable.append((HoldName(file: name), Self.unreadable(file, error)))
       }
     }
     knownHolds.withLock { $0 = holds }
-    return holds.values.sorted { ($0.since, $0.id) < ($1.since, $1.id) }
+    return (holds.values.sorted { ($0.since, $0.id) < ($1.since, $1.id) }, unreadable)
+  }
+
+  private static func unreadable(_ file: String, _ error: InstarError) -> InstarError {
+    let isDamaged = error.code == .protocolViolation
+    return InstarError(
+      .stateFolderFailed, "cannot read the hold '\(file)'",
+      cause: isDamaged ? "the file is not a hold" : error.cause,
+      next: isDamaged
+        ? "to see what is left of it, run: cat \(CommandText.quoted(file)); to end the hold, run: "
+          + "rm \(CommandText.quoted(file))" : error.next)
   }
 
   /// Returns the hold on a store; `nil` without one. A hold of the path counts before a hold of the file.
+  ///
+  /// - Throws: `stateFolderFailed` where a hold that may be on this store cannot be read: the store must not be
+  ///   migrated. Holds of other stores do not matter.
   public func hold(on store: String) throws(InstarError) -> Hold? {
-    let holds = try holds()
-    guard !holds.isEmpty else { return nil }
+    let (holds, unreadable) = try readHolds()
+    guard !holds.isEmpty || !unreadable.isEmpty else { return nil }
     let path = StorePath(store)
     if let hold = holds.first(where: { path.isNamed(by: $0.store) }) { return hold }
     // A store that is missing or cannot be read has no other path.
-    guard let file = try? FileOrigin(of: store) else { return nil }
-    return holds.first { $0.file == file }
+    let file = try? FileOrigin(of: store)
+    if let file, let hold = holds.first(where: { $0.file == file }) { return hold }
+    if let error = unreadable.first(where: { $0.name.mayBeOf(path, file: file) })?.error {
+      throw error
+    }
+    return nil
   }
 
   /// Places a hold on a store. It is on disk when this returns.
@@ -78,7 +99,8 @@ extension StateFolder {
       since: Date().timeIntervalSince1970, why: why)
     hold.run = run
     try DurableFile.write(
-      try WireCoder.line(hold), to: "\(holdsFolder)/\(hold.id).json", mode: 0o600, owner: owner)
+      try WireCoder.line(hold), to: "\(holdsFolder)/\(HoldName(hold).text)", mode: 0o600,
+      owner: owner)
     return hold
   }
 
@@ -98,12 +120,13 @@ extension StateFolder {
 
   /// Ends the hold that a restore placed, because the store was not restored.
   func releaseHold(ofRun run: String) throws(InstarError) {
-    for hold in try holds() where hold.run == run { try remove(hold) }
+    for hold in try holds().holds where hold.run == run { try remove(hold) }
   }
 
   private func remove(_ hold: Hold) throws(InstarError) {
-    try RunIdentifier.require(hold.id)
-    try DurableFile.remove("\(holdsFolder)/\(hold.id).json")
+    let name = knownHolds.withLock { $0.first { $0.value == hold }?.key }
+    guard let name else { return }
+    try DurableFile.remove("\(holdsFolder)/\(name)")
   }
 }
 

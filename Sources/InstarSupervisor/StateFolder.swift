@@ -11,7 +11,7 @@ import Synchronization
 /// phases/RUN.lock       locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
-/// holds/ID.json         one Hold, see `StateFolder+Holds`
+/// holds/*.json          one Hold each, see `StateFolder+Holds`
 /// ```
 ///
 /// Invariants:

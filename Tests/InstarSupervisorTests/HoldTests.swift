@@ -68,12 +68,27 @@ struct HoldTests {
     }
   }
 
-  @Test("a hold that cannot be read is an error: its store must not be migrated")
+  @Test("a hold that cannot be read refuses its own store, also after a move, and no other")
   func unreadable() throws {
-    try folder.write("{", to: "state/holds/H1.json")
-    let error = try instarError { _ = try state.hold(on: store) }
-    #expect(error.code == .stateFolderFailed && error.what.contains("holds/H1.json"))
+    try state.hold(store, by: "anna", why: "auditing")
+    let name = try #require(folder.names("state/holds").first)
+    try folder.write("{", to: "state/holds/\(name)")
+    try folder.write("b", to: "b.store")
+    let reader = StateFolder(reading: state.path)
+    #expect(try reader.hold(on: folder.path("b.store")) == nil)
+    let error = try instarError { _ = try reader.hold(on: store) }
+    #expect(error.code == .stateFolderFailed && error.what.contains("holds/\(name)"))
     #expect(error.cause == "the file is not a hold")
-    #expect(error.next?.contains("cat '\(state.path)/holds/H1.json'") == true)
+    #expect(error.next?.hasSuffix("to end the hold, run: rm '\(state.path)/holds/\(name)'") == true)
+    let moved = folder.path("c.store")
+    try FileManager.default.moveItem(atPath: store, toPath: moved)
+    #expect(throws: InstarError.self) { try reader.hold(on: moved) }
+    #expect(try reader.holds().unreadable.count == 1)
+  }
+
+  @Test("a hold that cannot be read, under a name that says nothing, refuses every store")
+  func unreadableUnderAnotherName() throws {
+    try folder.write("{", to: "state/holds/H1.json")
+    #expect(throws: InstarError.self) { try state.hold(on: store) }
   }
 }

@@ -92,17 +92,18 @@ struct HoldCommand: InstarCommand {
   }
 
   private func list() throws(InstarError) -> ExitStatus {
-    let holds = try StateFolder(reading: state.path).holds()
+    let (holds, unreadable) = try StateFolder(reading: state.path).holds()
     if output.json {
       for hold in holds {
         output.write(HoldReport(store: hold.store, stateFolder: state.path, hold: hold))
       }
-    } else if holds.isEmpty {
+    } else if holds.isEmpty, unreadable.isEmpty {
       Console.note("no store is held in '\(state.path)'")
-    } else {
+    } else if !holds.isEmpty {
       Console.write(HoldReport.table(of: holds))
     }
-    return .done
+    for error in unreadable { output.report(error) }
+    return unreadable.isEmpty ? .done : .failed
   }
 }
 

@@ -26,9 +26,13 @@ struct StateOptions: ParsableArguments {
 
   /// Warns where the holds cannot be read: then a report shows none.
   func noteUnreadableHolds() {
+    let errors: [InstarError]
     do throws(InstarError) {
-      _ = try StateFolder(reading: path).holds()
+      errors = try StateFolder(reading: path).holds().unreadable
     } catch {
+      errors = [error]
+    }
+    for error in errors {
       Console.note("warning: a hold would not be shown: \(error.what): \(error.cause)")
     }
   }
