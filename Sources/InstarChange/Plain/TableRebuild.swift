@@ -275,6 +275,9 @@ struct TableRebuild {
           + "SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old) COLLATE NOCASE",
         "keeps the highest key")
     }
+    // SQLite would drop what ANALYZE found together with the old table. The planner of the app's queries needs it.
+    let statistics = try statisticsTables(session)
+    for kept in statistics { add(Self.move(kept, from: name, to: newName), "keeps the statistics") }
     // 6. The old table.
     add("DROP TABLE \(table)", "drops the old \(name)")
     // 7. Rename the new table, by the rules before SQLite 3.26: views, triggers and foreign keys of other tables name
@@ -286,7 +289,23 @@ struct TableRebuild {
     for object in objects where object.type != "table" {
       if let sql = object.sql { add(sql, "restores \(object.type) \(object.name)") }
     }
+    for kept in statistics {
+      add(Self.move(kept, from: newName, to: name), "restores the statistics")
+    }
     return steps
+  }
+
+  /// The tables with the results of ANALYZE. Where the indexes of constraints change, they get the names of others, and
+  /// the results would be wrong.
+  private func statisticsTables(_ session: SQLSession) throws -> [String] {
+    if hasOtherKey || !uniqueColumns.isEmpty { return [] }
+    return try session.texts(
+      "SELECT name FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')")
+  }
+
+  private static func move(_ table: String, from: String, to: String) -> String {
+    "UPDATE \(table) SET tbl = \(AttributeValue.text(to).literal) "
+      + "WHERE tbl = \(AttributeValue.text(from).literal) COLLATE NOCASE"
   }
 
   private func isWithoutRowID(_ text: CreateTableText) -> Bool {
