@@ -11,7 +11,7 @@ struct Recovery: Sendable {
   let conversation: Conversation
 
   /// How long a recovery may go on after its call was canceled.
-  private static let canceledLimit: Duration = .seconds(5)
+  private static let canceledLimit: Duration = .seconds(3)
 
   /// Recovers the runs of one store, oldest first.
   ///

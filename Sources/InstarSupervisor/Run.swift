@@ -43,7 +43,7 @@ struct Run: Sendable {
         ), journal)
     }
     if conversation.isCanceled {
-      return finished(report(.failed, interrupted().about(store: request.store)), journal)
+      return finished(report(.failed, canceled()), journal)
     }
     let session = try keepers.take(as: identity)
     do throws(InstarError) {
@@ -64,9 +64,10 @@ struct Run: Sendable {
     } catch {
       var cause = error
       if conversation.isCanceled {
-        // The keeper rolls back by itself; a killed one leaves that to the recovery.
+        // The keeper rolls back by itself; a killed one leaves that to the recovery. One that waits for a lock does not
+        // notice that it should end.
         session.end(grace: Self.endGrace)
-        cause = interrupted()
+        cause = canceled()
       } else {
         session.kill()
       }
@@ -79,7 +80,7 @@ struct Run: Sendable {
   }
 
   /// How long a keeper whose run was canceled may roll back before it is killed.
-  private static let endGrace: Duration = .seconds(5)
+  private static let endGrace: Duration = .seconds(1)
   /// The time limit of each step of a run, besides those of the request; more for a large store. The keeper's own
   /// limits are shorter: this one is for a keeper that its store, or a disk, keeps from ending.
   static let stepLimit: Duration = .seconds(300)
@@ -141,7 +142,7 @@ struct Run: Sendable {
       case .cloning: conversation.beginCloning()
       case .cutover: conversation.beginCutover()
       }
-    guard mayEnter else { throw interrupted() }
+    guard mayEnter else { throw canceled() }
     // A restore may have placed a hold while the keeper waited for the store's lock: the store would be migrated again
     // at once.
     try requireNoHold()
@@ -202,6 +203,12 @@ struct Run: Sendable {
     var report = report
     report.leftovers = nil
     return report
+  }
+
+  private func canceled() -> InstarError {
+    var error = interrupted().about(request.what, store: request.store)
+    error.next = "run: \(request.command)"
+    return error
   }
 
   private static func stateUnrecovered(_ phase: Phase) -> String {

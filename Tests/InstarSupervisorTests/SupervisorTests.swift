@@ -292,6 +292,8 @@ struct SupervisorTests {
     #expect(report.result == .failed)
     #expect(report.error?.code == .interrupted)
     #expect(report.error?.state == "unchanged")
+    #expect(report.error?.what == "cannot migrate '\(store)'")
+    #expect(report.error?.next?.hasPrefix("run: instarctl migrate ") == true)
     #expect(try log().contains("ended"))
     #expect(try state.openPhases().records == [])
   }
