@@ -86,11 +86,14 @@ extension StateFolder {
 
   /// Returns the backup of one run of a store, by default of the newest run that made one.
   ///
-  /// - Throws: `missingBackup` where there is none. Whether the file exists is found out when it is used.
+  /// - Throws: `missingBackup` where there is none; `damagedBackup` where the newest one is of a damaged store, so that
+  ///   nobody restores an older one unawares. Whether the file exists is found out when it is used.
   public func backup(of store: String, run: String?) throws(InstarError) -> BackupReference {
     let backups = try backups(of: store).map(\.reference)
-    if let found = run.map({ run in backups.last { $0.run == run } }) ?? backups.last {
-      return found
+    if let run, let found = backups.last(where: { $0.run == run }) { return found }
+    if run == nil, let newest = backups.last {
+      guard let damage = newest.damage else { return newest }
+      throw completing(Self.damaged(newest, damage, older: backups.last { $0.damage == nil }))
     }
     let error = InstarError(
       .missingBackup, "cannot restore '\(store)'", store: store,
@@ -101,6 +104,34 @@ extension StateFolder {
         ? "run the command as root if instard migrated the store, or name the state folder with --state-dir"
         : "to list the backups, run: instarctl backups list \(CommandText.quoted(store))")
     throw completing(error)
+  }
+
+  /// Brings the removal of a run's files to disk before the state folder forgets them: after a loss of power nobody
+  /// would remove them again. Does nothing on the state folder's own file system, which keeps the order.
+  ///
+  /// - Parameter folder: `.instar/` beside the store, or another folder of backups.
+  func synchronizeRemovals(in folder: String) {
+    // The last removal also removes the folder.
+    let folder =
+      access(folder, F_OK) == 0 ? folder : (folder as NSString).deletingLastPathComponent
+    var (own, other) = (stat(), stat())
+    guard stat(path, &own) == 0, lstat(folder, &other) == 0, own.st_dev != other.st_dev else {
+      return
+    }
+    // If this fails, the files are gone all the same, unless the power fails too.
+    try? DurableFile.synchronizeFolder(folder)
+  }
+
+  private static func damaged(
+    _ backup: BackupReference, _ damage: String, older: BackupReference?
+  ) -> InstarError {
+    InstarError(
+      .damagedBackup, "cannot restore '\(backup.store)'", store: backup.store,
+      cause: "the newest backup, of run \(backup.run), is of a store that was damaged: \(damage)",
+      state: "unchanged",
+      next: older.map {
+        "to restore the newest sound backup, run: \(CommandText.restore(backup.store, run: $0.run))"
+      } ?? "to list the backups, run: instarctl backups list \(CommandText.quoted(backup.store))")
   }
 
   /// Records that a backup was removed on purpose.
@@ -142,5 +173,12 @@ extension StateFolder {
       try read(removalsFile).split(separator: 0x0A).compactMap {
         try? WireCoder.message(Removal.self, from: Data($0)).run
       })
+  }
+}
+
+extension BackupReference {
+  /// The damage that the store had when the backup was made; `nil` for a sound one, as far as its manifest knows.
+  fileprivate var damage: String? {
+    manifest.flatMap { $0.isSound ? nil : $0.check }
   }
 }

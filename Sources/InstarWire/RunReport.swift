@@ -59,6 +59,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var restoredRun: String?
   /// The processes that had the store open when the run ended as `busy`, as far as this user can see.
   public var holders: [ProbeReport.Holder]?
+  /// The hold that keeps a restored store from being migrated again; left out in the ledger.
+  public var hold: Hold?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
   /// Why the run ended without `migrated`, `restored` or `current`.

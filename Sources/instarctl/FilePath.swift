@@ -36,6 +36,16 @@ enum FilePath {
     return lstat(path, &status) == 0 || ![ENOENT, ENOTDIR].contains(errno)
   }
 
+  /// Returns the file that a symbolic link names in the end; `nil` for anything else.
+  static func targetOfLink(_ path: String) -> String? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK,
+      let target = realpath(path, nil)
+    else { return nil }
+    defer { free(target) }
+    return String(cString: target)
+  }
+
   /// Parses a path from the command line.
   ///
   /// - Throws: `ValidationError`, a wrong usage, for an empty path, which would mean the current folder.

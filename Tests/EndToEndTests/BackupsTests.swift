@@ -247,7 +247,7 @@ struct BackupsTests {
       #expect(answer.status == 3)
       let error = try #require(try answer.objects(Failure.self).last).error
       #expect(error.code == .damagedBackup)
-      #expect(error.next?.contains("instarctl backups verify '\(store.path)'") == true)
+      #expect(error.next?.contains("restore --run '\(all[0].run)' '\(store.path)'") == true)
     }
     #expect(!folder.names().contains { $0.hasPrefix("copy.store") })
     #expect(try store.sizes() == Array(0..<50))

@@ -290,6 +290,85 @@ struct RestoreTests {
   }
 
   @Test(
+    "of a store with a log whose page size was changed is refused, and succeeds as the error says")
+  func otherPageSize() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "wal")
+    _ = try await migrate(store)
+    try write(
+      "PRAGMA journal_mode = DELETE; PRAGMA page_size = 8192; VACUUM; PRAGMA journal_mode = WAL",
+      to: store)
+    let answer = try await run("restore", store.path)
+    #expect(answer.status == 1)
+    let error = try #require(try report(answer).error)
+    #expect(error.code == .unsupported && error.state == "unchanged")
+    #expect(error.cause.contains("pages of 4096 bytes and the store of 8192"))
+    let way = "sqlite3 '\(store.path)' 'PRAGMA journal_mode = DELETE'"
+    #expect(error.next?.contains(way) == true)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(holds == [] && backups.count == 1 && folder.names(".instar").count == 2)
+
+    try write("PRAGMA journal_mode = DELETE", to: store)
+    #expect(try report(try await run("restore", store.path)).result == .restored)
+    #expect(try store.sizes() == Array(0..<50))
+    #expect(try store.read { try Int.fetchOne($0, sql: "PRAGMA page_size") } == 4096)
+    #expect(try report(try await run("restore", store.path)).result == .restored)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
+    "of a damaged store succeeds; a second one would bring the damage back, and names a sound backup"
+  )
+  func damagedStore() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    let migration = try await migrate(store)
+    var bytes = try #require(FileManager.default.contents(atPath: store.path))
+    for position in 4096..<8192 { bytes[position] = 0xFF }
+    try bytes.write(to: URL(filePath: store.path))
+    let undo = try report(try await run("restore", store.path))
+    #expect(undo.result == .restored && undo.manifest?.check != "ok")
+    #expect(undo.hold?.run == undo.run)
+
+    let again = try await run("restore", store.path)
+    #expect(again.status == 3)
+    let error = try #require(try report(again).error)
+    #expect(error.code == .damagedBackup && error.cause.contains(undo.run))
+    let next = "instarctl restore --run '\(migration.run)' '\(store.path)' --state-dir "
+    #expect(error.next?.contains(next) == true)
+    #expect(try store.sizes() == Array(0..<50))
+    #expect(try report(try await run("restore", store.path, "--run", migration.run)).error == nil)
+  }
+
+  @Test("of a link names the store to restore")
+  func link() async throws {
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    let link = folder.path("link.store")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: store.path)
+    let answer = try await run("restore", link)
+    #expect(answer.status == 3)
+    let error = try #require(try report(answer).error)
+    #expect(error.code == .unsafePath && error.next?.contains("'\(store.path)'") == true)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
+    "--to makes a file with the mode of the store; for a store that is gone, only for its owner")
+  func modeOfCopy() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    _ = try await migrate(store)
+    func modeOfCopy(_ name: String) async throws -> mode_t {
+      #expect(try await run("restore", store.path, "--to", folder.path(name)).status == 0)
+      var status = stat()
+      try #require(stat(folder.path(name), &status) == 0)
+      return status.st_mode & 0o777
+    }
+    try #require(chmod(store.path, 0o640) == 0)
+    #expect(try await modeOfCopy("a") == 0o640)
+    try FileManager.default.removeItem(atPath: store.path)
+    #expect(try await modeOfCopy("b") == 0o600)
+  }
+
+  @Test(
     "--to says what to do where its file cannot be made", arguments: ["none/old.store", "taken"])
   func unusableTarget(name: String) async throws {
     let store = try BoxStore("fine", in: folder)

@@ -40,6 +40,7 @@ struct DocumentedKeyTests {
     #expect(
       try keys(of: Sample.run) == [
         "backup", "backupCopy", "bytes", "cutover", "durationMicroseconds", "entities", "error", "from",
+        "hold",
         "holders",
         "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
         "result", "run",

@@ -142,6 +142,7 @@ enum Sample {
     report.manifest = manifest
     report.restoredRun = "R0"
     report.holders = probe.holders
+    report.hold = hold
     report.notes = ["a note"]
     report.error = error
     return report

@@ -112,7 +112,8 @@ struct StoredBackup {
     return contents
   }
 
-  /// Copies the backup and the files of its external values to a path that does not exist.
+  /// Copies the backup and the files of its external values to a path that does not exist. The copy has the mode of the
+  /// store, so that an app of the store's group can use it; where the store is gone, only its owner can.
   ///
   /// - Throws: What `verify` throws; `outputFailed` where the path exists, has a log or journal beside it, or cannot be
   ///   written. Nothing is left at the path then.
@@ -126,6 +127,7 @@ struct StoredBackup {
       try RunFolder.makeFile(partial)
       try FileCopy.copy(path, to: partial)
       try verify(partial)
+      try takeModeOfStore(partial)
       try DurableFile.synchronizeFile(partial)
       try external.copy(contents.externalFiles, besideFile: target)
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, target) == 0 else {
@@ -141,6 +143,14 @@ struct StoredBackup {
       if known.code == .unreadableStore { known.code = .outputFailed }
       known.next = known.next ?? "choose a file in a folder that you can write, with enough space"
       throw known
+    }
+  }
+
+  private func takeModeOfStore(_ file: String) throws(InstarError) {
+    var status = stat()
+    guard lstat(reference.store, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    guard chmod(file, status.st_mode & 0o666 | 0o600) == 0 else {
+      throw RunFolder.failure("cannot set the mode of '\(file)'", errno)
     }
   }
 

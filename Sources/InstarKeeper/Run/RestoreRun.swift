@@ -120,6 +120,7 @@ package struct RestoreRun {
         try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
       )
     }
+    try requirePageSize(pageSize, lock, target)
     let bytes = pageCount * pageSize
     // The backup, the clone, and for the cutover either the log with the new pages or the journal with the old ones.
     try FileCopy.requireSpace(
@@ -133,6 +134,21 @@ package struct RestoreRun {
     report.manifest = present.manifest
     emit(.backedUp) { $0.bytes = bytes }
     return present
+  }
+
+  /// In write-ahead-log mode SQLite cannot change the page size of a file, so its backup API refuses such a copy.
+  private func requirePageSize(
+    _ pageSize: Int64, _ lock: StoreLock, _ target: StoredBackup.Contents
+  ) throws(InstarError) {
+    guard lock.usesLog, pageSize != target.pageSize else { return }
+    let store = CommandText.quoted(request.store)
+    throw InstarError(
+      .unsupported, "cannot restore the store",
+      cause: "the backup has pages of \(target.pageSize) bytes and the store of \(pageSize), "
+        + "which SQLite cannot change in write-ahead-log mode",
+      next:
+        "stop the app, run: sqlite3 \(store) 'PRAGMA journal_mode = DELETE' (the app can return to WAL "
+        + "afterwards), then run: \(report.command)")
   }
 
   /// Reads the copy of the store. A damaged store is restored too: that may be why it is restored.

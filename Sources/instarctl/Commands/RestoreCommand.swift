@@ -22,15 +22,17 @@ struct RestoreCommand: InstarCommand {
       Checks the backup of the store's newest run, or of the run that --run names. Then it locks the \
       store as a migration does, keeps its present content as a new backup, and replaces the content \
       in one transaction. Files of large values come back too. You lose what was written since the run, \
-      but only until you restore again: the second restore undoes the first.
+      but only until you restore again: the second restore undoes the first. If the store was damaged before \
+      the first restore, the second is refused: it would bring the damage back.
 
       The store is then held: instard and 'instarctl migrate' leave it alone until 'instarctl release'. \
       Stop the app first if it cannot read the old version.
 
       A damaged backup is never restored; 'instarctl backups verify' finds a sound one.
 
-      With --to, restore writes the backup to a new file and changes nothing else. It refuses a file with \
-      a log or journal beside it, which SQLite would replay onto the backup.
+      With --to, restore writes the backup to a new file and changes nothing else. The file has the mode of \
+      the store, or 0600 if the store is gone. It refuses a file with a log or journal beside it, which SQLite \
+      would replay onto the backup.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -83,7 +85,7 @@ struct RestoreCommand: InstarCommand {
       var report: RunReport
       do throws(InstarError) {
         let request = RestoreRequest(
-          run: RunIdentifier.make(), store: store, backup: try folder.backup(of: store, run: run),
+          run: RunIdentifier.make(), store: store, backup: try backup(of: store, in: folder),
           busyTimeoutSeconds: busyTimeout.duration.inSeconds)
         report =
           interruption.hasHappened
@@ -93,12 +95,15 @@ struct RestoreCommand: InstarCommand {
             request, by: ProcessIdentity.nameOfCaller, onRecovery: { Console.note($0.line) },
             onEvent: { progress.show($0) })
       } catch {
-        guard error.code == .missingBackup else { throw error }
+        guard [.missingBackup, .damagedBackup, .unsafePath].contains(error.code) else {
+          throw error
+        }
         report = Self.refused(RunIdentifier.make(), store, error)
       }
+      if report.result == .restored { report.hold = try folder.hold(on: store) }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
-      guard report.result == .restored, let hold = try folder.hold(on: store) else { continue }
+      guard let hold = report.hold else { continue }
       hasHeld = true
       if !output.json {
         Console.note(
@@ -109,11 +114,27 @@ struct RestoreCommand: InstarCommand {
     return status
   }
 
+  /// A link has no backups: the ledger names its target.
+  private func backup(
+    of store: String, in folder: StateFolder
+  ) throws(InstarError) -> BackupReference {
+    do {
+      return try folder.backup(of: store, run: run)
+    } catch {
+      guard error.code == .missingBackup, let target = FilePath.targetOfLink(store) else {
+        throw error
+      }
+      throw InstarError(
+        .unsafePath, error.what, store: store, cause: "a symbolic link", state: "unchanged",
+        next: "pass the path of the link's target: \(CommandText.quoted(target))")
+    }
+  }
+
   private func copy(to target: String) async throws(InstarError) -> ExitStatus {
     let folder = StateFolder(reading: state.path)
     var status = ExitStatus.done
     for store in stores.paths {
-      let backup = try folder.backup(of: store, run: run)
+      let backup = try backup(of: store, in: folder)
       var answer = BackupCopy(store: store, run: backup.run, backup: backup.path, file: target)
       do throws(InstarError) {
         try await Supervisor().handle(backup, .copy(to: target))
