@@ -1,3 +1,4 @@
+import Foundation
 import InstarLinux
 package import InstarSchema
 package import InstarWire
@@ -81,6 +82,11 @@ package final class RunJournal {
     guard let phase else { return }
     if phase.restoredRun != nil, report.result != .restored {
       try folder.releaseHold(ofRun: run)
+    }
+    let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"
+    let backups = phase.backup.map { ($0 as NSString).deletingLastPathComponent }
+    for place in Set([besideStore, backups ?? besideStore]) {
+      folder.synchronizeRemovals(in: place)
     }
     try folder.close(run: run)
     self.phase = nil

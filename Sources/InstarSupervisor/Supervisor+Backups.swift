@@ -1,3 +1,4 @@
+import Foundation
 public import InstarSchema
 public import InstarWire
 
@@ -11,7 +12,9 @@ public struct BackupResult: Sendable {
     case removed(String)
     /// The backup would be removed, but nothing was: a rehearsal; with the reason.
     case surplus(String)
-    /// The backup cannot be used, or could not be removed.
+    /// The backup should be removed, and could not be.
+    case kept(InstarError)
+    /// The backup cannot be used.
     case failed(InstarError)
   }
 
@@ -89,8 +92,10 @@ extension Supervisor {
       if isRehearsal {
         outcome = .surplus(reason)
       } else if let error = try await failure(of: backup, .remove) {
-        outcome = .failed(error)
+        outcome = .kept(error)
       } else {
+        stateFolder?.synchronizeRemovals(
+          in: (backup.path as NSString).deletingLastPathComponent)
         try stateFolder?.noteRemoval(of: backup, why: reason)
         outcome = .removed(reason)
       }

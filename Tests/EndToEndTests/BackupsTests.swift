@@ -195,6 +195,19 @@ struct BackupsTests {
     #expect(try await run("restore", store.path).status == 0)
   }
 
+  @Test("one that cannot be removed is present, with the error")
+  func keptBackup() async throws {
+    let store = try await makeStore(restores: 1)
+    let oldest = try await backups("list").lines[0]
+    // Not even root can remove a folder as a file.
+    try FileManager.default.removeItem(atPath: oldest.backup)
+    try FileManager.default.createDirectory(
+      atPath: oldest.backup, withIntermediateDirectories: false)
+    let pruned = try await backups("prune", "--keep", "1", store.path)
+    #expect(pruned.status == 3 && pruned.lines.map(\.state) == ["present"])
+    #expect(pruned.lines[0].error?.what.hasPrefix("cannot remove the backup") == true)
+  }
+
   @Test("the last good one is never removed, however many damaged ones are newer")
   func lastGood() async throws {
     let store = try await makeStore(restores: 3)

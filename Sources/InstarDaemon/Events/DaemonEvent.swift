@@ -293,12 +293,8 @@ extension DaemonEvent {
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
-    case .restored:
-      (kind, level) = (.runRestored, .notice)
-      message =
-        "restored \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
-      if let backup = report.backup { message += "; backup: '\(backup)'" }
-    case .current:
+    // instard restores no store: 'instarctl restore' reports by itself, and the hold that it places is an event.
+    case .current, .restored:
       (kind, level) = (.runNotNeeded, .info)
       message = "\(store) is already current"
     case .refused:
@@ -342,6 +338,8 @@ extension DaemonEvent {
     case .surplus(let reason):
       return .make(
         .backupRemoved, .debug, "would remove the backup '\(backup.path)': \(reason)", fields)
+    case .kept(let error):
+      return .make(.problem, .error, line(error), error: error, fields)
     case .failed(let error):
       return .make(.backupDamaged, .error, line(error), error: error, fields)
     }

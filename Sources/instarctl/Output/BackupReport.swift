@@ -59,6 +59,9 @@ struct BackupReport: Answer {
     case .surplus(let reason):
       self.init(result.backup, state: .surplus)
       self.reason = reason
+    case .kept(let error):
+      self.init(result.backup, state: .present)
+      self.error = error
     case .failed(let error):
       self.init(result.backup, state: State(of: error))
       self.error = error
