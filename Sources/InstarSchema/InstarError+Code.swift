@@ -132,6 +132,8 @@ extension InstarError {
     public static let incompleteInstallation = Code("I604")
     /// An output file could not be written.
     public static let outputFailed = Code("I605")
+    /// The command line is wrong.
+    public static let wrongUsage = Code("I606")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

@@ -34,6 +34,8 @@ enum ExitStatus: Int32, Sendable {
       self = .notFound
     case .busyStore:
       self = .busy
+    case .wrongUsage:
+      self = .usage
     case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
       .heldStore, .damagedBackup,
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,

@@ -62,6 +62,15 @@ struct Instarctl: AsyncParsableCommand {
   private static func end(with error: any Error) -> Never {
     let message = fullMessage(for: error)
     let code = exitCode(for: error)
+    // The options of the command could not be parsed.
+    if code == .validationFailure,
+      LaunchArguments.remaining.prefix(while: { $0 != "--" }).contains("--json")
+    {
+      let failure = InstarError(
+        .wrongUsage, "cannot use the command line", cause: Self.message(for: error),
+        next: "run: instarctl --help")
+      Console.write(json: ["error": failure])
+    }
     if !message.isEmpty {
       let lines = ConsoleLine.lines(of: message)
       code == .success ? Console.write(lines) : Console.note(lines)

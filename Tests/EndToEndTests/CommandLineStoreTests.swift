@@ -37,6 +37,21 @@ struct CommandLineStoreTests {
     }
   }
 
+  @Test("a wrong usage with --json is also one object with the error")
+  func usageAsJSON() async throws {
+    for arguments in [
+      ["bogus", "--json"], ["probe", "--json"], ["probe", "a", "--bogus", "--json"],
+    ] {
+      let answer = try await CommandLineTool.run(arguments)
+      #expect(answer.status == 2)
+      let error = try #require(try answer.errors().first)
+      #expect(error.code == .wrongUsage && !error.cause.isEmpty && error.next != nil)
+      #expect(try answer.errors().count == 1)
+    }
+    let path = try await CommandLineTool.run(["probe", "--bogus", "--", "--json"])
+    #expect(path.status == 2 && path.output.isEmpty)
+  }
+
   @Test("the launch arguments of Apple's frameworks are accepted anywhere on the command line")
   func launchArguments() async throws {
     let answer = try await CommandLineTool.run(
@@ -155,6 +170,7 @@ struct CommandLineStoreTests {
       "history", stores[0], "--state-dir", state, "--json")
     #expect(try history.objects(RunReport.self).contains { $0.run == reports[0].run })
     let table = try await CommandLineTool.run("history", "--state-dir", state)
+    #expect(table.output.contains("\n\(reports[0].run)  "))
     #expect(table.output.contains("1.0.0 → 2.0.0"))
   }
 

@@ -39,11 +39,12 @@ extension RunReport: Answer {
   /// The ledger's runs, one a line.
   static func table(of reports: [RunReport]) -> [ConsoleLine] {
     var table = Table(
-      .left, .left, .left, .left, .right, .left,
-      header: ["STARTED", "RESULT", "VERSIONS", "CODE", "TOOK", "STORE"])
+      .left, .left, .left, .left, .left, .right, .left,
+      header: ["RUN", "STARTED", "RESULT", "VERSIONS", "CODE", "TOOK", "STORE"])
     for report in reports {
       table.add(
-        "\(Quantity.time(secondsSince1970: report.startedAt))", "\(report.result.rawValue)",
+        "\(report.run)", "\(Quantity.time(secondsSince1970: report.startedAt))",
+        "\(report.result.rawValue)",
         "\(report.versions)", "\(report.error?.code.rawValue ?? "")",
         "\(Quantity.duration(microseconds: report.durationMicroseconds))", "\(report.store)")
     }
