@@ -39,7 +39,8 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "backupCopy", "bytes", "cutover", "durationMicroseconds", "entities", "error", "from",
+        "backup", "backupCopy", "bytes", "cutover", "durationMicroseconds", "entities", "error",
+        "from",
         "hold",
         "holders",
         "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
