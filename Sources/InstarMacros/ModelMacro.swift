@@ -2,6 +2,7 @@ import SwiftDiagnostics
 public import SwiftSyntax
 import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
+import Synchronization
 
 /// `@Model`: makes a class a persistent model.
 ///
@@ -69,7 +70,7 @@ extension ModelMacro: MemberAttributeMacro {
     guard
       let classDeclaration = declaration.as(ClassDeclSyntax.self),
       let variable = member.as(VariableDeclSyntax.self),
-      let slot = ModelDeclaration(classDeclaration, in: context).slot(of: variable)
+      let slot = slot(of: variable, in: classDeclaration, context)
     else { return [] }
     // If the class may inherit from a model, its slots follow the inherited ones, and `_modelStorage` returns the
     // storage that holds them.
@@ -79,6 +80,23 @@ extension ModelMacro: MemberAttributeMacro {
       ]
     }
     return ["@InstarModel._PersistedProperty(\(literal: slot))"]
+  }
+
+  /// The class that was read last. The compiler asks for its members one by one, and reading it takes longer than all
+  /// else of an answer.
+  private static let lastClass = Mutex<(source: String, declaration: ModelDeclaration)?>(nil)
+
+  private static func slot(
+    of variable: VariableDeclSyntax, in declaration: ClassDeclSyntax,
+    _ context: some MacroExpansionContext
+  ) -> Int? {
+    let source = declaration.description
+    return lastClass.withLock { last in
+      if let last, last.source == source { return last.declaration.slot(of: variable) }
+      let model = ModelDeclaration(declaration, in: context)
+      last = (source, model)
+      return model.slot(of: variable)
+    }
   }
 }
 
