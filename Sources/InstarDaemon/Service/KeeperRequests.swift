@@ -65,7 +65,8 @@ struct KeeperRequests: Sendable {
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(
-          request, copyingBackupTo: backupFolder, onRecovery: { log.post(.runRecovered($0)) }, onEvent: { log.post(.run($0)) })
+          request, copyingBackupTo: backupFolder, onRecovery: { log.post(.runRecovered($0)) },
+          onEvent: { log.post(.run($0)) })
       } catch {
         report = RunReport(
           run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)
