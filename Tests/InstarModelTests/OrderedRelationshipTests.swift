@@ -173,6 +173,45 @@ struct OrderedRelationshipTests {
     try container.close()
   }
 
+  @Test("many new links of one save follow the links that are there, in the order of their rows")
+  func manyLinks() throws {
+    let folder = try TemporaryFolder()
+    let container = try container(folder.path("a.store"))
+    let context = ModelContext(container)
+    let albums = ["A", "B"].map { Album(name: $0) }
+    for album in albums {
+      context.insert(album)
+      album.photos = [Photo(name: "\(album.name)-first")]
+      album.people = [Person(name: "\(album.name)-first")]
+    }
+    try context.save()
+    for number in 0..<30 {
+      let photo = Photo(name: "photo \(number)")
+      let person = Person(name: "person \(number)")
+      context.insert(photo)
+      context.insert(person)
+      photo.album = albums[number % 2]
+      person.albums = albums
+    }
+    // It moves from the end of one list to the end of the other.
+    let moved = try #require(albums[0].photos.first)
+    moved.album = albums[1]
+    try context.save()
+
+    let reader = ModelContext(container)
+    let read = try reader.fetch(FetchDescriptor<Album>(sortBy: [SortDescriptor(\.name)]))
+    let even = (0..<30).filter { $0 % 2 == 0 }.map { "photo \($0)" }
+    let odd = (0..<30).filter { $0 % 2 == 1 }.map { "photo \($0)" }
+    #expect(read[0].photos.map(\.name) == even)
+    #expect(read[1].photos.map(\.name) == ["B-first", "A-first"] + odd)
+    for album in read {
+      #expect(
+        album.people.map(\.name) == ["\(album.name)-first"] + (0..<30).map { "person \($0)" })
+    }
+    #expect(!reader.hasChanges)
+    try container.close()
+  }
+
   @Test("of a relationship that is its own inverse both directions are stored, and go together")
   func ownInverse() throws {
     let folder = try TemporaryFolder()

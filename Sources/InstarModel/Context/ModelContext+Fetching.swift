@@ -27,14 +27,14 @@ extension ModelContext {
     if !isPending, statement.order != nil {
       let sql = statement.sql(
         selecting: reader.columns(), limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
-      models = try rows(sql, reader, statement.parameters).compactMap { $0 as? T }
+      models = try self.models(sql, reader, statement.parameters)
     } else {
       if isPending {
         models = try modelsWithPendingChanges(descriptor.predicate, statement)
       } else {
         let reader = stores.reader(of: entity)
         let sql = statement.sql(selecting: reader.columns())
-        models = try rows(sql, reader, statement.parameters).compactMap { $0 as? T }
+        models = try self.models(sql, reader, statement.parameters)
       }
       models.sort(using: descriptor.sortBy)
       let start = min(max(descriptor.fetchOffset ?? 0, 0), models.count)
@@ -86,7 +86,7 @@ extension ModelContext {
     let found = try rows(source.sql(selecting: reader.columns()), reader, source.parameters)
     var models: [T] = []
     for model in found where !isDecidedByRow || !model.hasChanges {
-      guard model._modelStorage.state != .deleted, let model = model as? T else { continue }
+      guard model._modelStorage.state != .deleted, let model: T = Self.cast(model) else { continue }
       if isDecidedByRow || predicate == nil || matches(model, predicate) { models.append(model) }
     }
     let pending = isDecidedByRow ? inserted.all + changedModelsArray : inserted.all
@@ -111,9 +111,9 @@ extension ModelContext {
   /// Returns whether models of these entities have unsaved changes.
   func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
     guard hasChanges else { return false }
-    return (inserted.all + changed.all + deleted.all).contains { model in
-      guard let own = entity(of: model._modelStorage) else { return false }
-      return entities.contains { own.isInFamily(of: $0) }
+    return stores.entities.contains { entity in
+      (inserted.contains(entity) || changed.contains(entity) || deleted.contains(entity))
+        && entities.contains { entity.isInFamily(of: $0) }
     }
   }
 }

@@ -122,8 +122,9 @@ extension ModelContext {
     }
     for storage in unread {
       storage.slots[slot] = .models(
-        membersAsInMemory(
-          members[storage.key] ?? [], of: storage, slot: slot, relationship.location))
+        Members(
+          membersAsInMemory(
+            members[storage.key] ?? [], of: storage, slot: slot, relationship)))
     }
   }
 

@@ -36,7 +36,7 @@ extension ModelContext {
             + "WHERE \(own.condition("j", equals: "?1")) \(relationship.order("j", key: key))",
           reader, [.key(storage.key)])
       }
-      return membersAsInMemory(models, of: storage, slot: slot, relationship.location)
+      return membersAsInMemory(models, of: storage, slot: slot, relationship)
     } catch {
       note(error)
       return []
@@ -46,17 +46,20 @@ extension ModelContext {
   /// Returns members from the store, with the pending changes from the other side.
   func membersAsInMemory(
     _ stored: [any PersistentModel], of storage: ModelStorage, slot: Int,
-    _ location: EntityLayout.RelationshipStorage.Location
+    _ relationship: EntityLayout.RelationshipStorage
   ) -> [any PersistentModel] {
     var models = stored
-    let isSavedFromHere =
-      if case .foreignKey = location { storage.inverse(ofSlot: slot) == nil } else { true }
-    if isSavedFromHere { storage.savedMembers[slot] = Self.keys(of: models) }
+    if relationship.isSavedFromHere {
+      let keys = Self.keys(of: models)
+      // A join table without a key may have a link twice.
+      if keys.count < models.count { models = Members.withoutRepetition(models) }
+      storage.savedMembers[slot] = keys
+    }
     // Kept until the next save, because the members may be read again before.
     if let pending = storage.pendingMembers[slot] {
       models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
       let present = Set(models.map { ObjectIdentifier($0) })
-      models += pending.added.filter { !present.contains(ObjectIdentifier($0)) }
+      models += pending.added.all.filter { !present.contains(ObjectIdentifier($0)) }
     }
     models.removeAll { $0._modelStorage.state == .deleted }
     return models

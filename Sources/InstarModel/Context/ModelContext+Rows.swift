@@ -12,17 +12,41 @@ extension ModelContext {
     _ sql: String, _ reader: RowReader, _ parameters: [Slot],
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
+    var models: [any PersistentModel] = []
+    try forEachRow(sql, reader, parameters) { model, statement in
+      each(model, statement, reader.endColumn)
+      models.append(model)
+    }
+    return models
+  }
+
+  /// Returns the models of the rows that a statement finds, as the class that was asked for.
+  func models<T: PersistentModel>(
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot]
+  ) throws -> [T] {
+    var models: [T] = []
+    try forEachRow(sql, reader, parameters) { model, _ in
+      if let model: T = Self.cast(model) { models.append(model) }
+    }
+    return models
+  }
+
+  /// Returns a model as its class. Nearly all models are of the class itself, which takes much less than a cast.
+  static func cast<T: PersistentModel>(_ model: any PersistentModel) -> T? {
+    type(of: model) == T.self ? unsafeDowncast(model, to: T.self) : model as? T
+  }
+
+  private func forEachRow(
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot],
+    _ body: (any PersistentModel, SQLStatement) -> Void
+  ) throws {
     try reader.store.connection.perform { session in
       let statement = try session.statement(sql)
       statement.bind(parameters)
       defer { statement.reset() }
-      var models: [any PersistentModel] = []
       while try statement.step() {
-        let model = try model(at: statement, reader.part(of: statement))
-        each(model, statement, reader.endColumn)
-        models.append(model)
+        body(try model(at: statement, reader.part(of: statement)), statement)
       }
-      return models
     }
   }
 
@@ -35,60 +59,68 @@ extension ModelContext {
       if storage.state == .fault { try read(statement, into: storage, part) }
       return model
     }
-    let storage = ModelStorage(part.entity.descriptor)
-    storage.key = key
-    try read(statement, into: storage, part)
-    return makeModel(storage, part.entity)
+    let slots = try slots(at: statement, key, part)
+    let storage = ModelStorage(part.entity, key: key, slots: slots)
+    storage.state = .loaded
+    let model = part.entity.descriptor.type.init(_modelStorage: storage)
+    adopt(storage, of: model, part.entity)
+    return model
   }
 
   private func read(
     _ statement: SQLStatement, into storage: ModelStorage, _ part: RowReader.Part
   ) throws {
-    let entity = part.entity
-    if part.slots.count < entity.columnSlots.count {
-      for slot in entity.columnSlots { storage.slots[slot] = .unloaded }
-    }
-    for (slot, column) in zip(part.slots, part.firstColumns) {
-      switch entity.slots[slot] {
-      case .attribute(let stored, let isOptional):
-        var value = statement.slot(at: column)
-        if stored.mayBeExternal, case .blob(let bytes) = value {
+    storage.slots = try slots(at: statement, storage.key, part)
+    storage.state = .loaded
+  }
+
+  /// Returns the values of the current row. Those that the statement does not select are not loaded.
+  private func slots(
+    at statement: SQLStatement, _ key: Int64, _ part: RowReader.Part
+  ) throws -> ContiguousArray<Slot> {
+    var slots = part.emptySlots.slots
+    for column in part.columns {
+      switch column.kind {
+      case .attribute(let isOptional, let isChecked):
+        let value = statement.slot(at: column.first)
+        try require(value, isOptional, isChecked, column, key, part.entity)
+        slots[column.slot] = value
+      case .externalAttribute(let isOptional):
+        var value = statement.slot(at: column.first)
+        if case .blob(let bytes) = value {
           switch ExternalValues.Form(stored: bytes) {
           case .inline(let bytes), .bare(let bytes): value = .blob(Data(bytes))
-          case .file:
-            storage.slots[slot] = .unloaded
-            continue
+          case .file: continue
           }
         }
-        if case .null = value, !isOptional, !mayLackValues {
-          throw InstarError(
-            .missingRequiredValues, "cannot read \(entity.layout.name) \(storage.key)",
-            cause:
-              "required attribute '\(entity.descriptor.properties[slot].name)' has no value: column \(stored.name) is NULL",
-            next: "make the property optional in this version of the models")
-        }
-        if !value.isNull, !entity.accepts(value, at: slot) {
-          throw storage.unreadable(slot, stored: value)
-        }
-        storage.slots[slot] = value
-      case .composite(let columns, let isOptional):
-        let leaves = columns.indices.map { statement.slot(at: column + Int32($0)) }
-        storage.slots[slot] = try composite(leaves, isOptional, storage, slot, entity)
+        try require(value, isOptional, true, column, key, part.entity)
+        slots[column.slot] = value
+      case .composite(let count, let isOptional):
+        let leaves = (0..<count).map { statement.slot(at: column.first + $0) }
+        slots[column.slot] = try composite(leaves, isOptional, column.slot, key, part.entity)
       case .toOne:
-        storage.slots[slot] =
-          statement.storageClass(at: column) == .integer
-          ? .key(statement.integer(at: column)) : .null
-      case .toMany, .none: break
+        slots[column.slot] =
+          statement.storageClass(at: column.first) == .integer
+          ? .key(statement.integer(at: column.first)) : .null
       }
     }
-    for slot in entity.slots.indices {
-      switch entity.slots[slot] {
-      case .toMany: storage.slots[slot] = .unloaded
-      case .none: storage.slots[slot] = storage.descriptor.properties[slot].valueInMemory
-      case .attribute, .composite, .toOne: break
-      }
+    for slot in part.slotsInMemory {
+      slots[slot] = part.entity.descriptor.properties[slot].valueInMemory
     }
-    storage.state = .loaded
+    return slots
+  }
+
+  private func require(
+    _ value: Slot, _ isOptional: Bool, _ isChecked: Bool, _ column: RowReader.Column,
+    _ key: Int64, _ entity: ModelEntity
+  ) throws {
+    if value.isNull {
+      guard !isOptional, !mayLackValues else { return }
+      throw entity.missingValue(column.slot, key)
+    }
+    if isChecked, !entity.accepts(value, at: column.slot) {
+      throw entity.unreadable(column.slot, stored: value, key)
+    }
   }
 
   /// In `didMigrate` a required property that is new, or has a new type, has no value until the closure sets it.
@@ -98,12 +130,11 @@ extension ModelContext {
   /// Returns a composite from its columns. If all are NULL, it has no value: that is `nil`, or the initial value of a
   /// required property, as in rows from before the property was added.
   private func composite(
-    _ leaves: [Slot], _ isOptional: Bool, _ storage: ModelStorage, _ slot: Int,
-    _ entity: ModelEntity
+    _ leaves: [Slot], _ isOptional: Bool, _ slot: Int, _ key: Int64, _ entity: ModelEntity
   ) throws -> Slot {
     guard leaves.allSatisfy(\.isNull) else {
       guard entity.accepts(.composite(leaves), at: slot) else {
-        throw storage.unreadable(slot, stored: .composite(leaves))
+        throw entity.unreadable(slot, stored: .composite(leaves), key)
       }
       return .composite(leaves)
     }
@@ -115,7 +146,7 @@ extension ModelContext {
       return initial
     }
     if mayLackValues { return .null }
-    throw storage.unreadable(slot)
+    throw entity.unreadable(slot, stored: .null, key)
   }
 
   // MARK: Faults
@@ -150,8 +181,7 @@ extension ModelContext {
   /// Reads the values that `propertiesToFetch` left out.
   func fillUnloadedValues(of storage: ModelStorage) {
     guard let entity = entity(of: storage) else { return }
-    let whole = ModelStorage(entity.descriptor)
-    whole.key = storage.key
+    let whole = ModelStorage(entity, key: storage.key, slots: entity.emptySlots.slots)
     do {
       _ = try readRow(of: storage, entity, into: whole)
     } catch {

@@ -74,9 +74,9 @@ extension ModelContext {
       return !waiting.contains { $0 === entity.store }
     }
     // Inserted models come first, because an upsert may have replaced a changed model.
-    for model in inserted.all where isSaved(model) { markSaved(model) }
+    for model in inserted.all where isSaved(model) { markSaved(model, wasInserted: true) }
     for model in changedModelsArray where isSaved(model) { markSaved(model) }
-    for model in held.all where isSaved(model) {
+    for model in held.values where isSaved(model) {
       model._modelStorage.pendingMembers.removeAll()
     }
     for model in deleted.all where isSaved(model) {
@@ -87,7 +87,7 @@ extension ModelContext {
     inserted.removeAll(where: isSaved)
     changed.removeAll(where: isSaved)
     deleted.removeAll(where: isSaved)
-    held.removeAll(where: isSaved)
+    held = held.filter { !isSaved($0.value) }
   }
 
   private func forgetChanges() {
@@ -97,24 +97,22 @@ extension ModelContext {
     held.removeAll()
   }
 
-  private func markSaved(_ model: any PersistentModel) {
+  private func markSaved(_ model: any PersistentModel, wasInserted: Bool = false) {
     let storage = model._modelStorage
     storage.state = .loaded
     storage.changedSlots.removeAll()
     storage.pendingMembers.removeAll()
     guard let entity = entity(of: storage) else { return }
     for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }
-    for slot in entity.slots.indices {
-      guard case .toMany = entity.slots[slot] else { continue }
-      switch storage.slots[slot] {
-      case .models(let models): storage.savedMembers[slot] = Self.keys(of: models)
+    for slot in entity.toManySlots {
       // The initializer did not set it, so it is empty.
-      case .null:
-        storage.slots[slot] = .models([])
-        storage.savedMembers[slot] = []
-      default: break
-      }
+      if case .null = storage.slots[slot] { storage.slots[slot] = .models(Members()) }
+      guard case .toMany(let relationship) = entity.slots[slot], relationship.isSavedFromHere,
+        case .models(let members) = storage.slots[slot]
+      else { continue }
+      storage.savedMembers[slot] = Self.keys(of: members.all)
     }
+    guard wasInserted else { return }
     if let other = registeredStorage(entity, storage.key), other !== storage {
       // An upsert updated the row of another model, which must read it again.
       other.state = .fault

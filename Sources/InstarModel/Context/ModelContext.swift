@@ -35,7 +35,7 @@ public final class ModelContext {
   #endif
 
   /// In the closure of a stage, another version's classes may replace those of the version.
-  var stores: ModelStores
+  var stores: ModelStores { didSet { adoptEntities() } }
   private let configurations: Set<ModelConfiguration>
   private var owner: ModelContainer?
   /// The container of a main context. It is weak because the container retains its main context.
@@ -49,7 +49,7 @@ public final class ModelContext {
   var changed = OrderedModels()
   var deleted = OrderedModels()
   /// Models whose only pending change was made from the other side of a relationship.
-  var held = OrderedModels()
+  var held: [ObjectIdentifier: any PersistentModel] = [:]
   private var lastTemporaryKey: Int64 = .min
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
@@ -92,7 +92,7 @@ public final class ModelContext {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
         case .model, .key: storage.slots[slot] = .null
-        case .models, .unloaded: storage.slots[slot] = .models([])
+        case .models, .unloaded: storage.slots[slot] = .models(Members())
         case .null, .integer, .real, .text, .blob, .composite: break
         }
       }
@@ -110,6 +110,15 @@ public final class ModelContext {
   }
   /// The models whose rows the next `save()` deletes. Delete rules may add others.
   public var deletedModelsArray: [any PersistentModel] { deleted.all }
+
+  /// Gives the models in memory the entities of other stores, which are in the same order.
+  private func adoptEntities() {
+    let new = (inserted.all + deleted.all).map(\._modelStorage)
+    for storage in new + registeredStorages.joined() {
+      storage.entity = stores.entity(of: storage.descriptor)
+    }
+    inserted.recount()
+  }
 
   // MARK: Insert and delete
 
@@ -144,6 +153,8 @@ public final class ModelContext {
         continue
       }
       storage.context = self
+      storage.entity = stores.entity(of: storage.descriptor)
+      storage.isObservable = stores.stageFailures == nil
       storage.model = model
       storage.state = .inserted
       if let error = storage.encodingError {
@@ -167,7 +178,7 @@ public final class ModelContext {
       let others: [any PersistentModel]
       switch storage.slots[slot] {
       case .model(let other): others = [other]
-      case .models(let models): others = models
+      case .models(let members): others = members.all
       default: continue
       }
       let inverse = storage.inverse(ofSlot: slot)
@@ -212,17 +223,14 @@ public final class ModelContext {
 
   func noteChange(of model: any PersistentModel) { changed.insert(model) }
 
-  func hold(_ model: any PersistentModel) { held.insert(model) }
+  func hold(_ model: any PersistentModel) { held[ObjectIdentifier(model)] = model }
 
   // MARK: Registered models
 
-  private func root(of entity: ModelEntity) -> Int {
-    entity.layout.superNumber == 0
-      ? entity.position : stores.entity(named: entity.layout.root)?.position ?? entity.position
-  }
+  private func root(of entity: ModelEntity) -> Int { stores.rootPositions[entity.position] }
 
   func entity(of storage: ModelStorage) -> ModelEntity? {
-    stores.entity(named: storage.descriptor.name)
+    storage.entity ?? stores.entity(named: storage.descriptor.name)
   }
 
   /// The identifier of a model's store.
@@ -238,9 +246,11 @@ public final class ModelContext {
   func forget(_ storage: ModelStorage) {
     guard storage.key.isRowKey, let entity = entity(of: storage) else { return }
     let root = root(of: entity)
-    if registered[root][storage.key]?.toOpaque() == Unmanaged.passUnretained(storage).toOpaque() {
-      registered[root][storage.key] = nil
-    }
+    guard let found = registered[root].removeValue(forKey: storage.key),
+      found.toOpaque() != Unmanaged.passUnretained(storage).toOpaque()
+    else { return }
+    // After an upsert the row is that of another model.
+    registered[root][storage.key] = found
   }
 
   /// The storages of all living models with a row, by the position of their root entity.
@@ -264,17 +274,18 @@ public final class ModelContext {
         note(error)
       }
     }
-    let storage = ModelStorage(entity.descriptor)
-    storage.key = key
+    let storage = ModelStorage(entity, key: key, slots: entity.emptySlots.slots)
     storage.state = .fault
-    return makeModel(storage, entity)
+    let model = entity.descriptor.type.init(_modelStorage: storage)
+    adopt(storage, of: model, entity)
+    return model
   }
 
-  func makeModel(_ storage: ModelStorage, _ entity: ModelEntity) -> any PersistentModel {
-    let model = entity.descriptor.type.init(_modelStorage: storage)
+  /// Takes a new model of a row into the context.
+  func adopt(_ storage: ModelStorage, of model: any PersistentModel, _ entity: ModelEntity) {
     storage.model = model
     storage.context = self
+    storage.isObservable = stores.stageFailures == nil
     register(storage, entity)
-    return model
   }
 }

@@ -23,6 +23,14 @@ final class ModelEntity: Sendable {
   let externalSlots: [Int]
   /// The slots of arrays, sets and dictionaries of plain values, which some stores contain as archives.
   let collectionSlots: Set<Int>
+  /// Whether the content of a slot is bound to its one column as it is.
+  let isBoundDirectly: [Bool]
+  /// The slots of to-many relationships.
+  let toManySlots: [Int]
+  /// The to-one relationships.
+  let references: [Reference]
+  /// The slots of a model whose row is not read.
+  let emptySlots: RowReader.EmptySlots
   /// Whether a value of the right storage class may still not be of the slot's type.
   let checkedSlots: [Bool]
   /// The slot that is the key itself: an integer primary key.
@@ -32,7 +40,9 @@ final class ModelEntity: Sendable {
   /// Whether a statement that inserts a row binds its key apart from the slots.
   let insertsKey: Bool
   /// Groups of slots whose values may occur only once together.
-  let uniqueSlots: [[Int]]
+  let uniqueGroups: [UniqueGroup]
+  /// The statement for the key of a row of a table without rowid, whose parameters are the values of `keySlots`.
+  let keyStatement: String?
   /// The slots that a history of changes counts, in that order.
   let historySlots: [Int]
   /// Whether links of the entity have positions in an order.
@@ -41,6 +51,21 @@ final class ModelEntity: Sendable {
   let countLimits: [CountLimit]
   let insertStatement: String
   let deleteStatement: String
+
+  /// A to-one relationship.
+  struct Reference: Sendable {
+    let slot: Int
+    let destination: String
+    let isOptional: Bool
+  }
+
+  struct UniqueGroup: Sendable {
+    let slots: [Int]
+    /// The table and the columns, which entities that share a table have in common.
+    let name: String
+    /// Finds the key of the row with the values of `slots`.
+    let statement: String
+  }
 
   struct CountLimit: Sendable {
     let slot: Int
@@ -72,6 +97,16 @@ final class ModelEntity: Sendable {
       descriptor.properties.indices.filter {
         descriptor.properties[$0].collectionType.map(ArchivedCollection.canArchive) ?? false
       })
+    isBoundDirectly = slots.indices.map { [collectionSlots] in
+      columnsBySlot[$0].count == 1 && !collectionSlots.contains($0) && slots[$0].isBoundDirectly
+    }
+    toManySlots = slots.indices.filter { if case .toMany = slots[$0] { true } else { false } }
+    references = slots.enumerated().compactMap { slot, place in
+      guard case .toOne(_, let destination, let isOptional, _) = place else { return nil }
+      return Reference(slot: slot, destination: destination, isOptional: isOptional)
+    }
+    emptySlots = RowReader.EmptySlots(
+      slots: ContiguousArray(repeating: .null, count: slots.count))
     checkedSlots = descriptor.properties.map { property in
       if case .attribute(let kind) = property.kind { kind.accepts != nil } else { false }
     }
@@ -80,7 +115,11 @@ final class ModelEntity: Sendable {
     keySlots = key.isRowID ? [] : Self.slots(of: key.columns, columnsBySlot)
     keySlot = key.isRowID ? Self.slots(of: [key.columns[0]], columnsBySlot).first : nil
     insertsKey = key.isRowID && keySlot == nil
-    uniqueSlots = Self.uniqueSlots(unique, of: descriptor, layout, columnsBySlot)
+    uniqueGroups = Self.uniqueSlots(unique, of: descriptor, layout, columnsBySlot).map {
+      UniqueGroup(slots: $0, columns: $0.compactMap { columnsBySlot[$0].first }, in: layout)
+    }
+    keyStatement = key.statement(
+      ofKeyOf: keySlots.flatMap { columnsBySlot[$0] }.map(\.parameter))
     historySlots = Self.historySlots(of: descriptor, slots)
     hasOrderedLinks = layout.relationships.contains {
       $0.orderColumn != nil || $0.inverseOrderColumn != nil
@@ -137,12 +176,6 @@ final class ModelEntity: Sendable {
       + "VALUES (\(columns.map(\.1).joined(separator: ", ")))"
   }
 
-  /// Returns the column of each slot of a unique group. A schema with a group over a property with several columns is
-  /// refused, so each slot has one.
-  func columns(ofGroup group: [Int]) -> [StoredColumn] {
-    group.compactMap { columnsBySlot[$0].first }
-  }
-
   /// Whether other entities have their rows in the same table.
   var sharesTable: Bool { layout.numbers.count > 1 || layout.superNumber != 0 }
 
@@ -154,11 +187,39 @@ final class ModelEntity: Sendable {
     return nil
   }
 
+  /// The error of a row without a required value.
+  func missingValue(_ slot: Int, _ key: Int64) -> InstarError {
+    var name = ""
+    if case .attribute(let column, _) = slots[slot] { name = column.name }
+    return InstarError(
+      .missingRequiredValues, "cannot read \(layout.name) \(key)",
+      cause:
+        "required attribute '\(descriptor.properties[slot].name)' has no value: column \(name) is NULL",
+      next: "make the property optional in this version of the models")
+  }
+
+  /// The error of a stored value that is not of the slot's type.
+  func unreadable(_ slot: Int, stored: Slot, _ key: Int64) -> InstarError {
+    ModelStorage(self, key: key, slots: emptySlots.slots).unreadable(slot, stored: stored)
+  }
+
   /// Returns whether a stored value, which is not NULL, is of the type of the slot's property.
   func accepts(_ value: Slot, at slot: Int) -> Bool {
     guard checkedSlots[slot], case .attribute(let kind) = descriptor.properties[slot].kind,
       let accepts = kind.accepts
     else { return true }
     return accepts(value)
+  }
+}
+
+extension ModelEntity.UniqueGroup {
+  /// - Parameter columns: One for each slot. A schema with a group over a property with several columns is refused.
+  fileprivate init(slots: [Int], columns: [StoredColumn], in layout: EntityLayout) {
+    self.slots = slots
+    name = "\(layout.table)(\(columns.map(\.name).joined(separator: ", ")))"
+    let conditions = columns.map { "t0.\($0.name) = \($0.parameter)" }
+    statement =
+      "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 "
+      + "WHERE \(conditions.joined(separator: " AND "))"
   }
 }

@@ -5,38 +5,103 @@ import InstarStore
 
 extension ModelSave {
   /// The distance between two positions in Core Data. A new link fits between two others without moving them.
-  private static let step: Int64 = 2048
+  static let step: Int64 = 2048
+
+  /// Writes the positions of the links of rows. Links without a position of their own get the order of their rows.
+  ///
+  /// - Parameter changes: The inserted and changed rows whose entities have ordered links, by key.
+  func writeOrders(_ changes: [Change], _ session: SQLSession) throws {
+    if changes.isEmpty { return }
+    var ends = LinkEnds(session: session)
+    for change in changes { try placeAmongMembers(change, &ends) }
+    for change in changes { try writeOrder(change, session) }
+    for change in changes { try placeAmongLinks(change, &ends) }
+  }
+
+  /// The last positions of links, each read once, so that a new link costs the same for any number of others.
+  private struct LinkEnds {
+    let session: SQLSession
+    private var positions: [End: Int64] = [:]
+
+    /// The links of one row, in one column with positions.
+    private struct End: Hashable {
+      let column: String
+      let owner: Int64
+    }
+
+    init(session: SQLSession) { self.session = session }
+
+    /// Returns the position after the last link.
+    ///
+    /// - Parameter statement: Finds the last position of the links of ?1, without the row ?2 if there is one.
+    mutating func next(
+      _ column: String, of owner: Int64, without row: Int64? = nil,
+      _ statement: @autoclosure () -> String
+    ) throws -> Int64 {
+      let end = End(column: column, owner: owner)
+      let last = try positions[end] ?? read(statement(), owner, row)
+      positions[end] = last + ModelSave.step
+      return last + ModelSave.step
+    }
+
+    private func read(_ sql: String, _ owner: Int64, _ row: Int64?) throws -> Int64 {
+      let statement = try session.statement(sql)
+      statement.bind(owner, at: 1)
+      if let row { statement.bind(row, at: 2) }
+      defer { statement.reset() }
+      return try statement.step() ? statement.integer(at: 0) : 0
+    }
+  }
 
   /// Puts a row that is new, or has a new owner, last among the owner's rows. The owner's own order overrides this.
-  func placeAmongMembers(_ change: Change, _ session: SQLSession) throws {
+  private func placeAmongMembers(_ change: Change, _ ends: inout LinkEnds) throws {
     let layout = change.entity.layout
-    for (slot, property) in change.entity.descriptor.properties.enumerated() {
-      guard case .toOne = change.entity.slots[slot],
-        change.storage.state == .inserted || change.storage.changedSlots.contains(slot),
+    let key = change.storage.key
+    for reference in change.entity.references {
+      let slot = reference.slot
+      guard change.storage.state == .inserted || change.storage.changedSlots.contains(slot),
         let relationship = layout.relationships.first(where: {
-          $0.relationship.name == property.name
-        }), let column = relationship.orderColumn,
-        case .column(let reference) = relationship.location, let owner = reference.columns.first
+          $0.relationship.name == change.entity.descriptor.properties[slot].name
+        }), let column = relationship.orderColumn, case .column(let owner) = relationship.location
       else { continue }
-      try run(
-        "UPDATE \(layout.table) AS t0 SET \(column) = CASE WHEN \(owner) IS NOT NULL THEN "
-          + "\(Self.step) + ifnull((SELECT max(o.\(column)) FROM \(layout.table) AS o "
-          + "WHERE o.\(owner) = t0.\(owner) AND NOT (\(layout.key.condition("o", equals: "?1")))), 0) "
-          + "END WHERE \(layout.key.condition("t0", equals: "?1"))", [change.storage.key], session)
+      let update = "UPDATE \(layout.table) AS t0 SET \(column) ="
+      let isRow = layout.key.condition("t0", equals: "?1")
+      guard let ownerKey = Self.key(in: change.storage.slots[slot]) else {
+        try run("\(update) NULL WHERE \(isRow)", [key], ends.session)
+        continue
+      }
+      let position = try ends.next(
+        "\(layout.table).\(column)", of: ownerKey, without: key,
+        "SELECT max(o.\(column)) FROM \(layout.table) AS o "
+          + "WHERE \(owner.condition("o", equals: "?1")) "
+          + "AND NOT (\(layout.key.condition("o", equals: "?2")))")
+      try run("\(update) ?2 WHERE \(isRow)", [key, position], ends.session)
+    }
+  }
+
+  /// Returns the key that a save writes for a to-one relationship.
+  private static func key(in slot: Slot) -> Int64? {
+    switch slot {
+    case .key(let key): return key
+    case .model(let model):
+      let storage = model._modelStorage
+      return storage.isDeleted || !storage.key.isRowKey ? nil : storage.key
+    default: return nil
     }
   }
 
   /// Writes the order of a changed relationship.
-  func writeOrder(_ change: Change, _ session: SQLSession) throws {
+  private func writeOrder(_ change: Change, _ session: SQLSession) throws {
     let storage = change.storage
-    for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toMany(let relationship) = place, let column = relationship.orderColumn,
+    for slot in change.entity.toManySlots {
+      guard case .toMany(let relationship) = change.entity.slots[slot],
+        let column = relationship.orderColumn,
         storage.state == .inserted || storage.changedSlots.contains(slot),
-        case .models(let models) = storage.slots[slot],
+        case .models(let members) = storage.slots[slot],
         let target = stores.entity(named: relationship.relationship.destination)?.layout
       else { continue }
       var next = Self.step
-      for model in models where !model._modelStorage.isDeleted {
+      for model in members.all where !model._modelStorage.isDeleted {
         let keys = [next, storage.key, model._modelStorage.key]
         next += Self.step
         switch relationship.location {
@@ -56,22 +121,37 @@ extension ModelSave {
   }
 
   /// Puts new links last among those of the related models, if these have an order that does not contain the links yet.
-  func placeAmongLinks(_ change: Change, _ session: SQLSession) throws {
+  private func placeAmongLinks(_ change: Change, _ ends: inout LinkEnds) throws {
     let storage = change.storage
-    for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toMany(let relationship) = place,
+    for slot in change.entity.toManySlots {
+      guard case .toMany(let relationship) = change.entity.slots[slot],
         let column = relationship.inverseOrderColumn,
         case .joinTable(let name, let own, let other) = relationship.location,
         storage.state == .inserted || storage.changedSlots.contains(slot)
       else { continue }
-      // Each link has another model at the other end, so no two links get the same position.
-      let isOfSameModel = other.columns.map { "o.\($0) = j.\($0)" }.joined(separator: " AND ")
-      try run(
-        "UPDATE \(name) AS j SET \(column) = \(Self.step) + ifnull((SELECT max(o.\(column)) "
-          + "FROM \(name) AS o WHERE \(isOfSameModel)), 0) "
-          + "WHERE \(own.condition("j", equals: "?1")) AND \(column) IS NULL",
-        [storage.key], session)
+      let isOwn = own.condition("j", equals: "?1")
+      let keys = try integers(
+        "SELECT \(other.reading.sql("j")) FROM \(name) AS j "
+          + "WHERE \(isOwn) AND j.\(column) IS NULL", storage.key, ends.session)
+      for key in keys {
+        let position = try ends.next(
+          "\(name).\(column)", of: key,
+          "SELECT max(o.\(column)) FROM \(name) AS o WHERE \(other.condition("o", equals: "?1"))")
+        try run(
+          "UPDATE \(name) AS j SET \(column) = ?3 WHERE \(isOwn) "
+            + "AND \(other.condition("j", equals: "?2"))", [storage.key, key, position],
+          ends.session)
+      }
     }
+  }
+
+  private func integers(_ sql: String, _ key: Int64, _ session: SQLSession) throws -> [Int64] {
+    let statement = try session.statement(sql)
+    statement.bind(key, at: 1)
+    defer { statement.reset() }
+    var values: [Int64] = []
+    while try statement.step() { values.append(statement.integer(at: 0)) }
+    return values
   }
 }
 

@@ -21,8 +21,8 @@ struct ModelSave {
 
   struct Change {
     let model: any PersistentModel
+    let storage: ModelStorage
     let entity: ModelEntity
-    var storage: ModelStorage { model._modelStorage }
   }
 
   /// Returns a save for each store with changes, in the order in which the stores are written.
@@ -30,10 +30,12 @@ struct ModelSave {
   /// - Throws: `modelNotInSchema` for a model that is not in any store.
   static func saves(of context: ModelContext) throws -> [ModelSave] {
     func changes(_ models: [any PersistentModel]) throws -> [Change] {
-      try models.map {
-        Change(
-          model: $0,
-          entity: try context.entity(for: type(of: $0), to: "save"))
+      try models.map { model in
+        let storage = model._modelStorage
+        let entity =
+          try storage.entity
+          ?? context.entity(for: type(of: model), to: "save")
+        return Change(model: model, storage: storage, entity: entity)
       }
     }
     // A class of another version changes `context.stores`, whose entities all changes must have.
@@ -41,8 +43,11 @@ struct ModelSave {
     let inserted = try changes(context.inserted.all)
     let changed = try changes(context.changedModelsArray)
     let deleted = try changes(context.deleted.all)
+    let isOnly = context.stores.all.count == 1
     return context.stores.all.compactMap { store in
-      func own(_ changes: [Change]) -> [Change] { changes.filter { $0.entity.store === store } }
+      func own(_ changes: [Change]) -> [Change] {
+        isOnly ? changes : changes.filter { $0.entity.store === store }
+      }
       let save = ModelSave(
         stores: context.stores, store: store, inserted: own(inserted), changed: own(changed),
         deleted: own(deleted), author: context.author)
@@ -74,6 +79,7 @@ struct ModelSave {
   /// Returns new models in an order in which each follows those that it references, as an app inserts them. The app's
   /// triggers may rely on that order.
   private static func referredFirst(_ changes: [Change]) -> [Change] {
+    if areInOrder(changes) { return changes }
     let changesByModel = Dictionary(
       changes.map { (ObjectIdentifier($0.model), $0) }, uniquingKeysWith: { first, _ in first })
     var ordered: [Change] = []
@@ -94,6 +100,17 @@ struct ModelSave {
       }
     }
     return ordered
+  }
+
+  /// Whether each new model already follows those that it references.
+  private static func areInOrder(_ changes: [Change]) -> Bool {
+    changes.allSatisfy { change in
+      change.entity.references.allSatisfy { reference in
+        guard case .model(let other) = change.storage.slots[reference.slot] else { return true }
+        let storage = other._modelStorage
+        return storage.state != .inserted || storage.position < change.storage.position
+      }
+    }
   }
 
   // MARK: Running
@@ -144,27 +161,19 @@ struct ModelSave {
             try delete(change, session)
           }
           replaced = try assignKeys(session)
-          for change in changed {
-            try update(
-              change,
-              slots: change.entity.columnSlots.filter { change.storage.changedSlots.contains($0) },
-              session)
-          }
+          let statements = SaveStatements(session)
+          for change in changed { try update(change, statements) }
           for (change, isReplacement) in zip(inserted, replaced) {
             if isReplacement {
-              try update(
-                change, slots: change.entity.columnSlots, takesRow: true, session)
+              try takeRow(change, statements)
             } else {
-              try insert(change, session)
+              try insert(change, statements)
             }
           }
-          for change in inserted + changed { try writeMembers(change, session) }
-          // Links without a position of their own get the order of their rows.
+          for change in inserted { try writeMembers(change, session) }
+          for change in changed { try writeMembers(change, session) }
           let ordered = (inserted + changed).filter(\.entity.hasOrderedLinks)
-            .sorted { $0.storage.key < $1.storage.key }
-          for change in ordered { try placeAmongMembers(change, session) }
-          for change in ordered { try writeOrder(change, session) }
-          for change in ordered { try placeAmongLinks(change, session) }
+          try writeOrders(ordered.sorted { $0.storage.key < $1.storage.key }, session)
           if history != nil { try noteChanges(replaced: replaced, in: &history) }
           if !others.isEmpty {
             // Finds violations that would fail the commit before other stores commit.
@@ -218,28 +227,7 @@ struct ModelSave {
 
   private func validate(_ change: Change) throws {
     if !stores.replacements.isEmpty { try change.requireColumns(store.schema) }
-    for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toOne(_, let destination, let isOptional, _) = place else { continue }
-      let property = change.entity.descriptor.properties[slot].name
-      let what = "cannot save \(change.entity.layout.name) \(change.storage.key)"
-      switch change.storage.slots[slot] {
-      case .null where !isOptional:
-        throw SwiftDataError.validation(
-          what, "required relationship '\(property)' has no value",
-          next: "set '\(property)', or make it optional")
-      case .model(let model):
-        guard !isInstance(model, of: destination) else { continue }
-        // An inherited relationship accepts a model of any class that has it.
-        let name = model._modelStorage.descriptor.name
-        throw SwiftDataError.validation(
-          what,
-          "relationship '\(property)' references a model of \(name); it accepts \(destination) only",
-          next:
-            "remove the model from the relationship of \(name) that is the inverse of '\(property)'"
-        )
-      default: continue
-      }
-    }
+    for reference in change.entity.references { try validate(reference, of: change) }
     guard change.storage.state == .loaded else { return }
     let keySlots = change.entity.keySlot.map { [$0] } ?? change.entity.keySlots
     if let slot = keySlots.first(where: { change.storage.changedSlots.contains($0) }) {
@@ -247,6 +235,29 @@ struct ModelSave {
         "cannot save \(change.entity.layout.name) \(change.storage.key)",
         "'\(change.entity.descriptor.properties[slot].name)' was changed, which is part of the row's primary key",
         next: "insert a new model with the new key, and delete this one")
+    }
+  }
+
+  private func validate(_ reference: ModelEntity.Reference, of change: Change) throws {
+    func what() -> String { "cannot save \(change.entity.layout.name) \(change.storage.key)" }
+    func property() -> String { change.entity.descriptor.properties[reference.slot].name }
+    switch change.storage.slots[reference.slot] {
+    case .null where !reference.isOptional:
+      throw SwiftDataError.validation(
+        what(), "required relationship '\(property())' has no value",
+        next: "set '\(property())', or make it optional")
+    case .model(let model):
+      let destination = reference.destination
+      guard !isInstance(model, of: destination) else { return }
+      // An inherited relationship accepts a model of any class that has it.
+      let name = model._modelStorage.descriptor.name
+      throw SwiftDataError.validation(
+        what(),
+        "relationship '\(property())' references a model of \(name); it accepts \(destination) only",
+        next:
+          "remove the model from the relationship of \(name) that is the inverse of '\(property())'"
+      )
+    default: return
     }
   }
 
@@ -277,45 +288,42 @@ struct ModelSave {
     }
   }
 
-  private func insert(_ change: Change, _ session: SQLSession) throws {
-    let statement = try session.statement(change.entity.insertStatement)
+  private func insert(_ change: Change, _ statements: SaveStatements) throws {
+    let statement = try statements.insertion(change.entity)
     var index: Int32 = 1
     if change.entity.insertsKey {
       statement.bind(change.storage.key, at: 1)
       index += 1
     }
     for slot in change.entity.columnSlots {
-      try bind(slot, of: change, to: statement, at: &index, session)
+      try bind(slot, of: change, to: statement, at: &index, statements.session)
     }
     try statement.run()
   }
 
-  /// - Parameter takesRow: Whether the row is that of another model, which may be of another class.
-  private func update(
-    _ change: Change, slots: [Int], takesRow: Bool = false, _ session: SQLSession
+  /// Writes the changed columns of a row.
+  private func update(_ change: Change, _ statements: SaveStatements) throws {
+    if let update = try statements.update(change.entity, change.storage.changedSlots) {
+      try run(update, change, statements.session)
+    }
+  }
+
+  /// Writes all columns of the row of another model, which may be of another class.
+  private func takeRow(_ change: Change, _ statements: SaveStatements) throws {
+    if let update = try statements.takingRow(change.entity) {
+      try run(update, change, statements.session)
+    }
+  }
+
+  private func run(
+    _ update: SaveStatements.Update, _ change: Change, _ session: SQLSession
   ) throws {
-    guard slots.contains(where: { !change.entity.columnsBySlot[$0].isEmpty }) else { return }
-    let layout = change.entity.layout
-    // Z_OPT counts the updates of a row (Core Data layout, section 2.3).
-    var assignments = layout.lockColumn.map { ["\($0) = IFNULL(\($0), 0) + 1"] } ?? []
-    if takesRow, change.entity.sharesTable, let column = layout.entityColumn {
-      assignments.append("\(column) = \(layout.number)")
-    }
-    for slot in slots {
-      for column in change.entity.columnsBySlot[slot] {
-        assignments.append("\(column.name) = \(column.parameter)")
-      }
-    }
-    let count = slots.reduce(1) { $0 + change.entity.columnsBySlot[$1].count }
-    let statement = try session.statement(
-      "UPDATE \(layout.table) AS t0 SET \(assignments.joined(separator: ", ")) "
-        + "WHERE \(layout.key.condition("t0", equals: "?\(count)"))")
     var index: Int32 = 1
-    for slot in slots {
-      try bind(slot, of: change, to: statement, at: &index, session)
+    for slot in update.slots {
+      try bind(slot, of: change, to: update.statement, at: &index, session)
     }
-    statement.bind(change.storage.key, at: Int32(count))
-    try statement.run()
+    update.statement.bind(change.storage.key, at: index)
+    try update.statement.run()
     guard session.changedRowCount > 0 else {
       throw InstarError(
         .storeChanged, "cannot save \(change.entity.layout.name) \(change.storage.key)",
@@ -329,6 +337,11 @@ struct ModelSave {
     _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
     _ session: SQLSession
   ) throws {
+    if change.entity.isBoundDirectly[slot] {
+      bind(change.storage.slots[slot], to: statement, at: index)
+      index += 1
+      return
+    }
     let value = try collection(slot, of: change, session) ?? change.storage.slots[slot]
     if case .toOne(let reference, let destination, _, _) = change.entity.slots[slot],
       let columns = reference.referredColumns
@@ -448,15 +461,20 @@ struct ModelSave {
   ///
   /// - Returns: For each inserted model, whether it updates an existing row.
   private func assignKeys(_ session: SQLSession) throws -> [Bool] {
+    if inserted.isEmpty { return [] }
     var replaced = Array(repeating: false, count: inserted.count)
-    var highest: [String: Int64] = [:]
+    // By the position of the root entity.
+    var highest: [Int: Int64] = [:]
     // Models of this save with the same unique value share a row. The last one determines its values.
     var keysOfValues: [UniqueValue: Int64] = [:]
     for change in changed {
       for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
     }
+    var rows = ReplacedRows(changed: changed, session)
     let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
-    let others = inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
+    let others =
+      rowIDs.count == inserted.count
+      ? [] : inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
     for position in rowIDs + others {
       let change = inserted[position]
       if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
@@ -465,7 +483,7 @@ struct ModelSave {
       let values = uniqueValues(of: change)
       defer { for value in values { keysOfValues[value] = change.storage.key } }
       if let key = try values.lazy.compactMap({ keysOfValues[$0] }).first
-        ?? keyOfReplacedRow(change, session)
+        ?? keyOfReplacedRow(change, &rows)
       {
         setKey(key, of: change)
         replaced[position] = true
@@ -474,7 +492,7 @@ struct ModelSave {
       setKey(try newKey(of: change, &highest, session), of: change)
     }
     for (root, key) in highest {
-      guard let recording = stores.entity(named: root)?.layout.recordKeyStatement else { continue }
+      guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
       try run(recording, [key], session)
     }
     return replaced
@@ -486,12 +504,10 @@ struct ModelSave {
   }
 
   private func newKey(
-    of change: Change, _ highest: inout [String: Int64], _ session: SQLSession
+    of change: Change, _ highest: inout [Int: Int64], _ session: SQLSession
   ) throws -> Int64 {
     let layout = change.entity.layout
-    let parameters = change.entity.keySlots.flatMap { change.entity.columnsBySlot[$0] }
-      .map(\.parameter)
-    if let sql = layout.key.statement(ofKeyOf: parameters) {
+    if let sql = change.entity.keyStatement {
       let statement = try session.statement(sql)
       var index: Int32 = 1
       for slot in change.entity.keySlots {
@@ -505,55 +521,83 @@ struct ModelSave {
       }
       return statement.integer(at: 0)
     }
-    let last = try highest[layout.root] ?? session.integer(layout.highestKeyStatement) ?? 0
+    let root = stores.rootPositions[change.entity.position]
+    let last = try highest[root] ?? session.integer(layout.highestKeyStatement) ?? 0
     if let slot = change.entity.keySlot, case .integer(let key) = change.storage.slots[slot] {
-      highest[layout.root] = max(last, key)
+      highest[root] = max(last, key)
       return key
     }
-    highest[layout.root] = last + 1
+    highest[root] = last + 1
     return last + 1
   }
 
   private struct UniqueValue: Hashable {
-    let table: String
-    let columns: [String]
+    /// The name of the unique group.
+    let group: String
     let values: [AttributeValue]
   }
 
   /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
   private func uniqueValues(of change: Change) -> [UniqueValue] {
-    change.entity.uniqueSlots.compactMap { group in
-      let values = group.compactMap { change.storage.slots[$0].attributeValue }
-      guard values.count == group.count else { return nil }
-      return UniqueValue(
-        table: change.entity.layout.table,
-        columns: change.entity.columns(ofGroup: group).map(\.name),
-        values: values)
+    change.entity.uniqueGroups.compactMap { group in
+      let values = group.slots.compactMap { change.storage.slots[$0].attributeValue }
+      guard values.count == group.slots.count else { return nil }
+      return UniqueValue(group: group.name, values: values)
+    }
+  }
+
+  /// Finds rows with the unique values of new models.
+  private struct ReplacedRows {
+    let session: SQLSession
+    private let changed: [Change]
+    /// The changed rows by table; `nil` until it is needed.
+    private var changedKeys: [String: Set<Int64>]?
+    /// Whether a table had rows before the new ones.
+    private var haveRows: [String: Bool] = [:]
+
+    init(changed: [Change], _ session: SQLSession) {
+      self.changed = changed
+      self.session = session
+    }
+
+    mutating func mayHaveRows(_ table: String) throws -> Bool {
+      if let known = haveRows[table] { return known }
+      let hasRows = try session.integer("SELECT 1 FROM \(table) LIMIT 1") != nil
+      haveRows[table] = hasRows
+      return hasRows
+    }
+
+    mutating func isChanged(_ key: Int64, _ table: String) -> Bool {
+      let keys = changedKeys ?? keysByTable()
+      changedKeys = keys
+      return keys[table]?.contains(key) == true
+    }
+
+    private func keysByTable() -> [String: Set<Int64>] {
+      var keys: [String: Set<Int64>] = [:]
+      for change in changed {
+        keys[change.entity.layout.table, default: []].insert(change.storage.key)
+      }
+      return keys
     }
   }
 
   /// Returns the key of the row that already has a unique value of an inserted model.
-  private func keyOfReplacedRow(_ change: Change, _ session: SQLSession) throws -> Int64? {
-    for group in change.entity.uniqueSlots {
-      let values = group.map { change.storage.slots[$0] }
-      if values.contains(where: { if case .null = $0 { true } else { false } }) { continue }
-      let conditions = change.entity.columns(ofGroup: group).map {
-        "t0.\($0.name) = \($0.parameter)"
-      }
-      let layout = change.entity.layout
-      let statement = try session.statement(
-        "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 "
-          + "WHERE \(conditions.joined(separator: " AND "))")
+  private func keyOfReplacedRow(_ change: Change, _ rows: inout ReplacedRows) throws -> Int64? {
+    let table = change.entity.layout.table
+    for group in change.entity.uniqueGroups {
+      if group.slots.contains(where: { change.storage.slots[$0].isNull }) { continue }
+      guard try rows.mayHaveRows(table) else { return nil }
+      let statement = try rows.session.statement(group.statement)
       var index: Int32 = 1
-      for slot in group { try bind(slot, of: change, to: statement, at: &index, session) }
+      for slot in group.slots {
+        try bind(slot, of: change, to: statement, at: &index, rows.session)
+      }
       guard try statement.step() else { continue }
       let key = statement.integer(at: 0)
       statement.reset()
       // A changed model frees its old value in this save. If it keeps the value, `keysOfValues` has it.
-      let isFreed = changed.contains {
-        $0.storage.key == key && $0.entity.layout.table == change.entity.layout.table
-      }
-      if !isFreed { return key }
+      if !rows.isChanged(key, table) { return key }
     }
     return nil
   }
@@ -561,58 +605,60 @@ struct ModelSave {
   // MARK: Relationships stored outside the row
 
   private func writeMembers(_ change: Change, _ session: SQLSession) throws {
-    let storage = change.storage
-    for (slot, place) in change.entity.slots.enumerated() {
-      guard case .toMany(let relationship) = place, case .models(let models) = storage.slots[slot]
+    for slot in change.entity.toManySlots {
+      guard case .toMany(let relationship) = change.entity.slots[slot],
+        relationship.isSavedFromHere, case .models(let members) = change.storage.slots[slot]
       else { continue }
-      let saved = storage.savedMembers[slot] ?? []
+      let saved = change.storage.savedMembers[slot] ?? []
+      if saved.isEmpty, members.isEmpty { continue }
       let current = Set(
-        models.filter { !$0._modelStorage.isDeleted }.map { $0._modelStorage.key }
-          .filter(\.isRowKey))
-      let added = current.subtracting(saved).sorted()
-      let removed = saved.subtracting(current).sorted()
-      switch relationship.location {
-      case .column: continue
-      case .foreignKey(let reference):
-        // With an inverse, the foreign key is a slot of the member and was written with its row.
-        guard relationship.relationship.inverseName == nil,
-          let target = stores.entity(named: relationship.relationship.destination)?.layout
-        else { continue }
-        let update = "UPDATE \(relationship.destinationTable) AS t0 SET"
-        let isMember = target.key.condition("t0", equals: "?2")
-        for member in added {
-          try run(
-            "\(update) \(reference.assignment(of: "?1")) WHERE \(isMember)",
-            [storage.key, member], session)
-        }
-        for member in removed {
-          // The member may have another owner by now, which was written before.
-          try run(
-            "\(update) \(cleared(reference)) WHERE \(isMember) "
-              + "AND \(reference.condition("t0", equals: "?1"))", [storage.key, member], session)
-        }
-      case .joinTable(let name, let own, let other):
-        // A relationship that is its own inverse has a row for each direction.
-        let directions =
-          relationship.keepsBothDirections
-          ? [(own, other), (other, own)] : [(own, other)]
+        members.all.map(\._modelStorage).filter { !$0.isDeleted && $0.key.isRowKey }.map(\.key))
+      let links = Links(
+        added: current.subtracting(saved).sorted(), removed: saved.subtracting(current).sorted())
+      if !links.isEmpty { try write(links, relationship, of: change.storage.key, session) }
+    }
+  }
+
+  /// The members that a save adds to a relationship and removes from it, by key.
+  private struct Links {
+    let added: [Int64]
+    let removed: [Int64]
+    var isEmpty: Bool { added.isEmpty && removed.isEmpty }
+  }
+
+  private func write(
+    _ links: Links, _ relationship: EntityLayout.RelationshipStorage, of key: Int64,
+    _ session: SQLSession
+  ) throws {
+    switch relationship.location {
+    case .column: return
+    case .foreignKey(let reference):
+      guard let target = stores.entity(named: relationship.relationship.destination)?.layout
+      else { return }
+      let update = "UPDATE \(relationship.destinationTable) AS t0 SET"
+      let isMember = target.key.condition("t0", equals: "?2")
+      let addition = "\(update) \(reference.assignment(of: "?1")) WHERE \(isMember)"
+      for member in links.added { try run(addition, [key, member], session) }
+      // The member may have another owner by now, which was written before.
+      let removal =
+        "\(update) \(cleared(reference)) WHERE \(isMember) "
+        + "AND \(reference.condition("t0", equals: "?1"))"
+      for member in links.removed { try run(removal, [key, member], session) }
+    case .joinTable(let name, let own, let other):
+      // A relationship that is its own inverse has a row for each direction.
+      let directions =
+        relationship.keepsBothDirections
+        ? [(own, other), (other, own)] : [(own, other)]
+      for (own, other) in directions {
+        let columns = (own.columns + other.columns).joined(separator: ", ")
+        let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
         // Both sides may insert the same link.
-        for member in added {
-          for (own, other) in directions {
-            let columns = (own.columns + other.columns).joined(separator: ", ")
-            let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
-            try run(
-              "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))",
-              [storage.key, member], session)
-          }
-        }
-        for member in removed {
-          for (own, other) in directions {
-            try run(
-              "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
-                + "AND \(other.condition("j", equals: "?2"))", [storage.key, member], session)
-          }
-        }
+        let addition = "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))"
+        for member in links.added { try run(addition, [key, member], session) }
+        let removal =
+          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
+          + "AND \(other.condition("j", equals: "?2"))"
+        for member in links.removed { try run(removal, [key, member], session) }
       }
     }
   }
@@ -625,5 +671,13 @@ struct ModelSave {
     let statement = try session.statement(sql)
     for (offset, key) in keys.enumerated() { statement.bind(key, at: Int32(offset + 1)) }
     try statement.run()
+  }
+}
+
+extension EntityLayout.RelationshipStorage {
+  /// Whether a save writes the links of this to-many relationship itself. The foreign key of a relationship with an
+  /// inverse is a slot of the member, and is written with its row.
+  var isSavedFromHere: Bool {
+    if case .foreignKey = location { relationship.inverseName == nil } else { true }
   }
 }

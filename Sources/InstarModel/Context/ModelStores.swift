@@ -14,6 +14,8 @@ final class ModelStores: Sendable {
   let entities: [ModelEntity]
   /// The readers of whole rows, by the position of the entity.
   private let readers: [RowReader]
+  /// The position of the entity whose keys each entity shares, by the position of the entity.
+  let rootPositions: [Int]
   private let positionsByType: [ObjectIdentifier: Int]
   private let positionsByName: [String: Int]
   /// The inverses of each class; empty if the classes themselves know them.
@@ -64,8 +66,10 @@ final class ModelStores: Sendable {
       RowReader(entity, family: entities.filter { $0.isInFamily(of: entity) })
     }
     positionsByType = types
-    positionsByName = Dictionary(
+    let positions = Dictionary(
       entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
+    positionsByName = positions
+    rootPositions = entities.map { positions[$0.layout.root] ?? $0.position }
   }
 
   /// Returns the entity of a model type.
@@ -104,6 +108,11 @@ final class ModelStores: Sendable {
         ? "use the models of \(schema.version)"
         : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
     )
+  }
+
+  /// Returns the entity of a class; `nil` if the stores have none, or another class of that name.
+  func entity(of descriptor: ModelDescriptor) -> ModelEntity? {
+    entity(named: descriptor.name).flatMap { $0.descriptor === descriptor ? $0 : nil }
   }
 
   func entity(named name: String) -> ModelEntity? {

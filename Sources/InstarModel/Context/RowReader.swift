@@ -5,12 +5,34 @@ import InstarStore
 /// The same statement finds the rows of subentities. It then selects their columns too, and the entity number of a row
 /// selects the columns to read. So a fetch of a superclass returns instances of its subclasses.
 struct RowReader: Sendable {
-  /// The slots to read from a row of one entity.
+  /// How a row of one entity is read. Made once, so that a row costs no more than its values.
   struct Part: Sendable {
     let entity: ModelEntity
-    let slots: [Int]
-    /// The first column of each of `slots`.
-    let firstColumns: [Int32]
+    let columns: [Column]
+    /// The slots of a row before its columns are read.
+    let emptySlots: EmptySlots
+    /// The slots without a column.
+    let slotsInMemory: [Int]
+  }
+
+  /// A slot, and the first of the columns that it is read from.
+  struct Column: Sendable {
+    let slot: Int
+    let first: Int32
+    let kind: Kind
+
+    enum Kind: Sendable {
+      /// `isChecked` where a value of the right storage class may still not be of the slot's type.
+      case attribute(isOptional: Bool, isChecked: Bool)
+      case externalAttribute(isOptional: Bool)
+      case composite(count: Int32, isOptional: Bool)
+      case toOne
+    }
+  }
+
+  /// The slots of a row without its values. Sendable, because they hold neither a model nor a list of members.
+  struct EmptySlots: @unchecked Sendable {
+    let slots: ContiguousArray<Slot>
   }
 
   /// The store that has the rows.
@@ -41,7 +63,7 @@ struct RowReader: Sendable {
         positions[readings] = first
         return first
       }
-      return Part(entity: entity, slots: slots, firstColumns: firstColumns)
+      return Part(entity, slots, firstColumns)
     }
     if parts.count > 1, let entityColumn = entity.layout.entityColumn {
       columns.append(RowExpression(column: entityColumn))
@@ -67,5 +89,40 @@ struct RowReader: Sendable {
     guard isPolymorphic else { return parts[0] }
     let offset = Int(statement.integer(at: endColumn - 1)) - parts[0].entity.layout.number
     return parts.indices.contains(offset) ? parts[offset] : parts[0]
+  }
+}
+
+extension RowReader.Part {
+  fileprivate init(_ entity: ModelEntity, _ slots: [Int], _ firstColumns: [Int32]) {
+    self.entity = entity
+    columns = zip(slots, firstColumns).compactMap { slot, first in
+      RowReader.Column.Kind(slot, entity).map {
+        RowReader.Column(slot: slot, first: first, kind: $0)
+      }
+    }
+    emptySlots = RowReader.EmptySlots(
+      slots: ContiguousArray(
+        entity.slots.map { place in
+          if case .none = place { .null } else { .unloaded }
+        }))
+    slotsInMemory = entity.slots.indices.filter { slot in
+      if case .none = entity.slots[slot] { true } else { false }
+    }
+  }
+}
+
+extension RowReader.Column.Kind {
+  fileprivate init?(_ slot: Int, _ entity: ModelEntity) {
+    switch entity.slots[slot] {
+    case .attribute(let column, let isOptional):
+      self =
+        column.mayBeExternal
+        ? .externalAttribute(isOptional: isOptional)
+        : .attribute(isOptional: isOptional, isChecked: entity.checkedSlots[slot])
+    case .composite(let columns, let isOptional):
+      self = .composite(count: Int32(columns.count), isOptional: isOptional)
+    case .toOne: self = .toOne
+    case .toMany, .none: return nil
+    }
   }
 }

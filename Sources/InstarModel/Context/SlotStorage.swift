@@ -67,6 +67,17 @@ enum SlotStorage: Sendable {
     }
   }
 
+  /// Whether a save binds the content of the slot as it is: not for a composite, a foreign key of other columns than
+  /// the key, and one with a number column.
+  var isBoundDirectly: Bool {
+    switch self {
+    case .attribute: true
+    case .toOne(let reference, _, _, let numberColumn):
+      reference.referredColumns == nil && numberColumn == nil
+    case .composite, .toMany, .none: false
+    }
+  }
+
   /// Whether large values of the slot are in files.
   var mayBeExternal: Bool {
     if case .attribute(let column, _) = self { column.mayBeExternal } else { false }

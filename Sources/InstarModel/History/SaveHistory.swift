@@ -9,6 +9,7 @@ struct SaveHistory {
   private let session: SQLSession
   private let transaction: Int64
   private var lastChange: Int64
+  private let insertion: SQLStatement
 
   private static let processName = ProcessInfo.processInfo.processName
 
@@ -21,6 +22,7 @@ struct SaveHistory {
     self.session = session
     transaction = try HistoryTables.lastKey(.transaction, session) + 1
     lastChange = try HistoryTables.lastKey(.change, session)
+    insertion = try session.statement(Self.insertion + ", ZCOLUMNS) VALUES (?, ?, ?, ?, ?, ?, ?)")
     let texts: [(HistoryTables.Label, String?)] = [
       (.author, author), (.bundle, Bundle.main.bundleIdentifier ?? Self.processName),
       (.process, Self.processName),
@@ -84,11 +86,9 @@ struct SaveHistory {
   private mutating func note(
     type: Int64, _ key: Int64, _ entity: ModelEntity, columns: Data?
   ) throws {
-    let statement = try session.statement(
-      Self.insertion + ", ZCOLUMNS) VALUES (?, ?, ?, ?, ?, ?, ?)")
-    bind(type, key, entity, to: statement)
-    if let columns { statement.bind(columns, at: 7) }
-    try statement.run()
+    bind(type, key, entity, to: insertion)
+    if let columns { insertion.bind(columns, at: 7) }
+    try insertion.run()
   }
 
   /// Notes the deletion of a row, with its preserved values. Call it before the row is deleted.

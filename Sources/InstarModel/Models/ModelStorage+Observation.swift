@@ -8,6 +8,7 @@ extension ModelStorage: Observable {
   fileprivate subscript(observed slot: Int) -> Int { slot }
 
   func noteAccess(to slot: Int) {
+    guard isObservable else { return }
     let registrar = observers ?? ObservationRegistrar()
     if observers == nil { observers = registrar }
     registrar.access(self, keyPath: ObservedSlots.path(slot))

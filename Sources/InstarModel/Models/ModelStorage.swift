@@ -35,10 +35,16 @@ public final class ModelStorage {
   /// Unsaved changes from the other side of a relationship.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
+  /// The entity of the model in the context's stores; `nil` without a context, or if they do not have the class.
+  var entity: ModelEntity?
+  /// Where the model is in the context's list of inserted, changed or deleted models.
+  var position = -1
+  /// Whether reads are reported to observers. In the closure of a stage nothing observes.
+  var isObservable = true
   unowned(unsafe) var model: (any PersistentModel)?
 
-  struct PendingMembers {
-    var added: [any PersistentModel] = []
+  final class PendingMembers {
+    let added = Members()
     var removed: Set<ObjectIdentifier> = []
   }
 
@@ -46,6 +52,14 @@ public final class ModelStorage {
   public init(_ descriptor: ModelDescriptor) {
     self.descriptor = descriptor
     slots = ContiguousArray(repeating: .null, count: descriptor.properties.count)
+  }
+
+  /// Creates the storage of a row.
+  init(_ entity: ModelEntity, key: Int64, slots: ContiguousArray<Slot>) {
+    descriptor = entity.descriptor
+    self.slots = slots
+    self.key = key
+    self.entity = entity
   }
 
   /// Moves the values that the superclass's initializer set into this storage. From then on only this one is used.
@@ -193,7 +207,8 @@ public final class ModelStorage {
     if relationship.isToOne {
       slots[slot] = (value as? any PersistentModel).map { .model($0) } ?? .null
     } else {
-      slots[slot] = .models(value as? [any PersistentModel] ?? [])
+      let models = (value as? any ModelArray)?.models ?? []
+      slots[slot] = .models(Members(Members.withoutRepetition(models)))
     }
   }
 
@@ -229,7 +244,7 @@ public final class ModelStorage {
     if relationship.isToOne {
       setToOne(value as? any PersistentModel, at: slot, of: model)
     } else {
-      setToMany(value as? [any PersistentModel] ?? [], at: slot, of: model)
+      setToMany((value as? any ModelArray)?.models ?? [], at: slot, of: model)
     }
   }
 
@@ -326,7 +341,7 @@ public struct PersistedProperty: Sendable {
 }
 
 /// The changed slots of a model.
-struct SlotSet {
+struct SlotSet: Hashable {
   private var low: UInt64 = 0
   /// Slots from 64 on, which few models have.
   private var high: Set<Int> = []

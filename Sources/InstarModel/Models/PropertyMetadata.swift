@@ -314,10 +314,13 @@ extension Schema {
 }
 
 /// An array of models, as a type.
-private protocol ModelArray {
+protocol ModelArray {
   static var modelType: any PersistentModel.Type { get }
+  /// Converted without examining each model, as a cast would.
+  var models: [any PersistentModel] { get }
 }
 
 extension Array: ModelArray where Element: PersistentModel {
   static var modelType: any PersistentModel.Type { Element.self }
+  var models: [any PersistentModel] { map { $0 } }
 }

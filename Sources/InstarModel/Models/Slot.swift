@@ -17,7 +17,7 @@ public enum Slot {
   case model(any PersistentModel)
   /// A to-many relationship that was not read yet, or a value that `propertiesToFetch` left out.
   case unloaded
-  case models([any PersistentModel])
+  case models(Members)
   /// A composite: the values of its columns, in the order of its fields.
   case composite([Slot])
 }

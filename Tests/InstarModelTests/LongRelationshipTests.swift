@@ -1,0 +1,127 @@
+import GRDB
+import Instar
+import InstarTestSupport
+import Testing
+
+@Suite("Relationships with many members")
+struct LongRelationshipTests {
+  private typealias Note = Library.Note
+  private typealias Tag = Library.Tag
+
+  @Test(
+    "links made and removed from both sides leave the members that a plain list has, in its order")
+  func randomLinks() throws {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var generator = SeededGenerator(seed: seed)
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let tag = Tag(name: "tag")
+    context.insert(tag)
+    let notes = (0..<60).map { Note(uid: "\($0)") }
+    notes.forEach { context.insert($0) }
+    var expected: [Note] = []
+    for step in 0..<1_000 {
+      let note = notes[Int.random(in: 0..<notes.count, using: &generator)]
+      let isMember = expected.contains(note)
+      switch Int.random(in: 0..<6, using: &generator) {
+      case 0, 1:
+        note.tags = [tag]
+        if !isMember { expected.append(note) }
+      case 2:
+        note.tags = []
+        expected.removeAll { $0 === note }
+      case 3:
+        tag.notes.append(note)
+        if !isMember { expected.append(note) }
+      case 4 where !expected.isEmpty:
+        let position = Int.random(in: 0..<expected.count, using: &generator)
+        tag.notes.remove(at: position)
+        expected.remove(at: position)
+      default:
+        tag.notes.shuffle(using: &generator)
+        expected = tag.notes
+      }
+      #expect(note.tags.contains(tag) == expected.contains(note), "seed \(seed), step \(step)")
+      if step % 50 == 0 { try context.save() }
+      #expect(tag.notes == expected, "seed \(seed), step \(step)")
+    }
+    try context.save()
+    let reader = ModelContext(container)
+    let stored = try #require(try reader.fetch(FetchDescriptor<Tag>()).first)
+    #expect(Set(stored.notes.map(\.uid)) == Set(expected.map(\.uid)), "seed \(seed)")
+    #expect(!reader.hasChanges)
+  }
+
+  @Test("a model that is assigned twice is a member once")
+  func repetition() throws {
+    let context = ModelContext(try Library.container())
+    let tag = Tag(name: "tag")
+    context.insert(tag)
+    let notes = (0..<40).map { Note(uid: "\($0)") }
+    tag.notes = notes + notes
+    #expect(tag.notes == notes)
+    tag.notes = [notes[39]] + notes
+    #expect(tag.notes == [notes[39]] + notes.dropLast())
+    tag.notes.append(notes[3])
+    #expect(tag.notes.count == 40)
+    #expect(notes.allSatisfy { $0.tags == [tag] })
+  }
+
+  @Test("a link that the table of links has twice is one member")
+  func repeatedLink() throws {
+    let folder = try TemporaryFolder()
+    let queue = try DatabaseQueue(path: folder.path("a.db"))
+    try queue.write { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE list (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+          CREATE TABLE song (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+          CREATE TABLE list_song (list_id INTEGER REFERENCES list, song_id INTEGER REFERENCES song);
+          INSERT INTO list VALUES (1, 'l'); INSERT INTO song VALUES (1, 'a'), (2, 'b');
+          INSERT INTO list_song VALUES (1, 1), (1, 2), (1, 1);
+          """)
+    }
+    try queue.close()
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Playlists.self),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.db"))))
+    let context = ModelContext(container)
+    let list = try #require(try context.fetch(FetchDescriptor<Playlists.List>()).first)
+    #expect(list.songs.map(\.name) == ["a", "b"])
+    list.songs.removeFirst()
+    try context.save()
+    let reader = ModelContext(container)
+    let second = try #require(try reader.fetch(FetchDescriptor<Playlists.List>()).first)
+    #expect(second.songs.map(\.name) == ["b"])
+    #expect(!reader.hasChanges)
+    try container.close()
+  }
+}
+
+private enum Playlists: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [List.self, Song.self] }
+
+  @Table("list")
+  @Model final class List {
+    var id: Int
+    var name: String
+    @Column(.junction("list_song", own: "list_id", other: "song_id"))
+    @Relationship(inverse: \Song.lists) var songs: [Song] = []
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+
+  @Table("song")
+  @Model final class Song {
+    var id: Int
+    var name: String
+    var lists: [List] = []
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
