@@ -67,8 +67,13 @@ struct StageRun {
     try step(phase) {
       let context = try ModelContext.forStage(
         clones, other: other, phase: phase, keptValues: keptValues)
-      try closure(context)
-      try context.finishStage()
+      do {
+        try closure(context)
+        try context.finishStage()
+      } catch {
+        context.rollback()
+        throw error
+      }
     }
   }
 

@@ -12,10 +12,11 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>, batchSize: Int
   ) throws -> FetchResultsCollection<T> {
     let (entity, keys) = try failingStage { try self.keys(descriptor) }
-    let slots = try failingStage { try self.slots(of: descriptor, entity) }
+    let reader = stores.reader(
+      of: entity, slots: try failingStage { try self.slots(of: descriptor, entity) })
     return FetchResultsCollection(count: keys.count, batchSize: batchSize) { range in
       do {
-        let models: [T] = try self.models(entity, keys[range], slots)
+        let models: [T] = try self.models(reader, keys[range], entity)
         try self.prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
         if models.count == range.count { return models }
       } catch {
@@ -61,13 +62,19 @@ extension ModelContext {
 
   /// Calls `block` with each model that matches a descriptor, with one batch in memory at a time.
   ///
-  /// Models that `block` changes stay in memory until they are saved. If `block` saves or changes nothing, memory
-  /// does not grow with the number of rows; with `sortBy` it grows by eight bytes for each row. The predicate is
+  /// In the closure of a stage, the changed rows of a batch are written before the next one is read, in the transaction
+  /// of the next save. So memory does not grow with the number of rows. `rollback()` undoes them too, and a model that
+  /// the closure keeps stays the same object. Inserted and deleted models, and models that reference them, stay in
+  /// memory until the save.
+  ///
+  /// In an app, models that `block` changes stay in memory until they are saved. If `block` saves or changes nothing,
+  /// memory does not grow with the number of rows. With `sortBy` it grows by eight bytes for each row. The predicate is
   /// applied when a batch is read.
   ///
   /// - Parameters:
   ///   - batchSize: The number of models in memory at once.
-  ///   - allowEscapingMutations: Has no effect; changes always stay pending in the context.
+  ///   - allowEscapingMutations: In the closure of a stage, whether all changes stay pending in the context until they
+  ///     are saved. In an app they always do.
   /// - Throws: Rethrows an error of `block` and stops; the changes made until then stay pending. Otherwise the errors
   ///   of `fetch(_:)`.
   public func enumerate<T: PersistentModel>(
@@ -77,7 +84,9 @@ extension ModelContext {
     // An error of `block` does not fail the stage by itself.
     var isOfBlock = false
     do {
-      try visitAll(descriptor, batchSize: batchSize) { model in
+      try visitAll(
+        descriptor, batchSize: max(batchSize, 1), writesBatches: !allowEscapingMutations
+      ) { model in
         do {
           try block(model)
         } catch {
@@ -92,44 +101,93 @@ extension ModelContext {
   }
 
   private func visitAll<T: PersistentModel>(
-    _ descriptor: FetchDescriptor<T>, batchSize: Int, _ block: (T) throws -> Void
+    _ descriptor: FetchDescriptor<T>, batchSize: Int, writesBatches: Bool,
+    _ block: (T) throws -> Void
   ) throws {
     try throwDeferredError()
     try seeSavesOfOthers()
     let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
+    // With pending changes all models would have to be in memory.
+    if writesBatches { writeBatch() }
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
     if isPending || statement.order == nil {
       for model in try fetch(descriptor) { try block(model) }
       return
     }
-    let size = max(batchSize, 1)
-    let isPaged =
-      descriptor.sortBy.isEmpty && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
-      && entity.layout.key.isRowID
-    let keys = isPaged ? [] : try keys(descriptor).keys
-    var start = 0
+    let batches = try Batches(descriptor, statement, size: batchSize, self)
     var lastKey = Int64.min
-    while true {
-      let page =
-        isPaged
-        ? try keysOfPage(statement, after: lastKey, count: size)
-        : keys.dropFirst(start).prefix(size)
-      guard let last = page.last else { return }
-      (start, lastKey) = (start + size, last)
-      try visit(page, entity, descriptor, block)
+    var count = 0
+    repeat {
+      // In its own scope, so that the batch is released before the next one is read.
+      count = try visit(batches, after: &lastKey, descriptor, block)
+      if writesBatches, count == batchSize { writeBatch() }
       releaseRelationships()
-    }
+    } while count > 0
   }
 
+  /// Calls `block` with the models of the next batch.
+  ///
+  /// - Returns: The number of its rows.
   private func visit<T: PersistentModel>(
-    _ keys: ArraySlice<Int64>, _ entity: ModelEntity, _ descriptor: FetchDescriptor<T>,
+    _ batches: Batches, after lastKey: inout Int64, _ descriptor: FetchDescriptor<T>,
     _ block: (T) throws -> Void
-  ) throws {
-    let models: [T] = try models(entity, keys, slots(of: descriptor, entity))
-    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, entity)
+  ) throws -> Int {
+    let (models, count): ([T], Int) = try batches.next(after: &lastKey, self)
+    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, batches.entity)
     for model in models where !model.isDeleted { try block(model) }
+    return count
+  }
+
+  /// The rows of `enumerate`, in batches: by key, or by the list of all keys in the descriptor's order.
+  private final class Batches {
+    let entity: ModelEntity
+    private let statement: FetchStatement
+    private let reader: RowReader
+    private let size: Int
+    /// `nil` where the next batch has the rows with the next keys.
+    private var keys: ArraySlice<Int64>?
+
+    init<T: PersistentModel>(
+      _ descriptor: FetchDescriptor<T>, _ statement: FetchStatement, size: Int,
+      _ context: ModelContext
+    ) throws {
+      entity = statement.entity
+      self.statement = statement
+      self.size = size
+      reader = context.stores.reader(of: entity, slots: try context.slots(of: descriptor, entity))
+      let isByKey =
+        descriptor.sortBy.isEmpty && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
+        && entity.layout.key.isRowID
+      keys = isByKey ? nil : try context.keys(descriptor).keys[...]
+    }
+
+    func next<T: PersistentModel>(
+      after lastKey: inout Int64, _ context: ModelContext
+    ) throws -> (models: [T], count: Int) {
+      guard let rest = keys else {
+        let models: [T] = try readPage(after: lastKey, context)
+        lastKey = models.last?._modelStorage.key ?? lastKey
+        return (models, models.count)
+      }
+      let batch = rest.prefix(size)
+      keys = rest.dropFirst(size)
+      return (try context.models(reader, batch, entity), batch.count)
+    }
+
+    private func readPage<T: PersistentModel>(
+      after key: Int64, _ context: ModelContext
+    ) throws -> [T] {
+      let name = entity.layout.key.reading.sql("t0")
+      let sql = statement.sql(
+        selecting: reader.columns(), where: "\(name) > ?\(statement.parameters.count + 1)",
+        ordering: " ORDER BY \(name)", limit: size)
+      let parameters = statement.parameters + [.integer(key)]
+      let models: [T] = try context.models(sql, reader, parameters)
+      return try context.seeCommitsOfOthers()
+        ? context.models(sql, reader, parameters) : models
+    }
   }
 
   /// Marks each model that matches `predicate` for deletion, or all models if it is `nil`. The next `save()` deletes
@@ -214,7 +272,7 @@ extension ModelContext {
   }
 
   /// Returns the keys of the rows that match a descriptor, in its order.
-  private func keys<T: PersistentModel>(
+  fileprivate func keys<T: PersistentModel>(
     _ descriptor: FetchDescriptor<T>
   ) throws -> (entity: ModelEntity, keys: [Int64]) {
     try throwDeferredError()
@@ -235,16 +293,6 @@ extension ModelContext {
       selecting: entity.layout.key.reading.sql("t0"), limit: descriptor.fetchLimit,
       offset: descriptor.fetchOffset)
     return (entity, Array(try readKeys(sql, statement.parameters, entity)))
-  }
-
-  private func keysOfPage(
-    _ statement: FetchStatement, after key: Int64, count: Int
-  ) throws -> ArraySlice<Int64> {
-    let name = statement.entity.layout.key.reading.sql("t0")
-    let sql = statement.sql(
-      selecting: name, where: "\(name) > ?\(statement.parameters.count + 1)",
-      ordering: " ORDER BY \(name)", limit: count)
-    return try readKeys(sql, statement.parameters + [.integer(key)], statement.entity)
   }
 
   private func readKeys(
@@ -269,17 +317,18 @@ extension ModelContext {
   }
 
   /// Returns the models of keys, in their order, without those whose rows were deleted meanwhile.
-  private func models<T: PersistentModel>(
-    _ entity: ModelEntity, _ keys: ArraySlice<Int64>, _ slots: [Int]?
+  fileprivate func models<T: PersistentModel>(
+    _ reader: RowReader, _ keys: ArraySlice<Int64>, _ entity: ModelEntity
   ) throws -> [T] {
-    let models = try modelsByKey(keys, stores.reader(of: entity, slots: slots), entity)
-    return keys.compactMap { models[$0] as? T }
+    let models = try modelsByKey(keys, reader, entity)
+    return keys.compactMap { models[$0].flatMap { Self.cast($0) } }
   }
 
   /// Releases models that only relationships of other models retain. The next access reads them again.
   private func releaseRelationships() {
     // With unsaved changes the two sides of a relationship may differ from the store.
-    guard !hasChanges else { return }
+    guard !hasUnwrittenChanges, hasRelatedModels else { return }
+    hasRelatedModels = false
     for storage in registeredStorages.joined() where storage.state == .loaded {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {

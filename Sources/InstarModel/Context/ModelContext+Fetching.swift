@@ -110,7 +110,7 @@ extension ModelContext {
 
   /// Returns whether models of these entities have unsaved changes.
   func hasPendingChanges(_ entities: [ModelEntity]) -> Bool {
-    guard hasChanges else { return false }
+    guard hasUnwrittenChanges else { return false }
     return stores.entities.contains { entity in
       (inserted.contains(entity) || changed.contains(entity) || deleted.contains(entity))
         && entities.contains { entity.isInFamily(of: $0) }

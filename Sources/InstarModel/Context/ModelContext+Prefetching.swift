@@ -40,6 +40,7 @@ extension ModelContext {
     _ keyPaths: [PartialKeyPath<T>], of models: [T], _ entity: ModelEntity
   ) throws {
     for keyPath in keyPaths {
+      hasRelatedModels = true
       let slot = try slot(of: keyPath, entity)
       let storages = models.map(\._modelStorage).filter { $0.state == .loaded }
       switch entity.slots[slot] {

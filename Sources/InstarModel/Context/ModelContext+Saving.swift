@@ -30,6 +30,7 @@ extension ModelContext {
     try throwDeferredError()
     let saves = try ModelSave.saves(of: self)
     for save in saves { try save.validate() }
+    if saves.isEmpty { try commitOpenSave() }
     let notices = isAnnouncingSaves ? saves.map(\.notice) : []
     var waiting = saves.map(\.store)
     do {
@@ -40,6 +41,7 @@ extension ModelContext {
         waiting.removeAll { $0 === save.store }
       }
     } catch {
+      closeIfLost(error)
       guard waiting.count < saves.count else { throw error }
       markSaved(allBut: waiting)
       announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
@@ -47,6 +49,8 @@ extension ModelContext {
         error, saved: saves.map(\.store).filter { store in !waiting.contains { $0 === store } },
         waiting: waiting)
     }
+    openSave = nil
+    unwritableCount = 0
     markSaved(allBut: [])
     announce(notices)
   }
@@ -178,6 +182,7 @@ extension ModelContext {
     deferredError = nil
     // What a failed save was to write is lost now, whatever is saved later.
     failedSave = nil
+    let hadBatches = rollBackOpenSave()
     for model in inserted.all { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
@@ -192,6 +197,10 @@ extension ModelContext {
     for storage in living.joined() {
       storage.pendingMembers.removeAll()
       guard storage.state == .loaded else { continue }
+      if hadBatches {
+        storage.state = .fault
+        continue
+      }
       for slot in storage.slots.indices {
         if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }

@@ -53,6 +53,12 @@ public final class ModelContext {
   private var lastTemporaryKey: Int64 = .min
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
+  /// Whether a relationship may retain models since `enumerate` last released them.
+  var hasRelatedModels = false
+  /// In the closure of a stage, the save that `enumerate` has begun.
+  var openSave: OpenSave?
+  /// The number of changed models up to which `enumerate` does not try again to write them.
+  var unwritableCount = 0
   /// In the closure of a stage, the number of a failed save whose changes are still pending.
   var failedSave: Int?
   /// The closure that this context was created for ("willMigrate"), as errors name it.
@@ -99,12 +105,16 @@ public final class ModelContext {
     }
   }
 
-  /// Whether `save()` would write a change.
-  public var hasChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
+  /// Whether `save()` would write or commit a change.
+  public var hasChanges: Bool { openSave != nil || hasUnwrittenChanges }
+
+  /// Whether models in memory differ from the store.
+  var hasUnwrittenChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
 
   /// The models that the next `save()` inserts, in the order of `insert(_:)`.
   public var insertedModelsArray: [any PersistentModel] { inserted.all }
-  /// The models with a row whose values or relationships the next `save()` writes.
+  /// The models with a row whose values or relationships the next `save()` writes. In a stage, without those of earlier
+  /// batches of `enumerate`.
   public var changedModelsArray: [any PersistentModel] {
     changed.all.filter { $0._modelStorage.state == .loaded }
   }

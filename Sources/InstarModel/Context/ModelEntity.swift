@@ -25,6 +25,8 @@ final class ModelEntity: Sendable {
   let collectionSlots: Set<Int>
   /// Whether the content of a slot is bound to its one column as it is.
   let isBoundDirectly: [Bool]
+  /// The slots of attributes with a column.
+  let attributeSlots: SlotSet
   /// The slots of to-many relationships.
   let toManySlots: [Int]
   /// The to-one relationships.
@@ -100,6 +102,8 @@ final class ModelEntity: Sendable {
     isBoundDirectly = slots.indices.map { [collectionSlots] in
       columnsBySlot[$0].count == 1 && !collectionSlots.contains($0) && slots[$0].isBoundDirectly
     }
+    attributeSlots = SlotSet(
+      columnSlots.filter { if case .toOne = slots[$0] { false } else { true } })
     toManySlots = slots.indices.filter { if case .toMany = slots[$0] { true } else { false } }
     references = slots.enumerated().compactMap { slot, place in
       guard case .toOne(_, let destination, let isOptional, _) = place else { return nil }

@@ -18,6 +18,8 @@ struct ModelSave {
   private let deleted: [Change]
   /// The author of the context, for the store's history.
   private let author: String?
+  /// The save that `enumerate` has begun. It is committed with this one.
+  private let open: OpenSave?
 
   struct Change {
     let model: any PersistentModel
@@ -29,20 +31,11 @@ struct ModelSave {
   ///
   /// - Throws: `modelNotInSchema` for a model that is not in any store.
   static func saves(of context: ModelContext) throws -> [ModelSave] {
-    func changes(_ models: [any PersistentModel]) throws -> [Change] {
-      try models.map { model in
-        let storage = model._modelStorage
-        let entity =
-          try storage.entity
-          ?? context.entity(for: type(of: model), to: "save")
-        return Change(model: model, storage: storage, entity: entity)
-      }
-    }
     // A class of another version changes `context.stores`, whose entities all changes must have.
-    if context.phase != nil { _ = try changes(context.inserted.all) }
-    let inserted = try changes(context.inserted.all)
-    let changed = try changes(context.changedModelsArray)
-    let deleted = try changes(context.deleted.all)
+    if context.phase != nil { _ = try changes(context.inserted.all, context) }
+    let inserted = try changes(context.inserted.all, context)
+    let changed = try changes(context.changedModelsArray, context)
+    let deleted = try changes(context.deleted.all, context)
     let isOnly = context.stores.all.count == 1
     return context.stores.all.compactMap { store in
       func own(_ changes: [Change]) -> [Change] {
@@ -50,16 +43,37 @@ struct ModelSave {
       }
       let save = ModelSave(
         stores: context.stores, store: store, inserted: own(inserted), changed: own(changed),
-        deleted: own(deleted), author: context.author)
+        deleted: own(deleted), author: context.author,
+        open: context.openSave?.store === store ? context.openSave : nil)
       return save.isEmpty ? nil : save
+    }
+  }
+
+  /// The changes of some models, all in one store.
+  init(of changed: [any PersistentModel], _ context: ModelContext, _ store: ModelStore) throws {
+    self.init(
+      stores: context.stores, store: store, inserted: [],
+      changed: try Self.changes(changed, context), deleted: [], author: context.author, open: nil)
+  }
+
+  private static func changes(
+    _ models: [any PersistentModel], _ context: ModelContext
+  ) throws -> [Change] {
+    try models.map { model in
+      let storage = model._modelStorage
+      let entity =
+        try storage.entity
+        ?? context.entity(for: type(of: model), to: "save")
+      return Change(model: model, storage: storage, entity: entity)
     }
   }
 
   private init(
     stores: ModelStores, store: ModelStore, inserted: [Change], changed: [Change],
-    deleted: [Change], author: String?
+    deleted: [Change], author: String?, open: OpenSave?
   ) {
     self.author = author
+    self.open = open
     self.stores = stores
     self.store = store
     self.inserted = store.layout.enforcesForeignKeys ? Self.referredFirst(inserted) : inserted
@@ -155,7 +169,8 @@ struct ModelSave {
           // Rows may reference each other in a circle, so SQLite checks foreign keys only at the commit.
           if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
           files = try filesReleased(by: deleted, changed, session)
-          var history = try SaveHistory(of: store, author: author, session)
+          var history = try SaveHistory(
+            of: store, author: author, continuing: open?.historyTransaction, session)
           for change in deleted {
             try history?.noteDeletion(of: change.storage.key, change.entity)
             try delete(change, session)
@@ -175,12 +190,11 @@ struct ModelSave {
           let ordered = (inserted + changed).filter(\.entity.hasOrderedLinks)
           try writeOrders(ordered.sorted { $0.storage.key < $1.storage.key }, session)
           if history != nil { try noteChanges(replaced: replaced, in: &history) }
-          if !others.isEmpty {
-            // Finds violations that would fail the commit before other stores commit.
-            try session.requireResolvedForeignKeys()
-            try Self.run(others, onCommit: onCommit)
-          }
+          // Finds violations that would fail the commit: before other stores commit, or with all batches.
+          if !others.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
+          if !others.isEmpty { try Self.run(others, onCommit: onCommit) }
         }
+        if open != nil { try session.commitLong() }
       }
     } catch {
       for (change, (key, value)) in zip(inserted, before) {
@@ -189,8 +203,29 @@ struct ModelSave {
       }
       throw error
     }
-    store.connection.externalValues.remove(files)
-    return rows(replaced: replaced)
+    store.connection.externalValues.remove(files.union(open?.releasedFiles ?? []))
+    return open == nil ? rows(replaced: replaced) : nil
+  }
+
+  /// Writes changed rows into an open save. If it throws, they are not written, and the save is as before.
+  func write(into open: inout OpenSave) throws {
+    try validate()
+    var written = open
+    try store.connection.perform { session in
+      try session.transaction {
+        try store.requireSameStructure(session)
+        if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
+        written.releasedFiles.formUnion(try filesReleased(by: [], changed, session))
+        var history = try SaveHistory(
+          of: store, author: author, continuing: open.historyTransaction, session)
+        written.historyTransaction = history?.transaction
+        let statements = SaveStatements(session)
+        for change in changed { try update(change, statements) }
+        if history != nil { try noteChanges(replaced: [], in: &history) }
+        try session.requireResolvedForeignKeys()
+      }
+    }
+    open = written
   }
 
   private func noteChanges(replaced: [Bool], in history: inout SaveHistory?) throws {

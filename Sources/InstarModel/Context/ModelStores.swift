@@ -12,6 +12,8 @@ final class ModelStores: Sendable {
   let schema: Schema
   /// The entities of the first store, then those of the next.
   let entities: [ModelEntity]
+  /// Whether a relationship has a minimum or maximum number of members.
+  let hasCountLimits: Bool
   /// The readers of whole rows, by the position of the entity.
   private let readers: [RowReader]
   /// The position of the entity whose keys each entity shares, by the position of the entity.
@@ -59,6 +61,7 @@ final class ModelStores: Sendable {
       }
     }
     self.entities = entities
+    hasCountLimits = entities.contains { !$0.countLimits.isEmpty }
     inverses =
       replacements.isEmpty
       ? schema.modelSet.inverses : ModelSet(entities.map(\.descriptor.type)).inverses

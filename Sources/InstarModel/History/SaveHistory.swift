@@ -7,22 +7,28 @@ import InstarStore
 struct SaveHistory {
   private let tables: HistoryTables
   private let session: SQLSession
-  private let transaction: Int64
+  let transaction: Int64
   private var lastChange: Int64
   private let insertion: SQLStatement
 
   private static let processName = ProcessInfo.processInfo.processName
 
-  /// Begins the transaction.
+  /// Begins the transaction, or continues the open one of an earlier batch.
   ///
   /// - Returns: `nil` if the store keeps no history.
-  init?(of store: ModelStore, author: String?, _ session: SQLSession) throws {
+  init?(of store: ModelStore, author: String?, continuing open: Int64?, _ session: SQLSession)
+    throws
+  {
     guard let tables = try store.historyTables(session) else { return nil }
     self.tables = tables
     self.session = session
-    transaction = try HistoryTables.lastKey(.transaction, session) + 1
+    transaction = try open ?? HistoryTables.lastKey(.transaction, session) + 1
     lastChange = try HistoryTables.lastKey(.change, session)
     insertion = try session.statement(Self.insertion + ", ZCOLUMNS) VALUES (?, ?, ?, ?, ?, ?, ?)")
+    if open == nil { try insertTransaction(of: author) }
+  }
+
+  private func insertTransaction(of author: String?) throws {
     let texts: [(HistoryTables.Label, String?)] = [
       (.author, author), (.bundle, Bundle.main.bundleIdentifier ?? Self.processName),
       (.process, Self.processName),

@@ -10,6 +10,7 @@ extension ModelStorage {
     case .model(let model): return model
     case .key(let key):
       guard let model = context?.model(at: slot, of: self, key: key) else { return nil }
+      context?.hasRelatedModels = true
       slots[slot] = .model(model)
       return model
     default: return nil
@@ -25,6 +26,7 @@ extension ModelStorage {
     case .unloaded:
       guard let context else { return [] }
       let models = context.members(of: self, slot: slot)
+      context.hasRelatedModels = true
       slots[slot] = .models(Members(models))
       return models
     default: return []

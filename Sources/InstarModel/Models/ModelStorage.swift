@@ -346,10 +346,18 @@ struct SlotSet: Hashable {
   /// Slots from 64 on, which few models have.
   private var high: Set<Int> = []
 
+  init(_ slots: [Int] = []) {
+    for slot in slots { insert(slot) }
+  }
+
   var isEmpty: Bool { low == 0 && high.isEmpty }
 
   func contains(_ slot: Int) -> Bool {
     slot < 64 ? low & (1 << UInt64(slot)) != 0 : high.contains(slot)
+  }
+
+  func isSubset(of other: SlotSet) -> Bool {
+    low & ~other.low == 0 && high.isSubset(of: other.high)
   }
 
   mutating func insert(_ slot: Int) {

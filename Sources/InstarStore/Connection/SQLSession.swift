@@ -1,6 +1,7 @@
 internal import CDatabase
 public import GRDB
 internal import GRDBSQLite
+internal import Glibc
 public import InstarSchema
 
 /// An open connection during `StoreConnection.perform`.
@@ -159,25 +160,100 @@ public final class SQLSession: @unchecked Sendable {
     return value
   }
 
-  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  /// Whether a transaction is open.
+  package var isInTransaction: Bool { sqlite3_get_autocommit(connection) == 0 }
+
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws. In an open transaction it is
+  /// a part of that one, and only the part is undone when it throws.
   public func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+    if isInTransaction { return try part(body) }
+    try begin()
+    do {
+      let value = try body()
+      try commit()
+      return value
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  private func begin() throws(InstarError) {
     try run("BEGIN IMMEDIATE")
     // Keep the files of statements outside of transactions.
     externalValues.keepMade()
     // From here to the end of the transaction nobody else commits.
     if Self.dataVersion(of: connection) != dataVersion { hasMetCommitsOfOthers = true }
+  }
+
+  private func commit() throws(InstarError) {
+    try run("COMMIT")
+    externalValues.keepMade()
+    dataVersion = Self.dataVersion(of: connection)
+  }
+
+  private func rollBack() {
+    // The failed statement may have ended the transaction already (disk full, I/O error), so a failure here means
+    // nothing.
+    try? run("ROLLBACK")
+    externalValues.removeMade()
+  }
+
+  private func part<Value>(_ body: () throws -> Value) throws -> Value {
+    let files = externalValues.madeCount
+    try run("SAVEPOINT part")
     do {
       let value = try body()
-      try run("COMMIT")
-      externalValues.keepMade()
-      dataVersion = Self.dataVersion(of: connection)
+      try run("RELEASE part")
       return value
     } catch {
-      // The failed statement may have ended the transaction already (disk full, I/O error), so a failure here means
-      // nothing.
-      try? run("ROLLBACK")
-      externalValues.removeMade()
+      // As in `rollBack()`: the whole transaction may have ended.
+      try? run("ROLLBACK TO part")
+      try? run("RELEASE part")
+      externalValues.removeMade(after: files)
       throw error
+    }
+  }
+
+  /// Begins a transaction on a clone that stays open after this call, until `commitLong()` or `rollBackLong()`.
+  ///
+  /// Its rollback journal is a file, because the one in memory would grow with the number of changed rows.
+  package func beginLong() throws(InstarError) {
+    try run("PRAGMA journal_mode = TRUNCATE")
+    do throws(InstarError) {
+      try begin()
+    } catch {
+      endLong()
+      throw error
+    }
+  }
+
+  /// - Throws: `sqlFailed`. Everything since `beginLong()` is then undone.
+  package func commitLong() throws(InstarError) {
+    defer { endLong() }
+    do throws(InstarError) {
+      try commit()
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Undoes everything since `beginLong()`.
+  package func rollBackLong() {
+    rollBack()
+    endLong()
+  }
+
+  private func endLong() {
+    // If it fails, the journal stays a file, which works too.
+    try? run("PRAGMA journal_mode = MEMORY")
+    // SQLite leaves the empty file behind in exclusive locking mode.
+    if let name = sqlite3_db_filename(connection, "main"),
+      let journal = sqlite3_filename_journal(name),
+      journal.pointee != 0
+    {
+      unlink(journal)
     }
   }
 }

@@ -48,6 +48,8 @@ public final class StoreConnection: Sendable {
       otherFolders: [externalFolder].compactMap(\.self), isDurable: durability == .durable)
     var configuration = Self.configuration(log: log, externalValues)
     configuration.readonly = isReadOnly
+    // The save of a stage may stay open from one call to the next.
+    configuration.allowsUnsafeTransactions = durability == .clone
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
       guard !isReadOnly else { return }
@@ -79,6 +81,7 @@ public final class StoreConnection: Sendable {
     self.log = log
     externalValues = ExternalValues(folder: nil)
     var configuration = Self.configuration(log: log, externalValues)
+    configuration.allowsUnsafeTransactions = true
     // A keeper copies the schema of a hostile store into one.
     configuration.prepareDatabase { db in instar_budget_observe(db.sqliteConnection) }
     do {

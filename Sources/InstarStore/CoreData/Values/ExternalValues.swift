@@ -186,11 +186,14 @@ package final class ExternalValues: Sendable {
     made.withLock { $0.removeAll() }
   }
 
-  /// Removes the files that were created since they were last kept.
-  package func removeMade() {
+  /// The number of files that were created since they were last kept.
+  package var madeCount: Int { made.withLock(\.count) }
+
+  /// Removes the files that were created since they were last kept, except the first ones.
+  package func removeMade(after count: Int = 0) {
     let paths = made.withLock { paths in
-      defer { paths.removeAll() }
-      return paths
+      defer { paths.removeSubrange(min(count, paths.count)...) }
+      return paths.dropFirst(count)
     }
     for path in paths { unlink(path) }
   }
