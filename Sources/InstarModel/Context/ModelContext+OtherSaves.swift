@@ -59,12 +59,13 @@ extension ModelContext {
   /// Returns all rows that this context has in memory: as changed if they exist, else as deleted.
   private func rowsInMemory(of store: ModelStore) throws -> SaveLog.Rows {
     var rows = SaveLog.Rows()
-    for (root, storages) in zip(stores.entities, registered)
-    where root.store === store && !storages.isEmpty {
+    for (root, models) in zip(stores.entities, registered)
+    where root.store === store && !models.isEmpty {
       let table = root.layout.table
-      let living = try keys(storages.keys, of: root)
+      let known = models.keys
+      let living = try keys(known, of: root)
       rows.changed[table, default: []].formUnion(living)
-      rows.deleted[table, default: []].formUnion(Set(storages.keys).subtracting(living))
+      rows.deleted[table, default: []].formUnion(Set(known).subtracting(living))
     }
     return rows
   }

@@ -62,7 +62,7 @@ extension ModelContext {
     let slots = try slots(at: statement, key, part)
     let storage = ModelStorage(part.entity, key: key, slots: slots)
     storage.state = .loaded
-    let model = part.entity.descriptor.type.init(_modelStorage: storage)
+    let model = RowObject.make(storage)
     adopt(storage, of: model, part.entity)
     return model
   }

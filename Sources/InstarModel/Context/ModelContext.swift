@@ -43,8 +43,8 @@ public final class ModelContext {
   /// For each store, the newest save and commit of others that this context has processed.
   var lastSeenSaves: [Int]
   var lastSeenCommitsOfOthers: [Int]
-  /// By the position of the root entity, then by key.
-  private(set) var registered: [[Int64: Unmanaged<ModelStorage>]]
+  /// By the position of the root entity.
+  private(set) var registered: [RegisteredModels]
   var inserted = OrderedModels()
   var changed = OrderedModels()
   var deleted = OrderedModels()
@@ -80,7 +80,7 @@ public final class ModelContext {
     if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
     self.keptValues = keptValues
-    registered = Array(repeating: [:], count: stores.entities.count)
+    registered = Array(repeating: RegisteredModels(), count: stores.entities.count)
     lastSeenSaves = stores.all.map { $0.connection.saves.addListener() }
     lastSeenCommitsOfOthers = stores.all.map(\.connection.commitCountOfOthers)
   }
@@ -249,27 +249,23 @@ public final class ModelContext {
   }
 
   func register(_ storage: ModelStorage, _ entity: ModelEntity) {
-    registered[root(of: entity)][storage.key] = Unmanaged.passUnretained(storage)
+    registered[root(of: entity)].insert(storage)
   }
 
   /// Called by a storage whose model is deallocated.
   func forget(_ storage: ModelStorage) {
     guard storage.key.isRowKey, let entity = entity(of: storage) else { return }
-    let root = root(of: entity)
-    guard let found = registered[root].removeValue(forKey: storage.key),
-      found.toOpaque() != Unmanaged.passUnretained(storage).toOpaque()
-    else { return }
-    // After an upsert the row is that of another model.
-    registered[root][storage.key] = found
+    // After an upsert the row may be that of another model, which stays.
+    registered[root(of: entity)].remove(storage)
   }
 
   /// The storages of all living models with a row, by the position of their root entity.
   var registeredStorages: [[ModelStorage]] {
-    registered.map { $0.values.map { $0.takeUnretainedValue() } }
+    registered.map(\.storages)
   }
 
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
-    registered[root(of: entity)][key]?.takeUnretainedValue()
+    registered[root(of: entity)].storage(key)
   }
 
   /// Returns the model of a row: the living one, or a new fault.
@@ -286,7 +282,7 @@ public final class ModelContext {
     }
     let storage = ModelStorage(entity, key: key, slots: entity.emptySlots.slots)
     storage.state = .fault
-    let model = entity.descriptor.type.init(_modelStorage: storage)
+    let model = RowObject.make(storage)
     adopt(storage, of: model, entity)
     return model
   }

@@ -51,7 +51,9 @@ public final class ModelStorage {
   /// Creates an empty storage. The code that `@Model` emits calls it first in a model's initializer.
   public init(_ descriptor: ModelDescriptor) {
     self.descriptor = descriptor
-    slots = ContiguousArray(repeating: .null, count: descriptor.properties.count)
+    slots =
+      RowObject.isFirstStorage(descriptor)
+      ? [] : ContiguousArray(repeating: .null, count: descriptor.properties.count)
   }
 
   /// Creates the storage of a row.
@@ -94,6 +96,7 @@ public final class ModelStorage {
 
   /// Sets a slot in a model's initializer, without marking a change.
   public func initialize(slot: Int, to value: some PersistentAttribute) {
+    if slots.isEmpty { return }
     slots[slot] = value.slot
   }
 
@@ -147,12 +150,14 @@ public final class ModelStorage {
   /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value)
   where Value.RawValue: PersistentAttribute {
+    if slots.isEmpty { return }
     slots[slot] = value.rawValue.slot
   }
 
   /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value: RawRepresentable>(slot: Int, to value: Value?)
   where Value.RawValue: PersistentAttribute {
+    if slots.isEmpty { return }
     slots[slot] = value?.rawValue.slot ?? .null
   }
 
@@ -200,6 +205,7 @@ public final class ModelStorage {
 
   /// Sets a slot in a model's initializer, without marking a change.
   public func initialize<Value>(slot: Int, toDescribed value: Value) {
+    if slots.isEmpty { return }
     guard case .relationship(let relationship) = descriptor.properties[slot].kind else {
       slots[slot] = encoded(value, at: slot)
       return
