@@ -20,7 +20,8 @@ struct MigrateCommand: InstarCommand {
       store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
       unchanged.
 
-      It first recovers the runs of these stores that a crash cut off.
+      Several stores are migrated at once, one for each processor. It first recovers the runs of these \
+      stores that a crash cut off.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -108,36 +109,59 @@ struct MigrateCommand: InstarCommand {
 
     for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
 
+    let copies = backupFolder.map(FilePath.absolute)
+    let requests = stores.paths.map { request(for: $0, plugins: plugins) }
+    var runs: [Task<Result<RunReport, InstarError>, Never>] = []
     var status = ExitStatus.done
-    for store in stores.paths {
-      var request = MigrationRequest(
-        run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
-      request.sqlDebugLevel = LaunchArguments.debug.level
-      request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
-      request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
-      request.whenBusy = whenBusy
-      request.cutover = cutover
-      request.workerMemoryBytes = workerMemory
-      request.adoptsDifferences = yes
-      request.acceptsLoss = acceptLoss
-
-      var report =
-        interruption.hasHappened
-        ? notStarted(request, folder)
-        : try await supervisor.migrate(
-          request, copyingBackupTo: backupFolder.map(FilePath.absolute),
-          onRecovery: { Console.note($0.line) }, onEvent: { progress.show($0) })
+    // Reports are in the order of the arguments.
+    for (index, request) in requests.enumerated() {
+      for next in requests[runs.count..<max(runs.count, min(index + runsAtOnce, requests.count))] {
+        runs.append(
+          Task {
+            guard !interruption.hasHappened else { return .success(notStarted(next, folder)) }
+            do throws(InstarError) {
+              return .success(
+                try await supervisor.migrate(
+                  next, copyingBackupTo: copies, onRecovery: { Console.note($0.line) },
+                  onEvent: { progress.show($0) }))
+            } catch {
+              return .failure(error)
+            }
+          })
+      }
+      var report = try await runs[index].value.get()
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
+        var request = request
         request.run = RunIdentifier.make()
         request.adoptsDifferences = true
-        report = try await supervisor.migrate(
-          request, copyingBackupTo: backupFolder.map(FilePath.absolute)
-        ) { progress.show($0) }
+        report = try await supervisor.migrate(request, copyingBackupTo: copies) {
+          progress.show($0)
+        }
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
     }
     return status
+  }
+
+  /// One for each processor. A store that is named twice is migrated once, so nothing runs beside it.
+  private var runsAtOnce: Int {
+    Set(stores.paths).count == stores.paths.count
+      ? max(ProcessInfo.processInfo.activeProcessorCount, 1) : 1
+  }
+
+  private func request(for store: String, plugins: [String]) -> MigrationRequest {
+    var request = MigrationRequest(
+      run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
+    request.sqlDebugLevel = LaunchArguments.debug.level
+    request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
+    request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
+    request.whenBusy = whenBusy
+    request.cutover = cutover
+    request.workerMemoryBytes = workerMemory
+    request.adoptsDifferences = yes
+    request.acceptsLoss = acceptLoss
+    return request
   }
 
   /// Asks a person at the terminal whether to adopt a store that differs.
