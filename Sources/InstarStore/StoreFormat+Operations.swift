@@ -103,6 +103,9 @@ extension StoreStructure {
   ///
   /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
   public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
-    try format.readStructure(db)
+    let key = try SchemaKey.bytes(db).map { Array(format.rawValue.utf8) + $0 }
+    return try known.value(of: key) { try format.readStructure(db) }
   }
+
+  private static let known = SchemaCache<StoreStructure>()
 }

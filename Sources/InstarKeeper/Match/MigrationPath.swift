@@ -21,21 +21,23 @@ package struct MigrationPath {
   let acceptedLosses: [String]
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]
-  /// The names of the `VersionedSchema` types, by version.
-  private let names: [Schema.Version: String]
-  private let columnOrder: ColumnOrder
+  /// The stages with the layouts of their versions.
+  let schemaStages: [SchemaStage]
+  private let layouts: [Schema.Version: any StoreLayout]
+  /// Which schemas the stages leave.
+  private let expectedSchemas = SchemaCache<ExpectedSchema>()
 
   /// Whether no stage runs code of the plan.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
 
-  /// - Throws: `noMigrationPath` where a stage is missing, `invalidPlan` where stages form a cycle.
+  /// - Throws: `noMigrationPath` where a stage is missing, `invalidPlan` where stages form a cycle; `invalidModel`
+  ///   where a schema has no layout.
   package init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
     let what = "cannot migrate from \(version)"
     plan = manifest.name
     versionSource = manifest.versionSource
     acceptedLosses = manifest.acceptedLosses
-    columnOrder = manifest.columnOrder
-    names = Dictionary(
+    let names = Dictionary(
       firstOf: manifest.versions.compactMap { version in
         version.name.map { (version.schema.version, $0) }
       })
@@ -46,8 +48,8 @@ package struct MigrationPath {
         .noMigrationPath, what, cause: "plan '\(manifest.name)' has no schema \(version)",
         next: "add schema \(version) to the plan's 'schemas'")
     }
-    schemas = [start]
-    stages = []
+    var schemas = [start]
+    var stages: [StageManifest] = []
     first = start
     last = target
     var current = version
@@ -69,22 +71,9 @@ package struct MigrationPath {
           next: "let each stage end at a later version than it starts at")
       }
     }
+    self.schemas = schemas
+    self.stages = stages
     differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
-  }
-
-  /// Refuses a lightweight stage between versions that need code, whatever the rows are.
-  ///
-  /// - Throws: `needsCustomStage`; `invalidModel` where a schema has no layout.
-  func requirePossibleStages() throws(InstarError) {
-    for (stage, difference) in zip(try schemaStages(), differences) {
-      try StageCheck.check(stage, difference, plan: plan)
-    }
-  }
-
-  /// The stages with the layouts of their versions.
-  ///
-  /// - Throws: as `Schema.layout`.
-  func schemaStages() throws(InstarError) -> [SchemaStage] {
     var versions: [PlanVersion] = []
     for schema in schemas {
       versions.append(
@@ -92,10 +81,45 @@ package struct MigrationPath {
           schema: schema, layout: try schema.layout(),
           name: names[schema.version] ?? "Schema \(schema.version)"))
     }
-    return stages.indices.map { index in
+    layouts = Dictionary(
+      versions.map { ($0.schema.version, $0.layout) }, uniquingKeysWith: { first, _ in first })
+    schemaStages = stages.indices.map { index in
       SchemaStage(
         from: versions[index], to: versions[index + 1], kind: stages[index].kind,
-        columnOrder: columnOrder, isImplicit: stages[index].isImplicit)
+        columnOrder: manifest.columnOrder, isImplicit: stages[index].isImplicit)
+    }
+  }
+
+  /// The layout of a version of this path in a store with these conventions.
+  ///
+  /// - Throws: `invalidModel` where the schema has no layout.
+  func layout(
+    of schema: Schema, _ conventions: CoreDataConventions
+  ) throws(InstarError) -> any StoreLayout {
+    if conventions == CoreDataConventions(), let known = layouts[schema.version] { return known }
+    return try schema.layout(conventions: conventions)
+  }
+
+  /// Returns what the stages leave in a store.
+  ///
+  /// - Parameter rows: Statements that write the rows that a change of schema reads.
+  /// - Throws: The error that would end the run where the store's structure is the cause.
+  func expectedSchema(
+    after schema: SchemaText, rows: [String]
+  ) throws(InstarError) -> ExpectedSchema {
+    var key = schema.bytes
+    for statement in rows { key += statement.utf8 + [0] }
+    return try expectedSchemas.value(of: key) { () throws(InstarError) in
+      try schema.after(schemaStages, rows: rows)
+    }
+  }
+
+  /// Refuses a lightweight stage between versions that need code, whatever the rows are.
+  ///
+  /// - Throws: `needsCustomStage`.
+  func requirePossibleStages() throws(InstarError) {
+    for (stage, difference) in zip(schemaStages, differences) {
+      try StageCheck.check(stage, difference, plan: plan)
     }
   }
 

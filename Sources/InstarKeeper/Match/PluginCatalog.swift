@@ -3,6 +3,7 @@ internal import InstarLinux
 package import InstarSchema
 internal import InstarStore
 package import InstarWire
+internal import Synchronization
 
 /// The manifests of plugins, each read once for a version of its file.
 package final class PluginCatalog {
@@ -14,6 +15,7 @@ package final class PluginCatalog {
     var version: FileVersion?
     var manifest: PluginManifest
     var references: [Schema.Version: ReferenceStore]
+    let paths: [String: KnownPaths]
   }
 
   private struct FileVersion: Hashable {
@@ -23,6 +25,20 @@ package final class PluginCatalog {
     var nanoseconds: Int
   }
 
+  /// The paths of one plan that were found, for further stores.
+  package final class KnownPaths: Sendable {
+    private let paths = Mutex<[Schema.Version: MigrationPath]>([:])
+
+    fileprivate func path(
+      from version: Schema.Version, in manifest: PlanManifest
+    ) throws(InstarError) -> MigrationPath {
+      if let known = paths.withLock({ $0[version] }) { return known }
+      let path = try MigrationPath(from: version, in: manifest)
+      paths.withLock { $0[version] = path }
+      return path
+    }
+  }
+
   /// One plan, and the plugin that carries it.
   package struct Plan {
     /// The plugin's path.
@@ -30,13 +46,23 @@ package final class PluginCatalog {
     var manifest: PlanManifest
     /// The reference stores beside the plugin.
     var references: [Schema.Version: ReferenceStore] = [:]
+    private let paths: KnownPaths
 
     package init(
-      plugin: String, manifest: PlanManifest, references: [Schema.Version: ReferenceStore] = [:]
+      plugin: String, manifest: PlanManifest, references: [Schema.Version: ReferenceStore] = [:],
+      paths: KnownPaths = KnownPaths()
     ) {
+      self.paths = paths
       self.plugin = plugin
       self.manifest = manifest
       self.references = references
+    }
+
+    /// Returns the stages from a version to the last one.
+    ///
+    /// - Throws: as `MigrationPath.init`.
+    func path(from version: Schema.Version) throws(InstarError) -> MigrationPath {
+      try paths.path(from: version, in: manifest)
     }
 
     /// Returns the version whose reference store has these hashes.
@@ -80,7 +106,9 @@ package final class PluginCatalog {
         cause: "the plan has no schemas", next: "list the versions in the plan's 'schemas'")
     }
     let entry = Entry(
-      version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin))
+      version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin),
+      paths: Dictionary(
+        manifest.plans.map { ($0.name, KnownPaths()) }, uniquingKeysWith: { first, _ in first }))
     if version != nil { known[plugin] = entry }
     return entry
   }
@@ -91,7 +119,9 @@ package final class PluginCatalog {
     for plugin in plugins {
       let entry = try entry(of: plugin)
       plans += entry.manifest.plans.map {
-        Plan(plugin: plugin, manifest: $0, references: entry.references)
+        Plan(
+          plugin: plugin, manifest: $0, references: entry.references,
+          paths: entry.paths[$0.name] ?? KnownPaths())
       }
     }
     return plans

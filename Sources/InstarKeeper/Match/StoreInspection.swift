@@ -36,7 +36,7 @@ struct StoreInspection {
       of: probe.file.path, adopt: adopt, adoptsDifferences: adoptsDifferences)
     let inspection = StoreInspection(
       probe: probe, paths: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-      path: try MigrationPath(from: start.version, in: match.plan.manifest),
+      path: try match.plan.path(from: start.version),
       reference: match.plan.manifest.versions.last.flatMap {
         match.plan.references[$0.schema.version]
       }, fit: start.fit, consequences: start.consequences)
@@ -45,7 +45,7 @@ struct StoreInspection {
 
   /// The layout of a version in this store.
   func layout(of schema: Schema) throws(InstarError) -> any StoreLayout {
-    try schema.layout(conventions: probe.conventions)
+    try path.layout(of: schema, probe.conventions)
   }
 
   /// Reasons to refuse a run, or to warn, although the store's version is known.

@@ -14,7 +14,7 @@ extension MigrationRun {
     let folder = attempt.folder
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      stages: try attempt.path.schemaStages(), schema: schema, cloneFolder: folder.cloneFolder,
+      stages: attempt.path.schemaStages, schema: schema, cloneFolder: folder.cloneFolder,
       clone: folder.clone,
       store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,

@@ -218,7 +218,7 @@ package struct MigrationRun {
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
     let verification = try CloneVerification(
       path: attempt.path, layout: layouts.after, before: before,
-      ranPlugin: host.loadsPlugin(for: try attempt.path.schemaStages(), on: before.schema))
+      ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema))
     let check = attempt.backupCheck(pageCount: pageCount, verification)
     let checking = BackgroundWork { try check.perform() }
     let result: CloneVerification.Result

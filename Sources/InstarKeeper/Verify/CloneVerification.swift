@@ -25,7 +25,7 @@ package struct CloneVerification {
     self.path = path
     self.layout = layout
     self.before = before
-    expected = try before.schema.after(path.schemaStages(), rows: before.bookkeeping)
+    expected = try path.expectedSchema(after: before.schema, rows: before.bookkeeping)
     mayBreakLinks = ranPlugin || expected.rewritesRows
   }
 

@@ -11,11 +11,26 @@ enum ConstraintCheck {
     let violation: String
   }
 
+  /// A table with constraints.
+  private struct Table {
+    let name: String
+    let rules: [Rule]
+  }
+
+  private static let known = SchemaCache<[Table]>()
+
   /// Returns one sentence for each violated constraint.
   ///
   /// A constraint that calls a function of the app cannot be evaluated here, not even by `integrity_check`, and is left
   /// out.
   static func findings(_ db: Database) throws -> [String] {
+    let tables = try known.value(of: SchemaKey.bytes(db)) { try readTables(db) }
+    return try tables.flatMap { table in
+      try findings(db, in: table.name, table.rules.filter { canEvaluate($0, in: table.name, db) })
+    }
+  }
+
+  private static func readTables(_ db: Database) throws -> [Table] {
     let generated = try generatedColumns(db)
     let tables = try Row.fetchAll(
       db,
@@ -23,12 +38,12 @@ enum ConstraintCheck {
         SELECT name, CAST(sql AS TEXT) FROM sqlite_master
         WHERE type = 'table' AND rootpage > 0 AND sql IS NOT NULL ORDER BY rowid
         """)
-    return try tables.flatMap { row -> [String] in
+    return tables.compactMap { row in
       guard let table: String = row.get(0), let text = CreateTableText(row.get(1) ?? "") else {
-        return []
+        return nil
       }
       let rules = text.items.flatMap { Self.rules(of: $0, generated[table] ?? []) }
-      return try findings(db, in: table, rules.filter { canEvaluate($0, in: table, db) })
+      return rules.isEmpty ? nil : Table(name: table, rules: rules)
     }
   }
 

@@ -34,6 +34,12 @@ struct IndexedTable {
   ///
   /// - Throws: `unsupported` for a collation that only the app has.
   static func all(_ db: Database) throws -> [IndexedTable] {
+    try known.value(of: SchemaKey.bytes(db, hasPages: true)) { try readAll(db) }
+  }
+
+  private static let known = SchemaCache<[IndexedTable]>()
+
+  private static func readAll(_ db: Database) throws -> [IndexedTable] {
     let statements = try indexStatements(db)
     var terms = try indexTerms(db)
     let columns = Dictionary(

@@ -16,7 +16,7 @@ package struct SchemaText: Sendable {
   }
 
   /// What a b-tree of the file holds for an object.
-  package enum Tree: Sendable {
+  package enum Tree: UInt8, Sendable {
     /// Nothing, as for views, triggers and virtual tables.
     case none
     /// Rows by their rowid.
@@ -52,6 +52,18 @@ package struct SchemaText: Sendable {
           tree: hasTree ? (hasRows ? .rows : .keys) : .none))
     }
     self.objects = objects
+  }
+
+  /// Each object, byte for byte.
+  package var bytes: [UInt8] {
+    var bytes = Array(encoding.utf8)
+    for object in objects {
+      for text in [object.type, object.name, object.table, object.sql ?? ""] {
+        bytes += text.utf8 + [0]
+      }
+      bytes += [object.sql == nil ? 0 : 1, object.tree.rawValue]
+    }
+    return bytes
   }
 
   /// A table without rowid is stored in the index of its primary key, which has no row in `sqlite_schema`.

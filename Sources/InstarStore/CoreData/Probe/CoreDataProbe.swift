@@ -32,7 +32,7 @@ public struct CoreDataProbe: FormatProbe {
 
   /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata; the database's error.
   init(_ db: Database) throws {
-    let structure = try StoreStructure.readCoreData(db)
+    let structure = try StoreStructure.read(db, format: .coredata)
     entityList = try Self.readEntityList(db)
     identity = StoreIdentity(
       format: .coredata, version: nil, entityNames: entityList.map(\.name), structure: structure,

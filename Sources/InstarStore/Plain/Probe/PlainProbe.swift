@@ -6,7 +6,7 @@ struct PlainProbe: FormatProbe {
   private(set) var identity: StoreIdentity
 
   init(_ db: Database, versionSources: Set<VersionSource>) throws {
-    let structure = try StoreStructure.read(db)
+    let structure = try StoreStructure.read(db, format: .plain)
     identity = StoreIdentity(
       format: .plain, version: nil, entityNames: structure.tables.map(\.name),
       structure: structure, fingerprint: structure.fingerprint)

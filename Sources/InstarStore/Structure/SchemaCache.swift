@@ -1,0 +1,68 @@
+package import GRDB
+internal import Synchronization
+
+/// What follows from the schema of a store alone, kept for other stores: those of a fleet have equal schemas.
+///
+/// The key is the schema itself, byte for byte. So a hostile store finds nothing but what it would get without a cache.
+package final class SchemaCache<Value: Sendable>: Sendable {
+  private let values = Mutex<[[UInt8]: Value]>([:])
+  /// A fleet has few schemas. Above this number all values are forgotten.
+  private static var limit: Int { 32 }
+
+  package init() {}
+
+  /// Returns the value for a key, made at its first use; always made for no key.
+  ///
+  /// - Throws: The error of `make`; nothing is kept then.
+  package func value<Failure: Error>(
+    of key: [UInt8]?, make: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    guard let key else { return try make() }
+    if let known = values.withLock({ $0[key] }) { return known }
+    let made = try make()
+    values.withLock { values in
+      if values.count >= Self.limit { values.removeAll() }
+      values[key] = made
+    }
+    return made
+  }
+}
+
+/// The schema of a store as the key of a cache.
+package enum SchemaKey {
+  /// Larger schemas are not kept.
+  private static let limitBytes = 256 << 10
+
+  /// Returns the bytes of `sqlite_schema`; `nil` for a large schema.
+  ///
+  /// - Parameter hasPages: Whether the key has the pages at which b-trees begin.
+  /// - Throws: The database's error.
+  package static func bytes(_ db: Database, hasPages: Bool = false) throws -> [UInt8]? {
+    let page = hasPages ? "rootpage" : "rootpage > 0"
+    let rows = try RowReader(
+      db, "SELECT type, name, tbl_name, sql, \(page) FROM sqlite_schema ORDER BY rowid")
+    var key: [UInt8] = []
+    while try rows.next() {
+      for column in 0..<rows.columnCount { rows.withValue(column) { append($0, to: &key) } }
+      if key.count > limitBytes { return nil }
+    }
+    return key
+  }
+
+  /// With its kind and size, so that no two lists of values have the same bytes.
+  private static func append(_ value: RowValue, to key: inout [UInt8]) {
+    switch value {
+    case .null: key.append(0)
+    case .integer(let number): append(number, kind: 1, to: &key)
+    case .real(let number): append(Int64(bitPattern: number.bitPattern), kind: 2, to: &key)
+    case .text(let bytes), .blob(let bytes):
+      append(Int64(bytes.count), kind: 3, to: &key)
+      key += bytes
+    }
+  }
+
+  private static func append(_ number: Int64, kind: UInt8, to key: inout [UInt8]) {
+    key.append(kind)
+    withUnsafeBytes(of: number) { key += $0 }
+  }
+}
