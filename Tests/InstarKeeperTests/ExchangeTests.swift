@@ -152,7 +152,8 @@ struct ExchangeTests {
     #expect(report.notes.isEmpty)
     #expect(conversation.asked.last?.cutover == .exchange)
     #expect(conversation.asked.last?.usesLog == (journalMode == "wal"))
-    #expect(fixture.state().instar == ["Notes.store.\(request.run).backup"])
+    let backup = "Notes.store.\(request.run)"
+    #expect(fixture.state().instar == ["\(backup).backup", "\(backup).json"])
     #expect(try Self.usesLog(fixture) == (journalMode == "wal"))
     #expect(try fixture.version() == Self.new)
   }
@@ -302,6 +303,7 @@ struct ExchangeTests {
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error): raise
             c.close()
+            stop.wait(0.002)
         open(os.path.dirname(sys.argv[1]) + "/count", "w").write(str(done))
         """, path: fixture.store)
       var request = fixture.request(busyTimeout: 30)
@@ -309,10 +311,13 @@ struct ExchangeTests {
       let (report, _) = try fixture.migrate(request: request)
       app.finish()
       let committed = try #require(Int(String(contentsOfFile: count, encoding: .utf8)))
-      #expect(report.result == .migrated, "\(String(describing: report.error))")
+      // The app may write before each attempt; then the store stays as it is.
+      #expect(
+        report.result == .migrated || report.result == .busy, "\(String(describing: report.error))")
       #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE") == 10 + committed)
       #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
-      #expect(try fixture.version() == Self.new)
+      let isNew = try fixture.version() == Self.new
+      #expect(isNew == (report.result == .migrated))
     }
   }
 
