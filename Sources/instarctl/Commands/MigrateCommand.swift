@@ -144,9 +144,10 @@ struct MigrateCommand: InstarCommand {
     return status
   }
 
-  /// One for each processor. A store that is named twice is migrated once, so nothing runs beside it.
+  /// One for each processor. A store that is named twice is migrated once, so nothing runs beside it. The statements
+  /// of two runs would be mixed up.
   private var runsAtOnce: Int {
-    Set(stores.paths).count == stores.paths.count
+    Set(stores.paths).count == stores.paths.count && LaunchArguments.debug.level == 0
       ? max(ProcessInfo.processInfo.activeProcessorCount, 1) : 1
   }
 
