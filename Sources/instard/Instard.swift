@@ -101,8 +101,10 @@ struct Instard: AsyncParsableCommand {
         logger: Logger(label: "instard") {
           EventLogHandler(identifier: $0, level: .warning, outputs: outputs)
         }))
+    // Trapped before the service can say that it is ready: a SIGHUP before that would end the daemon.
+    let reloadSignals = await UnixSignalsSequence(trapping: .sighup)
     let reload = Task {
-      for await _ in await UnixSignalsSequence(trapping: .sighup) { service.reload() }
+      for await _ in reloadSignals { service.reload() }
     }
     defer { reload.cancel() }
     try await group.run()
