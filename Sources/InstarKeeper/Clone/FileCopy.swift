@@ -41,7 +41,7 @@ enum FileCopy {
     while offset < bytes {
       let count = sendfile(output, input, &offset, min(Int(bytes) - offset, 64 << 20))
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
+      guard count >= 0 else { throw RunFolder.failure("cannot copy to '\(target)'", errno) }
       // A damaged store may be shorter than its header says.
       if count == 0 { return }
     }

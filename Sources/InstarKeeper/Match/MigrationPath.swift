@@ -81,8 +81,7 @@ package struct MigrationPath {
           schema: schema, layout: try schema.layout(),
           name: names[schema.version] ?? "Schema \(schema.version)"))
     }
-    layouts = Dictionary(
-      versions.map { ($0.schema.version, $0.layout) }, uniquingKeysWith: { first, _ in first })
+    layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
     schemaStages = stages.indices.map { index in
       SchemaStage(
         from: versions[index], to: versions[index + 1], kind: stages[index].kind,

@@ -107,8 +107,7 @@ package final class PluginCatalog {
     }
     let entry = Entry(
       version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin),
-      paths: Dictionary(
-        manifest.plans.map { ($0.name, KnownPaths()) }, uniquingKeysWith: { first, _ in first }))
+      paths: Dictionary(firstOf: manifest.plans.map { ($0.name, KnownPaths()) }))
     if version != nil { known[plugin] = entry }
     return entry
   }

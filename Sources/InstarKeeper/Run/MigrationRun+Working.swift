@@ -15,8 +15,7 @@ extension MigrationRun {
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
       stages: attempt.path.schemaStages, schema: schema, cloneFolder: folder.cloneFolder,
-      clone: folder.clone,
-      store: attempt.paths.store,
+      clone: folder.clone, store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
