@@ -47,13 +47,7 @@ struct MigrateCommand: InstarCommand {
       "Wait for the lock of a store and keep it (wait), let other processes write until the cutover (migrate), "
         + "or leave a store alone that another process has open (skip). (default: wait)",
       valueName: "policy"),
-    transform: { text in
-      let names = BusyPolicy.allCases.map(\.rawValue).joined(separator: ", ")
-      guard let policy = BusyPolicy(rawValue: text) else {
-        throw ValidationError("'\(text)' is not one of \(names)")
-      }
-      return policy
-    })
+    transform: { try BusyPolicy(named: $0) })
   var whenBusy = BusyPolicy.wait
 
   @Option(
@@ -61,13 +55,7 @@ struct MigrateCommand: InstarCommand {
       "Exchange a store for its clone where nobody has it open and it has 32 MiB or more (automatic), whatever its size "
         + "(exchange), or never (writeBack: the file keeps its inode). (default: automatic)",
       valueName: "way"),
-    transform: { text in
-      let names = CutoverPolicy.allCases.map(\.rawValue).joined(separator: ", ")
-      guard let policy = CutoverPolicy(rawValue: text) else {
-        throw ValidationError("'\(text)' is not one of \(names)")
-      }
-      return policy
-    })
+    transform: { try CutoverPolicy(named: $0) })
   var cutover = CutoverPolicy.automatic
 
   @Option(
@@ -184,5 +172,16 @@ struct MigrateCommand: InstarCommand {
         cause: "interrupted before the run started", state: "unchanged",
         next: "run: " + CommandText.migrate(request.store, plugins: request.plugins)))
     return report
+  }
+}
+
+extension RawRepresentable where Self: CaseIterable, RawValue == String {
+  /// - Throws: A usage error that lists the names.
+  fileprivate init(named name: String) throws {
+    guard let value = Self(rawValue: name) else {
+      let names = Self.allCases.map(\.rawValue).joined(separator: ", ")
+      throw ValidationError("'\(name)' is not one of \(names)")
+    }
+    self = value
   }
 }
