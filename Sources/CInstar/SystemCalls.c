@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -15,64 +14,6 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-/* A copy of the descriptor above those that are about to be replaced: the pipe whose number
- * happens to be 1 must not be lost when 1 is replaced. */
-static int moved_up(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 10); }
-
-int instar_spawn(
-  const char *executable, char *const arguments[], char *const environment[], int input, int output,
-  int error, int channel, pid_t *pid)
-{
-  /* A parent may have been started with SIGCHLD ignored; its children would then vanish without
-   * a status. */
-  struct sigaction child;
-  if (sigaction(SIGCHLD, NULL, &child) == 0 && child.sa_handler == SIG_IGN) {
-    signal(SIGCHLD, SIG_DFL);
-  }
-
-  const int wanted[4] = {input, output, error, channel};
-  const int count = channel >= 0 ? 4 : 3;
-  int sources[4];
-  for (int i = 0; i < count; i++) {
-    sources[i] = moved_up(wanted[i]);
-    if (sources[i] < 0) {
-      int problem = errno;
-      while (i-- > 0) close(sources[i]);
-      return problem;
-    }
-  }
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-
-  int problem = 0;
-  for (int i = 0; i < count && problem == 0; i++) {
-    problem = posix_spawn_file_actions_adddup2(&actions, sources[i], i);
-  }
-  if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, count);
-
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  if (problem == 0) problem = posix_spawnattr_setsigmask(&attributes, &none);
-  if (problem == 0) problem = posix_spawnattr_setsigdefault(&attributes, &all);
-  if (problem == 0) problem = posix_spawnattr_setpgroup(&attributes, 0);
-  if (problem == 0) {
-    problem = posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  if (problem == 0) {
-    problem = posix_spawn(pid, executable, &actions, &attributes, arguments, environment);
-  }
-
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  for (int i = 0; i < count; i++) close(sources[i]);
-  return problem;
-}
 
 int instar_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 

@@ -117,16 +117,9 @@ public final class ChildProcess: Sendable {
         withCStrings(variables) { variables in
           identity.withIdentity { identity in
             var pid: pid_t = 0
-            let failure =
-              if let identity {
-                instar_spawn_as(
-                  identity, command[0], arguments, variables, descriptors.input,
-                  descriptors.output, descriptors.error, descriptors.channel, &pid)
-              } else {
-                instar_spawn(
-                  command[0], arguments, variables, descriptors.input, descriptors.output,
-                  descriptors.error, descriptors.channel, &pid)
-              }
+            let failure = instar_spawn(
+              identity, command[0], arguments, variables, descriptors.input, descriptors.output,
+              descriptors.error, descriptors.channel, &pid)
             return StartingThread.Spawned(failure: failure, pid: pid)
           }
         }

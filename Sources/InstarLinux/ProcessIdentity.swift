@@ -132,7 +132,7 @@ public enum ProcessIdentity: Sendable, Hashable {
     return environment
   }
 
-  /// Calls `body` with the arguments of `instar_spawn_as`; `nil` for `.inherited`.
+  /// Calls `body` with the identity for `instar_spawn`; `nil` for `.inherited`.
   func withIdentity<Value>(_ body: (UnsafePointer<instar_identity>?) -> Value) -> Value {
     switch self {
     case .inherited:

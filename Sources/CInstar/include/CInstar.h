@@ -44,17 +44,7 @@ enum instar_confinement_result {
 enum instar_confinement_result instar_confine(
   const struct instar_confinement *confinement, char *problem, size_t problem_size);
 
-/* ---- SystemCalls.c: system calls without a wrapper in the C library of Debian 12, or variadic
- * ones ---- */
-
-/* Starts a program in a process group of its own. Descriptors 0, 1 and 2 become `input`,
- * `output` and `error`; `channel` becomes 3 unless it is -1; no other is open. All signals are
- * unblocked and at their defaults. Returns 0, or an errno. */
-int instar_spawn(
-  const char *executable, char *const arguments[], char *const environment[], int input, int output,
-  int error, int channel, pid_t *pid);
-
-/* ---- SpawnAs.c: starting a program as another user ---- */
+/* ---- Spawn.c: starting a program, as this process's user or as another one ---- */
 
 struct instar_identity {
   /* 0: the program keeps this process's user and groups, and loses its capabilities only. */
@@ -65,17 +55,23 @@ struct instar_identity {
   size_t group_count;
 };
 
-/* As `instar_spawn`, but as `identity` says: with no capability, and with no way to get one
- * (no_new_privs). The working folder is "/". Returns 0, or an errno: EPERM where this process may
- * not become that user. */
-int instar_spawn_as(
+/* Starts a program in a process group of its own. Descriptors 0, 1 and 2 become `input`,
+ * `output` and `error`; `channel` becomes 3 unless it is -1; no other is open. All signals are
+ * unblocked and at their defaults.
+ *
+ * Without an `identity` (NULL) it runs with this process's rights. Else it runs as `identity` says,
+ * in the folder "/", with no capability and with no way to get one (no_new_privs).
+ *
+ * Returns 0, or an errno: EPERM where this process may not become that user. */
+int instar_spawn(
   const struct instar_identity *identity, const char *executable, char *const arguments[],
   char *const environment[], int input, int output, int error, int channel, pid_t *pid);
 
 /* Whether this process may become any user (CAP_SETUID and CAP_SETGID in effect). */
 int instar_may_change_user(void);
 
-/* ---- SystemCalls.c again: processes, descriptors, files ---- */
+/* ---- SystemCalls.c: system calls without a wrapper in the C library of Debian 12, or variadic
+ * ones ---- */
 
 /* A descriptor that polls readable when the process has ended (pidfd_open(2)); close-on-exec. -1
  * and errno. */
