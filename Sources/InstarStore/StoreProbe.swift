@@ -95,10 +95,9 @@ public struct StoreProbe: Sendable {
   ) throws(InstarError) -> StoreProbe {
     var file = try StoreFile.probeWithoutOpening(path)
     do {
-      let queue = try GuardedConnection.open(
-        file.path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
-      defer { try? queue.close() }
-      return try queue.inDatabase { db in
+      return try GuardedConnection.use(
+        file.path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false
+      ) { db in
         try db.execute(sql: "BEGIN")
         defer { try? db.execute(sql: "ROLLBACK") }
         file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"

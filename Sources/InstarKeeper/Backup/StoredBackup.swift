@@ -97,9 +97,7 @@ struct StoredBackup {
     }
     let contents: Contents
     do {
-      let connection = try GuardedConnection.open(file, access: .immutable)
-      defer { try? connection.close() }
-      contents = try connection.inDatabase { db in
+      contents = try GuardedConnection.use(file, access: .immutable) { db in
         try StoreCheck.requireQuickCheck(db, "the backup")
         return try Contents(db, source: reference.manifest?.versionSource, external: external)
       }

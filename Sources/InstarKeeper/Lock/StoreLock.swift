@@ -246,9 +246,7 @@ final class StoreLock {
   }
 
   private func copyPages(to target: String) throws {
-    let destination = try GuardedConnection.open(target, access: .readWrite)
-    defer { try? destination.close() }
-    try destination.inDatabase { target in
+    try GuardedConnection.use(target, access: .readWrite) { target in
       // A private file, which is synchronized once, when it is complete.
       try target.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try reader.inDatabase { source in
@@ -267,9 +265,7 @@ final class StoreLock {
   ///   not happen; else the database's error. The store is unchanged unless `mayHaveWritten` is set.
   func replaceContents(withClone clone: String) throws -> Bool {
     try requireSamePath()
-    let source = try GuardedConnection.open(clone, access: .readOnly)
-    defer { try? source.close() }
-    return try source.inDatabase { source in
+    return try GuardedConnection.use(clone, access: .readOnly) { source in
       try writer.inDatabase { target in
         if usesLog {
           try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }

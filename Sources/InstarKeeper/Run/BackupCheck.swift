@@ -34,9 +34,7 @@ struct BackupCheck: Sendable {
   /// - Throws: `corruptStore` where the store is damaged; `backupFailed`.
   func perform() throws -> Result {
     try DurableFile.synchronizeFile(file)
-    let connection = try GuardedConnection.open(file, access: .immutable)
-    defer { try? connection.close() }
-    return try connection.inDatabase { db in
+    return try GuardedConnection.use(file, access: .immutable) { db in
       guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
         throw InstarError(
           .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",

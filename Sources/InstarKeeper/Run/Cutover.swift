@@ -197,9 +197,7 @@ struct Cutover {
   private var nextInDoubt: String { "to recover the run and then repeat it, run: \(command)" }
 
   private func digestOfClone() throws -> String {
-    let clone = try GuardedConnection.open(folder.clone, access: .immutable)
-    defer { try? clone.close() }
-    return try clone.inDatabase { try ContentDigest.ofRows($0) }
+    try GuardedConnection.use(folder.clone, access: .immutable) { try ContentDigest.ofRows($0) }
   }
 
   /// Whether an exchange is tried. A store in an app's own process is not: the app has it open.

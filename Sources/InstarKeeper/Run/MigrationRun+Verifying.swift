@@ -43,9 +43,7 @@ extension MigrationRun {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     do {
-      let clone = try GuardedConnection.open(folder.clone, access: .immutable)
-      defer { try? clone.close() }
-      return try clone.inDatabase { db in
+      return try GuardedConnection.use(folder.clone, access: .immutable) { db in
         let files = try ExternalFiles.references(db, layout)
         var result = try verification.verify(db) { try checking.wait().census }
         result.externalFiles = files

@@ -61,10 +61,9 @@ extension MigrationRun {
   func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
     let missingIndexes = attempt.inspection.fit.missingIndexes
     guard !missingIndexes.isEmpty else { return nil }
-    let connection = try GuardedConnection.open(
-      attempt.folder.clone, access: .readWrite, firesTriggers: false)
-    defer { try? connection.close() }
-    return try connection.writeWithoutTransaction { db in
+    return try GuardedConnection.use(
+      attempt.folder.clone, access: .readWrite, firesTriggers: false
+    ) { db in
       for (index, statement) in attempt.layouts.before.indexStatements {
         // A structure of the Core Data format knows indexes by what they cover, not by their names.
         let isMissing = missingIndexes.contains { missing in

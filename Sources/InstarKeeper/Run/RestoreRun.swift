@@ -159,9 +159,7 @@ package struct RestoreRun {
     var damage: String?
     var contents: StoredBackup.Contents?
     do {
-      let connection = try GuardedConnection.open(folder.backup, access: .immutable)
-      defer { try? connection.close() }
-      try connection.inDatabase { db in
+      try GuardedConnection.use(folder.backup, access: .immutable) { db in
         contents = try StoredBackup.Contents(
           db, source: request.backup.manifest?.versionSource, external: external)
         try StoreCheck.requireQuickCheck(db, "the store")

@@ -51,6 +51,18 @@ public enum GuardedConnection {
     }
   }
 
+  /// Opens a store, calls `body`, and closes the connection again, also where `body` throws.
+  package static func use<T>(
+    _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
+    _ body: (Database) throws -> T
+  ) throws -> T {
+    let queue = try open(
+      path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers)
+    // The statements are done, and what they wrote is committed: an error of closing changes nothing.
+    defer { try? queue.close() }
+    return try queue.inDatabase(body)
+  }
+
   private static func isAboutJSON(_ message: String) -> Bool {
     ["UNSAFE USE OF JSON", "UNSAFE USE OF ->"].contains(where: message.uppercased().contains)
   }

@@ -104,9 +104,7 @@ public enum StoreReader {
       guard let now = file.currentState(), now.file == file.state,
         StoreFile.sideFile(file.path + "-journal") == journal
       else { return nil }
-      let queue = try GuardedConnection.open(copy, access: .readWrite, firesTriggers: false)
-      defer { try? queue.close() }
-      return try queue.inDatabase(body)
+      return try GuardedConnection.use(copy, access: .readWrite, firesTriggers: false, body)
     }
   }
 
