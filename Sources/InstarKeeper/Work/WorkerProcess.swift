@@ -183,37 +183,21 @@ extension WorkerProcess {
     if let failure { throw failure }
   }
 
+  /// Receives events until `onEvent` ends the conversation, and answers the first, `ready`, with the request.
   private func receive(
     _ channel: LineChannel, from child: ChildProcess, request: WorkerRequest, plugin: String,
     limit: Duration, work: CloneWork?, onEvent: (WorkerEvent) throws(InstarError) -> LimitChange
   ) throws(InstarError) {
-    let what = "cannot run plugin '\(plugin)'"
     var deadline = ContinuousClock.now + limit
     var isReady = false
     var messageBytes = 0
     while true {
       if child.outputExceeded { throw Self.printFlood(plugin) }
-      let received: LineChannel.Received
-      do {
-        received = try channel.receive(deadline: .now)
-      } catch {
-        throw InstarError(.protocolViolation, what, cause: error.cause)
-      }
-      switch received {
+      switch try Self.next(channel, plugin) {
       case .line(let line):
-        let event: WorkerEvent
-        do {
-          event = try WireCoder.message(WorkerEvent.self, from: line)
-        } catch {
-          throw InstarError(.protocolViolation, what, cause: error.cause)
-        }
-        if case .sql = event {} else { messageBytes += line.count }
-        guard messageBytes <= Self.messageLimitBytes else { throw Self.messageFlood(plugin) }
-        if case .failed(let error) = event { throw Self.believable(error) }
-        if case .ready = event {
-          guard !isReady else {
-            throw InstarError(.protocolViolation, what, cause: "the worker reported ready twice")
-          }
+        switch try Self.event(in: line, plugin, &messageBytes) {
+        case .ready:
+          guard !isReady else { throw Self.violation(plugin, "the worker reported ready twice") }
           isReady = true
           do {
             try channel.send(try WireCoder.line(request))
@@ -221,37 +205,58 @@ extension WorkerProcess {
             throw Self.death(of: child, plugin: plugin, work)
           }
           continue
-        }
-        guard isReady else {
-          throw InstarError(
-            .protocolViolation, what, cause: "the worker sent a message before it reported ready")
-        }
-        switch try onEvent(event) {
-        case .ended: return
-        case .kept: break
-        case .restarted: deadline = ContinuousClock.now + limit
+        case let event:
+          guard isReady else {
+            throw Self.violation(plugin, "the worker sent a message before it reported ready")
+          }
+          switch try onEvent(event) {
+          case .ended: return
+          case .kept: break
+          case .restarted: deadline = ContinuousClock.now + limit
+          }
         }
       case .closed:
         throw Self.death(of: child, plugin: plugin, work)
       case .timedOut:
         guard try waitForNews(channel) else {
           throw InstarError(
-            .interrupted, what, cause: "the supervisor ended during the run",
+            .interrupted, Self.what(plugin), cause: "the supervisor ended during the run",
             next: "run the same command again")
         }
       }
       // Checked after each message too: a worker that never stops sending is late as well.
       guard ContinuousClock.now < deadline else {
-        throw InstarError(
-          .timeLimit, what,
-          cause: isReady
-            ? "the plugin took longer than \(Self.text(limit))"
-            : "the plugin did not load within \(Self.text(limit))",
-          next: isReady
-            ? "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)"
-            : "remove slow code from the plugin's initializers, then build it again")
+        throw Self.overTime(plugin, limit, isLoaded: isReady)
       }
     }
+  }
+
+  private static func next(
+    _ channel: LineChannel, _ plugin: String
+  ) throws(InstarError) -> LineChannel.Received {
+    do {
+      return try channel.receive(deadline: .now)
+    } catch {
+      throw violation(plugin, error.cause)
+    }
+  }
+
+  /// Reads one message, and adds its size to those of the messages before. Logged statements do not count.
+  ///
+  /// - Throws: `protocolViolation`; `outputLimit`; what the worker reports as its failure.
+  private static func event(
+    in line: Data, _ plugin: String, _ messageBytes: inout Int
+  ) throws(InstarError) -> WorkerEvent {
+    let event: WorkerEvent
+    do {
+      event = try WireCoder.message(WorkerEvent.self, from: line)
+    } catch {
+      throw violation(plugin, error.cause)
+    }
+    if case .sql = event {} else { messageBytes += line.count }
+    guard messageBytes <= messageLimitBytes else { throw messageFlood(plugin) }
+    if case .failed(let error) = event { throw believable(error) }
+    return event
   }
 
   /// Waits for a message of the worker, but only for a moment. `false` when the supervisor has ended.
@@ -313,16 +318,34 @@ extension WorkerProcess {
     return error
   }
 
+  private static func what(_ plugin: String) -> String { "cannot run plugin '\(plugin)'" }
+
+  private static func violation(_ plugin: String, _ cause: String) -> InstarError {
+    InstarError(.protocolViolation, what(plugin), cause: cause)
+  }
+
+  private static func overTime(
+    _ plugin: String, _ limit: Duration, isLoaded: Bool
+  ) -> InstarError {
+    isLoaded
+      ? InstarError(
+        .timeLimit, what(plugin), cause: "the plugin took longer than \(text(limit))",
+        next: "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)")
+      : InstarError(
+        .timeLimit, what(plugin), cause: "the plugin did not load within \(text(limit))",
+        next: "remove slow code from the plugin's initializers, then build it again")
+  }
+
   private static func printFlood(_ plugin: String) -> InstarError {
     InstarError(
-      .outputLimit, "cannot run plugin '\(plugin)'",
+      .outputLimit, what(plugin),
       cause: "the plugin printed more than \(outputLimitBytes >> 10) KiB",
       next: "remove print() calls from the plugin, and build it again")
   }
 
   private static func messageFlood(_ plugin: String) -> InstarError {
     InstarError(
-      .outputLimit, "cannot run plugin '\(plugin)'",
+      .outputLimit, what(plugin),
       cause: "the worker sent more than \(messageLimitBytes >> 20) MiB of messages",
       next: "lower the level of SQL debugging ('sqlDebug', or -com.apple.CoreData.SQLDebug)")
   }
@@ -331,7 +354,7 @@ extension WorkerProcess {
   private static func death(
     of child: ChildProcess, plugin: String, _ work: CloneWork?
   ) -> InstarError {
-    let what = "cannot run plugin '\(plugin)'"
+    let what = Self.what(plugin)
     // A worker that cannot be waited for counts as running.
     let ended = try? child.wait(deadline: .now + .seconds(2))
     let last = lastLines(of: child.capturedOutput)
