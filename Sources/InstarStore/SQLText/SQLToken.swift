@@ -54,66 +54,15 @@ package struct SQLToken: Sendable {
     return nil
   }
 
+  /// Splits a text into tokens, which together are the text.
   package static func tokens(of text: String) -> [SQLToken] {
-    let bytes = Array(text.utf8)
+    let scanner = SQLScanner(bytes: Array(text.utf8))
     var tokens: [SQLToken] = []
     var start = 0
-    func isWord(_ byte: UInt8) -> Bool {
-      byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
-        || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
-    }
-    func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    /// The index after the quoted text that begins at `start`.
-    func endOfQuoted(_ close: UInt8) -> Int {
-      var index = start + 1
-      while index < bytes.count {
-        if bytes[index] == close {
-          let isDoubled = close != 0x5D && index + 1 < bytes.count && bytes[index + 1] == close
-          if !isDoubled { return index + 1 }
-          index += 1
-        }
-        index += 1
-      }
-      return bytes.count
-    }
-    while start < bytes.count {
-      let byte = bytes[start]
-      let next = start + 1 < bytes.count ? bytes[start + 1] : 0
-      var end = start + 1
-      let kind: Kind
-      switch byte {
-      case UInt8(ascii: "("): kind = .open
-      case UInt8(ascii: ")"): kind = .close
-      case UInt8(ascii: ","): kind = .comma
-      case UInt8(ascii: "'"):
-        kind = .text
-        end = endOfQuoted(byte)
-      case UInt8(ascii: "\""), UInt8(ascii: "`"):
-        kind = .quoted
-        end = endOfQuoted(byte)
-      case UInt8(ascii: "["):
-        kind = .quoted
-        end = endOfQuoted(0x5D)
-      case UInt8(ascii: "-") where next == byte:
-        kind = .space
-        while end < bytes.count, bytes[end - 1] != 0x0A { end += 1 }
-      case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
-        kind = .space
-        end = start + 2
-        while end < bytes.count,
-          !(bytes[end - 1] == 0x2F && bytes[end - 2] == 0x2A && end > start + 3)
-        {
-          end += 1
-        }
-      case _ where isSpace(byte):
-        kind = .space
-        while end < bytes.count, isSpace(bytes[end]) { end += 1 }
-      case _ where isWord(byte):
-        kind = .word
-        while end < bytes.count, isWord(bytes[end]) { end += 1 }
-      default: kind = .other
-      }
-      tokens.append(SQLToken(kind: kind, text: String(decoding: bytes[start..<end], as: UTF8.self)))
+    while start < scanner.bytes.count {
+      let (kind, end) = scanner.token(at: start)
+      let text = String(decoding: scanner.bytes[start..<end], as: UTF8.self)
+      tokens.append(SQLToken(kind: kind, text: text))
       start = end
     }
     return tokens
