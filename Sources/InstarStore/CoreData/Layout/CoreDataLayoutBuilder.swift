@@ -109,65 +109,85 @@ struct CoreDataLayoutBuilder {
 
   // MARK: Tables and columns (sections 3.2, 3.3, 4)
 
+  /// The columns of one table, in order.
+  private struct TableColumns {
+    private(set) var columns = [
+      CoreDataLayout.Column(name: "Z_PK", type: "INTEGER", role: .primaryKey),
+      CoreDataLayout.Column(name: "Z_ENT", type: "INTEGER", role: .entityNumber),
+      CoreDataLayout.Column(name: "Z_OPT", type: "INTEGER", role: .optimisticLock),
+    ]
+    private var taken: Set<String> = ["Z_PK", "Z_ENT", "Z_OPT"]
+
+    /// The first column of a name keeps it, later ones get 1, 2, 3… (section 3.3).
+    mutating func add(
+      _ bareName: String, _ role: CoreDataLayout.Column.Role, type: String = "INTEGER"
+    ) {
+      var name = bareName
+      var suffix = 0
+      while !taken.insert(name).inserted {
+        suffix += 1
+        name = "\(bareName)\(suffix)"
+      }
+      columns.append(CoreDataLayout.Column(name: name, type: type, role: role))
+    }
+  }
+
+  /// One table for each family. Its columns come in seven groups, and in each group by entity.
   private mutating func addTables() throws(InstarError) {
     for root in entities where root.superNumber == 0 {
       let members = entities.filter { $0.root == root.name }
-      var columns: [CoreDataLayout.Column] = [
-        CoreDataLayout.Column(name: "Z_PK", type: "INTEGER", role: .primaryKey),
-        CoreDataLayout.Column(name: "Z_ENT", type: "INTEGER", role: .entityNumber),
-        CoreDataLayout.Column(name: "Z_OPT", type: "INTEGER", role: .optimisticLock),
-      ]
-      var taken = Set(columns.map(\.name))
-      func add(_ bareName: String, _ type: String, _ role: CoreDataLayout.Column.Role) {
-        // The first column of a name keeps it, later ones get 1, 2, 3… (section 3.3).
-        var name = bareName
-        var suffix = 0
-        while !taken.insert(name).inserted {
-          suffix += 1
-          name = "\(bareName)\(suffix)"
-        }
-        columnNames[role] = name
-        columns.append(CoreDataLayout.Column(name: name, type: type, role: role))
-      }
+        .compactMap { entitiesByName[$0.name] }
+      var columns = TableColumns()
       for group in 1...7 {
-        for member in members {
-          guard let entity = entitiesByName[member.name] else { continue }
-          for attribute in Self.inColumnOrder(entity.attributes)
-          where attribute.columnGroup == group && !attribute.isEphemeral {
-            add(
-              Self.column(attribute.name), attribute.type.columnType,
-              .attribute(entity: entity.name, name: attribute.name))
-          }
-          guard group == 1 else { continue }
-          for relationship in entity.relationships.sorted(by: Self.bytewise)
-          where relationship.isToOneRelationship {
-            let destination = try position(
-              of: relationship.destination, usedBy: entity, relationship)
-            add(
-              Self.column(relationship.name), "INTEGER",
-              .toOne(entity: entity.name, name: relationship.name))
-            if entities[destination].numbers.count > 1 {
-              add(
-                "Z\(entities[destination].number)_\(relationship.name.uppercased())", "INTEGER",
-                .toOneEntityNumber(entity: entity.name, name: relationship.name))
-            }
-            if let name = relationship.inverseName,
-              inverse(named: name, in: relationship.destination)?.relationship.isOrdered == true
-            {
-              add(
-                "Z_FOK_\(relationship.name.uppercased())", "INTEGER",
-                .toOneOrder(entity: entity.name, name: relationship.name))
-            }
-          }
-          for (owner, relationship) in ownersWithoutInverse(of: entity.name) {
-            add(
-              "Z\(owner.number)\(relationship.name.uppercased())", "INTEGER",
-              .ownerKey(entity: owner.name, name: relationship.name))
-          }
+        for entity in members {
+          addAttributes(of: entity, group: group, to: &columns)
+          if group == 1 { try addReferences(of: entity, to: &columns) }
         }
       }
+      for column in columns.columns { columnNames[column.role] = column.name }
       tables.append(
-        CoreDataLayout.Table(name: root.table, rootEntity: root.name, columns: columns))
+        CoreDataLayout.Table(name: root.table, rootEntity: root.name, columns: columns.columns))
+    }
+  }
+
+  private func addAttributes(
+    of entity: Schema.Entity, group: Int, to columns: inout TableColumns
+  ) {
+    for attribute in Self.inColumnOrder(entity.attributes)
+    where attribute.columnGroup == group && !attribute.isEphemeral {
+      columns.add(
+        Self.column(attribute.name), .attribute(entity: entity.name, name: attribute.name),
+        type: attribute.type.columnType)
+    }
+  }
+
+  /// The foreign keys in an entity's table: of its relationships to one, each with what belongs to it, and of
+  /// relationships to it that have no inverse.
+  private func addReferences(
+    of entity: Schema.Entity, to columns: inout TableColumns
+  ) throws(InstarError) {
+    for relationship in entity.relationships.sorted(by: Self.bytewise)
+    where relationship.isToOneRelationship {
+      let destination = try position(of: relationship.destination, usedBy: entity, relationship)
+      let name = relationship.name.uppercased()
+      columns.add(
+        Self.column(relationship.name), .toOne(entity: entity.name, name: relationship.name))
+      if entities[destination].numbers.count > 1 {
+        columns.add(
+          "Z\(entities[destination].number)_\(name)",
+          .toOneEntityNumber(entity: entity.name, name: relationship.name))
+      }
+      if let inverseName = relationship.inverseName,
+        inverse(named: inverseName, in: relationship.destination)?.relationship.isOrdered == true
+      {
+        columns.add(
+          "Z_FOK_\(name)", .toOneOrder(entity: entity.name, name: relationship.name))
+      }
+    }
+    for (owner, relationship) in ownersWithoutInverse(of: entity.name) {
+      columns.add(
+        "Z\(owner.number)\(relationship.name.uppercased())",
+        .ownerKey(entity: owner.name, name: relationship.name))
     }
   }
 
