@@ -32,14 +32,12 @@ struct PluginBuilder {
   func build() async throws(InstarError) -> PluginInspection {
     let files = try sourceFiles()
     let compiler = try compilerPath()
-    let outputURL = URL(fileURLWithPath: output)
-    let folder = outputURL.deletingLastPathComponent()
-    guard FileManager.default.fileExists(atPath: folder.path) else {
-      throw failure(
-        "the folder '\(folder.path)' does not exist", next: "run: mkdir -p '\(folder.path)'")
+    let folder = URL(fileURLWithPath: output).deletingLastPathComponent().path
+    guard FileManager.default.fileExists(atPath: folder) else {
+      throw failure("the folder '\(folder)' does not exist", next: "run: mkdir -p '\(folder)'")
     }
     let unfinished =
-      folder.appendingPathComponent(".\(outputURL.lastPathComponent).building-\(getpid())").path
+      "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
     defer { unlink(unfinished) }
 
     let compilation = try ChildProcess.start(
@@ -52,13 +50,30 @@ struct PluginBuilder {
       supervisor.cancel()
     }
     let termination = try compilation.wait()
-    if interruption.hasHappened {
-      throw failure("interrupted", next: "run the command again")
+    if interruption.hasHappened { throw interrupted }
+    try requireSuccess(termination, compilerOutput: compilation.capturedOutput)
+
+    let note = try note(of: unfinished)
+    do {
+      _ = try await supervisor.plans(of: unfinished)
+    } catch {
+      if interruption.hasHappened { throw interrupted }
+      throw failure(
+        error.cause.replacing(unfinished, with: output), code: error.code, next: error.next)
     }
-    Console.pass(compilation.capturedOutput)
+    try install(unfinished, in: folder)
+    var answer = PluginInspection(plugin: output, note: note)
+    answer.debug = isDebugBuild
+    return answer
+  }
+
+  /// Passes on what the compiler printed, with advice.
+  private func requireSuccess(
+    _ termination: ChildProcess.Termination?, compilerOutput: String
+  ) throws(InstarError) {
+    Console.pass(compilerOutput)
     let advice =
-      languageMode == .swift6
-      ? ConcurrencyMessages(compilerOutput: compilation.capturedOutput).lines : []
+      languageMode == .swift6 ? ConcurrencyMessages(compilerOutput: compilerOutput).lines : []
     Console.note(advice)
     guard termination == .exited(0) else {
       throw failure(
@@ -66,31 +81,30 @@ struct PluginBuilder {
         next: "fix the compiler errors above and build again"
           + (advice.isEmpty ? "" : ", or build with --swift-version 5"))
     }
+  }
 
-    let note: PluginNote
+  private func note(of plugin: String) throws(InstarError) -> PluginNote {
     do {
-      note = try PluginNote.read(path: unfinished)
+      return try PluginNote.read(path: plugin)
     } catch {
       throw failure(
         "no source file contains #InstarPlugin",
         next: "add '#InstarPlugin(NameOfYourPlan.self)' to a source file and build again")
     }
-    do {
-      _ = try await supervisor.plans(of: unfinished)
-    } catch {
-      if interruption.hasHappened { throw failure("interrupted", next: "run the command again") }
-      throw failure(
-        error.cause.replacing(unfinished, with: output), code: error.code, next: error.next)
-    }
-    try DurableFile.synchronizeFile(unfinished)
-    guard rename(unfinished, output) == 0 else {
+  }
+
+  /// Renames the finished plugin to the output.
+  private func install(_ plugin: String, in folder: String) throws(InstarError) {
+    try DurableFile.synchronizeFile(plugin)
+    guard rename(plugin, output) == 0 else {
       throw failure(
         "cannot rename the finished plugin: \(String(cString: strerror(errno)))",
-        next: "run: ls -ld '\(folder.path)'")
+        next: "run: ls -ld '\(folder)'")
     }
-    var answer = PluginInspection(plugin: output, note: note)
-    answer.debug = isDebugBuild
-    return answer
+  }
+
+  private var interrupted: InstarError {
+    failure("interrupted", next: "run the command again")
   }
 
   private func failure(
