@@ -9,7 +9,6 @@ enum ExitStatus: Int32, Sendable {
   case refused = 3
   case busy = 4
   case notFound = 5
-  case daemonNotReachable = 6
 
   /// For several stores the most serious status counts: one that failed hides one that was busy.
   private var gravity: Int {
@@ -19,8 +18,7 @@ enum ExitStatus: Int32, Sendable {
     case .notFound: 2
     case .refused: 3
     case .failed: 4
-    case .daemonNotReachable: 5
-    case .usage: 6
+    case .usage: 5
     }
   }
 

@@ -33,7 +33,6 @@ struct Instarctl: AsyncParsableCommand {
             corrupt, encrypted or not a store
         4   another process holds the store
         5   the file does not exist
-        6   the daemon cannot be reached
 
       For several stores, instarctl returns the first of 1, 3, 5, 4, 0 that occurred.
       """,

@@ -35,12 +35,7 @@ struct MigrateCommand: InstarCommand {
     transform: { try DurationArgument($0, in: .seconds(1)...(.seconds(30 * 86_400))) })
   var stageTimeLimit = DurationArgument(.seconds(3600))
 
-  @Option(
-    help: ArgumentHelp(
-      "Wait this long for other processes to release a store, up to 1h. (default: 5s)",
-      valueName: "duration"),
-    transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
-  var busyTimeout = DurationArgument(.seconds(5))
+  @OptionGroup var busy: BusyOptions
 
   @Option(
     help: ArgumentHelp(
@@ -144,7 +139,7 @@ struct MigrateCommand: InstarCommand {
       run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
     request.sqlDebugLevel = LaunchArguments.debug.level
     request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
-    request.busyTimeoutSeconds = busyTimeout.duration.inSeconds
+    request.busyTimeoutSeconds = busy.timeoutSeconds
     request.whenBusy = whenBusy
     request.cutover = cutover
     request.workerMemoryBytes = workerMemory

@@ -53,12 +53,7 @@ struct RestoreCommand: InstarCommand {
 
   @OptionGroup var state: StateOptions
 
-  @Option(
-    help: ArgumentHelp(
-      "Wait this long for other processes to release a store, up to 1h. (default: 5s)",
-      valueName: "duration"),
-    transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
-  var busyTimeout = DurationArgument(.seconds(5))
+  @OptionGroup var busy: BusyOptions
 
   @OptionGroup var output: OutputOptions
 
@@ -86,7 +81,7 @@ struct RestoreCommand: InstarCommand {
       do throws(InstarError) {
         let request = RestoreRequest(
           run: RunIdentifier.make(), store: store, backup: try backup(of: store, in: folder),
-          busyTimeoutSeconds: busyTimeout.duration.inSeconds)
+          busyTimeoutSeconds: busy.timeoutSeconds)
         report =
           interruption.hasHappened
           ? Self.refused(
