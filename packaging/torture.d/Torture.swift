@@ -158,7 +158,10 @@ enum AccountsV2: VersionedSchema {
 }
 
 enum AccountsPlan: SchemaMigrationPlan {
-  static var schemas: [any VersionedSchema.Type] { [AccountsV1.self, AccountsV2.self] }
+  static var schemas: [any VersionedSchema.Type] {
+    _ = Hook.isInstalled
+    return [AccountsV1.self, AccountsV2.self]
+  }
   static var stages: [MigrationStage] {
     [
       .custom(
@@ -328,6 +331,9 @@ enum Hook {
       OpaquePointer?, UnsafePointer<CChar>?, UnsafeRawPointer?, UnsafeRawPointer?, UnsafeRawPointer?
     ) -> Int32
   typealias Setting = @convention(c) (OpaquePointer?, Int32, Int32, UnsafeRawPointer?) -> Int32
+  typealias Message = @convention(c) (OpaquePointer?) -> UnsafePointer<CChar>?
+  typealias SetHook =
+    @convention(c) (OpaquePointer?, UnsafeRawPointer?, UnsafeRawPointer?) -> UnsafeRawPointer?
   typealias FileName =
     @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafePointer<CChar>?
 
@@ -346,19 +352,31 @@ enum Hook {
     }) == 0
   }()
 
+  /// Prints how it ended: a harm that did not happen would prove nothing.
   static func run(_ text: String) {
     guard let execute = symbol("sqlite3_exec", Execute.self),
       let setting = symbol("sqlite3_db_config", Setting.self),
-      let fileName = symbol("sqlite3_db_filename", FileName.self)
-    else { return }
+      let fileName = symbol("sqlite3_db_filename", FileName.self),
+      let message = symbol("sqlite3_errmsg", Message.self)
+    else { return print("sql: SQLite is not there") }
     for connection in connections {
       guard let name = fileName(connection, "main"), String(cString: name) == Behaviour.clone else {
         continue
       }
+      removeObservers(connection)
       // SQLITE_DBCONFIG_DEFENSIVE off, SQLITE_DBCONFIG_WRITABLE_SCHEMA on.
       _ = setting(connection, 1010, 0, nil)
       _ = setting(connection, 1011, 1, nil)
-      _ = text.withCString { execute(connection, $0, nil, nil, nil) }
+      let status = text.withCString { execute(connection, $0, nil, nil, nil) }
+      print("sql: " + (status == 0 ? "done" : message(connection).map { String(cString: $0) } ?? "?"))
+    }
+  }
+
+  /// The engine would refuse some statements, and notice others.
+  static func removeObservers(_ connection: OpaquePointer) {
+    for name in ["set_authorizer", "update_hook", "commit_hook", "rollback_hook", "preupdate_hook"] {
+      guard let set = symbol("sqlite3_" + name, SetHook.self) else { continue }
+      _ = set(connection, nil, nil)
     }
   }
 }

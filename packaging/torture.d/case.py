@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import judge
 import stores
-from programs import KEEPER, WORKER, Programs, below, calls
+from programs import KEEPER, WORKER, Programs, await_any, below, lines
 
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
@@ -348,9 +348,11 @@ class Case:
                 return
             if pid != 0:
                 continue
-            if time.monotonic() > deadline:
+            left = deadline - time.monotonic()
+            if left < 0:
                 break
-            time.sleep(0.002)
+            # Not long: an orphan of a process that has just died becomes a child, too.
+            await_any(children(), min(left, 0.05))
         for pid in children():
             command = command_of(pid)
             if "strace" not in command:
@@ -414,37 +416,43 @@ def adopt_orphans():
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def trace_of(case, program, key, on=None):
-    """Returns the system calls of an undisturbed run like this case's, traced once and kept for later cases.
+def trace_of(case, program, key, where=""):
+    """Returns the system calls of each start of a program in an undisturbed run like this case's.
 
-    `on`: only the calls on the files of the case's data whose names begin so; "a.store>" is the store alone.
+    `where`: only the calls whose line has this text. "@" is the folder with the store, and "@/a.store>" the store alone,
+    without the files beside it.
     """
-    # strace would escape an angle bracket in the name of a folder.
-    name = f"{key}-{program}" + ("" if on is None else f"-on-{on.replace('>', '.')}")
-    path = os.path.join(case.bench.work, "traces", f"{name}.json")
+    path = os.path.join(case.bench.work, "traces", f"{key}-{program}.json")
     if not os.path.exists(path):
-        folder = f"{path}.{os.getpid()}"
-        os.makedirs(folder)
-        twin = Case(case.bench, case.name, case.seed, folder)
-        twin.recipe = case.recipe
-        twin.programs.more = case.programs.more
-        stores.make(twin.store, twin.recipe)
-        log = os.path.join(folder, "trace")
-        options = ["-y", "-e", "signal=none"]
-        starts = {}
-        if program in (KEEPER, WORKER):
-            for number in range(1, 6):
-                twin.programs.trace(program, number, options, f"{log}.{number}")
-            twin.programs.migrate(twin.store, twin.state)
-        else:
-            twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
-        for number in range(1, 6):
-            if os.path.exists(f"{log}.{number}"):
-                starts[number] = calls(f"{log}.{number}", "" if on is None else f"{twin.data}/{on}")
-        twin.await_end()
-        with open(folder + "/found.json", "w") as stream:
-            json.dump(starts, stream)
-        os.rename(folder + "/found.json", path)
-        shutil.rmtree(folder)
+        trace_twin(case, program, path)
     with open(path) as stream:
-        return {int(number): [tuple(call) for call in found] for number, found in json.load(stream).items()}
+        starts = json.load(stream)
+    return {
+        int(number): [(name, count) for name, count, line in found if where in line]
+        for number, found in starts.items()}
+
+
+def trace_twin(case, program, path):
+    """Traces the run, once for all cases with the same key."""
+    folder = f"{path}.{os.getpid()}"
+    os.makedirs(folder)
+    twin = Case(case.bench, case.name, case.seed, folder)
+    twin.recipe = case.recipe
+    twin.programs.more = case.programs.more
+    stores.make(twin.store, twin.recipe)
+    log = os.path.join(folder, "trace")
+    options = ["-y", "-e", "signal=none"]
+    if program in (KEEPER, WORKER):
+        for number in range(1, 6):
+            twin.programs.trace(program, number, options, f"{log}.{number}")
+        twin.programs.migrate(twin.store, twin.state)
+    else:
+        twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
+    starts = {
+        number: [(name, count, line.replace(twin.data, "@")[:400]) for name, count, line in lines(f"{log}.{number}")]
+        for number in range(1, 6) if os.path.exists(f"{log}.{number}")}
+    twin.await_end()
+    with open(folder + "/found.json", "w") as stream:
+        json.dump(starts, stream)
+    os.rename(folder + "/found.json", path)
+    shutil.rmtree(folder)

@@ -75,7 +75,7 @@ def stop_and_kill(case, call, start, number=None):
     process = start()
     deadline = time.monotonic() + case.bench.limit
     while process.poll() is None and not is_stopped(log) and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.003)
     if process.poll() is None and time.monotonic() >= deadline:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     kill_tree(process.pid)

@@ -35,7 +35,7 @@ def perform(case):
         program = KEEPER
     rare = case.chance.random() < 0.15
     names = RARE if rare else frozenset(ERRORS) - RARE
-    starts = trace_of(case, program, death.key(case), on="")
+    starts = trace_of(case, program, death.key(case), "@/")
     found = [call for number in starts for call in starts[number]]
     call = choose(case.chance, found, names)
     name, number = call
@@ -70,7 +70,7 @@ def perform(case):
 
 def write_short(case):
     """A write, or each write, of the keeper writes only the first half."""
-    starts = trace_of(case, KEEPER, death.key(case), on="")
+    starts = trace_of(case, KEEPER, death.key(case), "@/")
     writes = [call for call in starts[1] if call[0] in ("write", "pwrite64", "sendfile", "copy_file_range")]
     which = "every" if case.chance.random() < 0.3 else case.chance.randrange(1, len(writes) + 1)
     case.note(f"short writes of the keeper: {which}")

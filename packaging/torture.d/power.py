@@ -47,7 +47,7 @@ def drop(case, mount):
     found = trace_of(case, KEEPER, death.key(case))[1]
     syncs = [call for call in found if call[0] in ("fsync", "fdatasync")]
     # Half of the time one that SQLite makes for the store.
-    own = [call for call in trace_of(case, KEEPER, death.key(case), on="a.store-")[1] if call in syncs]
+    own = [call for call in trace_of(case, KEEPER, death.key(case), "@/a.store-")[1] if call in syncs]
     dropped = case.chance.choice(own if own and case.chance.random() < 0.5 else syncs)
     writes = [call for call in found[found.index(dropped):] if call[0] in ("pwrite64", "unlink", "ftruncate", "sendto")]
     if not writes:
@@ -71,7 +71,7 @@ def cut_at(case, mount, call, command, dropped=None):
     process = case.programs.start(command)
     deadline = time.monotonic() + case.bench.limit
     while process.poll() is None and not death.is_stopped(log) and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.003)
     if time.monotonic() >= deadline:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     cut(case, mount, process)

@@ -8,6 +8,7 @@ arguments. `strace -D` leaves the program the child of whoever started it, so no
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -16,9 +17,9 @@ from dataclasses import dataclass, field
 KEEPER, WORKER, SUPERVISOR, DAEMON = "instar-keeper", "instar-worker", "instarctl", "instard"
 
 WRAPPER = """#!/bin/sh
+set -C
 n=1
-while ! mkdir "{case}/{program}.$n" 2>/dev/null; do n=$((n + 1)); done
-echo $$ >"{case}/{program}.$n/pid"
+while ! {{ echo $$ >"{case}/{program}.$n"; }} 2>/dev/null; do n=$((n + 1)); done
 [ -f "{case}/{program}.$n.strace" ] || exec "{build}/{program}" "$@"
 . "{case}/{program}.$n.strace"
 """
@@ -103,7 +104,7 @@ class Programs:
         found = []
         for number in range(self.next_start(program) - 1, 0, -1):
             try:
-                with open(os.path.join(self.starts, f"{program}.{number}", "pid")) as stream:
+                with open(os.path.join(self.starts, f"{program}.{number}")) as stream:
                     found.append(int(stream.read()))
             except (OSError, ValueError):
                 continue
@@ -135,13 +136,12 @@ class Programs:
     def finish(self, process, limit):
         """Waits for a program; one that takes longer than `limit` seconds is killed, and has hung."""
         answer = Answer()
-        try:
-            process.wait(timeout=max(0.1, process.began + limit - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        left = max(0.1, process.began + limit - time.monotonic())
+        if process.poll() is None and not await_any([process.pid], left):
             answer.hung = True
             answer.left = states(process.pid)
             kill_group(process)
-        answer.status = process.returncode
+        answer.status = process.wait()
         answer.seconds = time.monotonic() - process.began
         texts = []
         for stream in process.files:
@@ -170,6 +170,19 @@ class Programs:
 
     def recovery(self, store, state):
         return ["migrate", store, "--state-dir", state, "--json"]
+
+
+def await_any(pids, seconds):
+    """Waits until one of these children has ended, without asking again and again. Returns whether one has."""
+    waiting = select.poll()
+    descriptors = [os.pidfd_open(pid) for pid in pids]
+    try:
+        for descriptor in descriptors:
+            waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def below(root):
@@ -218,11 +231,13 @@ def kill_group(process):
 CALL = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)")
 
 
-def calls(log, on=""):
-    """Returns each system call of a trace as (name, its number among the calls of that name by that thread).
+def calls(log):
+    """Returns each system call of a trace as (name, its number among the calls of that name by that thread)."""
+    return [(name, number) for name, number, _ in lines(log)]
 
-    `on`: only the calls whose line has this text, such as the path of a folder.
-    """
+
+def lines(log):
+    """Returns each system call of a trace with its line: (name, number, line)."""
     counts, found = {}, []
     with open(log, errors="replace") as stream:
         for line in stream:
@@ -232,8 +247,8 @@ def calls(log, on=""):
             thread, name = match.group(1), match.group(2)
             number = counts.get((thread, name), 0) + 1
             counts[thread, name] = number
-            if name not in IGNORED and on in line:
-                found.append((name, number))
+            if name not in IGNORED:
+                found.append((name, number, line.rstrip()))
     return found
 
 

@@ -167,7 +167,7 @@ def swap(case):
     case.programs.trace(KEEPER, case.programs.next_start(KEEPER), death.injection(call, "STOP"), log)
     process = case.programs.start(case.programs.migration(case.store, case.state))
     while process.poll() is None and not death.is_stopped(log):
-        time.sleep(0.001)
+        time.sleep(0.003)
     swapped = process.poll() is None
     if swapped:
         if kind == "replace":
@@ -221,7 +221,7 @@ def window(case, found):
     such window: from its first page on the log belongs to whatever has the store's name, which is a rule of SQLite.
     """
     def on(name, call):
-        return [found.index(each) for each in trace_of(case, KEEPER, death.key(case), on=name)[1]
+        return [found.index(each) for each in trace_of(case, KEEPER, death.key(case), "@/" + name)[1]
                 if each[0] == call and each in found]
 
     if case.recipe.journal == "wal":
