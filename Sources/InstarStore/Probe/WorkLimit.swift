@@ -11,11 +11,15 @@ internal import Synchronization
 ///
 /// SQLite then fails with `SQLITE_INTERRUPT`. Invariant: after `end()` the connection is not used any more.
 final class WorkLimit: Sendable {
-  private let isOver = Mutex(false)
-  private let ended = DispatchSemaphore(value: 0)
-
-  /// The pause before the connection is interrupted again: an interrupt between two statements has no effect.
-  private static let repetitionSeconds = 0.005
+  /// What the watch needs to know of a limit.
+  fileprivate struct Limited {
+    /// The address of the connection, which stays open until `end()` has been called.
+    var connection: UInt
+    /// The processor clock of the limited thread.
+    var clock: clockid_t
+    /// The time of that clock at which the connection is interrupted.
+    var end: Double
+  }
 
   /// Starts counting for the calling thread.
   ///
@@ -23,21 +27,11 @@ final class WorkLimit: Sendable {
   init(of connection: OpaquePointer?, processorSeconds: Double) {
     var clock = clockid_t()
     guard let connection, pthread_getcpuclockid(pthread_self(), &clock) == 0 else { return }
-    let ownClock = clock
-    let end = Self.seconds(of: ownClock) + processorSeconds
-    nonisolated(unsafe) let target = connection
-    let watch = Thread { [self] in
-      var pause = processorSeconds
-      while ended.wait(timeout: .now() + pause) == .timedOut {
-        let left = end - Self.seconds(of: ownClock)
-        if left <= 0 {
-          isOver.withLock { if !$0 { sqlite3_interrupt(target) } }
-        }
-        pause = max(left, Self.repetitionSeconds)
-      }
-    }
-    watch.stackSize = 64 << 10
-    watch.start()
+    WorkWatch.add(
+      Limited(
+        connection: UInt(bitPattern: connection), clock: clock,
+        end: WorkWatch.seconds(of: clock) + processorSeconds),
+      of: ObjectIdentifier(self), within: processorSeconds)
   }
 
   /// The time limit for reading a store's schema: some tenths of a second, and more for a large store. 10,000 tables, a
@@ -55,13 +49,68 @@ final class WorkLimit: Sendable {
     return try body()
   }
 
-  /// Stops counting.
-  func end() {
-    isOver.withLock { $0 = true }
-    ended.signal()
+  deinit { end() }
+
+  /// Stops counting. May be called again.
+  func end() { WorkWatch.remove(ObjectIdentifier(self)) }
+}
+
+/// The thread that interrupts connections: one for all limits of the process, because to start a thread for each takes
+/// longer than to read a small schema. It ends when it finds nothing to watch.
+private enum WorkWatch {
+  private struct State {
+    var limits: [ObjectIdentifier: WorkLimit.Limited] = [:]
+    /// When the thread looks next; `nil` where there is no thread.
+    var wakesAt: DispatchTime?
   }
 
-  private static func seconds(of clock: clockid_t) -> Double {
+  private static let state = Mutex(State())
+  private static let isNeededSooner = DispatchSemaphore(value: 0)
+
+  /// The pause before a connection is interrupted again: an interrupt between two statements has no effect.
+  private static let repetitionSeconds = 0.005
+
+  static func add(_ limit: WorkLimit.Limited, of key: ObjectIdentifier, within seconds: Double) {
+    // A thread cannot use more processor time than passes.
+    let end = DispatchTime.now() + seconds
+    let wakesAt = state.withLock { state in
+      state.limits[key] = limit
+      defer { state.wakesAt = min(state.wakesAt ?? end, end) }
+      return state.wakesAt
+    }
+    guard let wakesAt else { return startThread() }
+    if end < wakesAt { isNeededSooner.signal() }
+  }
+
+  static func remove(_ key: ObjectIdentifier) {
+    state.withLock { $0.limits[key] = nil }
+  }
+
+  private static func startThread() {
+    let thread = Thread {
+      while let wakesAt = look() { _ = isNeededSooner.wait(timeout: wakesAt) }
+    }
+    thread.stackSize = 64 << 10
+    thread.start()
+  }
+
+  /// Interrupts the connections whose time is over.
+  ///
+  /// - Returns: When to look again; `nil` where there is nothing to watch.
+  private static func look() -> DispatchTime? {
+    state.withLock { state in
+      // Under the lock: a connection is not closed before its limit has ended.
+      let pauses = state.limits.values.map { limit in
+        let left = limit.end - seconds(of: limit.clock)
+        if left <= 0 { sqlite3_interrupt(OpaquePointer(bitPattern: limit.connection)) }
+        return max(left, repetitionSeconds)
+      }
+      state.wakesAt = pauses.min().map { .now() + $0 }
+      return state.wakesAt
+    }
+  }
+
+  static func seconds(of clock: clockid_t) -> Double {
     var time = timespec()
     guard clock_gettime(clock, &time) == 0 else { return 0 }
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
