@@ -23,6 +23,8 @@ extension String {
 
 extension Unicode.Scalar {
   public var isUnsafeOnTerminal: Bool {
+    // Nearly all of every text, and their category need not be looked up.
+    if (" "..."~").contains(self) { return false }
     // The joiner of the parts of an emoji is harmless.
     if self == "\u{200D}" { return false }
     switch properties.generalCategory {

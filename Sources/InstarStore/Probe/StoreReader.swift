@@ -22,17 +22,21 @@ public enum StoreReader {
   /// - Parameters:
   ///   - body: Reads the store. May be called several times.
   ///   - busyTimeout: Seconds to wait for a process that is writing.
+  ///   - known: What a probe found right before; `nil` without one.
   /// - Throws: The errors of `StoreFile.probe`, `busyStore`, `corruptStore`, and the errors of `body`.
   public static func withReadOnlyStore<T>(
-    _ path: String, busyTimeout: Double = 1, body: (Database) throws -> T
+    _ path: String, busyTimeout: Double = 1, known: StoreFile? = nil,
+    body: (Database) throws -> T
   ) throws(InstarError) -> T {
+    var known = known
     let what = "cannot read '\(path)'"
     // Set when the shared memory of a log cannot be used: its last user has closed it meanwhile, or this user may not
     // write it.
     var avoidsSharedMemory = false
     var lastError: (any Error)?
     for _ in 0..<attempts {
-      let file = try StoreFile.probe(path)
+      let file = if let known { known } else { try StoreFile.probe(path) }
+      known = nil
       do {
         if file.hasJournal {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
