@@ -83,13 +83,15 @@ public enum DurableFile {
   }
 
   /// Deletes the file; nothing happens where there is none.
-  public static func remove(_ path: String) throws(InstarError) {
+  ///
+  /// - Parameter isDurable: Whether the removal is on disk when this returns.
+  public static func remove(_ path: String, isDurable: Bool = true) throws(InstarError) {
     guard unlink(path) == 0 else {
       let reason = errno
       if reason == ENOENT { return }
       throw failure("cannot remove '\(path)'", path, reason)
     }
-    try synchronizeFolder(PathTrust.folder(of: path))
+    if isDurable { try synchronizeFolder(PathTrust.folder(of: path)) }
   }
 
   /// Brings the folder's entries to disk: what was made, renamed or deleted in it.

@@ -88,7 +88,10 @@ package final class RunJournal {
     for place in Set([besideStore, backups ?? besideStore]) {
       folder.synchronizeRemovals(in: place)
     }
-    try folder.close(run: run)
+    // A record that a loss of power brings back is recovered once more, as after a crash. The next run's record brings
+    // the removal to disk before anything else is done to a store. A restore cannot wait for that: it is recognized by
+    // its rows, which an app may change.
+    try folder.close(run: run, isDurable: phase.restoredRun != nil)
     self.phase = nil
   }
 

@@ -137,8 +137,10 @@ public final class StateFolder: Sendable {
   }
 
   /// Removes the phase of a run that is in the ledger.
-  func close(run: String) throws(InstarError) {
-    try DurableFile.remove(try file(of: run, "json"))
+  ///
+  /// - Parameter isDurable: Whether the removal is on disk when this returns.
+  func close(run: String, isDurable: Bool) throws(InstarError) {
+    try DurableFile.remove(try file(of: run, "json"), isDurable: isDurable)
   }
 
   /// Returns the phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any

@@ -293,6 +293,8 @@ final class StoreLock {
           throw error
         }
         try copy.finish()
+        // The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
+        if !usesLog { try? target.execute(sql: "PRAGMA synchronous = OFF") }
         return true
       }
     }

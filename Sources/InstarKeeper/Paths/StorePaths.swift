@@ -2,6 +2,7 @@ internal import Foundation
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
+internal import Synchronization
 
 /// The paths of a store and of the files of its runs.
 ///
@@ -53,6 +54,23 @@ struct StorePaths {
   func synchronizeFolder() throws(InstarError) {
     try DurableFile.synchronizeFolder(folder.isEmpty ? "/" : folder)
   }
+
+  /// Brings the name of `.instar/` to disk: once for each such folder, which serves all stores beside it.
+  func synchronizeInstarFolderName() throws(InstarError) {
+    let instar = try FileOrigin(of: instarFolder)
+    if Self.namedOnDisk.withLock({ $0.contains(instar) }) { return }
+    try synchronizeFolder()
+    // Without a time of creation it cannot be told from a later one.
+    guard instar.createdNanoseconds != 0 else { return }
+    Self.namedOnDisk.withLock { known in
+      if known.count >= Self.knownLimit { known.removeAll() }
+      known.insert(instar)
+    }
+  }
+
+  /// The folders `.instar/` whose names this process brought to disk. One that is removed and made again is another.
+  private static let namedOnDisk = Mutex<Set<FileOrigin>>([])
+  private static let knownLimit = 4096
 
   /// The folder in which Core Data keeps external values beside a store.
   var supportFolder: String { ExternalValues.supportFolder(ofStore: store) }

@@ -74,7 +74,7 @@ struct Cutover {
     try Self.rename(folder.backup, toBackup: backup)
     do {
       try DurableFile.synchronizeFolder(backupFolder ?? paths.instarFolder)
-      try paths.synchronizeFolder()
+      try paths.synchronizeInstarFolderName()
       try external.backUp(externalFiles, besideFile: backup)
       keptBackup = backup
     } catch {

@@ -5,7 +5,7 @@ internal import InstarStore
 internal import InstarWire
 
 extension MigrationRun {
-  /// Verifies the clone, stamps it, makes it durable, and fills the report.
+  /// Verifies the clone, stamps it, and fills the report.
   ///
   /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
   ///   a table.
@@ -70,6 +70,8 @@ extension MigrationRun {
     let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
     do {
       structure = try connection.writeWithoutTransaction { db in
+        // A private file, which is synchronized where it becomes the store itself: by an exchange.
+        try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         try stamp.write(db)
         return try StoreStructure.read(db, format: format)
       }
@@ -78,7 +80,6 @@ extension MigrationRun {
       try? connection.close()
       throw error
     }
-    try DurableFile.synchronizeFile(clone)
     return structure
   }
 

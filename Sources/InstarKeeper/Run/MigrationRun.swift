@@ -12,7 +12,7 @@ package import InstarWire
 ///    anywhere.
 /// 2. `cloning`: the store is locked. Backup and clone are made in the run folder.
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile the backup is checked.
-/// 4. `verifying`: the clone is verified, stamped and durable. The backup is sound, and durable under its final name.
+/// 4. `verifying`: the clone is verified and stamped. The backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`).
 ///
 /// Invariants:

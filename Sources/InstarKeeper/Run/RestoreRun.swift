@@ -186,7 +186,6 @@ package struct RestoreRun {
     // The backup may have changed since it was checked: what is written back is what is checked.
     try backup.verify(folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
-    try DurableFile.synchronizeFile(folder.clone)
   }
 
   private mutating func cutOver(
