@@ -4,8 +4,10 @@ public import InstarSchema
 
 /// Reads stores without changing them and without leaving a side file.
 public enum StoreReader {
-  /// The number of reads after which a store that others write is reported as busy.
-  static let attempts = 3
+  /// The fewest reads after which a store that others write is reported as busy.
+  private static let fewestAttempts = 3
+  /// The pause before another read: an app that opens, writes and closes a store all the time gets past that.
+  private static let pauseMicroseconds: useconds_t = 2_000
 
   /// Opens the store for reading, calls `body`, and closes it again.
   ///
@@ -17,7 +19,7 @@ public enum StoreReader {
   /// - a journal left by a process that is gone: in a private copy of both, where SQLite rolls the transaction back.
   ///
   /// Where no lock is held while reading, the files are compared with their state before; if they changed, `body` is
-  /// called again.
+  /// called again: three times, and then until the time to wait is over.
   ///
   /// - Parameters:
   ///   - body: Reads the store. May be called several times.
@@ -34,7 +36,11 @@ public enum StoreReader {
     // write it.
     var avoidsSharedMemory = false
     var lastError: (any Error)?
-    for _ in 0..<attempts {
+    let deadline = ContinuousClock.now + .seconds(busyTimeout)
+    var attempts = 0
+    while attempts < fewestAttempts || lastError == nil && .now < deadline {
+      if attempts > 0 { usleep(pauseMicroseconds) }
+      attempts += 1
       let file = if let known { known } else { try StoreFile.probe(path) }
       known = nil
       do {
@@ -62,7 +68,8 @@ public enum StoreReader {
       {
         // A side file may have appeared or disappeared since the probe.
         avoidsSharedMemory = file.logIsInUse
-        lastError = error
+        let now = file.currentState()
+        lastError = now?.file == file.state && now?.log == file.log ? error : nil
       } catch let error as InstarError where error.code == .storeChanged {
         lastError = nil
       } catch {
