@@ -14,7 +14,7 @@ struct ExchangeTests {
   private final class ReadyRun {
     let fixture: KeeperFixture
     let lock: StoreLock
-    let clone: String
+    private(set) var clone: String
     let inode: UInt64
     private var folder: RunFolder?
     private let usesLog: Bool
@@ -58,10 +58,19 @@ struct ExchangeTests {
       return UInt64(status.st_ino)
     }
 
+    var backup: String { fixture.folder + "/.instar/Notes.store.cut-off.backup" }
+
+    /// The clone waits under the name of the backup, which the store's own file becomes.
+    func giveBackupNameToClone() throws {
+      try #require(rename(clone, backup) == 0)
+      clone = backup
+    }
+
     func exchange(
       _ onStep: @escaping (Exchange.Step) throws -> Void = { _ in }
     ) throws -> Exchange.Result {
-      try Exchange(lock: lock, folder: try #require(folder), onStep: onStep).perform()
+      let paths = try #require(folder).paths
+      return try Exchange(lock: lock, paths: paths, clone: clone, onStep: onStep).perform()
     }
 
     /// The phase that is on disk when the exchange begins.
@@ -387,6 +396,114 @@ struct ExchangeTests {
       try run.requireSound(rows: 10, isNew ? Self.new : Self.old)
       #expect(fixture.state().instar == (isNew ? ["Notes.store.cut-off.backup"] : nil))
     }
+  }
+
+  @Test(
+    "a keeper that is killed leaves the store's own file as the backup, or none", arguments: modes,
+    Exchange.Step.allCases)
+  func killedWithoutCopy(journalMode: String, step: Exchange.Step) throws {
+    let run = try ReadyRun(journalMode)
+    let fixture = run.fixture
+    try run.giveBackupNameToClone()
+    let record = try run.record
+    #expect(throws: Killed.self) {
+      try run.exchange { if $0 == step { throw Killed() } }
+    }
+    try run.die()
+    let isNew = [.exchanged, .synchronized, .done].contains(step)
+    for _ in 0..<2 {
+      let conversation = ScriptedConversation([.recover(record)])
+      try Keeper(conversation: conversation, host: SQLHost()).serve()
+      guard case .recovered(let report) = conversation.events.last else {
+        Issue.record("\(String(describing: conversation.events.last))")
+        return
+      }
+      #expect(report.outcome == (isNew ? .finished : .discarded))
+      try run.requireSound(rows: 10, isNew ? Self.new : Self.old)
+      #expect(report.backup == (isNew ? run.backup : nil))
+      #expect(fixture.state().instar == (isNew ? ["Notes.store.cut-off.backup"] : nil))
+      guard isNew else { continue }
+      #expect(try ReadyRun.inode(of: run.backup) == run.inode)
+      #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: run.backup) == 10)
+      #expect(try fixture.version(of: run.backup) == Self.old)
+    }
+  }
+
+  @Test(
+    "a clone that waits for the exchange does not pass for a backup of a store that changed",
+    arguments: modes)
+  func waitingClone(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    try run.giveBackupNameToClone()
+    let record = try run.record
+    #expect(throws: Killed.self) { try run.exchange { _ in throw Killed() } }
+    try run.die()
+    // Neither as before nor as the run would have left it.
+    try run.fixture.execute("ALTER TABLE ZNOTE ADD COLUMN ZAPP VARCHAR")
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    guard case .recovered(let report) = conversation.events.last else {
+      Issue.record("\(String(describing: conversation.events.last))")
+      return
+    }
+    #expect(report.backup == nil)
+    #expect(run.fixture.state().instar == nil)
+  }
+
+  @Test("makes the store's own file the backup, with its manifest", arguments: modes)
+  func ownFile(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let inode = try ReadyRun.inode(of: fixture.store)
+    var request = fixture.request()
+    request.cutover = .exchange
+    let (report, conversation) = try fixture.migrate(request: request) { _ in
+      let copy = fixture.folder + "/.instar/run-\(request.run)/backup"
+      #expect(!FileManager.default.fileExists(atPath: copy))
+      return true
+    }
+    let backup = try #require(report.backup)
+    #expect(report.cutover == .exchange)
+    #expect(try ReadyRun.inode(of: backup) == inode)
+    #expect(try fixture.version(of: backup) == Self.old)
+    #expect(conversation.steps.suffix(2) == [.backedUp, .cutOver])
+    #expect(conversation.asked.last?.manifest == report.manifest)
+    try Self.requireVerified(report)
+  }
+
+  @Test("copies the store after all where an app opened it in the meantime", arguments: modes)
+  func openedMeanwhile(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let inode = try ReadyRun.inode(of: fixture.store)
+    var request = fixture.request()
+    request.cutover = .exchange
+    var app: OtherProcess?
+    let (report, _) = try fixture.migrate(request: request) { record in
+      if record.phase == .cutover, app == nil {
+        app = try? OtherProcess(
+          "c = open(sys.argv[1], 'rb')\nprint('open', flush=True)\nsys.stdin.read()",
+          path: fixture.store)
+      }
+      return true
+    }
+    app?.finish()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(report.cutover == .writeBack)
+    #expect(try ReadyRun.inode(of: fixture.store) == inode)
+    #expect(try fixture.version() == Self.new)
+    #expect(try Self.usesLog(fixture) == (journalMode == "wal"))
+    let backup = try #require(report.backup)
+    #expect(try fixture.version(of: backup) == Self.old)
+    #expect(fixture.state().instar?.contains("run-\(request.run)") == false)
+    try Self.requireVerified(report)
+  }
+
+  /// Requires that the backup is what its manifest says.
+  private static func requireVerified(_ report: RunReport) throws {
+    #expect(report.manifest != nil)
+    let reference = BackupReference(
+      run: report.run, store: report.store, path: try #require(report.backup),
+      manifest: report.manifest)
+    try StoredBackup(reference: reference).verify()
   }
 
   @Test("is undone where the file that left gets a second name", arguments: modes)

@@ -2,8 +2,20 @@ internal import CInstar
 internal import Foundation
 internal import InstarSchema
 internal import InstarStore
+internal import InstarWire
 
 extension Exchange {
+  /// Whether an exchange is to be tried for a store whose clone has these bytes. A store in an app's own process is
+  /// never exchanged: the app has it open.
+  static func isWanted(_ policy: CutoverPolicy, bytes: Int64, _ openPolicy: OpenPolicy) -> Bool {
+    guard openPolicy != .shared else { return false }
+    switch policy {
+    case .automatic: return bytes >= smallestStoreBytes
+    case .exchange: return true
+    case .writeBack: return false
+    }
+  }
+
   /// Why a store cannot be exchanged, as far as it can be known before anything is tried; `nil` where it may be tried.
   static func obstacle(_ lock: StoreLock, _ folder: RunFolder) -> String? {
     let paths = folder.paths

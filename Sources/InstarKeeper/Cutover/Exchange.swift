@@ -18,7 +18,8 @@ internal import InstarWire
 /// - `leased`: nobody else has the store or the clone open, in any way; whoever opens one of them waits in open(2). The
 ///   clone has the store's attributes and is on disk.
 /// - `handed over`: SQLite's connections are closed, and both files are locked against every SQLite.
-/// - `exchanged`: the clone is at the store's path, the store's file in the run's folder. Both are leased and locked.
+/// - `exchanged`: the clone is at the store's path, the store's file where the clone was: that is the final name of the
+///   backup where the store's file becomes it, else the run's folder. Both are leased and locked.
 /// - `done`: after a grace period still nobody has tried to open the file that left. The clone is the store now.
 ///
 /// Until the connections are closed, an obstacle makes the exchange `impossible`: the lock is as before, and the run
@@ -53,10 +54,11 @@ struct Exchange {
   }
 
   let lock: StoreLock
-  let folder: RunFolder
+  let paths: StorePaths
+  /// The path of the clone, which the store's file gets.
+  let clone: String
   var onStep: (Step) throws -> Void = { _ in }
 
-  private var paths: StorePaths { folder.paths }
   private static let what = "cannot exchange the store for its clone"
   static let inUse = "another process has the store open"
 
@@ -67,7 +69,9 @@ struct Exchange {
   /// lets a process wait in the middle of open(2).
   private static let graceMicroseconds: useconds_t = 100_000
 
-  func perform() throws -> Result {
+  /// - Parameter whenLocked: Called with SQLite's own descriptor of the store, which must not be closed, once nobody
+  ///   changes the file any more.
+  func perform(whenLocked: (Int32) throws -> Void = { _ in }) throws -> Result {
     let usesLog = lock.usesLog
     switch try lock.leaveLog() {
     case .left: break
@@ -76,8 +80,9 @@ struct Exchange {
       lock.release()
       return .disturbed
     }
+    if let descriptor = try lock.soleDescriptor() { try whenLocked(descriptor) }
     try onStep(.locked)
-    guard let clone = LeasedFile(opening: folder.clone), clone.isUndisturbed, clone.lock() else {
+    guard let clone = LeasedFile(opening: clone), clone.isUndisturbed, clone.lock() else {
       return .impossible("the clone cannot be leased")
     }
     let store: LeasedFile
@@ -86,7 +91,7 @@ struct Exchange {
     case .impossible(let reason): return .impossible(reason)
     }
     try onStep(.handedOver)
-    let files = Files(store: store, clone: clone, paths: paths, clonePath: folder.clone)
+    let files = Files(store: store, clone: clone, paths: paths, clonePath: self.clone)
     // The removal of a log or journal must be on disk before: one that comes back after a loss of power would damage
     // the clone at the store's path.
     guard store.lock(), (try? paths.synchronizeFolder()) != nil, files.areInPlace, exchange() else {
@@ -123,6 +128,10 @@ struct Exchange {
     }
     do {
       try clone.synchronize()
+      // An app may have written the store without bringing it to disk, and the file may become the backup.
+      guard fsync(descriptor) == 0 else {
+        throw RunFolder.failure("cannot bring the store to disk", errno)
+      }
     } catch {
       instar_lease_release(descriptor)
       throw error
@@ -156,12 +165,12 @@ struct Exchange {
   }
 
   private func exchange() -> Bool {
-    instar_rename_exchange(AT_FDCWD, paths.store, AT_FDCWD, folder.clone) == 0
+    instar_rename_exchange(AT_FDCWD, paths.store, AT_FDCWD, clone) == 0
   }
 
   private func synchronizeFolders() throws {
     try paths.synchronizeFolder()
-    try DurableFile.synchronizeFolder(folder.cloneFolder)
+    try DurableFile.synchronizeFolder((clone as NSString).deletingLastPathComponent)
   }
 
   /// Waits until nobody can open the file that left any more, and gives the clone its log.

@@ -233,16 +233,31 @@ final class StoreLock {
         try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
       )
     }
-    // The file has all pages if it has no log, and nobody writes it meanwhile.
-    if !usesLog || isHeld && !Self.hasLog(path),
-      let descriptor = try Self.descriptor(of: file.state.identity)
-    {
+    if isWholeFile, let descriptor = try Self.descriptor(of: file.state.identity) {
       try FileCopy.copy(descriptor, bytes: pages * pageSize, to: target)
     } else {
       try copyPages(to: target)
     }
     if pages > 0 { try FileCopy.useRollbackJournal(target) }
     return pages
+  }
+
+  /// Whether the file has all pages: it has no log, and nobody writes one meanwhile.
+  private var isWholeFile: Bool { !usesLog || isHeld && !Self.hasLog(path) }
+
+  /// The locked store as another thread may read it until the cutover. The file itself must not be opened: to close it
+  /// would drop SQLite's locks.
+  struct LockedContent: Sendable {
+    let connection: DatabaseQueue
+    /// SQLite's own, which must not be closed.
+    let descriptor: Int32
+  }
+
+  /// The store's content, which is all in its file; `nil` where others may write, or where a log has a part of it.
+  func lockedContent() throws -> LockedContent? {
+    guard isHeld, isWholeFile, let descriptor = try Self.descriptor(of: file.state.identity)
+    else { return nil }
+    return LockedContent(connection: reader, descriptor: descriptor)
   }
 
   private func copyPages(to target: String) throws {
@@ -309,7 +324,10 @@ final class StoreLock {
   }
 
   /// Whether the path still names the locked file.
-  var hasPath: Bool {
+  var hasPath: Bool { isFile(at: path) }
+
+  /// Whether a path names the locked file.
+  func isFile(at path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && FileIdentity(status) == file.state.identity
   }

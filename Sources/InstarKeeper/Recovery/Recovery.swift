@@ -72,6 +72,7 @@ package struct Recovery {
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return (report, true)
     case .cutover:
+      removeWaitingClone(named: backup)
       let found = try outcome(paths, backup: backup, what)
       let changes = try ExternalFiles.Changes(listedIn: list)
       var report = RecoveryReport(
@@ -102,9 +103,18 @@ package struct Recovery {
   /// How the store got its new content; `nil` where the record does not say what was begun.
   private func cutover(of paths: StorePaths) -> CutoverKind? {
     guard record.cutover == .exchange else { return record.cutover }
+    return isClone(paths.store) ? .exchange : .writeBack
+  }
+
+  private func isClone(_ path: String) -> Bool {
     var status = stat()
-    guard lstat(paths.store, &status) == 0 else { return nil }
-    return UInt64(status.st_ino) == record.cloneInode ? .exchange : .writeBack
+    return lstat(path, &status) == 0 && UInt64(status.st_ino) == record.cloneInode
+  }
+
+  /// Before an exchange the clone waits under the name of the backup, which the store's own file becomes. A clone that
+  /// is still there, or is there again, must not pass for a backup.
+  private func removeWaitingClone(named backup: String) {
+    if isClone(backup) { unlink(backup) }
   }
 
   private static func remove(backup: String) {

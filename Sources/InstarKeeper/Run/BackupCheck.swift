@@ -1,15 +1,23 @@
+internal import Foundation
 internal import GRDB
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Makes the backup of a run durable, checks it, and reads from it what the store was.
+/// Checks what becomes the backup of a run, and reads from it what the store was.
 ///
-/// The backup is a private file that nobody writes. So a run does this on a second processor while its stages work on
-/// the clone. A damaged store is refused, whatever the stages made of its clone.
+/// Nobody writes it meanwhile. So a run does this on a second processor while its stages work on the clone. A damaged
+/// store is refused, whatever the stages made of its clone.
 struct BackupCheck: Sendable {
-  let file: String
+  enum Source: Sendable {
+    /// A private copy of the store, which is made durable.
+    case copy(String)
+    /// The store itself, which is locked: an exchange makes its file the backup.
+    case store(StoreLock.LockedContent)
+  }
+
+  let source: Source
   let run: String
   let store: String
   /// The pages of the store, which the backup must have too.
@@ -33,23 +41,34 @@ struct BackupCheck: Sendable {
 
   /// - Throws: `corruptStore` where the store is damaged; `backupFailed`.
   func perform() throws -> Result {
-    try DurableFile.synchronizeFile(file)
-    return try GuardedConnection.use(file, access: .immutable) { db in
-      guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
-        throw InstarError(
-          .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
-          next: "run the same command again")
-      }
-      try StoreCheck.requireSound(db, "the store", path: store)
-      let files = try ExternalFiles.references(db, layout)
-      return Result(
-        census: try StoreCensus(db, layout: layout, findsBroken: findsBroken),
-        externalFiles: files,
-        removedValues: try RemovedValues(db, layout: layout, path: path),
-        convertedValues: try ConvertedValues(db, layout: layout, path: path),
-        manifest: try BackupManifest(
-          ofFile: file, run: run, store: store, format: path.first.format,
-          externalFiles: files.filter(external.has).count))
+    switch source {
+    case .copy(let file):
+      try DurableFile.synchronizeFile(file)
+      let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
+      return try GuardedConnection.use(file, access: .immutable) { try check($0, bytes, hash) }
+    case .store(let content):
+      let hash = try FileDigest.ofFile(content.descriptor, store)
+      let bytes = try FileCopy.size(of: store)
+      return try content.connection.inDatabase { try check($0, bytes, hash) }
     }
+  }
+
+  private func check(_ db: Database, _ bytes: Int64, _ contentHash: String) throws -> Result {
+    guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
+      throw InstarError(
+        .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
+        next: "run the same command again")
+    }
+    try StoreCheck.requireSound(db, "the store", path: store)
+    let files = try ExternalFiles.references(db, layout)
+    return Result(
+      census: try StoreCensus(db, layout: layout, findsBroken: findsBroken),
+      externalFiles: files,
+      removedValues: try RemovedValues(db, layout: layout, path: path),
+      convertedValues: try ConvertedValues(db, layout: layout, path: path),
+      manifest: BackupManifest(
+        run: run, store: store, madeAt: Date().timeIntervalSince1970, bytes: bytes,
+        contentHash: contentHash, externalFiles: files.filter(external.has).count,
+        format: path.first.format))
   }
 }

@@ -1,3 +1,4 @@
+internal import CInstar
 internal import Foundation
 internal import GRDB
 internal import InstarLinux
@@ -7,9 +8,12 @@ internal import InstarWire
 
 /// Replacing a store's content by a clone's: the last steps of a run, whatever made the clone.
 ///
-/// 1. `keepBackup` gives the backup its final name, durably.
+/// 1. `keepBackup` gives the backup its final name, durably, unless the store's own file becomes the backup.
 /// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and replaces the content:
 ///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction.
+///
+/// Where the store's own file becomes the backup, the clone waits under the backup's final name for the exchange. So
+/// the file that leaves has that name in the same instant, and is in no folder that is removed.
 ///
 /// After an error the store is read through a new connection. The backup is removed only where nothing was written, or
 /// where the store is proven to be as before: without this a store that stays busy would collect a backup with each
@@ -41,6 +45,10 @@ struct Cutover {
   var policy = CutoverPolicy.writeBack
   /// Where the backup is; `nil` before `keepBackup`, and after it was removed.
   private(set) var keptBackup: String?
+  /// Whether an exchange makes the store's own file the backup. Then there is no copy of the store.
+  var storeBecomesBackup = false
+  /// The manifest of the backup, as the phase on disk has it; `nil` before `perform`.
+  private(set) var manifest: BackupManifest?
   /// How the content was replaced; `nil` where it was not.
   private(set) var kind: CutoverKind?
   /// Why the store was not exchanged, although it should be.
@@ -71,10 +79,8 @@ struct Cutover {
   /// Gives the backup its final name, durably, with the files of its external values, before the store is written.
   mutating func keepBackup(externalFiles: Set<String>) throws {
     let backup = backup
-    try Self.rename(folder.backup, toBackup: backup)
     do {
-      try DurableFile.synchronizeFolder(backupFolder ?? paths.instarFolder)
-      try paths.synchronizeInstarFolderName()
+      if !storeBecomesBackup { try nameCopy() }
       try external.backUp(externalFiles, besideFile: backup)
       keptBackup = backup
     } catch {
@@ -82,6 +88,34 @@ struct Cutover {
       ExternalFiles.removeBackup(besideFile: backup)
       throw error
     }
+  }
+
+  /// Gives the copy of the store its final name, durably.
+  private func nameCopy() throws {
+    try Self.rename(folder.backup, toBackup: backup)
+    try DurableFile.synchronizeFolder(backupFolder ?? paths.instarFolder)
+    try paths.synchronizeInstarFolderName()
+  }
+
+  /// Copies the store after all, where the exchange that was to make its file the backup is not possible.
+  ///
+  /// - Precondition: The store is locked, and its content is the one that was checked.
+  private mutating func copyStore(_ record: inout PhaseRecord) throws {
+    storeBecomesBackup = false
+    try RunFolder.makeFile(folder.backup)
+    try lock.copy(to: folder.backup)
+    try DurableFile.synchronizeFile(folder.backup)
+    let hash = try FileDigest.ofFile(folder.backup)
+    try nameCopy()
+    try enter(&record, contentHash: hash)
+  }
+
+  /// Has the phase with the hash that the backup has now on disk: to leave its log changes the header of a store.
+  private mutating func enter(_ record: inout PhaseRecord, contentHash: String) throws {
+    guard record.manifest?.contentHash != contentHash else { return }
+    record.manifest?.contentHash = contentHash
+    manifest = record.manifest
+    try conversation.enter(record)
   }
 
   private static func rename(_ file: String, toBackup backup: String) throws {
@@ -106,6 +140,8 @@ struct Cutover {
 
   /// Removes what was made for a cutover that did not take place.
   private mutating func removeBackup(_ changes: ExternalFiles.Changes) {
+    // The only file with the old content is never removed, whatever happened.
+    if lock.isFile(at: backup) { return }
     unlink(backup)
     ExternalFiles.removeBackup(besideFile: backup)
     external.disown(changes, listedIn: fileList)
@@ -141,11 +177,12 @@ struct Cutover {
         record.contentDigest = try digestOfClone()
         record.earlierContentDigest = earlier.contentDigest
       }
+      manifest = record.manifest
       try conversation.enter(record)
       changes = try external.adopt(
         content.externalFiles, from: content.newFiles, before: earlierFiles, like: paths.store,
         listedIn: fileList)
-      isCutOver = try triesExchange ? exchange(content) : writeBack(content)
+      isCutOver = try triesExchange ? exchange(&record, content) : writeBack(&record, content)
     } catch {
       throw afterFailure(error, record, changes)
     }
@@ -200,10 +237,9 @@ struct Cutover {
     try GuardedConnection.use(folder.clone, access: .immutable) { try ContentDigest.ofRows($0) }
   }
 
-  /// Whether an exchange is tried. A store in an app's own process is not: the app has it open.
+  /// Whether an exchange is tried.
   private mutating func mayExchange() throws -> Bool {
-    if policy == .writeBack || openPolicy == .shared { return false }
-    if policy == .automatic, try FileCopy.size(of: folder.clone) < Exchange.smallestStoreBytes {
+    guard Exchange.isWanted(policy, bytes: try FileCopy.size(of: folder.clone), openPolicy) else {
       return false
     }
     guard let obstacle = Exchange.obstacle(lock, folder) else { return true }
@@ -216,8 +252,17 @@ struct Cutover {
   }
 
   /// - Returns: `false` where another process used the store in the meantime: it is as before, and no longer locked.
-  private mutating func exchange(_ content: Content) throws -> Bool {
-    switch try Exchange(lock: lock, folder: folder).perform() {
+  private mutating func exchange(
+    _ record: inout PhaseRecord, _ content: Content
+  ) throws -> Bool {
+    let clone = storeBecomesBackup ? backup : folder.clone
+    if storeBecomesBackup { try moveClone(from: folder.clone, to: backup) }
+    let exchange = Exchange(lock: lock, paths: paths, clone: clone)
+    let result = try exchange.perform { descriptor in
+      guard storeBecomesBackup else { return }
+      try enter(&record, contentHash: FileDigest.ofFile(descriptor, paths.store))
+    }
+    switch result {
     case .done:
       kind = .exchange
       return true
@@ -225,11 +270,21 @@ struct Cutover {
       return false
     case .impossible(let reason):
       note(reason)
-      return try writeBack(content)
+      if storeBecomesBackup { try moveClone(from: backup, to: folder.clone) }
+      return try writeBack(&record, content)
     }
   }
 
-  private mutating func writeBack(_ content: Content) throws -> Bool {
+  private func moveClone(from path: String, to target: String) throws {
+    guard instar_rename_no_replace(AT_FDCWD, path, AT_FDCWD, target) == 0 else {
+      throw RunFolder.failure("cannot move the clone to '\(target)'", errno)
+    }
+  }
+
+  private mutating func writeBack(
+    _ record: inout PhaseRecord, _ content: Content
+  ) throws -> Bool {
+    if storeBecomesBackup { try copyStore(&record) }
     do {
       guard try lock.replaceContents(withClone: folder.clone) else { return false }
     } catch let error as DatabaseError {

@@ -37,15 +37,31 @@ extension MigrationRun {
 
   /// Refuses a cutover that would fill the disk: stages may have made the store larger.
   func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
-    let (old, new) = (
-      try FileCopy.size(of: attempt.folder.backup), try FileCopy.size(of: attempt.folder.clone)
-    )
+    let isDeparting = attempt.departing != nil
+    let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.folder.backup)
+    let new = try FileCopy.size(of: attempt.folder.clone)
     let growth = max(new - old, 0)
+    // Where the exchange is not possible in the end, the store is copied after all.
+    let copy = isDeparting ? old : 0
     try FileCopy.requireSpace(
-      (attempt.lock.usesLog ? new : old) + growth + Self.smallFiles, in: attempt.folder.path)
+      (attempt.lock.usesLog ? new : old) + growth + copy + Self.smallFiles,
+      in: attempt.folder.path)
   }
 
-  /// Makes clone and backup, which have the bytes of the store.
+  /// The content of the locked store, where its own file can become the backup: the store is to be exchanged for its
+  /// clone, and nothing is known that prevents that.
+  func departingContent(
+    _ lock: StoreLock, _ folder: RunFolder
+  ) throws -> StoreLock.LockedContent? {
+    var holders = StoreHolders()
+    guard mayExchange, request.backupFolder == nil,
+      Exchange.isWanted(request.cutover, bytes: report.bytes ?? 0, openPolicy),
+      Exchange.obstacle(lock, folder) == nil, holders.ofFile(lock.path).isEmpty
+    else { return nil }
+    return try lock.lockedContent()
+  }
+
+  /// Makes the clone, and the backup where the store itself does not become it. Both have the bytes of the store.
   ///
   /// - Returns: The pages of the store, and what it was.
   func makeCopies(
@@ -59,6 +75,7 @@ extension MigrationRun {
         try lock.read { try SchemaBaseline($0, format: attempt.layouts.before.format) }
       )
     }
+    if attempt.departing != nil { return (pageCount, before) }
     try RunFolder.makeFile(folder.backup)
     try FileCopy.copy(folder.clone, to: folder.backup)
     let bytes = try FileCopy.size(of: folder.backup)

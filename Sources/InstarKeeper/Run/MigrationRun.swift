@@ -10,9 +10,10 @@ package import InstarWire
 ///
 /// 1. `inspecting`: the store is probed and matched, and its path through the plan is found. Nothing is written
 ///    anywhere.
-/// 2. `cloning`: the store is locked. Backup and clone are made in the run folder.
-/// 3. `working`: the stages bring the clone to the last version. Meanwhile the backup is checked.
-/// 4. `verifying`: the clone is verified and stamped. The backup is sound, and durable under its final name.
+/// 2. `cloning`: the store is locked. Clone and backup are made in the run folder. A store that is to be exchanged for
+///    its clone is not copied a second time: its own file becomes the backup.
+/// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked.
+/// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`).
 ///
 /// Invariants:
@@ -45,7 +46,7 @@ package struct MigrationRun {
   private var paths: StorePaths?
   private let start = ContinuousClock.now
   /// Whether the store may be cut over by exchange: until a cutover did not take place, because somebody uses it.
-  private var mayExchange = true
+  var mayExchange = true
 
   /// - Parameters:
   ///   - conversation: Asked before each phase, and told what happens.
@@ -182,12 +183,16 @@ package struct MigrationRun {
     let lock: StoreLock
     let folder: RunFolder
 
+    /// The store, where its own file is to become the backup, by an exchange; `nil` where the store is copied.
+    let departing: StoreLock.LockedContent?
+
     var path: MigrationPath { inspection.path }
     var paths: StorePaths { inspection.paths }
 
     func backupCheck(pageCount: Int64, _ verification: CloneVerification) -> BackupCheck {
       BackupCheck(
-        file: folder.backup, run: folder.run, store: inspection.probe.file.path,
+        source: departing.map { .store($0) } ?? .copy(folder.backup), run: folder.run,
+        store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
         findsBroken: verification.mayBreakLinks, external: external)
     }
@@ -212,7 +217,7 @@ package struct MigrationRun {
     defer { folder.remove() }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
-      lock: lock, folder: folder)
+      lock: lock, folder: folder, departing: try departingContent(lock, folder))
 
     var (pageCount, before) = try makeCopies(attempt)
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
@@ -250,15 +255,15 @@ package struct MigrationRun {
       conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
       external: attempt.external, backupFolder: request.backupFolder, command: report.command)
     if mayExchange { cutover.policy = request.cutover }
-    let manifest = manifest(of: attempt, before)
+    cutover.storeBecomesBackup = attempt.departing != nil
+    var record = record(.cutover, attempt.inspection)
+    record.manifest = manifest(of: attempt, before)
     defer {
       report.backup = cutover.keptBackup
-      report.manifest = cutover.keptBackup.map { _ in manifest }
+      report.manifest = cutover.keptBackup.flatMap { _ in cutover.manifest }
     }
     try cutover.keepBackup(externalFiles: before.externalFiles)
     state = .cutover
-    var record = record(.cutover, attempt.inspection)
-    record.manifest = manifest
     if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
     let content = Cutover.Content(
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
@@ -270,6 +275,7 @@ package struct MigrationRun {
     }
     report.cutover = cutover.kind
     report.notes += cutover.notes
+    if attempt.departing != nil { emit(.backedUp) { $0.bytes = cutover.manifest?.bytes } }
     emit(.cutOver) {
       $0.backup = cutover.keptBackup
       $0.cutover = cutover.kind

@@ -11,6 +11,13 @@ package enum FileDigest {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(path) }
     defer { close(descriptor) }
+    return try ofFile(descriptor, path)
+  }
+
+  /// The same of an open file, which stays open. Its position does not matter and does not change.
+  ///
+  /// - Parameter path: How errors name the file.
+  package static func ofFile(_ descriptor: Int32, _ path: String) throws(InstarError) -> String {
     var (high, low): (UInt64, UInt64) = (0, 0)
     guard instar_hash_file(descriptor, &high, &low) == 0 else { throw failure(path) }
     // The canonical form of XXH3: the upper half first, each as a big-endian number.
