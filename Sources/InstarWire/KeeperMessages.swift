@@ -158,6 +158,9 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var cutover: CutoverKind?
   /// The inode of the clone: the store's after an exchange. Left out where no exchange was begun.
   public var cloneInode: UInt64?
+  /// The inode of the store before an exchange: the backup's after it, where the store's own file becomes the backup.
+  /// Left out where no exchange was begun.
+  public var storeInode: UInt64?
   /// Whether the store had a write-ahead log before an exchange, during which it has none. Left out where no exchange
   /// was begun.
   public var usesLog: Bool?

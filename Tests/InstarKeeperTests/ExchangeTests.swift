@@ -83,6 +83,7 @@ struct ExchangeTests {
         record.cutover = .exchange
         record.usesLog = usesLog
         record.cloneInode = try Self.inode(of: clone)
+        record.storeInode = inode
         return record
       }
     }
@@ -448,6 +449,31 @@ struct ExchangeTests {
     }
     #expect(report.backup == nil)
     #expect(run.fixture.state().instar == nil)
+  }
+
+  @Test("a backup that was the store stays, though the store is as before again", arguments: modes)
+  func replacedAfterDeath(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    let fixture = run.fixture
+    try run.giveBackupNameToClone()
+    let record = try run.record
+    #expect(throws: Killed.self) {
+      try run.exchange { if $0 == .done { throw Killed() } }
+    }
+    try run.die()
+    // Somebody helps himself with an earlier copy.
+    try FileManager.default.removeItem(atPath: fixture.store)
+    try FileManager.default.copyItem(atPath: run.backup, toPath: fixture.store)
+    let conversation = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    guard case .recovered(let report) = conversation.events.last else {
+      Issue.record("\(String(describing: conversation.events.last))")
+      return
+    }
+    #expect(report.outcome == .discarded)
+    #expect(report.backup == run.backup)
+    #expect(try ReadyRun.inode(of: run.backup) == run.inode)
+    #expect(try fixture.version() == Self.old)
   }
 
   @Test("makes the store's own file the backup, with its manifest", arguments: modes)

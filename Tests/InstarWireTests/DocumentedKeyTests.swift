@@ -93,7 +93,8 @@ struct DocumentedKeyTests {
       try keys(of: Sample.phase) == [
         "backup", "cloneInode", "contentDigest", "cutover", "declaredVersion",
         "earlierContentDigest", "earlierFingerprint", "fingerprint", "from", "manifest", "phase",
-        "plan", "plugin", "restoredRun", "run", "startedAt", "store", "to", "usesLog",
+        "plan", "plugin", "restoredRun", "run", "startedAt", "store", "storeInode", "to",
+        "usesLog",
         "versionSource",
       ])
     #expect(

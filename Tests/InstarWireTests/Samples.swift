@@ -84,6 +84,7 @@ enum Sample {
     phase.earlierContentDigest = "3-4"
     phase.cutover = .exchange
     phase.cloneInode = 7
+    phase.storeInode = 8
     phase.usesLog = true
     phase.manifest = manifest
     return phase

@@ -326,6 +326,8 @@ final class StoreLock {
   /// Whether the path still names the locked file.
   var hasPath: Bool { isFile(at: path) }
 
+  var inode: UInt64 { file.state.identity.inode }
+
   /// Whether a path names the locked file.
   func isFile(at path: String) -> Bool {
     var status = stat()

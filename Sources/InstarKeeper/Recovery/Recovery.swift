@@ -89,6 +89,7 @@ package struct Recovery {
         external.removeOrphans(changes, besideFile: backup, listedIn: list)
       case .old:
         external.disown(changes, listedIn: list)
+        if isStoreItself(backup) { break }
         Self.remove(backup: backup)
         report.backup = nil
       case .other:
@@ -96,7 +97,7 @@ package struct Recovery {
         unlink(list)
       }
       if changes.isEmpty { unlink(list) }
-      return (report, found.content == .old)
+      return (report, found.content == .old && report.backup == nil)
     }
   }
 
@@ -107,8 +108,18 @@ package struct Recovery {
   }
 
   private func isClone(_ path: String) -> Bool {
+    Self.inode(path).map { $0 == record.cloneInode } ?? false
+  }
+
+  /// Whether a backup is the store's own file. Where somebody put another file of the earlier version in its place
+  /// since, the backup has rows that nobody else has.
+  private func isStoreItself(_ backup: String) -> Bool {
+    Self.inode(backup).map { $0 == record.storeInode } ?? false
+  }
+
+  private static func inode(_ path: String) -> UInt64? {
     var status = stat()
-    return lstat(path, &status) == 0 && UInt64(status.st_ino) == record.cloneInode
+    return lstat(path, &status) == 0 ? UInt64(status.st_ino) : nil
   }
 
   /// Before an exchange the clone waits under the name of the backup, which the store's own file becomes. A clone that

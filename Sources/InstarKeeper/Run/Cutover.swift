@@ -315,6 +315,7 @@ extension PhaseRecord {
   fileprivate mutating func describe(exchangeOf lock: StoreLock, for clone: String) {
     var status = stat()
     if lstat(clone, &status) == 0 { cloneInode = UInt64(status.st_ino) }
+    storeInode = lock.inode
     usesLog = lock.usesLog
   }
 }
