@@ -114,6 +114,36 @@ struct HistoryTests {
     #expect(kinds == ["delete", "update", "insert"])
   }
 
+  @Test("each of many models of two entities has one change, with consecutive keys")
+  func manyInsertions() throws {
+    for number in 0..<3 { context.insert(Log.Shelf(room: "\(number)")) }
+    for number in 0..<4 { context.insert(Book(isbn: "\(number)", title: "Book")) }
+    context.insert(Log.Shelf(room: "last"))
+    try context.save()
+    context.insert(Book(isbn: "later", title: "Book"))
+    try context.save()
+    let changes = try DatabaseQueue(path: path).read { db in
+      try String.fetchAll(
+        db,
+        sql: """
+          SELECT c.Z_PK || ' ' || k.Z_NAME || ' ' || c.ZENTITYPK || ' ' || c.ZTRANSACTIONID || ' ' || c.ZCHANGETYPE
+          FROM ACHANGE c JOIN Z_PRIMARYKEY k ON k.Z_ENT = c.ZENTITY ORDER BY c.ZENTITY, c.ZENTITYPK
+          """)
+    }
+    #expect(changes.count == 9)
+    #expect(Set(changes.compactMap { $0.split(separator: " ").first }).count == 9)
+    let rows = changes.map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
+    #expect(
+      rows == [
+        "Book 1 1 0", "Book 2 1 0", "Book 3 1 0", "Book 4 1 0", "Book 5 2 0",
+        "Shelf 1 1 0", "Shelf 2 1 0", "Shelf 3 1 0", "Shelf 4 1 0",
+      ])
+    let last = try DatabaseQueue(path: path).read { db in
+      try Int.fetchOne(db, sql: "SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'CHANGE'")
+    }
+    #expect(last == 9)
+  }
+
   @Test("a new store has SwiftData's history tables, and rows in their form")
   func tables() throws {
     try saveBooks(1)
