@@ -77,6 +77,37 @@ enum WaresPlan: SchemaMigrationPlan {
   }
 }
 
+/// 'weight' is new and required, and only `didMigrate` sets it.
+enum WeighedWares: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Ware.self] }
+
+  @Table("ware")
+  @Model final class Ware {
+    var id: Int
+    var name: String
+    var weight: Int
+    init(id: Int, name: String, weight: Int) {
+      self.id = id
+      self.name = name
+      self.weight = weight
+    }
+  }
+}
+
+enum WeighingPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [WaresV1.self, WeighedWares.self] }
+  static var stages: [MigrationStage] {
+    [
+      .custom(
+        fromVersion: WaresV1.self, toVersion: WeighedWares.self, willMigrate: nil,
+        didMigrate: { context in
+          for ware in try context.fetch(FetchDescriptor<WeighedWares.Ware>()) { ware.weight = 1 }
+        })
+    ]
+  }
+}
+
 @Suite("Changing ordinary tables")
 struct TableChangeTests {
   private let folder: TemporaryFolder
@@ -107,8 +138,8 @@ struct TableChangeTests {
     return value
   }
 
-  private func migrate() throws {
-    let definition = try PlanDefinition(WaresPlan.self)
+  private func migrate(_ plan: any SchemaMigrationPlan.Type = WaresPlan.self) throws {
+    let definition = try PlanDefinition(plan)
     let connection = try StoreConnection(path: path, durability: .clone)
     defer { try? connection.close() }
     try StageExecutor.run(
@@ -202,6 +233,17 @@ struct TableChangeTests {
     let error = #expect(throws: InstarError.self) { try migrate() }
     #expect(error?.code == .missingRequiredValues)
     #expect(error?.cause.contains("'code'") == true)
+  }
+
+  @Test("a new required column that only didMigrate sets is refused, with what to write")
+  func newRequiredColumn() throws {
+    try make("")
+    let error = #expect(throws: InstarError.self) { try migrate(WeighingPlan.self) }
+    #expect(error?.code == .missingRequiredValues)
+    #expect(
+      error?.cause.contains("2 rows of ware have no value for the required column 'weight'") == true
+    )
+    #expect(error?.next?.contains("add it as optional in one version") == true)
   }
 
   @Test("the statements are known beforehand")

@@ -382,12 +382,23 @@ struct PlainChangeSteps {
         count = try session.integer("SELECT COUNT(*) FROM \(table)")
       }
       guard let count, count > 0 else { continue }
-      throw InstarError(
-        .missingRequiredValues, "cannot change table \(pair.new.name)",
-        cause:
-          "\(count) rows of \(pair.new.name) have no value for the required column '\(column.name)'",
-        next: "give the property an initial value, or set it in willMigrate while it is optional")
+      throw missingValues(count, of: column.name, in: pair, isNew: source == nil)
     }
+  }
+
+  /// SQLite has no NOT NULL column that is empty for a while, so `didMigrate` comes too late for a new one. SwiftData
+  /// refuses such a property too ("missing attribute values on mandatory destination attribute").
+  private func missingValues(
+    _ count: Int64, of column: String, in pair: PlainSchemaChange.TablePair, isNew: Bool
+  ) -> InstarError {
+    InstarError(
+      .missingRequiredValues, "cannot change table \(pair.new.name)",
+      cause: "\(count) rows of \(pair.new.name) have no value for the required column '\(column)'"
+        + (isNew ? ", which is new: it must have one before didMigrate runs" : ""),
+      next: isNew
+        ? "give the property an initial value, which didMigrate can replace; or add it as optional in one version, "
+          + "and require it in the next"
+        : "give the property an initial value, or set it in willMigrate while it is optional")
   }
 }
 
