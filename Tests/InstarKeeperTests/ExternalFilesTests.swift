@@ -170,6 +170,24 @@ struct ExternalFilesTests {
     #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
   }
 
+  @Test("a list that a keeper was writing when it died is removed by the recovery")
+  func unfinishedList() throws {
+    let run = fixture.request().run
+    let instar = fixture.folder + "/.instar"
+    try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: true)
+    for list in ["Notes.store.\(run).files.12.34.tmp", "Other.store.\(run).files.12.34.tmp"] {
+      try Data(Self.new.utf8).write(to: URL(fileURLWithPath: "\(instar)/\(list)"))
+    }
+    var record = PhaseRecord(run: run, store: fixture.store, phase: .cutover, startedAt: 0)
+    record.from = Schema.Version(1, 0, 0)
+    record.to = Schema.Version(2, 0, 0)
+    guard case .recovered = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(fixture.state().instar == ["Other.store.\(run).files.12.34.tmp"])
+  }
+
   @Test("a file that cannot be removed stays listed until a recovery has removed it")
   func unremovable() throws {
     let run = fixture.request().run

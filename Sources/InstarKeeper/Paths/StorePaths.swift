@@ -38,11 +38,19 @@ struct StorePaths {
   static func partial(_ backup: String) -> String { backup + ".part" }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
+  /// The lists of files that a keeper was writing when it died (`DurableFile.write`).
+  func unfinishedFileLists(_ run: String) -> [String] {
+    // No folder, no list.
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: instarFolder)) ?? []
+    return names.filter { $0.hasPrefix("\(name).\(run).files.") && $0.hasSuffix(".tmp") }
+      .map { "\(instarFolder)/\($0)" }
+  }
+
   /// The files of an ended run that are still there: an unlink can fail.
   ///
   /// - Parameter backup: The run's backup; `nil` where it is kept.
   func leftovers(ofRun run: String, removedBackup backup: String?) -> [String] {
-    var paths = [runFolder(run), fileList(run)]
+    var paths = [runFolder(run), fileList(run)] + unfinishedFileLists(run)
     if let backup { paths += [backup, ExternalValues.supportFolder(ofStore: backup)] }
     return paths.filter { path in
       var status = stat()

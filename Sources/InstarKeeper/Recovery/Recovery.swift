@@ -39,6 +39,7 @@ package struct Recovery {
       rmdir(paths.instarFolder)
     }
     if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
+    for list in paths.unfinishedFileLists(record.run) { unlink(list) }
     let backup = record.backup ?? paths.backup(record.run)
     let (report, isBackupRemoved) = try report(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
