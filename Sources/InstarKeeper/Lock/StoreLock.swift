@@ -71,6 +71,8 @@ final class StoreLock {
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
+  /// Whether it has come to its commit.
+  private(set) var mayHaveCommitted = false
   private var isReleased = false
 
   /// Opens the store. For the scope of the run, waits for the lock and takes it.
@@ -307,6 +309,7 @@ final class StoreLock {
           copy.abandon()
           throw error
         }
+        mayHaveCommitted = true
         try copy.finish()
         // The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
         if !usesLog { try? target.execute(sql: "PRAGMA synchronous = OFF") }

@@ -214,8 +214,12 @@ struct Cutover {
     if !hasPath { lock.emptyLog() }
     lock.release()
     guard hasPath else {
-      // The file of this name was never written.
-      external.disown(changes, listedIn: fileList)
+      // The file of this name was never written. The rows of the one that was moved away may reference the new files.
+      if lock.mayHaveCommitted {
+        unlink(fileList)
+      } else {
+        external.disown(changes, listedIn: fileList)
+      }
       known.state = known.state ?? "replaced by another process during the cutover"
       return known
     }
