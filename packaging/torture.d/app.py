@@ -4,8 +4,9 @@ It runs in a process of its own, on Python's sqlite3. A writer appends "try NAME
 and "ack NAME" after SQLite has acknowledged it. What an app must never see (damage) it appends as "bad TEXT".
 
 Modes: writer (one connection), opener (a connection for each write), fleeting (such a connection without a journal
-file: safe as long as nobody kills it), reader, checkpointer, vacuum, holder (keeps a read transaction), locker (keeps
-the write lock now and then).
+file: safe as long as nobody kills it), patient (fleeting, but once open(2) held it up it stays until it has written),
+late (opens the old file by a descriptor, after another file has taken the store's path), reader, checkpointer, vacuum,
+holder (keeps a read transaction), locker (keeps the write lock now and then).
 """
 
 import os
@@ -14,6 +15,8 @@ import sqlite3
 import sys
 import time
 
+# An open(2) that takes longer was held up by a lease.
+HELD_UP = 0.04
 BAD = ("malformed", "not a database", "no such table", "short read", "misuse")
 
 
@@ -25,20 +28,32 @@ class App:
         self.chance = random.Random(os.path.basename(log))
         self.db = None
         self.number = 0
+        self.was_held_up = False
+        # Says nothing to the kernel's leases.
+        self.path_of_file = os.open(store, os.O_PATH) if mode == "late" else None
 
     def say(self, text):
         self.stream.write(text + "\n")
 
-    def open(self):
-        uri = "file:" + self.store + "?mode=rw"
-        self.db = sqlite3.connect(uri, uri=True, timeout=0.05, isolation_level=None)
+    def open(self, path=None):
+        uri = "file:" + (path or self.store) + "?mode=rw"
+        began = time.monotonic()
+        # A patient app is to wait in open(2), not for a lock: the keeper takes no lease of a file that is open.
+        timeout = 0 if self.mode == "patient" else 0.05
+        self.db = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+        self.was_held_up = time.monotonic() - began > HELD_UP
+
+    def close(self):
+        self.abandon()
+        self.db.close()
+        self.db = None
 
     def run(self):
         step = getattr(self, self.mode)
         self.say("ready")
         while not os.path.exists(self.stop):
             try:
-                if self.db is None:
+                if self.db is None and self.mode != "late":
                     self.open()
                 step()
             except sqlite3.Error as error:
@@ -79,13 +94,50 @@ class App:
         try:
             self.writer()
         finally:
-            self.abandon()
-            self.db.close()
-            self.db = None
+            self.close()
 
     def fleeting(self):
         self.db.execute("PRAGMA journal_mode = MEMORY")
         self.opener()
+
+    def patient(self):
+        """Without a journal file SQLite does not notice that the path names another file now."""
+        try:
+            if self.journal() == "delete":
+                self.db.execute("PRAGMA journal_mode = MEMORY")
+            self.writer()
+        except sqlite3.Error:
+            if not self.was_held_up:
+                self.close()
+                time.sleep(0.03)
+            raise
+        self.close()
+        time.sleep(0.03)
+
+    def late(self):
+        """Like an app that resolved the path before an exchange, and was held up before it opened the file."""
+        if os.stat(self.store).st_ino == os.fstat(self.path_of_file).st_ino:
+            return
+        self.path_of_file, kept = os.open(self.store, os.O_PATH), self.path_of_file
+        time.sleep(self.chance.random() * 0.7)
+        try:
+            self.open(f"/proc/self/fd/{kept}")
+            end = time.monotonic() + 2
+            # One that was not held up comes after the end: the file is a backup, or nothing, and not the store.
+            while self.was_held_up and time.monotonic() < end and self.journal() == "delete":
+                self.db.execute("PRAGMA journal_mode = MEMORY")
+                try:
+                    self.writer()
+                    break
+                except sqlite3.OperationalError:
+                    self.abandon()
+        finally:
+            if self.db is not None:
+                self.close()
+            os.close(kept)
+
+    def journal(self):
+        return self.db.execute("PRAGMA journal_mode").fetchone()[0]
 
     def reader(self):
         tables = [row[0] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

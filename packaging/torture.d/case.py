@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import judge
 import stores
-from programs import KEEPER, WORKER, Programs, await_any, below, lines
+from programs import KEEPER, WORKER, Programs, await_any, below, lines, waits_for_processor
 
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
@@ -54,8 +54,8 @@ class Case:
         os.makedirs(self.data, mode=0o755)
         self.recipe = self.store = None
         self.mounts = []
-        # Whether SQLite itself may have failed to remove a journal.
-        self.unlink_fails = False
+        # Whether SQLite itself may have failed to remove a journal whose header is cleared.
+        self.journal_may_stay = False
         self.place(self.data)
 
     def place(self, data):
@@ -281,7 +281,7 @@ class Case:
             return side in untouched or side == "-shm" or os.path.getsize(path) == 0
         if self.recipe.journal in ("persist", "truncate") and side == "-journal":
             return True
-        if self.unlink_fails and side == "-journal":
+        if self.journal_may_stay and side == "-journal":
             # SQLite ignores a journal whose header it has cleared, and removes it with the next transaction.
             with open(self.store + side, "rb") as stream:
                 return stream.read(8) == bytes(8)
@@ -340,7 +340,7 @@ class Case:
 
     def await_end(self, limit=10.0):
         """Waits for the processes that outlived their parents: what nobody waits for must end by itself."""
-        deadline = time.monotonic() + limit
+        deadline, last = time.monotonic() + limit, time.monotonic() + 5 * limit
         while True:
             try:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -350,9 +350,11 @@ class Case:
                 continue
             left = deadline - time.monotonic()
             if left < 0:
-                break
+                if time.monotonic() > last or not waits_for_processor(children()):
+                    break
+                deadline = time.monotonic() + 1
             # Not long: an orphan of a process that has just died becomes a child, too.
-            await_any(children(), min(left, 0.05))
+            await_any(children(), min(max(left, 0), 0.05))
         for pid in children():
             command = command_of(pid)
             if "strace" not in command:
@@ -445,9 +447,11 @@ def trace_twin(case, program, path):
     if program in (KEEPER, WORKER):
         for number in range(1, 6):
             twin.programs.trace(program, number, options, f"{log}.{number}")
-        twin.programs.migrate(twin.store, twin.state)
+        answer = twin.programs.migrate(twin.store, twin.state)
     else:
-        twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
+        answer = twin.programs.migrate(twin.store, twin.state, strace=options, log=f"{log}.1")
+    if answer.status != 0:
+        raise AssertionError(f"the undisturbed run failed: {answer.output[-600:]}{answer.messages[-600:]}")
     starts = {
         number: [(name, count, line.replace(twin.data, "@")[:400]) for name, count, line in lines(f"{log}.{number}")]
         for number in range(1, 6) if os.path.exists(f"{log}.{number}")}

@@ -64,12 +64,16 @@ class Daemon:
                 "/usr/bin/strace", "-f", "-q", "-q", "-b", "execve", "-o", log or "/dev/null", *strace, *command]
         self.process = self.case.programs.start_command(command)
 
-    def await_migration(self):
-        """Waits until the ledger has the run and no run is open, or instard has ended. Returns whether it has."""
+    def await_migration(self, count=1):
+        """Waits until the ledger has the runs of so many stores and no run is open, or instard has ended.
+
+        Returns whether it has.
+        """
         deadline = time.monotonic() + self.case.bench.limit
         while time.monotonic() < deadline and self.process.poll() is None:
             runs, _ = self.case.ledger()
-            if any(run.get("result") == "migrated" for run in runs) and not self.case.open_phases():
+            migrated = {run.get("store") for run in runs if run.get("result") == "migrated"}
+            if len(migrated) >= count and not self.case.open_phases():
                 return True
             time.sleep(0.01)
         return False

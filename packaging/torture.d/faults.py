@@ -42,9 +42,10 @@ def perform(case):
     if in_recovery:
         # A recovery makes far fewer calls than a run.
         number = case.chance.randrange(1, 6)
-    case.unlink_fails = name == "unlink"
     error = case.chance.choice(ERRORS[name])
     lasting = error not in ("EINTR", "EXDEV", "EMLINK") and case.chance.random() < 0.4
+    # A disk that refuses all writes refuses SQLite's rollback, too.
+    case.journal_may_stay = name == "unlink" or lasting
     case.note(f"{name} number {number}{' and all later ones' if lasting else ''} of {program} ends with {error}"
               + (" in the recovery" if in_recovery else ""))
     options = ["-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={number}{'+' if lasting else ''}"]

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 
 KEEPER, WORKER, SUPERVISOR, DAEMON = "instar-keeper", "instar-worker", "instarctl", "instard"
 
+# A mutated keeper takes the place of the build's (`mutate.py`).
 WRAPPER = """#!/bin/sh
 set -C
 n=1
 while ! {{ echo $$ >"{case}/{program}.$n"; }} 2>/dev/null; do n=$((n + 1)); done
-[ -f "{case}/{program}.$n.strace" ] || exec "{build}/{program}" "$@"
+{environment}
+[ -f "{case}/{program}.$n.strace" ] || exec "{path}" "$@"
 . "{case}/{program}.$n.strace"
 """
 
@@ -65,10 +67,15 @@ class Programs:
         os.makedirs(self.starts)
         for name in ("libInstar.so", "Modules", "InstarMacros-tool"):
             os.symlink(os.path.join(build, name), os.path.join(self.bin, name))
-        for program in (KEEPER, WORKER):
+        self.paths = {program: os.path.join(build, program) for program in (KEEPER, WORKER)}
+        self.paths[KEEPER] = os.environ.get("TORTURE_KEEPER", self.paths[KEEPER])
+        # The supervisor clears the environment of a keeper.
+        mutation = os.environ.get("TORTURE_MUTATION")
+        environment = f"export TORTURE_MUTATION='{mutation}'" if mutation else ""
+        for program, real in self.paths.items():
             path = os.path.join(self.bin, program)
             with open(path, "w") as stream:
-                stream.write(WRAPPER.format(case=self.starts, program=program, build=build))
+                stream.write(WRAPPER.format(case=self.starts, program=program, path=real, environment=environment))
             os.chmod(path, 0o755)
 
     # strace
@@ -85,13 +92,14 @@ class Programs:
         words = ["/usr/bin/strace", "-D", "-f", "-q", "-q", "-b", "execve", "-o", log or "/dev/null", *options]
         quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
         with open(os.path.join(self.starts, f"{program}.{number}.strace"), "w") as stream:
-            stream.write(f"exec {quoted} '{self.build}/{program}' \"$@\"\n")
+            stream.write(f"exec {quoted} '{self.paths[program]}' \"$@\"\n")
 
     def shorten_writes(self, program, number, library, which):
         """Has the n-th start of a program write short: its `which`-th write, or "every" one."""
         with open(os.path.join(self.starts, f"{program}.{number}.strace"), "w") as stream:
             stream.write(
-                f"export TORTURE_SHORT_WRITE={which} LD_PRELOAD='{library}'\nexec '{self.build}/{program}' \"$@\"\n")
+                f"export TORTURE_SHORT_WRITE={which} LD_PRELOAD='{library}'\n"
+                f"exec '{self.paths[program]}' \"$@\"\n")
 
     def untrace(self):
         """Forgets the arguments for starts that have not happened."""
@@ -134,13 +142,20 @@ class Programs:
         return process
 
     def finish(self, process, limit):
-        """Waits for a program; one that takes longer than `limit` seconds is killed, and has hung."""
+        """Waits for a program; one that takes longer than `limit` seconds is killed, and has hung.
+
+        One that waits for a processor then gets up to five times as long: the machine may be busy with other things.
+        """
         answer = Answer()
-        left = max(0.1, process.began + limit - time.monotonic())
-        if process.poll() is None and not await_any([process.pid], left):
+        deadline, last = process.began + limit, process.began + 5 * limit
+        while process.poll() is None and not await_any([process.pid], max(0.1, deadline - time.monotonic())):
+            if time.monotonic() < last and waits_for_processor([process.pid]):
+                deadline = time.monotonic() + 1
+                continue
             answer.hung = True
             answer.left = states(process.pid)
             kill_group(process)
+            break
         answer.status = process.wait()
         answer.seconds = time.monotonic() - process.began
         texts = []
@@ -161,15 +176,16 @@ class Programs:
         return self.finish(process, limit)
 
     def migration(self, store, state, plugin=None, more=()):
+        """`store`: one, or a list of several."""
         return [
-            "migrate", store, "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *self.more, *more]
+            "migrate", *([store] if isinstance(store, str) else store), "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *self.more, *more]
 
     def recover(self, store, state, limit=60, strace=None, log=None):
         """A command first recovers the interrupted runs of the store that it names; without a plugin it ends then."""
         return self.finish(self.start(self.recovery(store, state), strace=strace, log=log), limit)
 
     def recovery(self, store, state):
-        return ["migrate", store, "--state-dir", state, "--json"]
+        return ["migrate", *([store] if isinstance(store, str) else store), "--state-dir", state, "--json"]
 
 
 def await_any(pids, seconds):
@@ -215,6 +231,21 @@ def states(root):
             continue
         found.append(f"{name} ({', '.join(sorted(waits))})")
     return ", ".join(found)
+
+
+def waits_for_processor(pids):
+    """Whether one of these, or of what they have started, runs, or would if it could; also where strace holds it."""
+    for _ in range(3):
+        for pid in {each for pid in pids for each in below(pid)}:
+            try:
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    with open(f"/proc/{pid}/task/{thread}/stat") as stream:
+                        if stream.read().rpartition(")")[2].split()[0] in "Rt":
+                            return True
+            except OSError:
+                continue
+        time.sleep(0.1)
+    return False
 
 
 def kill_group(process):

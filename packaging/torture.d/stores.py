@@ -146,8 +146,9 @@ def plain_contents(recipe, accounts, payments):
     payments = [list(payment) for payment in payments]
     old = [[k, o, b, None] for k, o, b in accounts]
     new = [[k, o, b + 1000, f"account of {b + 1000}"] for k, o, b in accounts]
-    others = {"setting": setting, "payment": payments}
-    return _versions("plain", {"account": old, **others}, {"account": new, **others})
+    return _versions(
+        "plain", {"account": old, "setting": setting, "payment": payments},
+        {"account": new, "setting": setting, "payment": [list(payment) for payment in payments]})
 
 
 # Making a store
