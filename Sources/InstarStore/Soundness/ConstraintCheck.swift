@@ -51,7 +51,7 @@ enum ConstraintCheck {
     _ db: Database, in table: String, _ rules: [Rule]
   ) throws -> [String] {
     guard !rules.isEmpty else { return [] }
-    let rows = try RowReader(db, statement(rules, in: table))
+    let rows = try StatementReader(db, statement(rules, in: table))
     guard try rows.next() else { return [] }
     return rules.enumerated().compactMap { position, rule in
       let count = rows.integer(position)
@@ -64,8 +64,9 @@ enum ConstraintCheck {
     return "SELECT \(sums) FROM \(SQLIdentifier.sql(table)) NOT INDEXED"
   }
 
+  /// A rule that SQLite cannot compile here calls functions or collations that only the app has.
   private static func canEvaluate(_ rule: Rule, in table: String, _ db: Database) -> Bool {
-    (try? RowReader(db, statement([rule], in: table))) != nil
+    (try? StatementReader(db, statement([rule], in: table))) != nil
   }
 
   private static func rules(

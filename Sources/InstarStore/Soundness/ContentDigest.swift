@@ -14,7 +14,7 @@ package enum ContentDigest {
     return try digest { state in
       for table in tables {
         add(Array(table.utf8), to: state)
-        try add(RowReader(db, "SELECT * FROM \(SQLIdentifier.sql(table))"), to: state)
+        try add(StatementReader(db, "SELECT * FROM \(SQLIdentifier.sql(table))"), to: state)
       }
     }
   }
@@ -23,7 +23,7 @@ package enum ContentDigest {
   ///
   /// - Throws: The database's error.
   package static func ofRows(_ db: Database, query: String) throws -> String {
-    try digest { state in try add(RowReader(db, query), to: state) }
+    try digest { state in try add(StatementReader(db, query), to: state) }
   }
 
   private static func digest(_ addRows: (OpaquePointer?) throws -> Void) rethrows -> String {
@@ -35,7 +35,7 @@ package enum ContentDigest {
     return "\(digest.high64)-\(digest.low64)"
   }
 
-  private static func add(_ rows: RowReader, to state: OpaquePointer?) throws {
+  private static func add(_ rows: StatementReader, to state: OpaquePointer?) throws {
     while try rows.next() {
       for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
     }

@@ -62,9 +62,9 @@ enum IndexCheck {
 
   private static func reader(
     _ db: Database, of table: IndexedTable, _ sql: String
-  ) throws -> RowReader {
+  ) throws -> StatementReader {
     do {
-      return try RowReader(db, sql)
+      return try StatementReader(db, sql)
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
       throw InstarError(
         .unsupported, "cannot check the indexes of table '\(table.name)'",
@@ -80,12 +80,12 @@ enum IndexCheck {
     let subject = "index '\(index.name)' of table '\(table.name)'"
     guard let page = index.rootPage else {
       let found = try Entries(
-        RowReader(
+        StatementReader(
           db, "SELECT \(index.expressions.joined(separator: ", ")) FROM \(table.source)"), index)
       return found.problem.map { "the primary key of table '\(table.name)' \($0)" }
     }
     let found = try Entries(
-      RowReader(db, try trees.statement(reading: page, columns: index.terms.count)), index)
+      StatementReader(db, try trees.statement(reading: page, columns: index.terms.count)), index)
     if let problem = found.problem { return "\(subject) \(problem)" }
     if found.fingerprint == expected { return nil }
     return found.fingerprint.count == expected.count
@@ -98,7 +98,7 @@ enum IndexCheck {
     private(set) var fingerprint = RowFingerprint()
     private(set) var problem: String?
 
-    init(_ rows: RowReader, _ index: IndexedTable.Index) throws {
+    init(_ rows: StatementReader, _ index: IndexedTable.Index) throws {
       var (previous, current) = (IndexKey(), IndexKey())
       while try rows.next() {
         var hash = RowDigest()

@@ -39,7 +39,7 @@ package enum SchemaKey {
   /// - Throws: The database's error.
   package static func bytes(_ db: Database, hasPages: Bool = false) throws -> [UInt8]? {
     let page = hasPages ? "rootpage" : "rootpage > 0"
-    let rows = try RowReader(
+    let rows = try StatementReader(
       db, "SELECT type, name, tbl_name, sql, \(page) FROM sqlite_schema ORDER BY rowid")
     var key: [UInt8] = []
     while try rows.next() {

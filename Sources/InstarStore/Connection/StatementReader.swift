@@ -2,7 +2,7 @@ internal import GRDB
 internal import GRDBSQLite
 
 /// The rows of one statement, read without copying: a check reads every row of a store.
-final class RowReader {
+final class StatementReader {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
 
