@@ -39,6 +39,7 @@ struct CreatedStoreFile {
     guard State(path) == state,
       let connection = try? StoreConnection(path: path, durability: .durable)
     else { return }
+    // What cannot be removed stays as an empty store.
     try? connection.perform { session in
       // From here on nobody writes to it; who looks for the store afterwards finds none.
       try session.transaction {

@@ -50,6 +50,7 @@ public final class ChildProcess: Sendable {
 
   deinit {
     kill()
+    // It was killed; nobody asks any more how it ended.
     _ = try? wait()
     Glibc.close(processDescriptor)
   }

@@ -99,6 +99,7 @@ public struct StoreProbe: Sendable {
         file.path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false
       ) { db in
         try db.execute(sql: "BEGIN")
+        // Closing the connection ends the transaction too.
         defer { try? db.execute(sql: "ROLLBACK") }
         file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
         file.pageSizeBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0

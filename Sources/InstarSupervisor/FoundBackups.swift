@@ -41,6 +41,7 @@ struct FoundBackups {
 
   private static let limitBytes = 64 << 10
 
+  /// Anything may have the name of a manifest. What is not one is as good as none: the backup is then left alone.
   private static func manifest(ofBackup backup: String) -> BackupManifest? {
     let path = BackupManifest.path(ofBackup: backup)
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)

@@ -36,6 +36,7 @@ struct CommonMark: @unchecked Sendable {
   }
 
   private static let library: CommonMark? = {
+    // A library without one of the functions is another one: the next name may be the right one.
     for name in names {
       if let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), let library = try? CommonMark(handle) {
         return library

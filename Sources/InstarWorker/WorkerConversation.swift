@@ -73,6 +73,7 @@ struct WorkerConversation {
     guard level > 0 else { return nil }
     return SQLLog(SQLDebug(level: level), repetitionLimit: Self.shownRepetitions) {
       [channel] text in
+      // Nothing that is logged can end a run.
       if let line = try? WireCoder.line(WorkerEvent.sql(text)) { try? channel.send(line) }
     }
   }

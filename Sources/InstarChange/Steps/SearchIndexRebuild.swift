@@ -104,6 +104,7 @@ final class SearchIndexRebuild {
       let query =
         "SELECT \(columns.map { SQLIdentifier.sql($0) }.joined(separator: ", ")) "
         + "FROM \(SQLIdentifier.sql(table))"
+      // Neither the index nor its table can be read without the app.
       guard !columns.isEmpty, let digest = try? digest(query) else {
         throw Self.failure(index.name, table)
       }

@@ -17,6 +17,7 @@ struct PrivateFolder {
     path = String(cString: made)
   }
 
+  /// What cannot be removed stays in the folder for temporary files, which the system empties.
   func remove() {
     try? FileManager.default.removeItem(atPath: path)
   }
