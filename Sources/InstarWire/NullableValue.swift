@@ -1,6 +1,7 @@
 /// A value that JSON shows as null if there is none, so that scripts find its key.
 @propertyWrapper
 public struct NullableValue<Value: Sendable & Codable & Hashable>: Sendable, Codable, Hashable {
+  /// The value; `nil` is written as null, not left out.
   public var wrappedValue: Value?
 
   public init(wrappedValue: Value?) {

@@ -22,6 +22,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
+  /// Whether the character controls a terminal, begins a line or turns the direction of writing.
   public var isUnsafeOnTerminal: Bool {
     // Nearly all of every text, and their category need not be looked up.
     if (" "..."~").contains(self) { return false }

@@ -39,8 +39,9 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
 }
 
 extension WorkerEvent {
-  /// The exit statuses of a worker that reached its limit of memory or of threads.
+  /// The exit status of a worker that reached its limit of memory.
   public static let exitStatusOverMemory: Int32 = 70
+  /// The exit status of a worker that reached its limit of threads.
   public static let exitStatusOverThreads: Int32 = 71
   /// The exit status of a worker that could not interrupt a statement on the clone.
   public static let exitStatusOverBudget: Int32 = 72
