@@ -152,6 +152,19 @@ struct StoreMatchTests {
     #expect(report.error?.next?.contains(folder) == true, "\(String(describing: report.error))")
   }
 
+  @Test("a run that a reference store ends names the reference store, not the store")
+  func unusableReference() throws {
+    let fixture = try KeeperFixture()
+    let folder = fixture.folder + "/Notes.referencestores"
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: false)
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: folder + "/2.0.0.sqlite"))
+    let (report, _) = try fixture.migrate()
+    let error = try #require(report.error)
+    #expect(error.code == .invalidPlan)
+    #expect(error.cause.hasPrefix("reference store '\(folder)/2.0.0.sqlite'"), "\(error)")
+  }
+
   /// A plan with two versions of one schema.
   private struct UnchangedHost: PluginHost {
     let plan: PlanManifest

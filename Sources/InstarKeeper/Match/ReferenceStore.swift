@@ -46,7 +46,7 @@ package struct ReferenceStore {
     } catch {
       throw InstarError(
         .unreadableStore, "cannot read the reference stores in '\(folder)'",
-        cause: error.localizedDescription,
+        cause: "the folder '\(folder)' cannot be read: \(error.localizedDescription)",
         next: "make the folder readable for user \(geteuid()): chmod a+rx '\(folder)'")
     }
   }
@@ -61,7 +61,11 @@ package struct ReferenceStore {
   }
 
   private static func unusable(_ path: String, _ cause: String) -> InstarError {
-    InstarError(.invalidPlan, "cannot use reference store '\(path)'", cause: cause)
+    InstarError(
+      .invalidPlan, "cannot use a reference store",
+      cause: "reference store '\(path)' is not usable: \(cause)",
+      next:
+        "replace the file with an empty store of that version that the app created, or remove it")
   }
 
   /// - Throws: `invalidPlan` where the store does not match the version in its name.
@@ -70,7 +74,8 @@ package struct ReferenceStore {
     guard structure == expected else {
       throw InstarError(
         .invalidPlan, "cannot use the reference store of version \(version)",
-        cause: "its structure does not match that version of the plan:\n"
+        cause:
+          "the structure of the reference store does not match version \(version) of the plan:\n"
           + structure.differences(from: expected).prefix(20).joined(separator: "\n"),
         next:
           "create the reference store with the app of that version, or correct the plan's models")
@@ -78,7 +83,8 @@ package struct ReferenceStore {
     guard Set(metadata.entityHashes.keys) == Set(layout.entityLayouts.map(\.name)) else {
       throw InstarError(
         .invalidPlan, "cannot use the reference store of version \(version)",
-        cause: "its entity hashes do not match that version of the plan",
+        cause:
+          "the entities of the reference store are not those of version \(version) of the plan",
         next:
           "create the reference store with the app of that version, or correct the plan's models")
     }
