@@ -30,6 +30,8 @@ struct PathTrust {
   enum Fault: Error {
     /// Others can replace the file; `remedy` is the command that prevents it, if there is one.
     case unsafe(cause: String, remedy: String?)
+    /// The file is in a sticky folder that everybody is meant to write, such as `/tmp`. Its mode must stay.
+    case shared(folder: String)
     /// This part of the path belongs to a user who is not one of the owners.
     case foreign(path: String, owner: UInt32)
     /// This part of the path is missing or cannot be read, with its `errno`.
@@ -86,8 +88,11 @@ struct PathTrust {
     guard owners.contains(status.st_uid) else {
       throw .foreign(path: folder, owner: status.st_uid)
     }
-    let isSticky = status.st_mode & S_ISVTX != 0 && (acceptsStickyFolder || !isLast)
-    if !isSticky { try requireUnwritable(folder, status) }
+    if status.st_mode & S_ISVTX != 0 {
+      if acceptsStickyFolder || !isLast { return }
+      if status.st_mode & S_IWOTH != 0 { throw .shared(folder: folder) }
+    }
+    try requireUnwritable(folder, status)
   }
 
   /// - Throws: `unsafe` if others than its owner can write it.

@@ -41,6 +41,10 @@ public struct PluginTrust: Sendable {
           .untrustedPlugin, what, cause: cause,
           next: remedy.map { "check that it is the right plugin, then run: \($0)" }
             ?? "install the plugin as root in a folder that only root can write")
+      case .shared(let folder):
+        throw InstarError(
+          .untrustedPlugin, what, cause: "everybody can write '\(folder)'",
+          next: "install the plugin as root in a folder that only root can write")
       case .foreign(let path, let owner):
         throw InstarError(
           .untrustedPlugin, what,

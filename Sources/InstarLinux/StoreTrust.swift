@@ -82,7 +82,7 @@ public struct StoreTrust: Sendable {
         case .unavailable: return nil
         // In root's folder the stores may be this user's.
         case .foreign(_, let owner) where owners == [0]: owners.insert(owner)
-        case .foreign, .unsafe: return fault(error, folder)
+        case .foreign, .unsafe, .shared: return fault(error, folder)
         }
       }
     }
@@ -121,6 +121,11 @@ public struct StoreTrust: Sendable {
         next: remedy.map {
           "check that nobody else changed the store or its folder, then run: \($0)"
         } ?? "use the path of a regular file; run: readlink -f \(CommandText.quoted(store))")
+    case .shared(let folder):
+      return InstarError(
+        .unsafePath, what, store: store, cause: "everybody can write '\(folder)'",
+        state: "unchanged",
+        next: "move the store to a folder that only its owner can write")
     case .foreign(let path, let foreigner):
       return InstarError(
         .unsafePath, what, store: store,
