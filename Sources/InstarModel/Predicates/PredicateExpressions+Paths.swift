@@ -160,82 +160,18 @@ extension Optional: Unsigned64 where Wrapped: Unsigned64 {}
 
 extension PredicateExpressions.OptionalFlatMap: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
-    let isNil: String
-    let inner: PredicateTerm
-    let outerGuards: [String]
-    // A column of a joined row is NULL if the key of the join is.
-    var joined: (ModelTerm)?
     switch try lowering.term(wrapped) {
-    case .model(var model):
-      isNil = "\(model.key) IS NULL"
-      outerGuards = model.guards
-      model.guards = []
-      model.isOptional = false
-      joined = model
-      inner = .model(model)
-    case .value(var value):
-      isNil = "\(value.sql) IS NULL"
-      outerGuards = value.guards
-      value.guards = []
-      value.isOptional = false
-      inner = .value(value)
     // An array of models is never `nil`.
     case .members(let members):
       return try lowering.with(variable.key, .members(members)) { try lowering.term(transform) }
-    case .elements(var elements):
-      isNil = "\(elements.json) IS NULL"
-      outerGuards = elements.guards
-      elements.guards = []
-      elements.isOptional = false
-      inner = .elements(elements)
-    case .composite(var composite):
-      isNil = composite.isNil
-      outerGuards = composite.guards
-      composite.guards = []
-      composite.isOptional = false
-      inner = .composite(composite)
     case .nil: return .nil
-    case .list, .range: throw lowering.unsupported(self)
-    }
-    func guards(_ inner: [String]) -> [String] {
-      outerGuards + inner.map { "(\(isNil) OR \($0))" }
-    }
-    func isColumnOfJoinedRow(_ alias: String?) -> Bool {
-      guard let joined, let alias else { return false }
-      return joined.scope.joins.contains {
-        $0.alias == alias && $0.key == joined.key
-          && $0.entity.layout.table == joined.entity.layout.table
+    case let optional:
+      guard let unwrapped = UnwrappedTerm(optional) else { throw lowering.unsupported(self) }
+      let result = try lowering.with(variable.key, unwrapped.value) {
+        try lowering.term(transform)
       }
-    }
-    switch try lowering.with(variable.key, inner, { try lowering.term(transform) }) {
-    case .value(var value):
-      if !isColumnOfJoinedRow(value.columnAlias) {
-        value.sql = "CASE WHEN \(isNil) THEN NULL ELSE \(value.sql) END"
-        value.columnAlias = nil
-        value.isPlainText = false
-      }
-      value.isOptional = true
-      value.guards = guards(value.guards)
-      return .value(value)
-    case .model(var model):
-      if !isColumnOfJoinedRow(model.keyAlias) {
-        model.key = "CASE WHEN \(isNil) THEN NULL ELSE \(model.key) END"
-        model.keyAlias = nil
-        model.alias = nil
-      }
-      model.isOptional = true
-      model.guards = guards(model.guards)
-      return .model(model)
-    case .members(var members):
-      members.guards = guards(members.guards)
-      return .members(members)
-    case .elements(var elements):
-      elements.json = "CASE WHEN \(isNil) THEN NULL ELSE \(elements.json) END"
-      elements.isOptional = true
-      elements.guards = guards(elements.guards)
-      return .elements(elements)
-    case .nil: return .nil
-    case .composite, .list, .range: throw lowering.unsupported(self)
+      guard let term = unwrapped.optional(result) else { throw lowering.unsupported(self) }
+      return term
     }
   }
 }
