@@ -241,5 +241,6 @@ struct MissingRowTests {
     #expect(
       error?.cause
         == "the value stored in 'mailbox' is not of type Mailbox: the value has no 'address'")
+    #expect(error?.next?.hasPrefix("correct the value in the store") == true)
   }
 }

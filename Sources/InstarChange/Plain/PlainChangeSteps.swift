@@ -332,7 +332,7 @@ struct PlainChangeSteps {
     else {
       throw InstarError(
         .unexpectedStructure, "cannot change table \(name)",
-        cause: "not an ordinary table, or its CREATE TABLE statement cannot be parsed")
+        cause: "'\(name)' is not an ordinary table, or its CREATE TABLE statement cannot be parsed")
     }
     let stored = try storedIndexes(of: name)
     let constraints = removedIndexes(pair).filter { removed in

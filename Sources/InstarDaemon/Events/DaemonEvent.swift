@@ -305,7 +305,9 @@ extension DaemonEvent {
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): failed"
     case .busy:
       (kind, level) = (.runBusy, .info)
-      message = report.error.map(line) ?? "cannot migrate \(store)\(versions): it is in use"
+      message =
+        report.error.map(line)
+        ?? "cannot migrate \(store)\(versions): another process uses the store"
     }
     message += (report.leftovers ?? []).map { "; could not remove '\($0)'" }.joined()
     if followUp == .afterRestart { level = .notice }

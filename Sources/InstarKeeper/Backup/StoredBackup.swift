@@ -184,7 +184,7 @@ struct StoredBackup {
     let moves = sideFiles.map { "mv \(CommandText.quoted($0)) \(CommandText.quoted($0 + ".old"))" }
     throw InstarError(
       .outputFailed, what,
-      cause: "SQLite would take \(names) of an earlier file for a part of the copy and damage it",
+      cause: "SQLite would treat \(names) of an earlier file as part of the copy, and damage it",
       next: "stop the app, then run: \(moves.joined(separator: " && ")); "
         + "then run the same command again")
   }

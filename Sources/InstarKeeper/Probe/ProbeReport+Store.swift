@@ -48,7 +48,7 @@ extension ProbeReport {
       differences = match.match.differences
     } catch {
       reason = error.cause
-      self.error = error.about(store: store)
+      self.error = error.about("cannot choose a plan for '\(store)'", store: store)
     }
   }
 

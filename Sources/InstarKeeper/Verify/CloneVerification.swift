@@ -105,7 +105,7 @@ package struct CloneVerification {
     guard differences.isEmpty else {
       throw InstarError(
         .unexpectedStructure, Self.what,
-        cause: "its schema is not the one that the stages to version \(path.to) produce:\n"
+        cause: "the clone's schema is not the one that the stages to version \(path.to) produce:\n"
           + differences.prefix(Self.differenceLimit).joined(separator: "\n"),
         next:
           "remove SQL that changes tables, indexes, triggers or views from willMigrate and didMigrate"

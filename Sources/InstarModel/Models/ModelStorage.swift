@@ -332,6 +332,8 @@ public final class ModelStorage {
       error.next = "add the stored value to \(value.type) in this version of the models"
     } else if let kind = attribute(at: slot), !stored.isNull {
       error.cause = "the value stored in '\(name)' is not of type \(kind.valueType)"
+      error.next =
+        "correct the value in the store, or declare '\(name)' with a type that reads it in this version of the models"
       if let reason = kind.refusal?(stored) { error.cause += ": \(reason)" }
     }
     return error

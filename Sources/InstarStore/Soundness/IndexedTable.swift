@@ -139,7 +139,8 @@ private struct ListedIndex {
       guard let collation = IndexKey.Collation(rawValue: term.collation.uppercased()) else {
         throw InstarError(
           .unsupported, "cannot check index '\(name)' of table '\(table)'",
-          cause: "it is sorted by the collation '\(term.collation)', which only the app has",
+          cause:
+            "index '\(name)' is sorted by the collation '\(term.collation)', which only the app has",
           next: "let the app itself migrate this store")
       }
       kept.append(IndexKey.Term(collation: collation, isDescending: term.isDescending))
@@ -162,8 +163,8 @@ private struct ListedIndex {
     throw InstarError(
       .unsupported, "cannot check index '\(name)' of table '\(table)'",
       cause: term.column == -1
-        ? "columns of the table have all names of its rowid"
-        : "its CREATE INDEX statement cannot be parsed")
+        ? "columns of table '\(table)' have all names of its rowid"
+        : "the CREATE INDEX statement of index '\(name)' cannot be parsed")
   }
 
   /// An expression without the ASC or DESC behind it.

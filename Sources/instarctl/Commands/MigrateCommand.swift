@@ -39,16 +39,17 @@ struct MigrateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Wait for the lock of a store and keep it (wait), let other processes write until the cutover (migrate), "
-        + "or leave a store alone that another process has open (skip). (default: wait)",
+      "What to do with a store that other processes use. wait: wait for its lock, and keep it. migrate: let them "
+        + "write until the cutover. skip: leave the store alone. (default: wait)",
       valueName: "policy"),
     transform: { try BusyPolicy(named: $0) })
   var whenBusy = BusyPolicy.wait
 
   @Option(
     help: ArgumentHelp(
-      "Exchange a store for its clone where nobody has it open and it has 32 MiB or more (automatic), whatever its size "
-        + "(exchange), or never (writeBack: the file keeps its inode). (default: automatic)",
+      "How a store gets its new content. exchange: the clone takes the place of the file, if nobody has it open. "
+        + "writeBack: in one transaction; the file keeps its inode. automatic: exchange from 32 MiB on. "
+        + "(default: automatic)",
       valueName: "way"),
     transform: { try CutoverPolicy(named: $0) })
   var cutover = CutoverPolicy.automatic

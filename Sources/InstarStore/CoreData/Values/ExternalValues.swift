@@ -104,7 +104,7 @@ package final class ExternalValues: Sendable {
       guard let path = path(ofFile: name) else {
         throw InstarError(
           .brokenReferences, "cannot read a value",
-          cause: "its file '\(name)' is missing from '\(folder ?? "")'")
+          cause: "the file '\(name)' of a large value is missing from '\(folder ?? "")'")
       }
       do {
         return try Data(contentsOf: URL(fileURLWithPath: path))
