@@ -62,9 +62,18 @@ def kill_one(case, victim):
 def kill_all(case, late=False):
     starts = trace_of(case, KEEPER, key(case))
     found = starts[1][len(starts[1]) // 2:] if late else starts[1]
+    if case.bench.focus.get("late") == "commit":
+        found = after_commit(case, starts[1])
     call = choose(case.chance, found)
     case.note(f"everything is killed after {call[0]} number {call[1]} of the keeper")
     stop_and_kill(case, call, lambda: case.programs.start(case.programs.migration(case.store, case.state)))
+
+
+def after_commit(case, found):
+    """The calls around the last write of the store or its journal, and after it."""
+    writes = [call for call in trace_of(case, KEEPER, key(case), "@/a.store")[1] if call[0] in ("pwrite64", "fdatasync")]
+    last = found.index(writes[-1])
+    return found[max(0, last - 4):last + 20]
 
 
 def stop_and_kill(case, call, start, number=None):

@@ -56,7 +56,8 @@ MUTATIONS = {
     "fsync": Mutation(
         "one fsync of the keeper or of SQLite is left out", ("power",), {"drop": True}, cases=200),
     "renames": Mutation(
-        "the backup gets its name after the store is written, not before", ("death",), {"late": True}, (
+        "the backup gets its name after the store is written, not before", ("death",),
+        {"late": "commit", "external": False}, (
             Edit("Run/MigrationRun.swift", "    try cutover.keepBackup(externalFiles: before.externalFiles)\n",
                  "if !MUTATION { try cutover.keepBackup(externalFiles: before.externalFiles) }\n"),
             Edit("Run/MigrationRun.swift", "    report.cutover = cutover.kind\n",
