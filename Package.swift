@@ -52,7 +52,7 @@ let package = Package(
       linkerSettings: [.linkedLibrary(":libmd.so.0"), .linkedLibrary(":libxxhash.so.0")]),
     .target(
       name: "CCompression",
-      linkerSettings: [.linkedLibrary(":libz.so.1")]),
+      linkerSettings: [.linkedLibrary(":libz.so.1"), .linkedLibrary(":libzstd.so.1")]),
     .target(name: "CInstar"),
     .target(name: "CDatabase"),
 

@@ -22,11 +22,15 @@ public struct Configuration: Sendable, Hashable {
     public var busyTimeout: Duration?
     /// The folder for copies of their backups; `nil` for that of all watches.
     public var backupFolder: String?
+    /// How these copies are packed; `nil` for that of all watches.
+    public var backupCompression: BackupCompression?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
       sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
-      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil, backupFolder: String? = nil
+      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil,
+      backupFolder: String? = nil,
+      backupCompression: BackupCompression? = nil
     ) {
       self.folder = folder
       self.patterns = patterns
@@ -37,6 +41,7 @@ public struct Configuration: Sendable, Hashable {
       self.cutover = cutover
       self.busyTimeout = busyTimeout
       self.backupFolder = backupFolder
+      self.backupCompression = backupCompression
     }
   }
 
@@ -72,6 +77,8 @@ public struct Configuration: Sendable, Hashable {
   public var backups = BackupRetention()
   /// The folder for copies of backups, where a watch does not say otherwise; `nil` for none.
   public var backupFolder: String?
+  /// How copies of backups are packed, where a watch does not say otherwise.
+  public var backupCompression = BackupCompression.none
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)
   public var watches: [Watch] = []

@@ -10,10 +10,11 @@ struct ConfigurationReader {
 
   private enum Key: String, CaseIterable {
     case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
-    case busyTimeout, backups, backupFolder, checkBackups, watches
+    case busyTimeout, backups, backupFolder, backupCompression, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
-    case folder, pattern, recursive, sqlDebug, backups, backupFolder, whenBusy, busyTimeout, cutover
+    case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
+    case busyTimeout, cutover
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -58,6 +59,8 @@ struct ConfigurationReader {
         configuration.busyTimeout = try busyTimeout(value)
       case .backups: configuration.backups = try retention(value)
       case .backupFolder: configuration.backupFolder = try folder(value, of: key.rawValue)
+      case .backupCompression:
+        configuration.backupCompression = try policy(value, of: key.rawValue)
       case .checkBackups:
         configuration.backupCheckInterval = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
@@ -105,6 +108,7 @@ struct ConfigurationReader {
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       case .backups: watch.backups = try retention(value)
       case .backupFolder: watch.backupFolder = try folder(value, of: key.rawValue)
+      case .backupCompression: watch.backupCompression = try policy(value, of: key.rawValue)
       case .whenBusy: watch.whenBusy = try policy(value, of: key.rawValue)
       case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
       case .cutover: watch.cutover = try policy(value, of: key.rawValue)

@@ -177,14 +177,15 @@ public final class Keeper {
     let backup = StoredBackup(reference: reference)
     let event: KeeperEvent
     do {
-      try WorkBudget.within(store: reference.path) { () throws(InstarError) in
+      event = try WorkBudget.within(store: reference.path) { () throws(InstarError) in
         switch work {
         case .verify: try backup.verify()
+        case .keepCopy(let target): return .copied(try backup.keepCopy(at: target))
         case .copy(let target): try backup.usable().copy(to: target)
         case .remove: try backup.remove()
         }
+        return .done
       }
-      event = .done
     } catch {
       event = .failed(error.about(store: reference.store))
     }

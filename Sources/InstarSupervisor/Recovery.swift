@@ -60,7 +60,7 @@ struct Recovery: Sendable {
         return .success(report)
       case .failed(let error): return .failure(error)
       case .run: continue
-      case .described, .probed, .schema, .planned, .ask, .finished, .recovered, .done:
+      case .described, .probed, .schema, .planned, .ask, .finished, .recovered, .copied, .done:
         throw unexpectedEvent()
       }
     }
@@ -90,6 +90,7 @@ extension RunReport {
       backup = recovered.backup ?? phase.backup
       cutover = recovered.cutover
       manifest = phase.manifest
+      copyTo = backup == nil ? nil : phase.copyTo
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
       ]

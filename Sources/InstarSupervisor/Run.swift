@@ -13,8 +13,8 @@ struct Run: Sendable {
   let keepers: KeeperPool
   let recovery: Recovery
   let conversation: Conversation
-  /// A folder for a copy of the backup; `nil` for none.
-  let backupFolder: String?
+  /// Where a copy of the backup goes; `nil` for none. It is made when the run has ended.
+  let copyTo: BackupFolder?
   let onEvent: @Sendable (RunEvent) -> Void
   private let startedAt = Date().timeIntervalSince1970
   private let started = ContinuousClock.now
@@ -59,7 +59,7 @@ struct Run: Sendable {
       } else {
         keepers.giveBack(session)
       }
-      copyBackup(&report)
+      if report.result == .migrated, report.backup != nil { report.copyTo = copyTo }
       return finished(report, journal)
     } catch {
       var cause = error
@@ -129,7 +129,7 @@ struct Run: Sendable {
         return report
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
-      case .described, .probed, .schema, .planned, .run, .finished, .recovered, .done:
+      case .described, .probed, .schema, .planned, .run, .finished, .recovered, .copied, .done:
         throw unexpectedEvent()
       }
     }
@@ -146,6 +146,8 @@ struct Run: Sendable {
     // A restore may have placed a hold while the keeper waited for the store's lock: the store would be migrated again
     // at once.
     try requireNoHold()
+    var phase = phase
+    phase.copyTo = copyTo
     try journal.enter(phase)
     if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
   }

@@ -10,16 +10,41 @@ public struct ListedBackup: Sendable, Hashable {
   public var madeAt: Double
   /// The size of the file; `nil` where it is missing or unreadable.
   public var bytes: Int64?
+  /// The size of its copy in another folder; `nil` where none is found.
+  public var copyBytes: Int64?
+  /// Where a copy is to be, whether it is there or not.
+  public var copyTo: BackupFolder?
   /// Why this user cannot tell whether the file exists.
   public var error: InstarError?
 
-  /// Whether the file is known to be gone.
-  public var isMissing: Bool { bytes == nil && error == nil }
+  /// Whether the file is known to be gone, and its copy too.
+  public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
+  /// Whether only the copy is left.
+  public var isCopyOnly: Bool { bytes == nil && error == nil && copyBytes != nil }
+  /// What the backup and its copy take.
+  public var occupiedBytes: Int64 { (bytes ?? 0) + (copyBytes ?? 0) }
+  /// Whether the backup can have a copy and has none.
+  var isWithoutCopy: Bool {
+    bytes != nil && copyBytes == nil && reference.manifest?.isSound == true
+  }
 
-  init(_ reference: BackupReference, madeAt: Double) {
+  /// The backup of a run; `nil` where the run left none.
+  public init?(_ report: RunReport) {
+    guard let path = report.backup else { return nil }
+    // A ledger may have older lines with other paths of the store.
+    let reference = BackupReference(
+      run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest,
+      copy: report.backupCopy)
+    self.init(
+      reference, madeAt: report.manifest?.madeAt ?? report.startedAt, copyTo: report.copyTo)
+  }
+
+  init(_ reference: BackupReference, madeAt: Double, copyTo: BackupFolder? = nil) {
     self.reference = reference
     self.madeAt = madeAt
+    self.copyTo = copyTo
     var status = stat()
+    if let copy = reference.copy, lstat(copy, &status) == 0 { copyBytes = Int64(status.st_size) }
     guard lstat(reference.path, &status) != 0 else {
       bytes = Int64(status.st_size)
       return
@@ -34,7 +59,7 @@ public struct ListedBackup: Sendable, Hashable {
 
 /// Backups, as the ledger knows them, and as their manifests beside the stores do: a ledger may be lost, and a store
 /// may have been migrated with another state folder. `ledger/removed.jsonl` names those that were removed on purpose,
-/// one a line.
+/// one a line, and `ledger/copies.jsonl` the copies in other folders that were read back.
 extension StateFolder {
   private struct Removal: Codable {
     var run: String
@@ -44,7 +69,15 @@ extension StateFolder {
     var why: String
   }
 
+  private struct CopyRecord: Codable {
+    var run: String
+    var store: String
+    var madeAt: Double
+    var copy: BackupCopy
+  }
+
   private var removalsFile: String { ledger + "/removed.jsonl" }
+  private var copiesFile: String { ledger + "/copies.jsonl" }
 
   /// Returns the backups of one store, or of all that the ledger names, oldest first, without those that were removed
   /// on purpose.
@@ -52,7 +85,13 @@ extension StateFolder {
     let listed = try backupsInLedger(of: store)
     let stores = store.map { [StorePath($0).text] } ?? listed.map(\.reference.store)
     let known = Set(listed.map(\.reference.run))
+    let copies = try copies()
     let found = FoundBackups(stores: Set(stores)).all.filter { !known.contains($0.reference.run) }
+      .map { backup in
+        var reference = backup.reference
+        reference.copy = copies[reference.run]
+        return ListedBackup(reference, madeAt: backup.madeAt)
+      }
     return Self.merge(listed, found)
   }
 
@@ -71,15 +110,10 @@ extension StateFolder {
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
     for report in try history(store: store).reports {
-      guard let path = report.backup, !removed.contains(report.run) else { continue }
+      guard let backup = ListedBackup(report), !removed.contains(report.run) else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
-      // A ledger may have older lines with other paths of the store.
-      let reference = BackupReference(
-        run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest,
-        copy: report.backupCopy)
-      known[report.run] = ListedBackup(
-        reference, madeAt: report.manifest?.madeAt ?? report.startedAt)
+      known[report.run] = backup
     }
     return order.compactMap { known[$0] }
   }
@@ -132,6 +166,27 @@ extension StateFolder {
       next: older.map {
         "to restore the newest sound backup, run: \(CommandText.restore(backup.store, run: $0.run))"
       } ?? "to list the backups, run: instarctl backups list \(CommandText.quoted(backup.store))")
+  }
+
+  /// Records that a copy of a backup was read back.
+  func noteCopy(_ copy: BackupCopy, of backup: BackupReference) throws(InstarError) {
+    let record = CopyRecord(
+      run: backup.run, store: StorePath(backup.store).text,
+      madeAt: Date().timeIntervalSince1970, copy: copy)
+    let line = try WireCoder.line(record)
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try DurableFile.append(line: line, to: copiesFile, mode: 0o600, owner: owner)
+  }
+
+  /// Returns the paths of the copies of backups, by run. The last line about a run counts.
+  func copies() throws(InstarError) -> [String: String] {
+    guard access(copiesFile, F_OK) == 0 else { return [:] }
+    // A line that a crash cut off is that of a copy that is read back and recorded again.
+    let records = try read(copiesFile).split(separator: 0x0A).compactMap {
+      try? WireCoder.message(CopyRecord.self, from: Data($0))
+    }
+    return Dictionary(records.map { ($0.run, $0.copy.path) }, uniquingKeysWith: { $1 })
   }
 
   /// Records that a backup was removed on purpose.

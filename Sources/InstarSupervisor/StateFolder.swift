@@ -10,6 +10,7 @@ import Synchronization
 /// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
 /// phases/RUN.lock       locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first
+/// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
 /// holds/*.json          one Hold each, see `StateFolder+Holds`
 /// ```
@@ -255,7 +256,8 @@ public final class StateFolder: Sendable {
     return false
   }
 
-  /// The runs of one store, by any of its paths, or of all stores, oldest first.
+  /// The runs of one store, by any of its paths, or of all stores, oldest first, each with the copy of its backup that
+  /// was made since.
   ///
   /// - Returns: `unreadableLines` counts the lines that a crash cut off, or that another version wrote.
   public func history(
@@ -271,13 +273,15 @@ public final class StateFolder: Sendable {
     }
     let data = try read(ledgerFile)
     let wanted = store.map { StorePath($0) }
+    let copies = try copies()
     var reports: [RunReport] = []
     var unreadableLines = 0
     for line in data.split(separator: 0x0A) {
-      guard let report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
+      guard var report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
         unreadableLines += 1
         continue
       }
+      report.backupCopy = report.backupCopy ?? copies[report.run]
       if wanted?.isNamed(by: report.store) != false { reports.append(report) }
     }
     return (reports, unreadableLines)

@@ -16,6 +16,10 @@ public struct BackupResult: Sendable {
     case kept(InstarError)
     /// The backup cannot be used.
     case failed(InstarError)
+    /// A copy in another folder was made and read back.
+    case copied(BackupCopy)
+    /// The copy that the backup is to have could not be made.
+    case notCopied(InstarError)
   }
 
   public var backup: BackupReference
@@ -55,7 +59,7 @@ extension Supervisor {
         ? nil
         : BackupRetention.Backup(
           run: backup.reference.run, store: backup.reference.store, madeAt: backup.madeAt,
-          bytes: backup.bytes ?? 0)
+          bytes: backup.occupiedBytes)
     }
     let surplus = retention.surplus(of: present, now: now)
     guard !surplus.isEmpty else { return }

@@ -245,16 +245,16 @@ public final class Supervisor: Sendable {
   /// An earlier run of the store that was cut off is recovered first. If that fails, this run does not start.
   ///
   /// - Parameters:
-  ///   - backupFolder: An existing folder for a verified copy of the backup, which the store's owner can write.
+  ///   - folder: Where a copy of the backup goes, which `addingCopy` or `makeCopies` makes afterwards.
   ///   - onRecovery: Called with each run of the store that was recovered first.
   /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
   public func migrate(
-    _ request: MigrationRequest, copyingBackupTo backupFolder: String? = nil,
+    _ request: MigrationRequest, copyingBackupTo folder: BackupFolder? = nil,
     onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     try await perform(
-      .migrate(request), copyingBackupTo: backupFolder, onRecovery, onEvent)
+      .migrate(request), copyingBackupTo: folder, onRecovery, onEvent)
   }
 
   /// Brings a store back to a backup, as a run of its own: each phase is on disk first, the state that the store is in
@@ -275,7 +275,7 @@ public final class Supervisor: Sendable {
   }
 
   private func perform(
-    _ request: RunRequest, copyingBackupTo backupFolder: String? = nil,
+    _ request: RunRequest, copyingBackupTo folder: BackupFolder? = nil,
     _ onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
@@ -284,31 +284,38 @@ public final class Supervisor: Sendable {
       try Run(
         request: request, stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
-        backupFolder: backupFolder, onEvent: onEvent
+        copyTo: folder, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
     }
   }
 
   /// Verifies, copies or removes one backup, with the rights of the store's owner. No store is opened.
   ///
+  /// - Returns: The copy that is kept, if that was the work.
   /// - Throws: `missingBackup`, `damagedBackup`, or why the work failed.
-  public func handle(_ backup: BackupReference, _ work: BackupWork) async throws(InstarError) {
-    let identity: ProcessIdentity =
-      if case .copy(let target) = work {
+  @discardableResult
+  public func handle(
+    _ backup: BackupReference, _ work: BackupWork
+  ) async throws(InstarError) -> BackupCopy? {
+    let identity =
+      switch work {
+      case .copy(let target), .keepCopy(let target):
         try access.identity(forCopyOf: backup.store, to: target)
-      } else {
-        try access.identity(forRecoveryOf: backup.store)
+      case .verify, .remove: try access.identity(forRecoveryOf: backup.store)
       }
+    let copied = Mutex<BackupCopy?>(nil)
     try await inBatch(
       [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
       limit: { [probeLimit] in probeLimit + Self.timeToReadAll(of: $0) * 3 }
     ) { (_, reply) throws(InstarError) in
       switch reply {
       case .event(.done): return
+      case .event(.copied(let copy)): copied.withLock { $0 = copy }
       case .event(.failed(let error)), .died(let error): throw error
       case .event: throw unexpectedEvent()
       }
     }
+    return copied.withLock { $0 }
   }
 
   /// Returns the stores with runs that were cut off or are in progress, the store of the oldest run first. Removes

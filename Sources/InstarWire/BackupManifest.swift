@@ -39,11 +39,14 @@ public struct BackupManifest: Sendable, Codable, Hashable {
 
   /// Returns the path of the manifest of a backup: `a.store.RUN.json` beside `a.store.RUN.backup`.
   package static func path(ofBackup backup: String) -> String {
-    (backup.hasSuffix(suffix) ? String(backup.dropLast(suffix.count)) : backup) + ".json"
+    let end = [compressedSuffix, suffix].first(where: backup.hasSuffix)
+    return String(backup.dropLast(end?.count ?? 0)) + ".json"
   }
 
   /// The end of the name of a backup.
   package static let suffix = ".backup"
+  /// The end of the name of a compressed copy of a backup: nothing else tells that it is compressed.
+  package static let compressedSuffix = ".backup.zst"
 
   /// A manifest of a sound backup, without version and plan.
   public init(

@@ -17,7 +17,7 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   case migrate(MigrationRequest)
   /// Starts a run that brings a store back to a backup. Answered as `.migrate` is.
   case restore(RestoreRequest)
-  /// Asks for work on one backup. Answered by `.done` or `.failed`.
+  /// Asks for work on one backup. Answered by `.done` or `.failed`, and a copy that is kept by `.copied`.
   case backup(BackupReference, BackupWork)
   /// Recovers a run that was cut off. Answered by `.recovered` or `.failed`.
   case recover(PhaseRecord)
@@ -96,8 +96,11 @@ public struct RestoreRequest: Sendable, Codable, Hashable {
 
 /// What a keeper does with a backup and its copy in another folder. The store is not opened.
 public enum BackupWork: Sendable, Codable, Hashable {
-  /// Checks the backup and its copy against its manifest, and with SQLite's `quick_check`.
+  /// Checks the backup and its copy against its manifest, and with SQLite's `quick_check`. A compressed copy is
+  /// unpacked and compared with the manifest.
   case verify
+  /// Makes the copy that is kept in another folder, and reads it back. Does nothing but read where it is there.
+  case keepCopy(at: String)
   /// Checks the backup and copies it to a path that does not exist, with the files of its external values.
   case copy(to: String)
   /// Removes the backup, its copy, its manifest and the files of its external values.
@@ -113,7 +116,7 @@ public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
 }
 
 /// How a store's content is replaced by its clone's.
-public enum CutoverKind: String, Sendable, Codable, Hashable {
+public enum CutoverKind: String, Sendable, Codable, Hashable, CaseIterable {
   /// The clone took the place of the store's file.
   case exchange
   /// SQLite copied the clone into the store's file, in one transaction.
@@ -153,6 +156,8 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var contentDigest: String?
   /// The digest of the rows that a restore replaces; left out for a migration, and for a damaged store.
   public var earlierContentDigest: String?
+  /// Where a copy of the backup goes; left out if there is to be none.
+  public var copyTo: BackupFolder?
   /// The way of the cutover that was begun; left out in `cloning`. An exchange that is not possible in the end becomes
   /// a write-back.
   public var cutover: CutoverKind?
@@ -229,6 +234,8 @@ public enum KeeperEvent: Sendable, Codable, Hashable {
   case finished(RunReport)
   /// The end of a recovery.
   case recovered(RecoveryReport)
+  /// A copy of a backup was made, or was there, and was read back.
+  case copied(BackupCopy)
   /// The request, or its part about one plugin or store, failed.
   case failed(InstarError)
   /// The end of a request about several stores.

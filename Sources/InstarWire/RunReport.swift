@@ -49,7 +49,10 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var cutover: CutoverKind?
   /// The path of the backup; left out if none was kept.
   public var backup: String?
-  /// The path of the verified copy of the backup in the folder that the operator chose; left out if there is none.
+  /// The folder that the operator chose for a copy of the backup; left out if there is to be none. The copy is made
+  /// after the run.
+  public var copyTo: BackupFolder?
+  /// The path of that copy, which was read back and compared with the manifest; left out if it is not known to exist.
   public var backupCopy: String?
   /// The paths of files that the run made and could not remove; left out if there are none.
   public var leftovers: [String]?

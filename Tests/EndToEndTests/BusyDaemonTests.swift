@@ -20,6 +20,7 @@ struct BusyDaemonTests {
       debounce: 50ms
       retry: {first: 100ms, most: 200ms}
       backupFolder: \(folder.path("copies"))
+      backupCompression: zstd
       watches:
         - {folder: \(folder.path("srv")), pattern: "*.store", whenBusy: skip}
       """, to: "instard.yml")
@@ -50,8 +51,9 @@ struct BusyDaemonTests {
     app.finish()
     try await wait(for: "run-migrated")
     #expect(try store.version() == Schema.Version(2, 0, 0))
+    try await wait(for: "backup-copied")
     #expect(
-      folder.names("copies").map { ($0 as NSString).pathExtension } == ["backup", "json"])
+      folder.names("copies").map { ($0 as NSString).pathExtension } == ["zst", "json"])
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
   }
 }

@@ -21,6 +21,7 @@ struct ConfigurationTests {
         workerMemory: 512MiB
         busyTimeout: 0s
         backupFolder: /mnt/backups
+        backupCompression: zstd
         backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
         checkBackups: 12h
         watches:
@@ -35,6 +36,7 @@ struct ConfigurationTests {
             cutover: writeBack
             busyTimeout: 30s
             backupFolder: /mnt/home
+            backupCompression: none
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -48,6 +50,7 @@ struct ConfigurationTests {
     #expect(configuration.workerMemoryBytes == 512 << 20)
     #expect(configuration.busyTimeout == .zero)
     #expect(configuration.backupFolder == "/mnt/backups")
+    #expect(configuration.backupCompression == .zstd)
     #expect(
       configuration.backups
         == BackupRetention(
@@ -59,7 +62,8 @@ struct ConfigurationTests {
         .init(
           folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
           backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
-          busyTimeout: .seconds(30), backupFolder: "/mnt/home"),
+          busyTimeout: .seconds(30), backupFolder: "/mnt/home",
+          backupCompression: BackupCompression.none),
       ])
   }
 
@@ -98,6 +102,10 @@ struct ConfigurationTests {
       ),
       ("rescan: 10ms", "line 1: 'rescan' must be between 1 s and 24 h, not '10ms'"),
       ("parallel: 0", "line 1: 'parallel' must be a number from 1 to 64, not '0'"),
+      (
+        "backupCompression: zst",
+        "line 1: 'backupCompression' must be none, zstd, not 'zst'; did you mean 'zstd'?"
+      ),
       ("parallel: many", "line 1: 'parallel' must be a number from 1 to 64, not 'many'"),
       (
         "retry: {first: 1h, most: 1s}",

@@ -39,7 +39,8 @@ struct DocumentedKeyTests {
   func run() throws {
     #expect(
       try keys(of: Sample.run) == [
-        "backup", "backupCopy", "bytes", "cutover", "durationMicroseconds", "entities", "error",
+        "backup", "backupCopy", "bytes", "copyTo", "cutover", "durationMicroseconds", "entities",
+        "error",
         "from",
         "hold",
         "holders",
@@ -91,7 +92,7 @@ struct DocumentedKeyTests {
   func recovery() throws {
     #expect(
       try keys(of: Sample.phase) == [
-        "backup", "cloneInode", "contentDigest", "cutover", "declaredVersion",
+        "backup", "cloneInode", "contentDigest", "copyTo", "cutover", "declaredVersion",
         "earlierContentDigest", "earlierFingerprint", "fingerprint", "from", "manifest", "phase",
         "plan", "plugin", "restoredRun", "run", "startedAt", "store", "storeInode", "to",
         "usesLog",

@@ -23,6 +23,7 @@ struct MessageTests {
       .migrate(Sample.request),
       .restore(RestoreRequest(run: "R2", store: "/srv/a.store", backup: Sample.backup)),
       .backup(Sample.backup, .verify), .backup(Sample.backup, .copy(to: "/srv/b.store")),
+      .backup(Sample.backup, .keepCopy(at: "/mnt/a.store.R1.backup.zst")),
       .backup(Sample.backup, .remove), .recover(Sample.phase), .proceed, .refrain,
     ])
   func keeperRequest(_ request: KeeperRequest) throws {
@@ -35,6 +36,7 @@ struct MessageTests {
       KeeperEvent.described(PluginManifest(plans: [Sample.plan])), .probed(Sample.probe),
       .schema(Sample.schemaReport), .planned(Sample.planReport), .run(Sample.event),
       .ask(Sample.phase), .finished(Sample.run), .recovered(Sample.recovery),
+      .copied(BackupCopy(path: "/mnt/a", bytes: 17, contentHash: "xxh3-128:00")),
       .failed(Sample.error), .done,
     ])
   func keeperEvent(_ event: KeeperEvent) throws {

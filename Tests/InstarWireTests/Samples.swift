@@ -82,6 +82,7 @@ enum Sample {
     phase.restoredRun = "R0"
     phase.contentDigest = "1-2"
     phase.earlierContentDigest = "3-4"
+    phase.copyTo = BackupFolder(path: "/mnt", compression: .zstd)
     phase.cutover = .exchange
     phase.cloneInode = 7
     phase.storeInode = 8
@@ -138,6 +139,7 @@ enum Sample {
     report.bytes = 4096
     report.backup = "/srv/.instar/a.store.R1.backup"
     report.cutover = .exchange
+    report.copyTo = phase.copyTo
     report.backupCopy = "/mnt/a.store.R1.backup"
     report.leftovers = ["/srv/.instar/run-R1"]
     report.manifest = manifest

@@ -29,7 +29,7 @@ public enum DaemonEvent: Sendable {
   case runEnded(RunReport, StoreQueue.FollowUp)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError, StoreQueue.FollowUp)
-  /// A backup was removed, or cannot be used.
+  /// A backup was copied or removed, or cannot be used.
   case backupHandled(BackupResult)
   /// The regular check of a sample of all backups ended.
   case backupsVerified(sound: Int, sample: Int, all: Int)
@@ -344,6 +344,14 @@ extension DaemonEvent {
       return .make(.problem, .error, line(error), error: error, fields)
     case .failed(let error):
       return .make(.backupDamaged, .error, line(error), error: error, fields)
+    case .copied(let copy):
+      return .make(
+        .backupCopied, .info,
+        "copied the backup '\(backup.path)' to '\(copy.path)' (\(Quantity.bytes(copy.bytes))) and read it back: "
+          + "its hash is that of the manifest, \(copy.contentHash)",
+        fields + [("INSTAR_BYTES", String(copy.bytes))])
+    case .notCopied(let error):
+      return .make(.backupNotCopied, .error, line(error), error: error, fields)
     }
   }
 

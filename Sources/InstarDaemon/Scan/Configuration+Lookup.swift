@@ -29,6 +29,14 @@ extension Configuration {
     watch(ofStore: store)?.backups ?? backups
   }
 
+  /// Where the copies of a store's backups go; `nil` for none.
+  func copyFolder(ofStore store: String) -> BackupFolder? {
+    let watch = watch(ofStore: store)
+    return (watch?.backupFolder ?? backupFolder).map {
+      BackupFolder(path: $0, compression: watch?.backupCompression ?? backupCompression)
+    }
+  }
+
   /// The watch that a store of that path belongs to.
   func watch(ofStore store: String) -> Watch? {
     let path = store as NSString

@@ -194,7 +194,8 @@ struct Daemon {
       keepers.probe(found, plugins: plugins.usable)
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
     case .run(let store, let plugin):
-      keepers.migrate(request(store, plugin), copyingBackupTo: backupFolder(store))
+      keepers.migrate(
+        request(store, plugin), copyingBackupTo: configuration.copyFolder(ofStore: store))
     case .recover(let store):
       keepers.recover(store)
     case .reportRecoveryFailure(let error, let followUp):
@@ -213,14 +214,10 @@ struct Daemon {
     case .reportRun(let report, let followUp):
       log.post(.runEnded(report, followUp))
       if report.result == .migrated {
-        keepers.prune(report.store, keeping: configuration.retention(ofStore: report.store))
+        keepers.keepBackups(of: report, configuration.retention(ofStore: report.store))
       }
     }
     return []
-  }
-
-  private func backupFolder(_ store: String) -> String? {
-    configuration.watch(ofStore: store)?.backupFolder ?? configuration.backupFolder
   }
 
   private func request(_ store: String, _ plugin: String?) -> MigrationRequest {

@@ -4,34 +4,58 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// Removing and verifying backups. Its results are events of the journal; nothing waits for them.
+/// Copying, removing and verifying backups. Its results are events of the journal; nothing waits for them.
 extension KeeperRequests {
   /// How many backups are verified at a time: over the days the sample meets each of them.
   private static let sampleSize = 20
 
-  /// Removes old backups of a store that has just been migrated, where it has more than are kept.
+  /// Copies the backup of a run that has just ended, if there is to be a copy. Then removes old backups of its store,
+  /// where it has more than are kept.
   ///
   /// Their number is read from the folder: the ledger may have a line for each of 100,000 stores. The other limits are
   /// applied by `checkBackups`.
-  func prune(_ store: String, keeping retention: BackupRetention) {
+  func keepBackups(of report: RunReport, _ retention: BackupRetention) {
     guard let stateFolder = supervisor.stateFolder else { return }
-    Task {
-      guard Self.countBackups(of: store) > retention.count else { return }
-      await report { () async throws(InstarError) in
+    background.add {
+      await self.report { () async throws(InstarError) in
+        try await supervisor.makeCopies(of: [ListedBackup(report)].compactMap(\.self)) {
+          log.post(.backupHandled($0))
+        }
+        guard Self.countBackups(of: report.store) > retention.count else { return }
         try await supervisor.prune(
-          try stateFolder.backups(of: store), keeping: retention,
+          try stateFolder.backups(of: report.store), keeping: retention,
           now: Date().timeIntervalSince1970
         ) { log.post(.backupHandled($0)) }
       }
     }
   }
 
-  /// Removes old backups of all watched stores, and verifies a random sample of the others.
+  /// Makes the copies that the runs of a store were to have: one was cut off before.
+  func copyBackups(of store: String) {
+    guard let stateFolder = supervisor.stateFolder else { return }
+    background.add {
+      await report { () async throws(InstarError) in
+        try await supervisor.makeCopies(of: try stateFolder.backups(of: store)) {
+          log.post(.backupHandled($0))
+        }
+      }
+    }
+  }
+
+  /// Makes missing copies of the backups of all watched stores, removes old backups, and verifies a random sample of
+  /// the others.
   func checkBackups(_ configuration: Configuration) {
     guard let stateFolder = supervisor.stateFolder else { return }
-    Task {
+    background.add {
       let configuration = configuration.withResolvedFolders
       await report { () async throws(InstarError) in
+        let all = try stateFolder.backups().filter {
+          configuration.watch(ofStore: $0.reference.store) != nil
+        }
+        try await supervisor.makeCopies(of: all, in: configuration.copyFolder(ofStore:)) {
+          log.post(.backupHandled($0))
+        }
+        // Again: the copies count.
         let backups = try stateFolder.backups()
         // Of one store of each watch the retention of all: a watch has one.
         for ofWatch in Dictionary(

@@ -8,17 +8,23 @@ struct KeeperRequests: Sendable {
   let supervisor: Supervisor
   let log: EventLog
   let mailbox: DaemonMessage.Mailbox
+  let background = BackgroundWork()
 
   /// Recovers the store's runs that an earlier process left, then `recovered`.
   func recover(_ store: String) {
     Task {
       do throws(InstarError) {
-        try await supervisor.recover(store: store) { log.post(.runRecovered($0)) }
+        try await supervisor.recover(store: store) { recovered($0) }
         mailbox.yield(.store(.recovered(store, nil)))
       } catch {
         mailbox.yield(.store(.recovered(store, error)))
       }
     }
+  }
+
+  private func recovered(_ report: RecoveryReport) {
+    log.post(.runRecovered(report))
+    if report.outcome == .finished { copyBackups(of: report.store) }
   }
 
   /// One `described` for all of the plugins.
@@ -57,7 +63,7 @@ struct KeeperRequests: Sendable {
   }
 
   /// One `runEnded`, whatever happens.
-  func migrate(_ request: MigrationRequest, copyingBackupTo backupFolder: String?) {
+  func migrate(_ request: MigrationRequest, copyingBackupTo folder: BackupFolder?) {
     let store = request.store
     let before = FileVersion(path: store)
     Task {
@@ -65,7 +71,7 @@ struct KeeperRequests: Sendable {
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(
-          request, copyingBackupTo: backupFolder, onRecovery: { log.post(.runRecovered($0)) },
+          request, copyingBackupTo: folder, onRecovery: { recovered($0) },
           onEvent: { log.post(.run($0)) })
       } catch {
         report = RunReport(

@@ -36,7 +36,7 @@ struct StoredBackup {
     }
   }
 
-  private var path: String { reference.path }
+  var path: String { reference.path }
   var external: ExternalFiles { ExternalFiles.ofBackup(path) }
 
   /// Compares the backup with its manifest, and checks it with SQLite.
@@ -44,24 +44,68 @@ struct StoredBackup {
   /// - Throws: `missingBackup`; `unreadableStore` where this user cannot read it; `damagedBackup` with what differs, or
   ///   with the damage that its store already had.
   func verify() throws(InstarError) {
-    try verify(path)
-    if let copy = copyElsewhere { try copy.verify(copy.path) }
+    do throws(InstarError) {
+      try check()
+    } catch {
+      guard error.code == .missingBackup, let copy = copyElsewhere, (try? copy.check()) != nil
+      else { throw error }
+      var error = error
+      error.cause += "; its copy '\(copy.path)' is sound"
+      throw error
+    }
+    if let copy = copyElsewhere { try copy.check() }
+  }
+
+  /// Checks the backup alone, which may be a copy. The bytes in a compressed one must be those of the manifest, whose
+  /// check stands for them: SQLite cannot read them there.
+  ///
+  /// - Parameter unfinished: A file that is to become the backup.
+  func check(_ unfinished: String? = nil) throws(InstarError) {
+    let file = unfinished ?? path
+    guard isCompressed else {
+      try verify(file)
+      return
+    }
+    _ = try requireRegularFile(file)
+    let manifest = try requireManifest()
+    try requireFiles(manifest)
+    let content: (digest: String, bytes: Int64)
+    do throws(InstarError) {
+      content = try PackedFile.digest(of: file, limit: manifest.bytes)
+    } catch {
+      throw damaged(error.cause)
+    }
+    try require(manifest, bytes: content.bytes, hash: content.digest)
+    try requireSound()
+  }
+
+  var isCompressed: Bool { path.hasSuffix(BackupManifest.compressedSuffix) }
+
+  /// Replaces the contents of `target`, an existing file, by those of the backup, unpacked.
+  func write(to target: String) throws {
+    if isCompressed {
+      try PackedFile.unpack(path, to: target, limit: try requireManifest().bytes)
+    } else {
+      try FileCopy.copy(path, to: target)
+    }
   }
 
   /// The copy in another folder, as a backup of its own; `nil` without one.
   private var copyElsewhere: StoredBackup? {
-    reference.copy.map { copy in
-      var reference = reference
-      reference.path = copy
-      reference.copy = nil
-      return StoredBackup(reference: reference)
-    }
+    reference.copy.map(stored(at:))
+  }
+
+  /// The same backup in another place.
+  func stored(at path: String) -> StoredBackup {
+    var reference = reference
+    reference.path = path
+    reference.copy = nil
+    return StoredBackup(reference: reference)
   }
 
   /// Returns the backup, or its copy where the backup is missing or damaged and the copy is sound.
   func usable() -> StoredBackup {
-    guard let copy = copyElsewhere, (try? verify(path)) == nil, (try? copy.verify(copy.path)) != nil
-    else {
+    guard let copy = copyElsewhere, (try? check()) == nil, (try? copy.check()) != nil else {
       return self
     }
     return copy
@@ -72,28 +116,11 @@ struct StoredBackup {
   /// - Returns: What the file contains.
   @discardableResult
   func verify(_ file: String) throws(InstarError) -> Contents {
-    var status = stat()
-    guard lstat(file, &status) == 0 else { throw unusable(file, errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
-      throw failure(.damagedBackup, "'\(file)' is not a regular file")
-    }
-    guard access(file, R_OK) == 0 else { throw unusable(file, errno) }
+    let bytes = try requireRegularFile(file)
     if let manifest = reference.manifest {
-      guard Int64(status.st_size) == manifest.bytes else {
-        throw damaged(
-          "the backup has \(status.st_size) bytes; its manifest records \(manifest.bytes)")
-      }
-      let hash = try FileDigest.ofFile(file)
-      guard hash == manifest.contentHash else {
-        throw damaged(
-          "the backup has the hash \(hash); its manifest records \(manifest.contentHash)")
-      }
-      let count = external.count()?.count ?? 0
-      guard count >= manifest.externalFiles else {
-        throw damaged(
-          "the backup has \(count) files of large values; its manifest records "
-            + "\(manifest.externalFiles)")
-      }
+      try require(manifest, bytes: bytes)
+      try require(manifest, bytes: bytes, hash: try FileDigest.ofFile(file))
+      try requireFiles(manifest)
     }
     let contents: Contents
     do {
@@ -104,10 +131,52 @@ struct StoredBackup {
     } catch {
       throw damaged(InstarError(error, what: "cannot read the backup").cause)
     }
-    if let manifest = reference.manifest, !manifest.isSound {
-      throw damaged("the store was damaged when the backup was made: \(manifest.check)")
-    }
+    try requireSound()
     return contents
+  }
+
+  /// - Returns: The size of the file.
+  private func requireRegularFile(_ file: String) throws(InstarError) -> Int64 {
+    var status = stat()
+    guard lstat(file, &status) == 0 else { throw unusable(file, errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw failure(.damagedBackup, "'\(file)' is not a regular file")
+    }
+    guard access(file, R_OK) == 0 else { throw unusable(file, errno) }
+    return Int64(status.st_size)
+  }
+
+  private func require(
+    _ manifest: BackupManifest, bytes: Int64, hash: String? = nil
+  ) throws(InstarError) {
+    guard bytes == manifest.bytes else {
+      throw damaged("the backup has \(bytes) bytes; its manifest records \(manifest.bytes)")
+    }
+    guard let hash, hash != manifest.contentHash else { return }
+    throw damaged(
+      "the backup has the hash \(hash); its manifest records \(manifest.contentHash)")
+  }
+
+  private func requireFiles(_ manifest: BackupManifest) throws(InstarError) {
+    let count = external.count()?.count ?? 0
+    guard count >= manifest.externalFiles else {
+      throw damaged(
+        "the backup has \(count) files of large values; its manifest records "
+          + "\(manifest.externalFiles)")
+    }
+  }
+
+  private func requireSound() throws(InstarError) {
+    guard let manifest = reference.manifest, !manifest.isSound else { return }
+    throw damaged("the store was damaged when the backup was made: \(manifest.check)")
+  }
+
+  /// A copy is compressed only where there is a manifest to compare it with.
+  func requireManifest() throws(InstarError) -> BackupManifest {
+    guard let manifest = reference.manifest else {
+      throw failure(.damagedBackup, "'\(path)': there is no manifest to compare it with")
+    }
+    return manifest
   }
 
   /// Copies the backup and the files of its external values to a path that does not exist. The copy has the mode of the
@@ -118,13 +187,13 @@ struct StoredBackup {
   func copy(to target: String) throws(InstarError) {
     let what = "cannot copy the backup to '\(target)'"
     try Self.requireFree(target, what)
-    let contents = try verify(path)
+    try check()
     let partial = "\(target).\(reference.run).part"
     do {
       defer { unlink(partial) }
       try RunFolder.makeFile(partial)
-      try FileCopy.copy(path, to: partial)
-      try verify(partial)
+      try write(to: partial)
+      let contents = try verify(partial)
       try takeModeOfStore(partial)
       try DurableFile.synchronizeFile(partial)
       try external.copy(contents.externalFiles, besideFile: target)
@@ -132,8 +201,6 @@ struct StoredBackup {
         if errno == EEXIST { throw Self.taken(target, what) }
         throw RunFolder.failure(what, errno)
       }
-      // A file of any other name that the operator chose is not listed as a backup.
-      if target.hasSuffix(BackupManifest.suffix) { reference.manifest?.write(besideBackup: target) }
       try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
     } catch {
       var known = InstarError(error, what: what)
@@ -170,12 +237,7 @@ struct StoredBackup {
   private static func requireFree(_ target: String, _ what: String) throws(InstarError) {
     var status = stat()
     guard lstat(target, &status) != 0 else { throw taken(target, what) }
-    let folder = (target as NSString).deletingLastPathComponent
-    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-      throw InstarError(
-        .outputFailed, what, cause: "the folder '\(folder)' does not exist",
-        next: "run: mkdir -p \(CommandText.quoted(folder)), then run the same command again")
-    }
+    try requireFolder((target as NSString).deletingLastPathComponent, what)
     // The log or journal of an app that was killed: SQLite would replay it onto the copy.
     let sideFiles = ["-wal", "-shm", "-journal"].map { target + $0 }
       .filter { lstat($0, &status) == 0 }
@@ -187,6 +249,15 @@ struct StoredBackup {
       cause: "SQLite would treat \(names) of an earlier file as part of the copy, and damage it",
       next: "stop the app, then run: \(moves.joined(separator: " && ")); "
         + "then run the same command again")
+  }
+
+  static func requireFolder(_ folder: String, _ what: String) throws(InstarError) {
+    var status = stat()
+    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw InstarError(
+        .outputFailed, what, cause: "the folder '\(folder)' does not exist",
+        next: "run: mkdir -p \(CommandText.quoted(folder)), then run the same command again")
+    }
   }
 
   private static func taken(_ target: String, _ what: String) -> InstarError {

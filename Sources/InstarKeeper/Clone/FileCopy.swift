@@ -60,6 +60,15 @@ enum FileCopy {
     }
   }
 
+  /// Has the next reader of a file read the disk. The file's content must be on disk.
+  static func dropCache(of path: String) {
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    // Where the kernel keeps the pages, the reader reads them.
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+    close(descriptor)
+  }
+
   /// Returns the bytes of a file.
   static func size(of path: String) throws -> Int64 {
     var status = stat()

@@ -84,21 +84,21 @@ package struct RestoreRun {
         "the backup beside the store cannot be used, so its copy '\(backup.reference.path)' was restored"
       )
     }
-    let target = try backup.verify(backup.reference.path)
-    report.to = report.to ?? target.version
-    try conversation.enter(record(.cloning, target))
+    try backup.check()
+    try conversation.enter(record(.cloning, nil))
     state = .cloning
     self.paths = paths
     report.result = .failed
     emit(.started)
+    let folder = try RunFolder(paths, run: request.run)
+    defer { folder.remove() }
+    let target = try makeClone(folder)
+    report.to = report.to ?? target.version
     let lock = try StoreLock(
       try openPolicy.probeFile(paths.store), busyTimeout: request.busyTimeoutSeconds)
     defer { lock.release() }
     emit(.locked)
-    let folder = try RunFolder(paths, run: request.run)
-    defer { folder.remove() }
     let present = try backUp(lock, folder, target)
-    try makeClone(folder)
     emit(.verified)
     try cutOver(lock, folder, present: present, target: target)
   }
@@ -122,9 +122,9 @@ package struct RestoreRun {
     }
     try requirePageSize(pageSize, lock, target)
     let bytes = pageCount * pageSize
-    // The backup, the clone, and for the cutover either the log with the new pages or the journal with the old ones.
+    // The backup, and for the cutover either the log with the new pages or the journal with the old ones.
     try FileCopy.requireSpace(
-      bytes + target.bytes + (lock.usesLog ? target.bytes : bytes) + MigrationRun.smallFiles,
+      bytes + (lock.usesLog ? target.bytes : bytes) + MigrationRun.smallFiles,
       in: folder.paths.instarFolder)
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
@@ -181,11 +181,14 @@ package struct RestoreRun {
     return Present(manifest: manifest, externalFiles: files)
   }
 
-  private func makeClone(_ folder: RunFolder) throws {
-    try FileCopy.copy(backup.reference.path, to: folder.clone)
+  private func makeClone(_ folder: RunFolder) throws -> StoredBackup.Contents {
+    let bytes = try backup.reference.manifest?.bytes ?? FileCopy.size(of: backup.path)
+    try FileCopy.requireSpace(bytes + MigrationRun.smallFiles, in: folder.paths.instarFolder)
+    try backup.write(to: folder.clone)
     // The backup may have changed since it was checked: what is written back is what is checked.
-    try backup.verify(folder.clone)
+    let contents = try backup.verify(folder.clone)
     try FileCopy.useRollbackJournal(folder.clone)
+    return contents
   }
 
   private mutating func cutOver(
@@ -231,11 +234,17 @@ package struct RestoreRun {
 
   // MARK: Reporting
 
-  private func record(_ phase: Phase, _ target: StoredBackup.Contents) -> PhaseRecord {
+  /// - Parameter target: `nil` before the clone is made.
+  private func record(_ phase: Phase, _ target: StoredBackup.Contents?) -> PhaseRecord {
     var record = PhaseRecord(
       run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
     record.restoredRun = request.backup.run
     record.from = report.from
+    record.to = report.to
+    guard let target else {
+      record.versionSource = request.backup.manifest?.versionSource
+      return record
+    }
     record.to = target.version
     if !target.format.hasMetadata { record.versionSource = target.versionSource }
     record.fingerprint = target.structure.fingerprint

@@ -20,7 +20,17 @@ package enum FileDigest {
   package static func ofFile(_ descriptor: Int32, _ path: String) throws(InstarError) -> String {
     var (high, low): (UInt64, UInt64) = (0, 0)
     guard instar_hash_file(descriptor, &high, &low) == 0 else { throw failure(path) }
-    // The canonical form of XXH3: the upper half first, each as a big-endian number.
+    return text(high, low)
+  }
+
+  /// Returns the digest of the bytes that were added to a state, as `ofFile` does.
+  static func text(of state: OpaquePointer?) -> String {
+    let digest = XXH3_128bits_digest(state)
+    return text(digest.high64, digest.low64)
+  }
+
+  /// The canonical form of XXH3: the upper half first, each as a big-endian number.
+  private static func text(_ high: UInt64, _ low: UInt64) -> String {
     let bytes = [high, low].flatMap { half in
       stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: half >> UInt64($0)) }
     }

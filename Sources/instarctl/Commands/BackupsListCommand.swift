@@ -11,7 +11,8 @@ struct BackupsListCommand: InstarCommand {
     discussion: """
         instarctl backups list a.store
 
-      A backup is missing if its file is gone although nobody removed it with 'backups prune'. It is damaged \
+      A backup is missing if its file is gone although nobody removed it with 'backups prune', and copyOnly if \
+      its copy in another folder is left: 'instarctl restore' uses the copy. It is damaged \
       if its store was damaged when it was made, and unreadable if you may not read its folder.
       """)
 

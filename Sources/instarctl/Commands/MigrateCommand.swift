@@ -72,6 +72,13 @@ struct MigrateCommand: InstarCommand {
     completion: .directory, transform: FilePath.typed)
   var backupFolder: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "How the copies in --backup-folder are packed: none or zstd. (default: none)",
+      valueName: "compression"),
+    transform: { try BackupCompression(named: $0) })
+  var backupCompression = BackupCompression.none
+
   @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
   var yes = false
 
@@ -80,6 +87,12 @@ struct MigrateCommand: InstarCommand {
   var acceptLoss = false
 
   @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard backupFolder != nil || backupCompression == .none else {
+      throw ValidationError("--backup-compression needs --backup-folder")
+    }
+  }
 
   func perform() async throws(InstarError) -> ExitStatus {
     let folder = try StateFolder(path: state.path)
@@ -93,7 +106,10 @@ struct MigrateCommand: InstarCommand {
 
     for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
 
-    let copies = backupFolder.map(FilePath.absolute)
+    let copies = backupFolder.map {
+      BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
+    }
+    let recoveries = Recoveries()
     let requests = stores.paths.map { request(for: $0, plugins: plugins) }
     var runs: [Task<Result<RunReport, InstarError>, Never>] = []
     var status = ExitStatus.done
@@ -104,10 +120,10 @@ struct MigrateCommand: InstarCommand {
           Task {
             guard !interruption.hasHappened else { return .success(notStarted(next, folder)) }
             do throws(InstarError) {
-              return .success(
-                try await supervisor.migrate(
-                  next, copyingBackupTo: copies, onRecovery: { Console.note($0.line) },
-                  onEvent: { progress.show($0) }))
+              let report = try await supervisor.migrate(
+                next, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
+                onEvent: { progress.show($0) })
+              return .success(await supervisor.addingCopy(to: report))
             } catch {
               return .failure(error)
             }
@@ -121,10 +137,12 @@ struct MigrateCommand: InstarCommand {
         report = try await supervisor.migrate(request, copyingBackupTo: copies) {
           progress.show($0)
         }
+        report = await supervisor.addingCopy(to: report)
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
     }
+    try await recoveries.makeCopies(with: supervisor)
     return status
   }
 
@@ -173,7 +191,7 @@ struct MigrateCommand: InstarCommand {
 
 extension RawRepresentable where Self: CaseIterable, RawValue == String {
   /// - Throws: A usage error that lists the names.
-  fileprivate init(named name: String) throws {
+  init(named name: String) throws {
     guard let value = Self(rawValue: name) else {
       let names = Self.allCases.map(\.rawValue).joined(separator: ", ")
       throw ValidationError("'\(name)' is not one of \(names)")

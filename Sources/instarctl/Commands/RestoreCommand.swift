@@ -72,11 +72,12 @@ struct RestoreCommand: InstarCommand {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()
     }
+    let recoveries = Recoveries()
     var status = ExitStatus.done
     var hasHeld = false
     for store in stores.paths {
       // A recovery may finish the run whose backup is wanted.
-      try await supervisor.recover(store: store) { Console.note($0.line) }
+      try await supervisor.recover(store: store) { recoveries.note($0) }
       var report: RunReport
       do throws(InstarError) {
         let request = RestoreRequest(
@@ -87,7 +88,7 @@ struct RestoreCommand: InstarCommand {
           ? Self.refused(
             request.run, store, folder.completing(Self.interrupted(store, request.backup.run)))
           : try await supervisor.restore(
-            request, by: ProcessIdentity.nameOfCaller, onRecovery: { Console.note($0.line) },
+            request, by: ProcessIdentity.nameOfCaller, onRecovery: { recoveries.note($0) },
             onEvent: { progress.show($0) })
       } catch {
         guard [.missingBackup, .damagedBackup, .unsafePath].contains(error.code) else {
@@ -105,6 +106,7 @@ struct RestoreCommand: InstarCommand {
           "\(hold.sentence); to migrate the store again: \(folder.releaseCommand(of: hold))")
       }
     }
+    try await recoveries.makeCopies(with: supervisor)
     if hasHeld { state.noteOtherDaemon() }
     return status
   }
@@ -130,7 +132,7 @@ struct RestoreCommand: InstarCommand {
     var status = ExitStatus.done
     for store in stores.paths {
       let backup = try backup(of: store, in: folder)
-      var answer = BackupCopy(store: store, run: backup.run, backup: backup.path, file: target)
+      var answer = WrittenBackup(store: store, run: backup.run, backup: backup.path, file: target)
       do throws(InstarError) {
         try await Supervisor().handle(backup, .copy(to: target))
       } catch {
@@ -159,7 +161,7 @@ struct RestoreCommand: InstarCommand {
 }
 
 /// A backup that was written to another file.
-private struct BackupCopy: Answer {
+private struct WrittenBackup: Answer {
   var store: String
   var run: String
   var backup: String

@@ -5,17 +5,27 @@ import InstarWire
 /// A backup, as `instarctl backups` lists, verifies or removes it.
 struct BackupReport: Answer {
   enum State: String, Encodable {
-    case present, missing, unreadable, sound, damaged, surplus, removed
+    case present, missing, unreadable, sound, damaged, surplus, removed, copied
+    /// The file beside the store is gone, its copy in another folder is left.
+    case copyOnly
 
     /// The state, in a sentence about the backup.
-    var phrase: String { self == .surplus ? "would be removed" : rawValue }
+    var phrase: String {
+      switch self {
+      case .surplus: "would be removed"
+      case .copyOnly: "only its copy is left"
+      default: rawValue
+      }
+    }
 
     init(of listed: ListedBackup) {
       self =
         listed.isMissing
         ? .missing
-        : listed.error != nil
-          ? .unreadable : listed.reference.manifest?.isSound == false ? .damaged : .present
+        : listed.isCopyOnly
+          ? .copyOnly
+          : listed.error != nil
+            ? .unreadable : listed.reference.manifest?.isSound == false ? .damaged : .present
     }
 
     init(of error: InstarError) {
@@ -34,6 +44,8 @@ struct BackupReport: Answer {
   var backup: String
   /// Its copy in another folder.
   var copy: String?
+  /// The size of that copy.
+  var copyBytes: Int64?
   /// When it was made, in seconds since 1970.
   var madeAt: Double?
   var bytes: Int64?
@@ -48,6 +60,7 @@ struct BackupReport: Answer {
     madeAt = listed.madeAt
     error = listed.error
     bytes = listed.bytes
+    copyBytes = listed.copyBytes
   }
 
   init(_ result: BackupResult) {
@@ -65,6 +78,13 @@ struct BackupReport: Answer {
     case .failed(let error):
       self.init(result.backup, state: State(of: error))
       self.error = error
+    case .copied(let copy):
+      self.init(result.backup, state: .copied)
+      self.copy = copy.path
+      copyBytes = copy.bytes
+    case .notCopied(let error):
+      self.init(result.backup, state: .present)
+      self.error = error
     }
   }
 
@@ -79,6 +99,9 @@ struct BackupReport: Answer {
 
   var lines: [ConsoleLine] {
     guard error == nil else { return [] }
+    if state == .copied, let copy, let copyBytes {
+      return ["\(backup): copied to \(copy), \(Quantity.bytes(copyBytes)), and read back"]
+    }
     let reason = reason.map { " (\($0))" } ?? ""
     return ["\(backup): \(state.phrase)\(reason)"]
   }
@@ -101,6 +124,7 @@ struct BackupReport: Answer {
   /// The size of a backup; where it cannot be restored, its state.
   private static func size(of backup: ListedBackup) -> ConsoleLine {
     let state = State(of: backup)
+    if state == .copyOnly, let bytes = backup.copyBytes { return "\(Quantity.bytes(bytes))" }
     guard state == .present, let bytes = backup.bytes else { return Style.bad("\(state.rawValue)") }
     return "\(Quantity.bytes(bytes))"
   }

@@ -1,0 +1,58 @@
+import ArgumentParser
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// `instarctl backups copy`
+struct BackupsCopyCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "copy",
+    abstract: "Make the copies of backups that are missing in another folder.",
+    usage: "instarctl backups copy [<option> ...] [<store> ...]",
+    discussion: """
+        instarctl backups copy a.store
+        instarctl backups copy --backup-folder /mnt/backups a.store
+
+      Copies each sound backup that has no copy, reads the copy back and compares it with the manifest. Without \
+      --backup-folder, it uses the folder that the backup's run was given, and leaves out the backups of other \
+      runs. instard does this once a day for its setting 'backupFolder'.
+      """)
+
+  @OptionGroup var selection: BackupOptions
+
+  @Option(
+    help: ArgumentHelp("The existing folder for the copies.", valueName: "folder"),
+    completion: .directory, transform: FilePath.typed)
+  var backupFolder: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "How the copies in --backup-folder are packed: none or zstd. (default: none)",
+      valueName: "compression"),
+    transform: { try BackupCompression(named: $0) })
+  var backupCompression = BackupCompression.none
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard backupFolder != nil || backupCompression == .none else {
+      throw ValidationError("--backup-compression needs --backup-folder")
+    }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
+    let interruption = Interruption { supervisor.cancel() }
+    defer { withExtendedLifetime(interruption) {} }
+    let folder = backupFolder.map {
+      BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
+    }
+    var status = ExitStatus.done
+    try await supervisor.makeCopies(of: try selection.backups(), in: { _ in folder }) { result in
+      let answer = BackupReport(result)
+      if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
+      output.write(answer)
+    }
+    return status
+  }
+}

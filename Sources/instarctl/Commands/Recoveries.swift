@@ -1,0 +1,29 @@
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+import Synchronization
+
+/// The runs that a command recovered first. Those that were cut off after their cutover may not have the copy of their
+/// backup that they were to have.
+final class Recoveries: Sendable {
+  private let stores = Mutex<Set<String>>([])
+
+  /// Tells the user of a recovered run.
+  func note(_ report: RecoveryReport) {
+    Console.note(report.line)
+    guard report.outcome == .finished else { return }
+    stores.withLock { _ = $0.insert(report.store) }
+  }
+
+  /// Makes the missing copies, and tells the user of each.
+  func makeCopies(with supervisor: Supervisor) async throws(InstarError) {
+    guard let folder = supervisor.stateFolder else { return }
+    for store in stores.withLock({ $0 }).sorted() {
+      try await supervisor.makeCopies(of: try folder.backups(of: store)) { result in
+        let report = BackupReport(result)
+        Console.note(report.lines)
+        if let error = report.error { Console.note(error) }
+      }
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Copies of backups in another folder")
+struct BackupCopiesTests {
+  static let seed =
+    ProcessInfo.processInfo.environment["INSTAR_TEST_SEED"].flatMap(UInt64.init)
+    ?? UInt64.random(in: 1...999_999)
+
+  let folder: TemporaryFolder
+  private var copies: String { folder.path("copies") }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// A line of `instarctl backups --json`.
+  private struct Line: Decodable {
+    var run: String
+    var backup: String
+    var state: String
+    var bytes: Int64?
+    var copy: String?
+    var copyBytes: Int64?
+    var manifest: BackupManifest?
+    var error: InstarError?
+  }
+
+  private func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path(name), withIntermediateDirectories: false)
+  }
+
+  private func run(_ arguments: [String]) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(arguments + ["--state-dir", folder.path("state"), "--json"])
+  }
+
+  private func backups(_ arguments: String...) async throws -> [Line] {
+    try await run(["backups"] + arguments).objects(Line.self)
+  }
+
+  private func migrate(_ store: BoxStore, _ more: String...) async throws -> RunReport {
+    let plugin = try await FixturePlugins.boxes.value
+    let answer = try await run(["migrate", store.path, "--plugin", plugin] + more)
+    return try #require(
+      try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
+  }
+
+  private func flipByte(in file: String) throws {
+    var bytes = try #require(FileManager.default.contents(atPath: file))
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: URL(filePath: file))
+  }
+
+  @Test("are compressed if the operator wants it, and are listed, verified and counted as they are")
+  func compressed() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let report = try await migrate(
+      store, "--backup-folder", copies, "--backup-compression", "zstd")
+    let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
+    #expect(copy.hasPrefix(copies + "/") && copy.hasSuffix(".backup.zst"))
+    #expect(folder.names("copies").count == 2, "copy and manifest")
+    let listed = try #require(try await backups("list").first)
+    let size = { (path: String) throws in
+      try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64
+    }
+    #expect(listed.copy == copy)
+    #expect(try listed.copyBytes == size(copy) && listed.bytes == size(backup))
+    #expect(try #require(listed.copyBytes) < #require(listed.bytes))
+    #expect(try await backups("verify").map(\.state) == ["sound"])
+
+    try flipByte(in: copy)
+    let damaged = try #require(try await backups("verify").first)
+    #expect(damaged.state == "damaged" && damaged.error?.cause.contains(copy) == true)
+  }
+
+  @Test("a compressed one that alone is left is restored, to the store and to a file")
+  func restored() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let report = try await migrate(
+      store, "--backup-folder", copies, "--backup-compression", "zstd")
+    let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
+    let content = try #require(FileManager.default.contents(atPath: backup))
+    try FileManager.default.removeItem(atPath: backup)
+    #expect(try await backups("list").map(\.state) == ["copyOnly"])
+    let verified = try #require(try await backups("verify").first)
+    #expect(verified.state == "missing" && verified.error?.cause.contains("is sound") == true)
+
+    let written = try await run(["restore", store.path, "--to", folder.path("old.store")])
+    #expect(written.status == 0, Comment(rawValue: written.output))
+    #expect(FileManager.default.contents(atPath: folder.path("old.store")) == content)
+
+    let answer = try await run(["restore", store.path])
+    let restore = try #require(try answer.objects(RunReport.self).first)
+    #expect(restore.result == .restored, "\(String(describing: restore.error))")
+    #expect(restore.notes.contains { $0.contains(copy) })
+    #expect(try store.version() == Schema.Version(1, 0, 0) && store.sizes() == Array(0..<50))
+    // The undo of the undo.
+    #expect(try await run(["restore", store.path]).status == 0)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    // The limits of a retention find the copy too.
+    #expect(try await backups("prune", "--keep", "1").contains { $0.state == "removed" })
+    #expect(folder.names("copies").isEmpty)
+  }
+
+  @Test("a damaged compressed one is refused before anything is touched")
+  func damagedCopy() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let report = try await migrate(
+      store, "--backup-folder", copies, "--backup-compression", "zstd")
+    let copy = try #require(report.backupCopy)
+    try FileManager.default.removeItem(atPath: try #require(report.backup))
+    try flipByte(in: copy)
+    let answer = try await run(["restore", store.path])
+    let refused = try #require(try answer.objects(RunReport.self).first)
+    #expect(refused.result == .refused && refused.error != nil)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test("one that could not be made is made later, from what the ledger knows")
+  func madeLater() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let report = try await migrate(
+      store, "--backup-folder", copies, "--backup-compression", "zstd")
+    #expect(report.result == .migrated && report.backupCopy == nil)
+    #expect(report.notes.contains { $0.contains("run: instarctl backups copy '\(store.path)'") })
+    let failed = try #require(try await backups("copy", store.path).first)
+    #expect(failed.state == "present" && failed.error?.code == .outputFailed)
+    try makeFolder("copies")
+    let made = try #require(try await backups("copy", store.path).first)
+    #expect(made.state == "copied" && made.copy?.hasSuffix(".backup.zst") == true)
+    #expect(try await backups("copy").isEmpty, "there is nothing left to do")
+    #expect(try await backups("verify").map(\.state) == ["sound"])
+    let history = try await run(["history", store.path]).objects(RunReport.self)
+    #expect(history.map(\.backupCopy) == [made.copy])
+  }
+
+  @Test("that of a run that was cut off before its line in the ledger is made by the recovery")
+  func recovered() async throws {
+    let store = try BoxStore("fine", in: folder)
+    // The run cannot be written to the ledger, as if its supervisor had been killed just before.
+    let ledger = folder.path("state/ledger/ledger.jsonl")
+    _ = try await backups("copy")
+    try FileManager.default.createDirectory(atPath: ledger, withIntermediateDirectories: false)
+    let report = try await migrate(store, "--backup-folder", copies)
+    #expect(report.result == .migrated && report.backupCopy == nil)
+    try FileManager.default.removeItem(atPath: ledger)
+    try makeFolder("copies")
+    let plugin = try await FixturePlugins.boxes.value
+    let answer = try await run(["migrate", store.path, "--plugin", plugin])
+    #expect(answer.messages.contains("copied to \(copies)"), Comment(rawValue: answer.messages))
+    let listed = try #require(try await backups("list").first)
+    let copy = try #require(listed.copy)
+    #expect(
+      FileManager.default.contents(atPath: copy)
+        == FileManager.default.contents(atPath: listed.backup))
+  }
+
+  @Test("one that has its name already, as after a crash, is read and recorded")
+  func foundCopy() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let copy = try #require(try await migrate(store, "--backup-folder", copies).backupCopy)
+    try FileManager.default.removeItem(atPath: folder.path("state/ledger/copies.jsonl"))
+    try Data("part".utf8).write(to: URL(filePath: copy + ".1.part"))
+    #expect(try await backups("list").map(\.copy) == [nil])
+    #expect(try await backups("copy").map(\.copy) == [copy])
+    // One that is not the backup is reported, and is not replaced.
+    try FileManager.default.removeItem(atPath: folder.path("state/ledger/copies.jsonl"))
+    try flipByte(in: copy)
+    #expect(try await backups("copy").map(\.error?.code) == [.damagedBackup])
+    try FileManager.default.removeItem(atPath: copy)
+    #expect(try await backups("copy").map(\.state) == ["copied"])
+    #expect(folder.names("copies").count == 2, "the part of an attempt that was cut off is gone")
+  }
+
+  @Test("each backup has one, and nothing else is left, however a command was killed")
+  func killed() async throws {
+    try makeFolder("copies")
+    let plugin = try await FixturePlugins.boxes.value
+    var random = SeededGenerator(seed: Self.seed)
+    for attempt in 0..<6 {
+      let store = try BoxStore("\(attempt)", in: folder)
+      let command = try ChildProcess.start(
+        executable: CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+        arguments: [
+          "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"),
+          "--backup-folder", copies, "--backup-compression", "zstd",
+        ], environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+      while (try? command.wait(deadline: .now)) == nil,
+        !folder.names(".instar").contains(where: { $0.hasPrefix("\(attempt).store.") })
+      {
+        usleep(500)
+      }
+      usleep(UInt32.random(in: 0...40_000, using: &random))
+      command.kill()
+      _ = try command.wait(deadline: .now + .seconds(30))
+
+      let report = try await migrate(
+        store, "--backup-folder", copies, "--backup-compression", "zstd")
+      #expect(report.error == nil, "seed \(Self.seed), attempt \(attempt)")
+      // A command that was killed while it copied has told the ledger where to.
+      _ = try await backups("copy", store.path)
+      let lines = try await backups("list", store.path)
+      #expect(lines.allSatisfy { $0.copyBytes != nil }, "seed \(Self.seed), attempt \(attempt)")
+      #expect(lines.count == 1, "seed \(Self.seed), attempt \(attempt)")
+    }
+    #expect(try await backups("verify").allSatisfy { $0.state == "sound" })
+    #expect(folder.names("copies").count == 12, "seed \(Self.seed): \(folder.names("copies"))")
+  }
+
+  @Test("the daemon's regular check makes the missing ones, and says what it read back")
+  func daemon() async throws {
+    for name in ["plugins", "copies"] { try makeFolder(name) }
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    #expect(try await run(["restore", store.path]).status == 0)
+    try folder.write(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      checkBackups: 1s
+      backupFolder: \(copies)
+      backupCompression: zstd
+      watches:
+        - {folder: \(folder.path), pattern: "*.store"}
+      """, to: "instard.yml")
+    let daemon = try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
+      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=backups-verified") {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let output = daemon.capturedOutput
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    let lines = try await backups("list")
+    #expect(lines.count == 2 && lines.allSatisfy { $0.copyBytes != nil })
+    for line in lines {
+      let hash = try #require(line.manifest?.contentHash)
+      #expect(
+        output.contains("and read it back: its hash is that of the manifest, \(hash)"),
+        Comment(rawValue: output))
+    }
+    #expect(folder.names("copies").filter { $0.hasSuffix(".backup.zst") }.count == 2)
+  }
+}

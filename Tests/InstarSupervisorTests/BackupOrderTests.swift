@@ -1,0 +1,75 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite("Backups after the clock was set back")
+struct BackupOrderTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o700)
+    state = try StateFolder(path: folder.path("state"))
+  }
+
+  /// Notes a run whose backup was made at that time, and makes the file.
+  @discardableResult
+  private func note(run: String, at time: Double, store: String) throws -> String {
+    let backup = folder.path("\(run).backup")
+    try Data("backup".utf8).write(to: URL(filePath: backup))
+    var report = RunReport(run: run, store: store, result: .migrated, startedAt: time)
+    report.backup = backup
+    report.manifest = BackupManifest(
+      run: run, store: store, madeAt: time, bytes: 6, contentHash: "xxh3-128:00",
+      externalFiles: 0, format: .plain)
+    try state.append(report)
+    return backup
+  }
+
+  @Test("the newest is the one that was made last, whatever the times say")
+  func newest() throws {
+    let store = folder.path("a.store")
+    let times = [5000.0, 9000, 1000, 2000]
+    let runs = times.indices.map { "2026010\(9 - $0)T000000Z-00000\($0)" }
+    for (run, time) in zip(runs, times) { try note(run: run, at: time, store: store) }
+    #expect(try state.backups(of: store).map(\.reference.run) == runs)
+    #expect(try state.backup(of: store, run: nil).run == runs[3])
+    let kept = BackupRetention(count: 2).surplus(
+      of: try state.backups(of: store).map {
+        .init(run: $0.reference.run, store: store, madeAt: $0.madeAt, bytes: $0.occupiedBytes)
+      }, now: 1500)
+    #expect(Set(kept.keys) == Set(runs.prefix(2)))
+  }
+
+  @Test("are checked within one interval, although the last check lies in the future")
+  func check() throws {
+    #expect(state.timeToBackupCheck(every: .seconds(60)) == .zero)
+    try state.noteBackupCheck()
+    #expect(state.timeToBackupCheck(every: .seconds(60)) > .zero)
+    let file = folder.path("state/backups-checked")
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSinceNow: 400 * 86_400)], ofItemAtPath: file)
+    #expect(state.timeToBackupCheck(every: .seconds(60)) == .seconds(60))
+  }
+
+  @Test("count with the size of their copies, and a copy that alone is left is not missing")
+  func sizes() throws {
+    let store = folder.path("a.store")
+    let backup = try note(run: "20260101T000000Z-000001", at: 1000, store: store)
+    let reference = try state.backup(of: store, run: nil)
+    let copy = folder.path("copy.backup.zst")
+    try Data("co".utf8).write(to: URL(filePath: copy))
+    try state.noteCopy(BackupCopy(path: copy, bytes: 2, contentHash: "xxh3-128:00"), of: reference)
+    #expect(try state.backups(of: store).map(\.occupiedBytes) == [8])
+    try FileManager.default.removeItem(atPath: backup)
+    let left = try #require(try state.backups(of: store).first)
+    #expect(left.isCopyOnly && !left.isMissing && left.occupiedBytes == 2)
+    try FileManager.default.removeItem(atPath: copy)
+    #expect(try state.backups(of: store).map(\.isMissing) == [true])
+  }
+}
