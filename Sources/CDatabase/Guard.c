@@ -1,5 +1,5 @@
 /* SQLite opens files by name, some time after they were checked. So the system calls by which it opens, creates,
- * truncates, removes or locks a file are replaced here (sqlite3_vfs.xSetSystemCall). */
+ * truncates, removes or locks a file are replaced here (sqlite3_vfs.xSetSystemCall). So are those by which it writes. */
 #define _GNU_SOURCE
 #include "CDatabase.h"
 
@@ -92,6 +92,24 @@ static int guarded_ftruncate(int descriptor, off_t size) {
   return ftruncate(descriptor, size);
 }
 
+/* SQLite knows a full disk by ENOSPC alone, and takes a quota that is used up for a disk that fails. */
+static ssize_t full(ssize_t result) {
+  if (result < 0 && errno == EDQUOT) errno = ENOSPC;
+  return result;
+}
+
+static ssize_t guarded_write(int descriptor, const void *bytes, size_t count) {
+  return full(write(descriptor, bytes, count));
+}
+
+static ssize_t guarded_pwrite(int descriptor, const void *bytes, size_t count, off_t offset) {
+  return full(pwrite(descriptor, bytes, count, offset));
+}
+
+static ssize_t guarded_pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset) {
+  return full(pwrite64(descriptor, bytes, count, offset));
+}
+
 /* The first of the eight locks in shared memory (os_unix.c, UNIX_SHM_BASE and WAL_WRITE_LOCK). */
 enum { WRITE_LOCK_BYTE = 120 };
 
@@ -121,7 +139,17 @@ int instar_guard_install(void) {
     code = unix_vfs->xSetSystemCall(unix_vfs, "ftruncate", (sqlite3_syscall_ptr)guarded_ftruncate);
   if (code == SQLITE_OK)
     code = unix_vfs->xSetSystemCall(unix_vfs, "fcntl", (sqlite3_syscall_ptr)guarded_fcntl);
+  instar_report_quota();
   return code;
+}
+
+void instar_report_quota(void) {
+  sqlite3_vfs *unix_vfs = sqlite3_vfs_find("unix");
+  if (!unix_vfs || unix_vfs->iVersion < 3 || !unix_vfs->xSetSystemCall) return;
+  /* SQLite was compiled to use one of these. */
+  unix_vfs->xSetSystemCall(unix_vfs, "write", (sqlite3_syscall_ptr)guarded_write);
+  unix_vfs->xSetSystemCall(unix_vfs, "pwrite", (sqlite3_syscall_ptr)guarded_pwrite);
+  unix_vfs->xSetSystemCall(unix_vfs, "pwrite64", (sqlite3_syscall_ptr)guarded_pwrite64);
 }
 
 void instar_guard_enter(const char *path, unsigned long long device, unsigned long long inode) {

@@ -58,25 +58,29 @@ struct CircumstanceTests {
   // MARK: Attributes
 
   @Test(
-    "keeps its inode, mode, access control list and extended attributes, also in a restore",
-    arguments: ["delete", "wal"])
-  func attributes(journalMode: String) async throws {
+    "keeps its mode, owner, access control list, attributes and SELinux label in each way of the cutover and in a restore",
+    arguments: ["delete", "wal"], CutoverKind.allCases)
+  func attributes(journalMode: String, cutover: CutoverKind) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)
-    let (note, access) = ("user.note", "system.posix_acl_access")
     let list = ExtendedAttributes.accessList(of: 65534, permissions: 4)
-    try #require(ExtendedAttributes.set(note, Array("mine".utf8), of: store.path))
-    try #require(ExtendedAttributes.set(access, list, of: store.path))
+    try #require(ExtendedAttributes.set("user.note", Array("mine".utf8), of: store.path))
+    try #require(ExtendedAttributes.set("system.posix_acl_access", list, of: store.path))
+    var names = ["user.note", "system.posix_acl_access"]
+    // Root may set a label where the kernel does not use it.
+    let label = Array("system_u:object_r:app_data_t:s0\0".utf8)
+    if geteuid() == 0, ExtendedAttributes.set("security.selinux", label, of: store.path) {
+      names.append("security.selinux")
+    }
     func attributes() throws -> [String] {
       var status = stat()
       try #require(lstat(store.path, &status) == 0)
-      return [
-        "\(status.st_ino)", "\(status.st_mode)",
-        try #require(ExtendedAttributes.value(note, of: store.path)),
-        try #require(ExtendedAttributes.value(access, of: store.path)),
-      ]
+      return try ["\(status.st_mode)", "\(status.st_uid)", "\(status.st_gid)"]
+        + names.map { try #require(ExtendedAttributes.value($0, of: store.path)) }
+        + (cutover == .writeBack ? ["\(status.st_ino)"] : [])
     }
     let before = try attributes()
-    #expect(try await migrate(store).result == .migrated)
+    let report = try await migrate(store, "--cutover", cutover.rawValue)
+    #expect(report.result == .migrated && report.cutover == cutover, "\(report.notes)")
     #expect(try attributes() == before)
     let restored = try await CommandLineTool.run(["restore", store.path] + state)
     #expect(restored.status == 0, Comment(rawValue: restored.output))
@@ -116,6 +120,43 @@ struct CircumstanceTests {
     #expect(report.error?.next == "run as root: chattr -\(flag.letter) '\(path)'")
     #expect(FileManager.default.contents(atPath: store.path) == before)
     try #require(Self.succeeds("/usr/bin/chattr", "-" + flag.letter, path))
+    #expect(try await migrate(store).result == .migrated)
+  }
+
+  // MARK: Quota
+
+  private static let strace = "/usr/bin/strace"
+
+  @Test(
+    "whose owner has used up the quota is unchanged, with nothing left, and the error says so",
+    .enabled(if: access(strace, X_OK) == 0, "strace stands in for a quota"),
+    arguments: [1, 2, 4, 8, 16])
+  func quota(firstWrite: Int) async throws {
+    let store = try BoxStore("fine", boxes: 400, in: folder, journalMode: "delete")
+    let before = try #require(FileManager.default.contents(atPath: store.path))
+    let plugin = try await FixturePlugins.boxes.value
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(filePath: Self.strace)
+    // From one write on, each write of a process to a database fails. Its messages go out by another call. Later writes
+    // are those of the cutover: a quota would let SQLite write old pages back, which strace does not.
+    process.arguments =
+      [
+        "-f", "-o", "/dev/null", "-e", "trace=pwrite64",
+        "-e", "inject=pwrite64:error=EDQUOT:when=\(firstWrite)+",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+        "migrate", store.path, "--plugin", plugin,
+      ] + state
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let text = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    let report = try JSONDecoder().decode(RunReport.self, from: text)
+    #expect(report.result == .failed && report.error?.code == .noSpace, "\(report)")
+    #expect(report.error?.state == "unchanged" && report.leftovers == nil)
+    #expect(report.error?.next?.contains("quota") == true, "\(String(describing: report.error))")
+    #expect(FileManager.default.contents(atPath: store.path) == before)
+    #expect(folder.names(".instar") == [])
     #expect(try await migrate(store).result == .migrated)
   }
 

@@ -17,8 +17,11 @@ void instar_forget_trees(struct sqlite3 *database);
 
 /* From the first call on, SQLite in this process opens only regular files, folders and the kernel's random source, never
  * follows a symbolic link in the last part of a path, and never waits in open(2), as it would for the other end of a
- * FIFO. Returns SQLite's result code. */
+ * FIFO. Also does what instar_report_quota() does. Returns SQLite's result code. */
 int instar_guard_install(void);
+
+/* From the first call on, SQLite in this process reports a quota that is used up as a full disk (SQLITE_FULL). */
+void instar_report_quota(void);
 
 /* open(2) that follows no link at the end. It does not block on a FIFO, but waits up to two seconds for a lease of another
  * process: a keeper leases a store during a cutover by exchange. */

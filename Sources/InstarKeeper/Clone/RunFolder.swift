@@ -95,8 +95,9 @@ final class RunFolder {
   }
 
   static func failure(_ what: String, _ code: Int32) -> InstarError {
-    InstarError(
-      code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore, what,
-      cause: String(cString: strerror(code)))
+    let isFull = code == ENOSPC || code == EDQUOT
+    return InstarError(
+      isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
+      next: isFull ? "free some space, or raise the quota of the store's owner, and retry" : nil)
   }
 }

@@ -17,6 +17,8 @@ public final class StoreConnection: Sendable {
   /// The store's large values in files.
   package let externalValues: ExternalValues
   private let commitsOfOthers = Atomic<Int>(0)
+  /// For the whole process, once: SQLite takes a quota that is used up for a disk that fails.
+  private static let reportsQuota: Void = instar_report_quota()
 
   /// Increases when a statement sees that other connections, in this process or another, have committed since the
   /// previous one.
@@ -42,6 +44,7 @@ public final class StoreConnection: Sendable {
     path: String, isReadOnly: Bool = false, durability: Durability, externalFolder: String? = nil,
     log: SQLLog? = nil
   ) throws(InstarError) {
+    _ = Self.reportsQuota
     self.log = log
     externalValues = ExternalValues(
       folder: ExternalValues.folder(ofStore: path),

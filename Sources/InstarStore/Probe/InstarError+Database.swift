@@ -32,7 +32,9 @@ extension InstarError {
         cause: "SQLite cannot enlarge the index of the store's log (\(text))",
         next: "free some space and retry")
     case .SQLITE_FULL:
-      self.init(.noSpace, what, store: store, cause: text, next: "free some space and retry")
+      self.init(
+        .noSpace, what, store: store, cause: text,
+        next: "free some space, or raise the quota of the store's owner, and retry")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
