@@ -70,10 +70,10 @@ def kill_all(case, late=False):
 
 
 def after_commit(case, found):
-    """The calls around the last write of the store or its journal, and after it."""
-    writes = [call for call in trace_of(case, KEEPER, key(case), "@/a.store")[1] if call[0] in ("pwrite64", "fdatasync")]
+    """The calls after the last write of the journal: it is cleared, which is the commit of a store with one."""
+    writes = [call for call in trace_of(case, KEEPER, key(case), "@/a.store-journal")[1] if call[0] == "pwrite64"]
     last = found.index(writes[-1])
-    return found[max(0, last - 4):last + 20]
+    return found[last + 1:last + 12]
 
 
 def stop_and_kill(case, call, start, number=None):

@@ -57,7 +57,7 @@ MUTATIONS = {
         "one fsync of the keeper or of SQLite is left out", ("power",), {"drop": True}, cases=200),
     "renames": Mutation(
         "the backup gets its name after the store is written, not before", ("death",),
-        {"late": "commit", "external": False}, (
+        {"late": "commit", "external": False, "journal": "delete"}, (
             Edit("Run/MigrationRun.swift", "    try cutover.keepBackup(externalFiles: before.externalFiles)\n",
                  "if !MUTATION { try cutover.keepBackup(externalFiles: before.externalFiles) }\n"),
             Edit("Run/MigrationRun.swift", "    report.cutover = cutover.kind\n",
