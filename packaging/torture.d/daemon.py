@@ -6,7 +6,7 @@ import signal
 import time
 
 from case import signal_process
-from programs import DAEMON, below, calls, choose
+from programs import DAEMON, below, calls, choose, is_overdue
 
 QUIET = ["-e", "signal=none"]
 
@@ -69,8 +69,7 @@ class Daemon:
 
         Returns whether it has.
         """
-        deadline = time.monotonic() + self.case.bench.limit
-        while time.monotonic() < deadline and self.process.poll() is None:
+        while self.process.poll() is None and not is_overdue(self.process, self.case.bench.limit):
             runs, _ = self.case.ledger()
             migrated = {run.get("store") for run in runs if run.get("result") == "migrated"}
             if len(migrated) >= count and not self.case.open_phases():

@@ -10,7 +10,7 @@ import signal
 import time
 
 from case import children, command_of, signal_process, trace_of
-from programs import KEEPER, SUPERVISOR, WORKER, below, calls, choose
+from programs import KEEPER, SUPERVISOR, WORKER, below, calls, choose, is_overdue
 
 
 def perform(case):
@@ -82,10 +82,11 @@ def stop_and_kill(case, call, start, number=None):
     number = number or case.programs.next_start(KEEPER)
     case.programs.trace(KEEPER, number, injection(call, "STOP"), log)
     process = start()
-    deadline = time.monotonic() + case.bench.limit
-    while process.poll() is None and not is_stopped(log) and time.monotonic() < deadline:
+    overdue = False
+    while process.poll() is None and not is_stopped(log) and not overdue:
         time.sleep(0.003)
-    if process.poll() is None and time.monotonic() >= deadline:
+        overdue = is_overdue(process, case.bench.limit)
+    if overdue:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     kill_tree(process.pid)
     case.programs.untrace()

@@ -11,7 +11,7 @@ import time
 import death
 from case import trace_of
 from mounts import LIBC, Mount
-from programs import KEEPER, choose
+from programs import KEEPER, choose, is_overdue
 
 WRITE_BACK = 1 | 2 | 4  # SYNC_FILE_RANGE_WAIT_BEFORE | WRITE | WAIT_AFTER
 
@@ -69,10 +69,11 @@ def cut_at(case, mount, call, command, dropped=None):
                    "-e", f"inject={dropped[0]}:retval=0:when={dropped[1]}"]
     case.programs.trace(KEEPER, case.programs.next_start(KEEPER), options, log)
     process = case.programs.start(command)
-    deadline = time.monotonic() + case.bench.limit
-    while process.poll() is None and not death.is_stopped(log) and time.monotonic() < deadline:
+    overdue = False
+    while process.poll() is None and not death.is_stopped(log) and not overdue:
         time.sleep(0.003)
-    if time.monotonic() >= deadline:
+        overdue = is_overdue(process, case.bench.limit)
+    if overdue:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     cut(case, mount, process)
 

@@ -248,6 +248,12 @@ def waits_for_processor(pids):
     return False
 
 
+def is_overdue(process, limit):
+    """Whether a program takes longer than its limit, and not because it waits for a processor."""
+    seconds = time.monotonic() - process.began
+    return seconds > limit and (seconds > 5 * limit or not waits_for_processor([process.pid]))
+
+
 def kill_group(process):
     """Ends a program and what it has started and not put in another group."""
     try:
