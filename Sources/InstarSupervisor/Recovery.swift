@@ -20,7 +20,7 @@ struct Recovery: Sendable {
     store: String, in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
     let path = StorePath(store)
-    for record in try stateFolder.openPhases().records where path.isNamed(by: record.store) {
+    for record in try stateFolder.openPhasesOfOthers() where path.isNamed(by: record.store) {
       do throws(InstarError) {
         let recovered = try RunJournal.recover(record, in: stateFolder, by: recover)
         if let recovered { onReport(recovered) }

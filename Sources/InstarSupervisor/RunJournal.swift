@@ -2,6 +2,7 @@ import Foundation
 import InstarLinux
 package import InstarSchema
 package import InstarWire
+import Synchronization
 
 /// One run in the state folder, from its lock to its line in the ledger: the only writer of both.
 ///
@@ -43,6 +44,7 @@ package final class RunJournal {
         .stateFolderFailed, "cannot start run \(run)", store: store,
         cause: "another run with this identifier is in progress", state: "unchanged")
     }
+    folder.ownRuns.withLock { _ = $0.insert(run) }
     return RunJournal(folder, run: run, lock: lock, isRecovery: false)
   }
 
@@ -99,4 +101,6 @@ package final class RunJournal {
   package func unlock() {
     folder.unlock(run: run, lock)
   }
+
+  deinit { _ = folder.ownRuns.withLock { $0.remove(run) } }
 }

@@ -28,6 +28,8 @@ public final class StateFolder: Sendable {
   let owner: DurableFile.Owner?
   /// The holds that were read, by the names of their files.
   let knownHolds = Mutex<[String: Hold]>([:])
+  /// The runs that this process supervises.
+  let ownRuns = Mutex<Set<String>>([])
 
   private var phases: String { path + "/phases" }
   var ledger: String { path + "/ledger" }
@@ -152,9 +154,20 @@ public final class StateFolder: Sendable {
   public func openPhases() throws(InstarError) -> (
     records: [PhaseRecord], unreadable: [InstarError]
   ) {
+    try openPhases(without: [])
+  }
+
+  /// Returns the phases of the runs that may have been cut off: all but those in progress in this process.
+  func openPhasesOfOthers() throws(InstarError) -> [PhaseRecord] {
+    try openPhases(without: ownRuns.withLock { Set($0.map { $0 + ".json" }) }).records
+  }
+
+  private func openPhases(without known: Set<String>) throws(InstarError) -> (
+    records: [PhaseRecord], unreadable: [InstarError]
+  ) {
     var records: [PhaseRecord] = []
     var failures: [InstarError] = []
-    for name in try names(in: phases) where name.hasSuffix(".json") {
+    for name in try names(in: phases) where name.hasSuffix(".json") && !known.contains(name) {
       do throws(InstarError) {
         let file = phases + "/" + name
         let record = try readPhase(file: file)
