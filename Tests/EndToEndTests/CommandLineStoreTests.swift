@@ -228,6 +228,24 @@ struct CommandLineStoreTests {
     #expect(try String(contentsOfFile: text, encoding: .utf8) == "no database")
   }
 
+  @Test(
+    "many stores are migrated at once, reported in the order of the arguments, and leave no phase open"
+  )
+  func manyStores() async throws {
+    var stores = try (10..<50).map { try store("\($0).store") }
+    stores.insert(folder.path("none"), at: 20)
+    let answer = try await CommandLineTool.run(
+      ["migrate"] + stores
+        + ["--plugin", try await BuiltPlugins.notes.value, "--state-dir", state, "--json"])
+    #expect(answer.status == 5, Comment(rawValue: answer.messages))
+    let reports = try answer.objects(RunReport.self)
+    #expect(
+      reports.map { URL(fileURLWithPath: $0.store).lastPathComponent }
+        == stores.map { URL(fileURLWithPath: $0).lastPathComponent })
+    #expect(reports.filter { $0.result == .migrated && $0.backup != nil }.count == 40)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: state + "/phases").isEmpty)
+  }
+
   @Test("Ctrl-C ends a run and leaves the store byte for byte as it was")
   func interruption() async throws {
     let store = try store()

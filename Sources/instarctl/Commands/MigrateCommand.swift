@@ -20,7 +20,7 @@ struct MigrateCommand: InstarCommand {
       store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
       unchanged.
 
-      Several stores are migrated at once, one for each processor. It first recovers the runs of these \
+      Several stores are migrated at once. It first recovers the runs of these \
       stores that a crash cut off.
       """)
 
@@ -110,34 +110,29 @@ struct MigrateCommand: InstarCommand {
       BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
     }
     let recoveries = Recoveries()
-    let requests = stores.paths.map { request(for: $0, plugins: plugins) }
-    var runs: [Task<Result<RunReport, InstarError>, Never>] = []
+    let paths = stores.paths
+    let requests = paths.map { request(for: $0, plugins: plugins) }
+    let runsAtOnce = Self.runsAtOnce(paths)
     var status = ExitStatus.done
-    // Reports are in the order of the arguments.
-    for (index, request) in requests.enumerated() {
-      for next in requests[runs.count..<max(runs.count, min(index + runsAtOnce, requests.count))] {
-        runs.append(
-          Task {
-            guard !interruption.hasHappened else { return .success(notStarted(next, folder)) }
-            do throws(InstarError) {
-              let report = try await supervisor.migrate(
-                next, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
-                onEvent: { progress.show($0) })
-              return .success(await supervisor.addingCopy(to: report))
-            } catch {
-              return .failure(error)
-            }
-          })
+    let migrate = { @Sendable (request: MigrationRequest) async -> Result<RunReport, InstarError> in
+      guard !interruption.hasHappened else { return .success(Self.notStarted(request, folder)) }
+      do throws(InstarError) {
+        let report = try await supervisor.migrate(
+          request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
+          onEvent: { progress.show($0) })
+        return .success(await supervisor.addingCopy(to: report))
+      } catch {
+        return .failure(error)
       }
-      var report = try await runs[index].value.get()
+    }
+    try await Self.inOrder(requests, atOnce: runsAtOnce, migrate) {
+      (request, result) async throws(InstarError) in
+      var report = try result.get()
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
         var request = request
         request.run = RunIdentifier.make()
         request.adoptsDifferences = true
-        report = try await supervisor.migrate(request, copyingBackupTo: copies) {
-          progress.show($0)
-        }
-        report = await supervisor.addingCopy(to: report)
+        report = try await migrate(request).get()
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
@@ -146,11 +141,61 @@ struct MigrateCommand: InstarCommand {
     return status
   }
 
-  /// One for each processor. A store that is named twice is migrated once, so nothing runs beside it. The statements
-  /// of two runs would be mixed up.
-  private var runsAtOnce: Int {
-    Set(stores.paths).count == stores.paths.count && LaunchArguments.debug.level == 0
-      ? max(ProcessInfo.processInfo.activeProcessorCount, 1) : 1
+  /// Makes several runs at once, and reports each in the order of the requests.
+  ///
+  /// - Throws: The first error of `report`. No further run is started then, and those in progress end first.
+  private static func inOrder(
+    _ requests: [MigrationRequest], atOnce limit: Int,
+    _ migrate: @escaping @Sendable (MigrationRequest) async -> Result<RunReport, InstarError>,
+    report: (MigrationRequest, Result<RunReport, InstarError>) async throws(InstarError) -> Void
+  ) async throws(InstarError) {
+    var failure: InstarError?
+    await withTaskGroup(of: (Int, Result<RunReport, InstarError>).self) { group in
+      var started = 0
+      var reported = 0
+      var ended: [Int: Result<RunReport, InstarError>] = [:]
+      while true {
+        while failure == nil, started < requests.count, started - reported - ended.count < limit {
+          let (index, request) = (started, requests[started])
+          group.addTask { (index, await migrate(request)) }
+          started += 1
+        }
+        guard let (index, result) = await group.next() else { return }
+        ended[index] = result
+        while failure == nil, let next = ended.removeValue(forKey: reported) {
+          do throws(InstarError) {
+            try await report(requests[reported], next)
+          } catch {
+            failure = error
+          }
+          reported += 1
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// One for each processor, and more for many small stores: their runs wait for the disk most of the time, and the
+  /// keepers that they need pay after some stores.
+  ///
+  /// A store that is named twice is migrated once, so nothing runs beside it. The statements of two runs would be mixed
+  /// up.
+  private static func runsAtOnce(_ stores: [String]) -> Int {
+    guard Set(stores).count == stores.count, LaunchArguments.debug.level == 0 else { return 1 }
+    let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
+    guard stores.allSatisfy(isSmall) else { return processors }
+    return min(max(stores.count / storesForKeeper, processors), processors * runsOnProcessor)
+  }
+
+  private static let runsOnProcessor = 4
+  /// The start of a keeper takes as long as the processor's work on so many small stores.
+  private static let storesForKeeper = 10
+  /// A run on a larger store is work for a processor and a disk of its own.
+  private static let smallStoreBytes = 16 << 20
+
+  private static func isSmall(_ store: String) -> Bool {
+    var status = stat()
+    return lstat(store, &status) != 0 || status.st_size <= smallStoreBytes
   }
 
   private func request(for store: String, plugins: [String]) -> MigrationRequest {
@@ -176,7 +221,7 @@ struct MigrateCommand: InstarCommand {
   }
 
   /// The report on a store whose run had not started when the command was interrupted.
-  private func notStarted(_ request: MigrationRequest, _ folder: StateFolder) -> RunReport {
+  private static func notStarted(_ request: MigrationRequest, _ folder: StateFolder) -> RunReport {
     var report = RunReport(
       run: request.run, store: request.store, result: .failed,
       startedAt: Date().timeIntervalSince1970)
