@@ -136,7 +136,8 @@ extension CloneVerification {
         throw InstarError(
           .missingRequiredValues, Self.what,
           cause: "\(count) rows of \(required.owner) have no value for required '\(column.name)'",
-          next: "give '\(column.name)' a default, or set it in willMigrate; set a new property in didMigrate")
+          next: "give '\(column.name)' a default, or set it in willMigrate; "
+            + "set a new property in didMigrate")
       }
     }
   }
