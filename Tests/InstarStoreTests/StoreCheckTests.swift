@@ -49,6 +49,21 @@ struct StoreCheckTests {
     }
   }
 
+  @Test("reading every page evaluates no CHECK constraint, and leaves the constraints in force")
+  func constraintsInForce() throws {
+    try DatabaseQueue().inDatabase { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE t (a CHECK (a > 0));
+          PRAGMA ignore_check_constraints = ON;
+          INSERT INTO t VALUES (0);
+          PRAGMA ignore_check_constraints = OFF
+          """)
+      try StoreCheck.requireQuickCheck(db, "the store")
+      #expect(throws: DatabaseError.self) { try db.execute(sql: "INSERT INTO t VALUES (0)") }
+    }
+  }
+
   @Test(
     "a store with every kind of index and value is sound",
     arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
