@@ -22,6 +22,13 @@ extension Exchange {
     if instar_may_exchange(folder.cloneFolder) == 0 {
       return "the file system is not known to support it"
     }
+    // Only within a file system. Where one of them cannot be read, the exchange itself finds out.
+    var (store, clone) = (stat(), stat())
+    if stat(paths.store, &store) == 0, stat(folder.cloneFolder, &clone) == 0,
+      store.st_dev != clone.st_dev
+    {
+      return "'\(paths.instarFolder)' is on another file system"
+    }
     // An app may keep a journal with a cleared header.
     if !lock.usesLog, access(paths.store + "-journal", F_OK) == 0 {
       return "an app keeps a rollback journal beside the store"

@@ -98,7 +98,7 @@ package struct MigrationRun {
       if try self.attempt(inspection, layouts, attempt <= optimistic ? .cutover : .run) {
         if attempt > 1 {
           report.notes.append(
-            "the run made \(attempt) copies of the store, because another process wrote to it meanwhile"
+            "the run made \(attempt) copies of the store, because another process used it meanwhile"
           )
         }
         return
