@@ -43,7 +43,8 @@ struct Cutover {
   let command: String
   /// Which way to take. The operator chooses it for a migration.
   var policy = CutoverPolicy.writeBack
-  /// Where the backup is; `nil` before `keepBackup`, and after it was removed.
+  /// Where the backup is, or the clone waits for the exchange that makes the store the backup; `nil` before
+  /// `keepBackup`, and after the file was removed.
   private(set) var keptBackup: String?
   /// Whether an exchange makes the store's own file the backup. Then there is no copy of the store.
   var storeBecomesBackup = false
@@ -76,7 +77,8 @@ struct Cutover {
 
   // MARK: The backup
 
-  /// Gives the backup its final name, durably, with the files of its external values, before the store is written.
+  /// Gives a copied backup its final name, durably, and every backup the files of its external values, before the store
+  /// is written.
   mutating func keepBackup(externalFiles: Set<String>) throws {
     let backup = backup
     do {
@@ -105,15 +107,20 @@ struct Cutover {
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
     try DurableFile.synchronizeFile(folder.backup)
+    let bytes = try FileCopy.size(of: folder.backup)
     let hash = try FileDigest.ofFile(folder.backup)
     try nameCopy()
-    try enter(&record, contentHash: hash)
+    try enter(&record, contentHash: hash, bytes: bytes)
   }
 
-  /// Has the phase with the hash that the backup has now on disk: to leave its log changes the header of a store.
-  private mutating func enter(_ record: inout PhaseRecord, contentHash: String) throws {
+  /// Has the phase on disk with what the backup is now. To leave its log changes the header of a store, and a copy
+  /// lacks what follows the last page in the store's file.
+  private mutating func enter(
+    _ record: inout PhaseRecord, contentHash: String, bytes: Int64
+  ) throws {
     guard record.manifest?.contentHash != contentHash else { return }
     record.manifest?.contentHash = contentHash
+    record.manifest?.bytes = bytes
     manifest = record.manifest
     try conversation.enter(record)
   }
@@ -264,7 +271,9 @@ struct Cutover {
     let exchange = Exchange(lock: lock, paths: paths, clone: clone)
     let result = try exchange.perform { descriptor in
       guard storeBecomesBackup else { return }
-      try enter(&record, contentHash: FileDigest.ofFile(descriptor, paths.store))
+      try enter(
+        &record, contentHash: FileDigest.ofFile(descriptor, paths.store),
+        bytes: FileCopy.size(of: paths.store))
     }
     switch result {
     case .done:
