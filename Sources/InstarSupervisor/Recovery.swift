@@ -87,9 +87,9 @@ extension RunReport {
     switch recovered.outcome {
     case .finished:
       result = phase.restoredRun == nil ? .migrated : .restored
-      backup = recovered.backup ?? phase.backup
+      backup = recovered.backup
       cutover = recovered.cutover
-      manifest = phase.manifest
+      manifest = backup == nil ? nil : phase.manifest
       copyTo = backup == nil ? nil : phase.copyTo
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
@@ -97,20 +97,21 @@ extension RunReport {
     case .discarded:
       error = cause.about(store: phase.store)
       backup = recovered.backup
+      manifest = backup == nil ? nil : phase.manifest
       error?.state = "unchanged"
-      if let backup {
-        manifest = phase.manifest
+      let hasOtherVersion = phase.phase == .cutover && recovered.version != phase.declaredVersion
+      if backup != nil || hasOtherVersion {
         let version = recovered.version.map { "at version \($0)" } ?? "without a version"
-        error?.state =
-          "\(version), changed by another process since the run; backup kept at \(backup)"
+        let kept = backup.map { "; backup kept at \($0)" } ?? ""
+        error?.state = "\(version), changed by another process since the run\(kept)"
       }
     case .storeMissing:
       error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,
         cause: "the file no longer exists; \(cause.cause)", state: "missing",
-        next: phase.backup.map { "the store's backup is '\($0)'" })
-      backup = phase.backup
-      manifest = phase.manifest
+        next: recovered.backup.map { "the store's backup is '\($0)'" })
+      backup = recovered.backup
+      manifest = backup == nil ? nil : phase.manifest
     }
   }
 }

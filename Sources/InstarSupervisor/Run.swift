@@ -190,8 +190,8 @@ struct Run: Sendable {
       report.to = phase.to
       report.plan = phase.plan
       report.plugin = phase.plugin
-      report.backup = phase.backup
-      report.manifest = phase.manifest
+      report.backup = phase.backup.flatMap(phase.existingBackup(at:))
+      report.manifest = report.backup == nil ? nil : phase.manifest
       report.restoredRun = phase.restoredRun
       report.error = report.error.map { stateFolder.completing($0) }
       return report

@@ -430,25 +430,54 @@ struct ExchangeTests {
     }
   }
 
+  /// What another process does to the store of a dead run whose clone still waits for the exchange.
+  enum Change: CaseIterable {
+    case none, ownMigration, otherColumn, removed, damaged
+  }
+
   @Test(
-    "a clone that waits for the exchange does not pass for a backup of a store that changed",
-    arguments: modes)
-  func waitingClone(journalMode: String) throws {
+    "a clone that waits for the exchange does not pass for a backup", arguments: modes,
+    Change.allCases)
+  func waitingClone(journalMode: String, change: Change) throws {
     let run = try ReadyRun(journalMode)
+    let fixture = run.fixture
     try run.giveBackupNameToClone()
-    let record = try run.record
+    var record = try run.record
+    record.declaredVersion = Self.old
     #expect(throws: Killed.self) { try run.exchange { _ in throw Killed() } }
     try run.die()
-    // Neither as before nor as the run would have left it.
-    try run.fixture.execute("ALTER TABLE ZNOTE ADD COLUMN ZAPP VARCHAR")
+    switch change {
+    case .none: break
+    case .ownMigration:
+      try Data(contentsOf: URL(fileURLWithPath: run.clone))
+        .write(to: URL(fileURLWithPath: fixture.store))
+    case .otherColumn: try fixture.execute("ALTER TABLE ZNOTE ADD COLUMN ZAPP VARCHAR")
+    case .removed: try FileManager.default.removeItem(atPath: fixture.store)
+    case .damaged:
+      let file = try #require(FileHandle(forWritingAtPath: fixture.store))
+      try file.write(contentsOf: Data(repeating: 0xff, count: 2048))
+      try file.close()
+    }
     let conversation = ScriptedConversation([.recover(record)])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
+    guard change != .damaged else {
+      guard case .failed(let error) = conversation.events.last else {
+        Issue.record("\(String(describing: conversation.events.last))")
+        return
+      }
+      // The clone may be the only whole file.
+      #expect(error.state == "damaged")
+      #expect(error.description.contains(run.backup) == false)
+      #expect(try ReadyRun.inode(of: run.backup) == record.cloneInode)
+      return
+    }
     guard case .recovered(let report) = conversation.events.last else {
       Issue.record("\(String(describing: conversation.events.last))")
       return
     }
+    #expect(report.outcome == (change == .removed ? .storeMissing : .discarded))
     #expect(report.backup == nil)
-    #expect(run.fixture.state().instar == nil)
+    #expect(fixture.state().instar == nil)
   }
 
   @Test("a backup that was the store stays, though the store is as before again", arguments: modes)
@@ -496,9 +525,17 @@ struct ExchangeTests {
     try Self.requireVerified(report)
   }
 
-  @Test("copies the store after all where an app opened it in the meantime", arguments: modes)
-  func openedMeanwhile(journalMode: String) throws {
+  @Test(
+    "copies the store after all where an app opened it in the meantime", arguments: modes,
+    [false, true])
+  func openedMeanwhile(journalMode: String, isLongerThanItsPages: Bool) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
+    if isLongerThanItsPages {
+      let file = try #require(FileHandle(forWritingAtPath: fixture.store))
+      try file.seekToEnd()
+      try file.write(contentsOf: Data(count: 8192))
+      try file.close()
+    }
     let inode = try ReadyRun.inode(of: fixture.store)
     var request = fixture.request()
     request.cutover = .exchange

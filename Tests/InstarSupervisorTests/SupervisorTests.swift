@@ -67,7 +67,9 @@ struct SupervisorTests {
   }
 
   func recovered(_ outcome: RecoveryReport.Outcome) throws -> String {
-    try say(.recovered(RecoveryReport(run: run, store: store, outcome: outcome)))
+    var report = RecoveryReport(run: run, store: store, outcome: outcome)
+    if outcome == .finished { report.backup = "/srv/app/.instar/backup" }
+    return try say(.recovered(report))
   }
 
   var request: MigrationRequest { MigrationRequest(run: run, store: store, plugins: ["/p.so"]) }

@@ -29,7 +29,9 @@ package struct Recovery {
 
   private func recover(_ what: String) throws -> RecoveryReport {
     guard let paths = Self.paths(of: record.store) else {
-      return RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
+      report.backup = record.backup.flatMap(record.existingBackup(at:))
+      return report
     }
     // Without a store nothing can be written; the run folder is checked by its lock.
     if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
@@ -56,8 +58,9 @@ package struct Recovery {
     let list = paths.fileList(record.run)
     guard access(paths.store, F_OK) == 0 else {
       unlink(list)
+      removeWaitingClone(named: backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
-      if access(backup, F_OK) == 0 { report.backup = backup }
+      report.backup = record.existingBackup(at: backup)
       return (report, false)
     }
     switch record.phase {
@@ -73,18 +76,21 @@ package struct Recovery {
       report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
       return (report, true)
     case .cutover:
-      removeWaitingClone(named: backup)
       let found = try outcome(paths, backup: backup, what)
+      // A clone that still waits has not become the store: then another process gave it this version.
+      let content = found.content == .new && record.isClone(backup) ? .other : found.content
+      // Only now: the clone may be the only whole file while the store cannot be read.
+      removeWaitingClone(named: backup)
       let changes = try ExternalFiles.Changes(listedIn: list)
       var report = RecoveryReport(
         run: record.run, store: record.store,
-        outcome: found.content == .new ? .finished : .discarded)
+        outcome: content == .new ? .finished : .discarded)
       report.version = found.version
-      report.backup = access(backup, F_OK) == 0 ? backup : nil
-      if report.backup != nil, found.content != .old {
+      report.backup = record.existingBackup(at: backup)
+      if report.backup != nil, content != .old {
         record.manifest?.write(besideBackup: backup)
       }
-      switch found.content {
+      switch content {
       case .new:
         report.cutover = cutover(of: paths)
         external.removeOrphans(changes, besideFile: backup, listedIn: list)
@@ -98,35 +104,26 @@ package struct Recovery {
         unlink(list)
       }
       if changes.isEmpty { unlink(list) }
-      return (report, found.content == .old && report.backup == nil)
+      return (report, content == .old && report.backup == nil)
     }
   }
 
   /// How the store got its new content; `nil` where the record does not say what was begun.
   private func cutover(of paths: StorePaths) -> CutoverKind? {
     guard record.cutover == .exchange else { return record.cutover }
-    return isClone(paths.store) ? .exchange : .writeBack
-  }
-
-  private func isClone(_ path: String) -> Bool {
-    Self.inode(path).map { $0 == record.cloneInode } ?? false
+    return record.isClone(paths.store) ? .exchange : .writeBack
   }
 
   /// Whether a backup is the store's own file. Where somebody put another file of the earlier version in its place
   /// since, the backup has rows that nobody else has.
   private func isStoreItself(_ backup: String) -> Bool {
-    Self.inode(backup).map { $0 == record.storeInode } ?? false
-  }
-
-  private static func inode(_ path: String) -> UInt64? {
-    var status = stat()
-    return lstat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    PhaseRecord.inode(of: backup).map { $0 == record.storeInode } ?? false
   }
 
   /// Before an exchange the clone waits under the name of the backup, which the store's own file becomes. A clone that
   /// is still there, or is there again, must not pass for a backup.
   private func removeWaitingClone(named backup: String) {
-    if isClone(backup) { unlink(backup) }
+    if record.isClone(backup) { unlink(backup) }
   }
 
   private static func remove(backup: String) {
@@ -148,8 +145,12 @@ package struct Recovery {
     } catch {
       var known = InstarError(error, what: what, store: record.store)
       if known.code == .corruptStore || known.code == .notAStore {
-        known.state = "damaged; backup kept at \(backup)"
-        known.next = Self.restoring(record.store, from: backup)
+        known.state = "damaged"
+        known.next = known.next ?? CommandText.restoring(record.store)
+        if let backup = record.existingBackup(at: backup) {
+          known.state = "damaged; backup kept at \(backup)"
+          known.next = Self.restoring(record.store, from: backup)
+        }
       }
       throw known
     }

@@ -1,0 +1,21 @@
+internal import Foundation
+
+extension PhaseRecord {
+  /// Returns the path of the backup where its file is there; else `nil`.
+  ///
+  /// Before an exchange the clone waits under the name of the backup. That file is not the backup.
+  package func existingBackup(at path: String) -> String? {
+    Self.inode(of: path) != nil && !isClone(path) ? path : nil
+  }
+
+  /// Whether a path names the clone of the run.
+  package func isClone(_ path: String) -> Bool {
+    Self.inode(of: path).map { $0 == cloneInode } ?? false
+  }
+
+  /// Returns the inode that a path names, without following a symbolic link; `nil` where there is none.
+  package static func inode(of path: String) -> UInt64? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+  }
+}
