@@ -15,12 +15,12 @@ struct MigrateCommand: InstarCommand {
     discussion: """
         instarctl migrate --plugin Notes.so a.store b.store
 
-      Copies each store to a backup and a clone, runs the stages on the clone, verifies the clone, and \
-      replaces the store's content by it in one transaction. The backup stays in .instar/ beside the \
-      store. A run that fails, or is interrupted with Ctrl-C, before that transaction leaves the store \
+      Copies each store to a clone, runs the stages on the clone, verifies the clone, and replaces the \
+      store's content by it in one step. A checked backup of the old content stays in .instar/ beside the \
+      store. A run that fails, or is interrupted with Ctrl-C, before that step leaves the store \
       unchanged.
 
-      Several stores are migrated at once. It first recovers the runs of these \
+      Several stores are migrated at once. Before it begins, instarctl recovers the runs of these \
       stores that a crash cut off.
       """)
 
@@ -143,7 +143,8 @@ struct MigrateCommand: InstarCommand {
 
   /// Makes several runs at once, and reports each in the order of the requests.
   ///
-  /// - Throws: The first error of `report`. No further run is started then, and those in progress end first.
+  /// - Throws: The first error of `report`. No further run is started then. Those in progress end and are reported
+  ///   first.
   private static func inOrder(
     _ requests: [MigrationRequest], atOnce limit: Int,
     _ migrate: @escaping @Sendable (MigrationRequest) async -> Result<RunReport, InstarError>,
@@ -162,11 +163,11 @@ struct MigrateCommand: InstarCommand {
         }
         guard let (index, result) = await group.next() else { return }
         ended[index] = result
-        while failure == nil, let next = ended.removeValue(forKey: reported) {
+        while let next = ended.removeValue(forKey: reported) {
           do throws(InstarError) {
             try await report(requests[reported], next)
           } catch {
-            failure = error
+            failure = failure ?? error
           }
           reported += 1
         }
@@ -175,8 +176,8 @@ struct MigrateCommand: InstarCommand {
     if let failure { throw failure }
   }
 
-  /// One for each processor, and more for many small stores: their runs wait for the disk most of the time, and the
-  /// keepers that they need pay after some stores.
+  /// One for each processor, and more for many small stores, whose runs wait for the disk most of the time. Each run at
+  /// once needs a keeper, whose start takes time too.
   ///
   /// A store that is named twice is migrated once, so nothing runs beside it. The statements of two runs would be mixed
   /// up.
