@@ -246,6 +246,27 @@ struct CommandLineStoreTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: state + "/phases").isEmpty)
   }
 
+  @Test("output that cannot be written is an error, though the store is migrated")
+  func lostOutput() async throws {
+    let store = try store()
+    let process = Process()
+    process.executableURL = CommandLineTool.productsFolder.appendingPathComponent("instarctl")
+    process.arguments = [
+      "migrate", store, "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state,
+    ]
+    process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
+    let messages = Pipe()
+    process.standardError = messages
+    try process.run()
+    let text = String(decoding: messages.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 1)
+    #expect(text.contains("error: cannot write to standard output"))
+    #expect(text.contains("No space left on device"))
+    let history = try await CommandLineTool.run("history", store, "--state-dir", state, "--json")
+    #expect(try history.objects(RunReport.self).map(\.result) == [.migrated])
+  }
+
   @Test("Ctrl-C ends a run and leaves the store byte for byte as it was")
   func interruption() async throws {
     let store = try store()

@@ -2,12 +2,28 @@ import Foundation
 import Glibc
 import InstarSchema
 import InstarWire
+import Synchronization
 
 /// Standard output and standard error: the only code of instarctl that writes to them.
 ///
 /// It takes lines, whose values are escaped, and JSON. Each call is one write(2), so that lines of several threads do
 /// not mix.
 enum Console {
+  /// The error of a write to standard output; `nil` while all writes succeeded.
+  private static let outputFailure = Mutex<Int32?>(nil)
+
+  /// Reports that a part of the output was lost, such as on a full disk.
+  ///
+  /// - Returns: Whether it was. Nobody knows then what the command did.
+  static func reportLostOutput() -> Bool {
+    guard let code = outputFailure.withLock({ $0 }) else { return false }
+    note(
+      InstarError(
+        .outputFailed, "cannot write to standard output", cause: String(cString: strerror(code)),
+        next: "to see what was done to stores, run: instarctl history"))
+    return true
+  }
+
   /// Writes what was asked for to standard output.
   static func write(_ lines: [ConsoleLine]) {
     write(lines, to: STDOUT_FILENO)
@@ -60,7 +76,7 @@ enum Console {
     write(Data(lines.map { $0.text + "\n" }.joined().utf8), to: descriptor)
   }
 
-  /// A reader that is gone ends the process by SIGPIPE, as with any tool; other errors of a terminal cannot be reported
+  /// A reader that is gone ends the process by SIGPIPE, as with any tool. Errors of standard error cannot be reported
   /// anywhere.
   private static func write(_ data: Data, to descriptor: Int32) {
     var rest = data[...]
@@ -69,6 +85,8 @@ enum Console {
       if count > 0 {
         rest = rest.dropFirst(count)
       } else if errno != EINTR {
+        let code = errno
+        if descriptor == STDOUT_FILENO { outputFailure.withLock { $0 = $0 ?? code } }
         return
       }
     }
