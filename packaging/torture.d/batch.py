@@ -7,10 +7,12 @@ many keepers and workers serve a batch.
 
 import copy
 import os
+import shutil
 
 import daemon
 import death
 import disk
+import stores
 from case import SIDES, listing
 from mounts import Mount
 from programs import DAEMON, KEEPER, SUPERVISOR, WORKER, Answer
@@ -22,7 +24,9 @@ CALLS = {
     SUPERVISOR: ("write", "fsync", "rename", "sendto", "recvfrom", "unlink"),
 }
 # What a plugin does to the run of one store.
-FAILURES = ("throw", "trap", "abort", "exit", "hang", "remove-clone", "sql CREATE TABLE extra (value)")
+# The first end the plugin's code, whatever the store. The others act on files that not every store lets it reach.
+ENDINGS = ("throw", "trap", "abort", "exit", "hang")
+FAILURES = (*ENDINGS, "remove-clone", "sql CREATE TABLE extra (value)")
 
 
 def perform(case):
@@ -187,12 +191,16 @@ def fail(batch):
     for path in (victim.store, *(victim.store + side for side in SIDES)):
         if os.path.exists(path):
             os.unlink(path)
+    # The new store has no external values.
+    shutil.rmtree(os.path.dirname(stores.external_folder(victim.store)), ignore_errors=True)
     victim.make(rows=12, page_size=4096, start="clean", external=False, behaviour=behaviour)
     case.note(f"{os.path.basename(victim.store)}: {behaviour}")
     answer = batch.finish(batch.start(more=("--stage-time-limit", "5s")))
     versions = batch.require_whole("after the run", copy=True)
     batch.check_reports(answer, versions)
     for member, version in zip(batch.members, versions):
+        if member is victim and behaviour in ENDINGS and version != "old":
+            case.problem("untrue", f"{os.path.basename(member.store)} was migrated, though its plugin failed")
         if member is not victim and version == "old":
             case.problem("untrue", f"{os.path.basename(member.store)} was not migrated: {answer.messages[-300:]}")
     case.await_end()
