@@ -7,7 +7,7 @@ A case collects problems, each of one kind:
   untrue     a report, the ledger or an exit status says something else than a fresh connection finds
   leftovers  files that nobody removes, after one recovery
   crashes    a keeper or a supervisor ended by a signal that nobody sent
-  hangs      a program took longer than its limit, or outlived everything that could need it
+  hangs      a program took longer than its limit (see clock.py), or outlived everything that could need it
 """
 
 import ctypes
@@ -17,12 +17,12 @@ import random
 import re
 import shutil
 import signal
-import time
 from dataclasses import dataclass, field
 
 import judge
 import stores
-from programs import KEEPER, WORKER, Programs, await_any, below, lines, waits_for_processor
+from clock import STEP, Clock
+from programs import KEEPER, WORKER, Programs, await_any, lines
 
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
@@ -91,13 +91,16 @@ class Case:
         answer = os.path.join(self.folder, "answer.json")
         pid = os.fork()
         if pid == 0:
-            signal.alarm(60)
             with open(answer, "w") as stream:
                 json.dump(judge.answer(path), stream)
             os._exit(0)
+        clock = Clock(lambda: [pid])
+        while not await_any([pid], STEP):
+            if clock.read() > self.bench.limit:
+                os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if status != 0:
-            return {"error": f"the reader ended with status {status}; a minute is its limit"}
+            return {"error": f"the reader ended with status {status} after {clock.age:.0f} s"}
         with open(answer) as stream:
             return json.load(stream)
 
@@ -342,21 +345,16 @@ class Case:
 
     def await_end(self, limit=10.0):
         """Waits for the processes that outlived their parents: what nobody waits for must end by itself."""
-        deadline, last = time.monotonic() + limit, time.monotonic() + 5 * limit
-        while True:
+        clock = Clock(children)
+        while clock.read() < limit:
             try:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid != 0:
                 continue
-            left = deadline - time.monotonic()
-            if left < 0:
-                if time.monotonic() > last or not waits_for_processor(children()):
-                    break
-                deadline = time.monotonic() + 1
             # Not long: an orphan of a process that has just died becomes a child, too.
-            await_any(children(), min(max(left, 0), 0.05))
+            await_any(children(), 0.05)
         for pid in children():
             command = command_of(pid)
             if "strace" not in command:

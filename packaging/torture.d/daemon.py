@@ -6,7 +6,8 @@ import signal
 import time
 
 from case import signal_process
-from programs import DAEMON, below, calls, choose, is_overdue
+from clock import below
+from programs import DAEMON, calls, choose
 
 QUIET = ["-e", "signal=none"]
 
@@ -69,7 +70,7 @@ class Daemon:
 
         Returns whether it has.
         """
-        while self.process.poll() is None and not is_overdue(self.process, self.case.bench.limit):
+        while self.process.poll() is None and self.process.clock.read() < self.case.bench.limit:
             runs, _ = self.case.ledger()
             migrated = {run.get("store") for run in runs if run.get("result") == "migrated"}
             if len(migrated) >= count and not self.case.open_phases():
@@ -77,12 +78,16 @@ class Daemon:
             time.sleep(0.01)
         return False
 
+    def daemons(self):
+        return [pid for pid in below(self.process.pid) if program_of(pid) == DAEMON]
+
     def stop(self, number=signal.SIGTERM):
         """Ends instard, and waits until it has ended."""
-        for pid in below(self.process.pid):
-            if program_of(pid) == DAEMON:
-                signal_process(pid, number)
-        answer = self.case.programs.finish(self.process, 20 + time.monotonic() - self.process.began)
+        end = 20 + self.process.clock.read()
+        found = self.daemons()
+        for pid in found:
+            signal_process(pid, number)
+        answer = self.case.programs.finish(self.process, end)
         if answer.hung:
             self.case.problem("hangs", f"instard did not end within 20 s of signal {number:d}; left: {answer.left}")
 

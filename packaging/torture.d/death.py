@@ -10,7 +10,8 @@ import signal
 import time
 
 from case import children, command_of, signal_process, trace_of
-from programs import KEEPER, SUPERVISOR, WORKER, below, calls, choose, is_overdue
+from clock import below
+from programs import KEEPER, SUPERVISOR, WORKER, calls, choose
 
 
 def perform(case):
@@ -85,7 +86,7 @@ def stop_and_kill(case, call, start, number=None):
     overdue = False
     while process.poll() is None and not is_stopped(log) and not overdue:
         time.sleep(0.003)
-        overdue = is_overdue(process, case.bench.limit)
+        overdue = process.clock.read() > case.bench.limit
     if overdue:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     kill_tree(process.pid)

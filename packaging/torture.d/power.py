@@ -11,7 +11,7 @@ import time
 import death
 from case import trace_of
 from mounts import LIBC, Mount
-from programs import KEEPER, choose, is_overdue
+from programs import KEEPER, choose
 
 WRITE_BACK = 1 | 2 | 4  # SYNC_FILE_RANGE_WAIT_BEFORE | WRITE | WAIT_AFTER
 
@@ -72,7 +72,7 @@ def cut_at(case, mount, call, command, dropped=None):
     overdue = False
     while process.poll() is None and not death.is_stopped(log) and not overdue:
         time.sleep(0.003)
-        overdue = is_overdue(process, case.bench.limit)
+        overdue = process.clock.read() > case.bench.limit
     if overdue:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
     cut(case, mount, process)

@@ -14,6 +14,8 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from clock import STEP, Clock, below
+
 KEEPER, WORKER, SUPERVISOR, DAEMON = "instar-keeper", "instar-worker", "instarctl", "instard"
 
 # A mutated keeper takes the place of the build's (`mutate.py`).
@@ -138,26 +140,21 @@ class Programs:
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=messages, env=variables,
             start_new_session=True)
         process.files = (output, messages)
-        process.began = time.monotonic()
+        process.clock = Clock(lambda: [process.pid])
         return process
 
     def finish(self, process, limit):
-        """Waits for a program; one that takes longer than `limit` seconds is killed, and has hung.
-
-        One that waits for a processor then gets up to five times as long: the machine may be busy with other things.
-        """
+        """Waits for a program; one that takes longer than `limit` seconds of its clock is killed, and has hung."""
         answer = Answer()
-        deadline, last = process.began + limit, process.began + 5 * limit
-        while process.poll() is None and not await_any([process.pid], max(0.1, deadline - time.monotonic())):
-            if time.monotonic() < last and waits_for_processor([process.pid]):
-                deadline = time.monotonic() + 1
+        while process.poll() is None and not await_any([process.pid], STEP):
+            if process.clock.read() < limit:
                 continue
             answer.hung = True
             answer.left = states(process.pid)
             kill_group(process)
             break
         answer.status = process.wait()
-        answer.seconds = time.monotonic() - process.began
+        answer.seconds = process.clock.age
         texts = []
         for stream in process.files:
             stream.seek(0)
@@ -201,19 +198,6 @@ def await_any(pids, seconds):
             os.close(descriptor)
 
 
-def below(root):
-    """A process and its descendants, parents first."""
-    found = [root]
-    for pid in found:
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as stream:
-                    found += [child for child in map(int, stream.read().split()) if child not in found]
-        except OSError:
-            continue
-    return found
-
-
 def states(root):
     """The processes of a program, each with the places in the kernel where its threads wait."""
     found = []
@@ -231,27 +215,6 @@ def states(root):
             continue
         found.append(f"{name} ({', '.join(sorted(waits))})")
     return ", ".join(found)
-
-
-def waits_for_processor(pids):
-    """Whether one of these, or of what they have started, runs, or would if it could; also where strace holds it."""
-    for _ in range(3):
-        for pid in {each for pid in pids for each in below(pid)}:
-            try:
-                for thread in os.listdir(f"/proc/{pid}/task"):
-                    with open(f"/proc/{pid}/task/{thread}/stat") as stream:
-                        if stream.read().rpartition(")")[2].split()[0] in "Rt":
-                            return True
-            except OSError:
-                continue
-        time.sleep(0.1)
-    return False
-
-
-def is_overdue(process, limit):
-    """Whether a program takes longer than its limit, and not because it waits for a processor."""
-    seconds = time.monotonic() - process.began
-    return seconds > limit and (seconds > 5 * limit or not waits_for_processor([process.pid]))
 
 
 def kill_group(process):

@@ -13,7 +13,8 @@ import time
 import death
 import stores
 from case import HERE, signal_process, trace_of
-from programs import KEEPER, SUPERVISOR, WORKER, below, choose
+from clock import STEP, Clock, below
+from programs import KEEPER, SUPERVISOR, WORKER, await_any, choose
 
 APPS = ("writer", "writer", "opener", "reader", "checkpointer", "vacuum", "holder", "locker")
 SWAPS = ("replace", "replace", "rename", "delete", "link")
@@ -80,9 +81,9 @@ class Apps:
             self.processes.append(subprocess.Popen(
                 ["/usr/bin/python3", "-IS", os.path.join(HERE, "app.py"), mode, store or case.store, log],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        deadline = time.monotonic() + 20
+        self.clock = Clock(lambda: [process.pid for process in self.processes])
         while not all(self.lines(log) for log in self.logs):
-            if time.monotonic() > deadline:
+            if self.clock.read() > 20:
                 raise TimeoutError("the apps do not start")
             time.sleep(0.005)
 
@@ -99,9 +100,9 @@ class Apps:
         writers = [
             log for log, mode in zip(self.logs, self.modes) if mode in ("writer", "opener", "fleeting", "patient")]
         before = {log: self.acknowledged(log) for log in writers}
-        deadline = time.monotonic() + limit
+        end = self.clock.read() + limit
         while any(self.acknowledged(log) == before[log] for log in writers):
-            if time.monotonic() > deadline:
+            if self.clock.read() > end:
                 return self.case.problem("hangs", f"an app cannot write within {limit} s after the run")
             time.sleep(0.02)
         return None
@@ -114,7 +115,10 @@ class Apps:
             with open(log + ".stop", "w"):
                 pass
         for process in self.processes:
-            process.wait(timeout=60)
+            end = self.clock.read() + 60
+            while process.poll() is None and not await_any([process.pid], STEP):
+                if self.clock.read() > end:
+                    raise TimeoutError("an app does not end")
 
     def extra(self, complete=True):
         tried, acknowledged = {}, set()
@@ -194,8 +198,7 @@ def swap(case):
         else:
             os.unlink(case.store)
         # strace counts the calls of each thread and of each child that is about to become a worker: these stop too.
-        deadline = time.monotonic() + case.bench.limit
-        while process.poll() is None and time.monotonic() < deadline:
+        while process.poll() is None and process.clock.read() < case.bench.limit:
             for pid in below(process.pid):
                 signal_process(pid, signal.SIGCONT)
             time.sleep(0.02)
