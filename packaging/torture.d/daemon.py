@@ -84,7 +84,9 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         """Ends instard, and waits until it has ended."""
         end = 20 + self.process.clock.read()
-        found = self.daemons()
+        # Where nothing was left to migrate, strace may not have started instard yet.
+        while not (found := self.daemons()) and self.process.poll() is None and self.process.clock.read() < end:
+            time.sleep(0.01)
         for pid in found:
             signal_process(pid, number)
         answer = self.case.programs.finish(self.process, end)
