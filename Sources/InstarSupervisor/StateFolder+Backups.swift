@@ -21,20 +21,26 @@ public struct ListedBackup: Sendable, Hashable {
   public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
   /// Whether only the copy is left.
   public var isCopyOnly: Bool { bytes == nil && error == nil && copyBytes != nil }
-  /// What the backup and its copy take.
-  public var occupiedBytes: Int64 { (bytes ?? 0) + (copyBytes ?? 0) }
+  /// The size of the files of large values beside the backup; zero where its manifest does not know it.
+  public var externalBytes: Int64 { reference.manifest?.externalBytes ?? 0 }
+  /// What the backup and its copy take, with their files of large values.
+  public var occupiedBytes: Int64 {
+    [bytes, copyBytes].compactMap(\.self).reduce(0) { $0 + $1 + externalBytes }
+  }
   /// Whether the backup can have a copy and has none.
   var isWithoutCopy: Bool {
     bytes != nil && copyBytes == nil && reference.manifest?.isSound == true
   }
 
   /// The backup of a run; `nil` where the run left none.
-  public init?(_ report: RunReport) {
+  ///
+  /// - Parameter copy: The copy that was made last, where the run's own report cannot know of it.
+  public init?(_ report: RunReport, copy: String? = nil) {
     guard let path = report.backup else { return nil }
     // A ledger may have older lines with other paths of the store.
     let reference = BackupReference(
       run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest,
-      copy: report.backupCopy)
+      copy: copy ?? report.backupCopy)
     self.init(
       reference, madeAt: report.manifest?.madeAt ?? report.startedAt, copyTo: report.copyTo)
   }
@@ -82,10 +88,10 @@ extension StateFolder {
   /// Returns the backups of one store, or of all that the ledger names, oldest first, without those that were removed
   /// on purpose.
   public func backups(of store: String? = nil) throws(InstarError) -> [ListedBackup] {
-    let listed = try backupsInLedger(of: store)
+    let copies = try copies()
+    let listed = try backupsInLedger(of: store, copies: copies)
     let stores = store.map { [StorePath($0).text] } ?? listed.map(\.reference.store)
     let known = Set(listed.map(\.reference.run))
-    let copies = try copies()
     let found = FoundBackups(stores: Set(stores)).all.filter { !known.contains($0.reference.run) }
       .map { backup in
         var reference = backup.reference
@@ -105,12 +111,16 @@ extension StateFolder {
     return merged
   }
 
-  private func backupsInLedger(of store: String?) throws(InstarError) -> [ListedBackup] {
+  private func backupsInLedger(
+    of store: String?, copies: [String: String]
+  ) throws(InstarError) -> [ListedBackup] {
     let removed = try removedRuns()
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
     for report in try history(store: store).reports {
-      guard let backup = ListedBackup(report), !removed.contains(report.run) else { continue }
+      guard let backup = ListedBackup(report, copy: copies[report.run]),
+        !removed.contains(report.run)
+      else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup

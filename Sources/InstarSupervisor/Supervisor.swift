@@ -304,16 +304,20 @@ public final class Supervisor: Sendable {
       case .verify, .remove: try access.identity(forRecoveryOf: backup.store)
       }
     let copied = Mutex<BackupCopy?>(nil)
-    try await inBatch(
-      [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
-      limit: { [probeLimit] in probeLimit + Self.timeToReadAll(of: $0) * 3 }
-    ) { (_, reply) throws(InstarError) in
-      switch reply {
-      case .event(.done): return
-      case .event(.copied(let copy)): copied.withLock { $0 = copy }
-      case .event(.failed(let error)), .died(let error): throw error
-      case .event: throw unexpectedEvent()
+    do throws(InstarError) {
+      try await inBatch(
+        [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
+        limit: { [probeLimit] in probeLimit + Self.timeToReadAll(of: $0) * 3 }
+      ) { (_, reply) throws(InstarError) in
+        switch reply {
+        case .event(.done): return
+        case .event(.copied(let copy)): copied.withLock { $0 = copy }
+        case .event(.failed(let error)), .died(let error): throw error
+        case .event: throw unexpectedEvent()
+        }
       }
+    } catch {
+      throw error.code == .interrupted ? interrupted(work, backup) : error
     }
     return copied.withLock { $0 }
   }
@@ -479,6 +483,20 @@ func unexpectedEvent() -> InstarError {
     .protocolViolation, "cannot use the keeper's reply",
     cause: "the keeper's reply does not match the request",
     next: "install all packages of Instar in the same version")
+}
+
+/// Work on a backup has no cutover, and does not change the store.
+private func interrupted(_ work: BackupWork, _ backup: BackupReference) -> InstarError {
+  let verb =
+    switch work {
+    case .verify: "verify"
+    case .copy, .keepCopy: "copy"
+    case .remove: "remove"
+    }
+  return InstarError(
+    .interrupted, "cannot \(verb) the backup of run \(backup.run)", store: backup.store,
+    cause: "interrupted before the end of this work", state: "unchanged",
+    next: "run the command again")
 }
 
 func interrupted() -> InstarError {

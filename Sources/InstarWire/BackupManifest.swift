@@ -16,6 +16,8 @@ public struct BackupManifest: Sendable, Codable, Hashable {
   public var contentHash: String
   /// The number of files beside the backup that hold external values.
   public var externalFiles: Int
+  /// The size of these files, in bytes; left out by releases that did not measure it.
+  public var externalBytes: Int64?
   /// The format of the store.
   public var format: StoreFormat
   /// The version that the backup has; left out if unknown.
@@ -51,7 +53,7 @@ public struct BackupManifest: Sendable, Codable, Hashable {
   /// A manifest of a sound backup, without version and plan.
   public init(
     run: String, store: String, madeAt: Double, bytes: Int64, contentHash: String,
-    externalFiles: Int, format: StoreFormat
+    externalFiles: Int, externalBytes: Int64? = nil, format: StoreFormat
   ) {
     self.run = run
     self.store = store
@@ -59,6 +61,7 @@ public struct BackupManifest: Sendable, Codable, Hashable {
     self.bytes = bytes
     self.contentHash = contentHash
     self.externalFiles = externalFiles
+    self.externalBytes = externalBytes
     self.format = format
     check = Self.soundCheck
     tool = Release.version

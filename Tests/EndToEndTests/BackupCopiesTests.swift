@@ -180,6 +180,54 @@ struct BackupCopiesTests {
     #expect(folder.names("copies").count == 2, "the part of an attempt that was cut off is gone")
   }
 
+  @Test("a backup is not its own copy, and has none in a folder with backups")
+  func ownFolder() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let backup = try #require(try await migrate(store).backup)
+    try makeFolder("other")
+    try makeFolder("other/.instar")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path(".instar"))
+    for name in [".instar", "link", "other/.instar"] {
+      for compression in ["none", "zstd"] {
+        let refused = try #require(
+          try await backups(
+            "copy", store.path, "--backup-folder", folder.path(name),
+            "--backup-compression", compression
+          ).first)
+        #expect(refused.error?.code == .outputFailed && refused.copy == nil, "\(name)")
+        #expect(
+          refused.error?.cause.contains(name == "other/.instar" ? "keeps" : "the backup itself")
+            == true)
+      }
+    }
+    #expect(folder.names("other/.instar").isEmpty)
+    #expect(folder.names(".instar").count == 2, "backup and manifest")
+    #expect(try await backups("list").map(\.copy) == [nil])
+    #expect(FileManager.default.fileExists(atPath: backup))
+  }
+
+  @Test("two commands that make one of a store with large values at once leave it whole")
+  func simultaneous() async throws {
+    let store = folder.path("Photos.store")
+    try PhotoStore.make(at: store)
+    try makeFolder("copies")
+    let plugin = try await FixturePlugins.photos.value
+    #expect(try await run(["migrate", store, "--plugin", plugin]).status == 0)
+    let states = try await withThrowingTaskGroup(of: [Line].self) { group in
+      for _ in 0..<6 { group.addTask { try await backups("copy", "--backup-folder", copies) } }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    // One that finds the record of another's copy has nothing to do.
+    #expect(!states.isEmpty && states.allSatisfy { $0.state == "copied" })
+    let listed = try #require(try await backups("list").first)
+    #expect(try await backups("verify").map(\.state) == ["sound"])
+    let copy = try #require(listed.copy)
+    #expect(try PhotoStore.images(of: copy).count == PhotoStore.images(of: listed.backup).count)
+    #expect(folder.names("copies").count == 3, "copy, manifest and files")
+    #expect(try #require(listed.manifest?.externalBytes) > 5 * 300_000)
+  }
+
   @Test("each backup has one, and nothing else is left, however a command was killed")
   func killed() async throws {
     try makeFolder("copies")

@@ -19,14 +19,17 @@ struct BackupOrderTests {
 
   /// Notes a run whose backup was made at that time, and makes the file.
   @discardableResult
-  private func note(run: String, at time: Double, store: String) throws -> String {
+  private func note(
+    run: String, at time: Double, store: String, copy: String? = nil, externalBytes: Int64? = nil
+  ) throws -> String {
     let backup = folder.path("\(run).backup")
     try Data("backup".utf8).write(to: URL(filePath: backup))
     var report = RunReport(run: run, store: store, result: .migrated, startedAt: time)
     report.backup = backup
+    report.backupCopy = copy
     report.manifest = BackupManifest(
       run: run, store: store, madeAt: time, bytes: 6, contentHash: "xxh3-128:00",
-      externalFiles: 0, format: .plain)
+      externalFiles: 0, externalBytes: externalBytes, format: .plain)
     try state.append(report)
     return backup
   }
@@ -71,5 +74,31 @@ struct BackupOrderTests {
     #expect(left.isCopyOnly && !left.isMissing && left.occupiedBytes == 2)
     try FileManager.default.removeItem(atPath: copy)
     #expect(try state.backups(of: store).map(\.isMissing) == [true])
+  }
+
+  @Test("count with their files of large values, in each place where they have some")
+  func externalSizes() throws {
+    let store = folder.path("a.store")
+    let backup = try note(
+      run: "20260101T000000Z-000001", at: 1000, store: store, externalBytes: 100)
+    let copy = folder.path("copy.backup")
+    try Data("backup".utf8).write(to: URL(filePath: copy))
+    #expect(try state.backups(of: store).map(\.occupiedBytes) == [106])
+    let reference = try state.backup(of: store, run: nil)
+    try state.noteCopy(BackupCopy(path: copy, bytes: 6, contentHash: "xxh3-128:00"), of: reference)
+    #expect(try state.backups(of: store).map(\.occupiedBytes) == [212])
+    try FileManager.default.removeItem(atPath: backup)
+    #expect(try state.backups(of: store).map(\.occupiedBytes) == [106])
+  }
+
+  @Test("have the copy that was made last, not the one in the report of their run")
+  func latestCopy() throws {
+    let store = folder.path("a.store")
+    let (first, last) = (folder.path("first.backup"), folder.path("last.backup"))
+    try note(run: "20260101T000000Z-000001", at: 1000, store: store, copy: first)
+    let reference = try state.backup(of: store, run: nil)
+    #expect(reference.copy == first)
+    try state.noteCopy(BackupCopy(path: last, bytes: 6, contentHash: "xxh3-128:00"), of: reference)
+    #expect(try state.backup(of: store, run: nil).copy == last)
   }
 }

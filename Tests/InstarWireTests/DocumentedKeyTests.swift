@@ -50,7 +50,8 @@ struct DocumentedKeyTests {
       ])
     #expect(
       try keys(of: Sample.manifest) == [
-        "bytes", "check", "contentHash", "externalFiles", "format", "madeAt", "plan", "plugin",
+        "bytes", "check", "contentHash", "externalBytes", "externalFiles", "format", "madeAt",
+        "plan", "plugin",
         "run", "store", "tool", "version", "versionSource",
       ])
     #expect(try keys(of: Sample.probe.holders[0]) == ["command", "pid", "unit"])

@@ -45,7 +45,7 @@ enum Sample {
   static var manifest: BackupManifest {
     var manifest = BackupManifest(
       run: "R1", store: "/srv/a.store", madeAt: 1000, bytes: 4096, contentHash: "xxh3-128:00",
-      externalFiles: 2, format: .plain)
+      externalFiles: 2, externalBytes: 300_000, format: .plain)
     manifest.version = from
     manifest.versionSource = .userVersion
     manifest.plan = "Notes"

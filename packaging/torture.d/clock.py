@@ -9,7 +9,7 @@ its limit; one that waits for a processor, for the disk or for strace does not.
 import os
 import time
 
-# Between two looks at /proc.
+# The time between two readings of /proc.
 STEP = 0.2
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 # R: runs, or would if it could. D: waits for the disk.
@@ -75,7 +75,7 @@ def below(root):
 
 
 def with_tracers(pids):
-    """Adds each strace that holds one of these: 'strace -D' is no relative of what it traces."""
+    """Adds each strace that holds one of these: 'strace -D' is not above what it traces."""
     found = set(pids)
     for pid in pids:
         try:

@@ -8,18 +8,23 @@ internal import InstarWire
 /// The copy of a backup that is kept in another folder for as long as the backup, compressed if its name says so.
 ///
 /// It gets its name after it was read back. So a process that is killed leaves no copy that differs from the backup,
-/// only a file that ends in `.part`, which the next attempt removes.
+/// only a file that ends in `.part`, which the next attempt removes. Who makes or removes a copy locks the backup: the
+/// files of large values have no unfinished names, so two attempts at once would remove each other's.
 extension StoredBackup {
-  /// Makes the copy and reads it back. Where it is there already, reads that.
+  /// Makes the copy and reads it back. Where it is there already, reads that. Waits while another process makes it.
   ///
   /// - Throws: What `verify` throws; `outputFailed`, `noSpace`. A copy that was there is left as it is.
   func keepCopy(at target: String) throws(InstarError) -> BackupCopy {
     let what = "cannot copy the backup of run \(reference.run) to '\(target)'"
     let copy = stored(at: target)
-    var status = stat()
-    let isThere = lstat(target, &status) == 0
+    var isThere = false
     do {
       let manifest = try requireManifest()
+      try requireOtherFolder(than: target, what)
+      let lock = try lockWaiting()
+      defer { lock?.release() }
+      var status = stat()
+      isThere = lstat(target, &status) == 0
       if isThere {
         try copy.check()
       } else {
@@ -53,9 +58,6 @@ extension StoredBackup {
     let partial = "\(copy.path).\(UInt32.random(in: .min ... .max)).part"
     try RunFolder.makeFile(partial)
     defer { unlink(partial) }
-    // Keeps the file from the next attempt, should this process outlive its supervisor.
-    let lock = try FolderLock.tryLock(partial)
-    defer { lock?.release() }
     if copy.isCompressed {
       try PackedFile.pack(path, to: partial)
     } else {
@@ -77,7 +79,31 @@ extension StoredBackup {
     }
   }
 
-  /// Removes what attempts left that were cut off.
+  /// A backup that copies itself would be its own copy, and be counted and removed as such.
+  private func requireOtherFolder(than target: String, _ what: String) throws(InstarError) {
+    let folder = (target as NSString).deletingLastPathComponent
+    var (own, other) = (stat(), stat())
+    guard stat(folder, &other) == 0 else { return }  // `make` says so
+    let isOwn =
+      stat((path as NSString).deletingLastPathComponent, &own) == 0
+      && FileIdentity(own) == FileIdentity(other)
+    let name = (URL(filePath: folder).resolvingSymlinksInPath().path as NSString).lastPathComponent
+    guard isOwn || name == ".instar" else { return }
+    throw InstarError(
+      .outputFailed, what,
+      cause: isOwn
+        ? "the backup itself is in the folder '\(folder)'"
+        : "'\(folder)' is a folder in which Instar keeps the backups of stores",
+      next: "choose another folder, best on another disk: instarctl backups copy --backup-folder "
+        + "/mnt/backups \(CommandText.quoted(reference.store))")
+  }
+
+  /// Locks the backup against others who make or remove its copy; `nil` where the backup is gone.
+  private func lockWaiting() throws(InstarError) -> FolderLock? {
+    access(path, F_OK) == 0 ? try FolderLock.lock(path) : nil
+  }
+
+  /// Removes what attempts left that were cut off: nobody else makes a copy of the backup now.
   private static func removePartialFiles(of target: String) {
     let path = target as NSString
     let folder = path.deletingLastPathComponent
@@ -85,9 +111,7 @@ extension StoredBackup {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     for name in names where name.hasPrefix(path.lastPathComponent + ".") && name.hasSuffix(".part")
     {
-      guard let lock = try? FolderLock.tryLock("\(folder)/\(name)") else { continue }
       unlink("\(folder)/\(name)")
-      lock.release()
     }
   }
 }

@@ -221,7 +221,12 @@ struct StoredBackup {
 
   /// Removes the backup with its copy, its manifest and the files of its external values. Does nothing where it is
   /// gone.
+  ///
+  /// - Throws: Why it cannot be removed. A backup that another process copies right now stays: nobody would remove that
+  ///   copy.
   func remove() throws(InstarError) {
+    let lock = access(path, F_OK) == 0 ? try lockUncopied() : nil
+    defer { lock?.release() }
     try copyElsewhere?.remove()
     guard unlink(path) == 0 || errno == ENOENT else {
       throw RunFolder.failure("cannot remove the backup '\(path)'", errno)
@@ -231,6 +236,14 @@ struct StoredBackup {
     let folder = (path as NSString).deletingLastPathComponent
     // Succeeds only where nothing else is in it.
     if folder.hasSuffix("/.instar") { rmdir(folder) }
+  }
+
+  private func lockUncopied() throws(InstarError) -> FolderLock {
+    if let lock = try FolderLock.tryLock(path) { return lock }
+    throw InstarError(
+      .unreadableStore, "cannot remove the backup '\(path)'", store: reference.store,
+      cause: "another process copies it to another folder",
+      next: "wait until it has ended, then run the same command again")
   }
 
   /// Checks that a copy can be made at a path, and that SQLite will read nothing but the copy there.

@@ -110,10 +110,20 @@ struct ExternalFiles {
   /// Counting ends here.
   private static let countLimit = 100_000
 
-  func has(_ name: String) -> Bool {
+  func has(_ name: String) -> Bool { size(of: name) != nil }
+
+  /// The number and size of those of these files that are there.
+  func measure(_ names: Set<String>) -> (count: Int, bytes: Int64) {
+    let sizes = names.compactMap(size(of:))
+    return (sizes.count, sizes.reduce(0, +))
+  }
+
+  private func size(of name: String) -> Int64? {
     var status = stat()
-    return lstat("\(folder)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-      && (mayHaveOtherNames || status.st_nlink == 1)
+    guard lstat("\(folder)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      mayHaveOtherNames || status.st_nlink == 1
+    else { return nil }
+    return Int64(status.st_size)
   }
 
   // MARK: References

@@ -61,6 +61,7 @@ struct BackupCheck: Sendable {
     }
     try StoreCheck.requireSound(db, "the store", path: store)
     let files = try ExternalFiles.references(db, layout)
+    let present = external.measure(files)
     return Result(
       census: try StoreCensus(db, layout: layout, findsBroken: findsBroken),
       externalFiles: files,
@@ -68,7 +69,7 @@ struct BackupCheck: Sendable {
       convertedValues: try ConvertedValues(db, layout: layout, path: path),
       manifest: BackupManifest(
         run: run, store: store, madeAt: Date().timeIntervalSince1970, bytes: bytes,
-        contentHash: contentHash, externalFiles: files.filter(external.has).count,
+        contentHash: contentHash, externalFiles: present.count, externalBytes: present.bytes,
         format: path.first.format))
   }
 }

@@ -171,7 +171,7 @@ package struct RestoreRun {
     var manifest = try BackupManifest(
       ofFile: folder.backup, run: folder.run, store: request.store,
       format: contents?.format ?? target.format,
-      externalFiles: files.filter(external.has).count)
+      external: external.measure(files))
     manifest.version = contents?.version
     manifest.versionSource = manifest.format.hasMetadata ? nil : target.versionSource
     if let damage {
@@ -294,7 +294,8 @@ package struct RestoreRun {
 extension BackupManifest {
   /// The manifest of a backup, which is complete.
   init(
-    ofFile file: String, run: String, store: String, format: StoreFormat, externalFiles: Int
+    ofFile file: String, run: String, store: String, format: StoreFormat,
+    external: (count: Int, bytes: Int64)
   ) throws(InstarError) {
     var status = stat()
     guard lstat(file, &status) == 0 else {
@@ -303,6 +304,6 @@ extension BackupManifest {
     self.init(
       run: run, store: store, madeAt: Date().timeIntervalSince1970,
       bytes: Int64(status.st_size), contentHash: try FileDigest.ofFile(file),
-      externalFiles: externalFiles, format: format)
+      externalFiles: external.count, externalBytes: external.bytes, format: format)
   }
 }

@@ -121,11 +121,11 @@ struct BackupReport: Answer {
     return table.lines()
   }
 
-  /// The size of a backup; where it cannot be restored, its state.
+  /// The size of a backup with its files of large values; where it cannot be restored, its state.
   private static func size(of backup: ListedBackup) -> ConsoleLine {
     let state = State(of: backup)
-    if state == .copyOnly, let bytes = backup.copyBytes { return "\(Quantity.bytes(bytes))" }
-    guard state == .present, let bytes = backup.bytes else { return Style.bad("\(state.rawValue)") }
-    return "\(Quantity.bytes(bytes))"
+    let bytes = state == .copyOnly ? backup.copyBytes : state == .present ? backup.bytes : nil
+    guard let bytes else { return Style.bad("\(state.rawValue)") }
+    return "\(Quantity.bytes(bytes + backup.externalBytes))"
   }
 }
