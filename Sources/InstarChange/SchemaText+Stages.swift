@@ -5,8 +5,18 @@ import InstarWire
 /// What stages leave in a store, found on an empty copy of its schema by the code that a run uses.
 package struct ExpectedSchema: Sendable {
   package let text: SchemaText
-  /// Whether a change of schema writes rows of the app. Adding or renaming columns and making indexes does not.
-  package let rewritesRows: Bool
+  /// What the changes of schema do to rows of the app.
+  package let rows: RowEffect
+}
+
+/// What a change of schema does to rows of the app, from the least to the most.
+package enum RowEffect: Comparable, Sendable {
+  /// Nothing: SQLite only writes the schema, or an index.
+  case none
+  /// SQLite writes each row of a table without a column. Keys and all other values stay.
+  case dropsColumn
+  /// Statements of Instar write rows.
+  case writes
 }
 
 extension SchemaText {
@@ -19,30 +29,28 @@ extension SchemaText {
   package func after(_ stages: [SchemaStage], rows: [String]) throws(InstarError) -> ExpectedSchema
   {
     let store = try EmptyStore(copying: self, rows: rows)
-    var rewritesRows = false
+    var effect = RowEffect.none
     for stage in stages {
       let changes = try store.make(SchemaChange(stage))
-      rewritesRows = rewritesRows || changes.contains(where: \.rewritesRows)
+      effect = changes.map(\.rowEffect).reduce(effect, max)
     }
-    return ExpectedSchema(text: try store.schemaText(), rewritesRows: rewritesRows)
+    return ExpectedSchema(text: try store.schemaText(), rows: effect)
   }
 }
 
 extension PlannedChange {
-  fileprivate var rewritesRows: Bool {
-    kind != .bookkeeping && statements.contains { !$0.leavesRows }
+  fileprivate var rowEffect: RowEffect {
+    kind == .bookkeeping ? .none : statements.map(\.rowEffect).max() ?? .none
   }
 }
 
 extension PlannedStatement {
-  /// Whether SQLite only writes the schema, or an index.
-  private static let schemaStatements = ["ADD COLUMN", "RENAME COLUMN", "RENAME TO"]
-
-  fileprivate var leavesRows: Bool {
-    let isAlteration =
-      sql.hasPrefix("ALTER TABLE")
-      && Self.schemaStatements.contains { sql.contains(" \($0) ") }
-    return isAlteration
-      || ["CREATE ", "DROP INDEX", "DROP TRIGGER"].contains { sql.hasPrefix($0) }
+  fileprivate var rowEffect: RowEffect {
+    func alters(by action: String) -> Bool {
+      sql.hasPrefix("ALTER TABLE") && sql.contains(" \(action) ")
+    }
+    if ["ADD COLUMN", "RENAME COLUMN", "RENAME TO"].contains(where: alters) { return .none }
+    if ["CREATE ", "DROP INDEX", "DROP TRIGGER"].contains(where: sql.hasPrefix) { return .none }
+    return alters(by: "DROP COLUMN") ? .dropsColumn : .writes
   }
 }

@@ -63,6 +63,15 @@ extension StoreFormat {
     }
   }
 
+  /// The tables in which the format keeps its books, where it has such tables. They are small, and a change of schema
+  /// may write them.
+  package var bookkeepingTables: [String] {
+    switch self {
+    case .coredata: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+    case .plain: []
+    }
+  }
+
   /// Whether rows may name files beside the store that hold their large values.
   package var mayHaveExternalValues: Bool {
     switch self {

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import InstarKeeper
+@testable import InstarKeeper
 import InstarSchema
 import InstarStore
 import InstarWire
@@ -48,9 +48,11 @@ struct DamagedStoreTests {
 
   @Test(
     "a damaged store is refused as corrupt, with what is damaged, and nothing is left",
-    arguments: damages)
-  func store(sql: String, found: String) throws {
-    let fixture = try PlainFixture()
+    arguments: damages, [false, true])
+  func store(damage: (sql: String, found: String), isLarge: Bool) throws {
+    let (sql, found) = damage
+    // The indexes of a large store are read in its clone.
+    let fixture = try PlainFixture(isLarge: isLarge)
     try fixture.write(sql)
     let before = try fixture.bytes()
     let report = try fixture.migrate()
@@ -60,6 +62,17 @@ struct DamagedStoreTests {
     #expect(report.backup == nil)
     #expect(try fixture.bytes() == before)
     #expect(!fixture.hasInstarFolder)
+  }
+
+  @Test("a large store that is intact is migrated, and its backup is sound")
+  func largeAndIntact() throws {
+    let fixture = try PlainFixture(isLarge: true)
+    let report = try fixture.migrate()
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    let backup = try #require(report.backup)
+    try GuardedConnection.use(backup, access: .immutable) {
+      try StoreCheck.requireSound($0, "the backup")
+    }
   }
 
   @Test("a clone that a worker damaged never replaces the store", arguments: damages)
@@ -165,11 +178,17 @@ private struct PlainFixture {
   private let folder: KeeperFixture
   private let store: String
 
-  init() throws {
+  private let isLarge: Bool
+
+  /// - Parameter isLarge: Whether the store has so many pages that its clone is compared with it, after a stage that
+  ///   runs no code.
+  init(isLarge: Bool = false) throws {
+    self.isLarge = isLarge
     folder = try KeeperFixture()
     store = folder.folder + "/Plain.store"
     try write(
       """
+      PRAGMA page_size = 512;
       CREATE TABLE folder (id INTEGER PRIMARY KEY);
       CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT, code TEXT,
         folder INTEGER REFERENCES folder (id), size INTEGER NOT NULL CHECK (size >= 0),
@@ -180,6 +199,9 @@ private struct PlainFixture {
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20)
       INSERT INTO note (id, title, code, size) SELECT x, 'note ' || x, 'c' || x, x FROM n;
       """)
+    guard isLarge else { return }
+    let bytes = (PageComparison.smallestPageCount + 1) * 512
+    try write("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(\(bytes)))")
   }
 
   func write(_ sql: String) throws { try Self.write(sql, to: store) }
@@ -200,7 +222,10 @@ private struct PlainFixture {
   func migrate(tampering sql: String = "") throws -> RunReport {
     let request = MigrationRequest(run: "r1", store: store, plugins: [folder.plugin])
     let conversation = ScriptedConversation([.migrate(request)])
-    try Keeper(conversation: conversation, host: PlainHost(sql: sql)).serve()
+    let host = PlainHost(sql: sql, kind: isLarge ? .lightweight : .custom)
+    try Keeper(
+      conversation: conversation, host: isLarge ? LightweightHost(besides: host) : host
+    ).serve()
     return try #require(conversation.reports.first)
   }
 }
@@ -208,6 +233,7 @@ private struct PlainFixture {
 /// Adds a column, and does more.
 private struct PlainHost: PluginHost {
   let sql: String
+  let kind: StageManifest.Kind
 
   private static func schema(_ version: Int, _ names: [String]) -> Schema {
     var note = Schema.Entity(
@@ -220,8 +246,9 @@ private struct PlainHost: PluginHost {
   }
 
   private static let schemas = [schema(1, ["title"]), schema(2, ["title", "tone"])]
-  private static let stage = StageManifest(
-    from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: .custom)
+  private var stage: StageManifest {
+    StageManifest(from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: kind)
+  }
 
   func describe(plugin: String) throws(InstarError) -> PluginManifest {
     var versions: [VersionManifest] = []
@@ -231,7 +258,7 @@ private struct PlainHost: PluginHost {
         VersionManifest(schema: schema, structure: structure, fingerprint: structure.fingerprint))
     }
     return PluginManifest(plans: [
-      PlanManifest(name: "P", versions: versions, stages: [Self.stage])
+      PlanManifest(name: "P", versions: versions, stages: [stage])
     ])
   }
 
@@ -244,12 +271,12 @@ private struct PlainHost: PluginHost {
   func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
-    try onEvent(.stageStarted(Self.stage))
+    try onEvent(.stageStarted(stage))
     do {
       try PlainFixture.write("ALTER TABLE note ADD COLUMN tone TEXT; \(sql)", to: work.clone)
     } catch {
       throw InstarError(error, what: "cannot work")
     }
-    try onEvent(.stageFinished(Self.stage))
+    try onEvent(.stageFinished(stage))
   }
 }

@@ -104,7 +104,8 @@ MUTATIONS = {
     "index-before": Mutation(
         "nobody compares the indexes of a store with their tables before a run", ("stores",), {"damage": "index"}, (
             unchecked_indexes(
-                "Run/BackupCheck.swift", 'try StoreCheck.requireSound(db, "the store", path: store)'),)),
+                "Run/BackupCheck.swift",
+                'try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })'),)),
 }
 # What counts as caught: a store or a write is gone, or Instar said something untrue of a store.
 COUNTED = ("lost", "untrue")

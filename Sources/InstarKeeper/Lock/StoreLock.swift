@@ -66,8 +66,8 @@ final class StoreLock {
   private let busyTimeout: Double
   /// Whether there was a log with content before the lock, which stays unless a cutover writes.
   private let keepsLog: Bool
-  /// Whether the store left its log for an exchange, and must get it back.
-  private var hasLeftLog = false
+  /// Whether the store left its log for an exchange, and must get it back. That writes the file's header.
+  private(set) var hasLeftLog = false
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false

@@ -39,27 +39,35 @@ struct BackupCheck: Sendable {
     let manifest: BackupManifest
   }
 
-  /// - Throws: `corruptStore` where the store is damaged; `backupFailed`.
-  func perform() throws -> Result {
+  /// - Parameter hasSameRows: Waits for the answer whether the clone has the rows of the store on the same pages. Then
+  ///   the indexes are checked in the clone, and not here.
+  /// - Throws: `corruptStore` where the store is damaged; `backupFailed`; the error of `hasSameRows`.
+  func perform(hasSameRows: () throws -> Bool = { false }) throws -> Result {
     switch source {
     case .copy(let file):
       try DurableFile.synchronizeFile(file)
       let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
-      return try GuardedConnection.use(file, access: .immutable) { try check($0, bytes, hash) }
+      return try GuardedConnection.use(file, access: .immutable) {
+        try check($0, bytes, hash, hasSameRows)
+      }
     case .store(let content):
       let hash = try FileDigest.ofFile(content.descriptor, store)
       let bytes = try FileCopy.size(of: store)
-      return try content.connection.inDatabase { try check($0, bytes, hash) }
+      return try content.connection.inDatabase {
+        try check($0, bytes, hash, hasSameRows)
+      }
     }
   }
 
-  private func check(_ db: Database, _ bytes: Int64, _ contentHash: String) throws -> Result {
+  private func check(
+    _ db: Database, _ bytes: Int64, _ contentHash: String, _ hasSameRows: () throws -> Bool
+  ) throws -> Result {
     guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
       throw InstarError(
         .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
         next: "run the same command again")
     }
-    try StoreCheck.requireSound(db, "the store", path: store)
+    try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
     return Result(

@@ -270,7 +270,7 @@ struct Cutover {
     if storeBecomesBackup { try moveClone(from: folder.clone, to: backup) }
     let exchange = Exchange(lock: lock, paths: paths, clone: clone)
     let result = try exchange.perform { descriptor in
-      guard storeBecomesBackup else { return }
+      guard storeBecomesBackup, lock.hasLeftLog else { return }
       try enter(
         &record, contentHash: FileDigest.ofFile(descriptor, paths.store),
         bytes: FileCopy.size(of: paths.store))

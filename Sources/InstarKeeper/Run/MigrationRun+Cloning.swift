@@ -70,10 +70,15 @@ extension MigrationRun {
     let (lock, folder) = (attempt.lock, attempt.folder)
     let (pageCount, before) = try lock.inSnapshot {
       try requireUnchanged(lock, attempt.inspection)
-      return (
-        try lock.copy(to: folder.clone),
-        try lock.read { try SchemaBaseline($0, format: attempt.layouts.before.format) }
-      )
+      let format = attempt.layouts.before.format
+      let pageCount = try lock.copy(to: folder.clone)
+      return try lock.read { db in
+        var before = try SchemaBaseline(db, format: format)
+        if pageCount >= PageComparison.smallestPageCount {
+          before.ownTrees = try OwnTrees(db, format: format)
+        }
+        return (pageCount, before)
+      }
     }
     if attempt.departing != nil { return (pageCount, before) }
     try RunFolder.makeFile(folder.backup)

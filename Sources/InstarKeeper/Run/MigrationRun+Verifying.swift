@@ -5,15 +5,31 @@ internal import InstarStore
 internal import InstarWire
 
 extension MigrationRun {
+  /// Compares the clone with the store, after stages that wrote no row.
+  ///
+  /// - Parameter work: How the stages ended; `nil` where they have not run.
+  /// - Returns: Whether the clone has the rows of the store; `nil` where that is not asked.
+  func compare(
+    _ attempt: CutoverAttempt, _ before: SchemaBaseline, after work: Result<Void, any Error>?
+  ) -> BackgroundWork<Bool>? {
+    guard case .success = work, let own = before.ownTrees else { return nil }
+    let comparison = PageComparison(
+      clone: attempt.folder.clone, source: attempt.backupSource, own: own,
+      format: attempt.layouts.before.format)
+    return BackgroundWork { try comparison.perform() }
+  }
+
   /// Verifies the clone, stamps it, and fills the report.
   ///
   /// - Returns: What the verified clone is. Its structure is that of the stamped clone: a plan may keep the version in
   ///   a table.
   mutating func verifyAndStamp(
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
-    _ checking: BackgroundWork<BackupCheck.Result>
+    _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    let (verified, lost) = try verify(attempt, verification, checking)
+    let hasSameRows = try comparison?.wait() ?? false
+    if hasSameRows { try requireIndexes(attempt, verification) }
+    let (verified, lost) = try verify(attempt, verification, hasSameRows, checking)
     let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
@@ -36,8 +52,19 @@ extension MigrationRun {
     return result
   }
 
+  /// Checks the indexes of the store, which are on the same pages of the clone. Another thread reads the store
+  /// meanwhile.
+  private func requireIndexes(
+    _ attempt: CutoverAttempt, _ verification: CloneVerification
+  ) throws {
+    try GuardedConnection.use(attempt.folder.clone, access: .immutable) { db in
+      try verification.requireSchema(db)
+      try StoreCheck.requireIndexes(db, "the store", path: attempt.inspection.probe.file.path)
+    }
+  }
+
   private func verify(
-    _ attempt: CutoverAttempt, _ verification: CloneVerification,
+    _ attempt: CutoverAttempt, _ verification: CloneVerification, _ hasSameRows: Bool,
     _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
@@ -45,7 +72,9 @@ extension MigrationRun {
     do {
       return try GuardedConnection.use(folder.clone, access: .immutable) { db in
         let files = try ExternalFiles.references(db, layout)
-        var result = try verification.verify(db) { try checking.wait().census }
+        var result = try verification.verify(db, hasSameRows: hasSameRows) {
+          try checking.wait().census
+        }
         result.externalFiles = files
         return (
           result, try checking.wait().convertedValues.unwritten(in: db, layout: layout)

@@ -189,9 +189,11 @@ package struct MigrationRun {
     var path: MigrationPath { inspection.path }
     var paths: StorePaths { inspection.paths }
 
+    var backupSource: BackupCheck.Source { departing.map { .store($0) } ?? .copy(folder.backup) }
+
     func backupCheck(pageCount: Int64, _ verification: CloneVerification) -> BackupCheck {
       BackupCheck(
-        source: departing.map { .store($0) } ?? .copy(folder.backup), run: folder.run,
+        source: backupSource, run: folder.run,
         store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
         findsBroken: verification.mayBreakLinks, external: external)
@@ -225,13 +227,20 @@ package struct MigrationRun {
       path: attempt.path, layout: layouts.after, before: before,
       ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema))
     let check = attempt.backupCheck(pageCount: pageCount, verification)
-    let checking = BackgroundWork { try check.perform() }
+    state = .working
+    // Stages that write no row take no time. Their clone is compared with the store, and both share one check.
+    let early =
+      verification.leavesRows && before.ownTrees != nil
+      ? Result { try work(attempt, on: before.schema) } : nil
+    let comparison = compare(attempt, before, after: early)
+    let checking = BackgroundWork {
+      try check.perform(hasSameRows: { try comparison?.wait() ?? false })
+    }
     let result: CloneVerification.Result
     do {
-      state = .working
-      try work(attempt, on: before.schema)
+      if let early { try early.get() } else { try work(attempt, on: before.schema) }
       state = .verifying
-      result = try verifyAndStamp(attempt, before, verification, checking)
+      result = try verifyAndStamp(attempt, before, verification, comparison, checking)
     } catch {
       // The thread must have ended before the folder is removed. What a damaged store does to stages says less than
       // its damage.

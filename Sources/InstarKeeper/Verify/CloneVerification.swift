@@ -12,8 +12,10 @@ package struct CloneVerification {
   let layout: any StoreLayout
   private let before: SchemaBaseline
   private let expected: ExpectedSchema
-  /// Whether links may have been broken: code of the plan ran, or rows were written again.
+  /// Whether links may have been broken: code of the plan ran, or rows were written with new values.
   package let mayBreakLinks: Bool
+  /// Whether the stages leave all rows as they are.
+  let leavesRows: Bool
 
   /// Finds out which schema the stages leave.
   ///
@@ -26,7 +28,8 @@ package struct CloneVerification {
     self.layout = layout
     self.before = before
     expected = try path.expectedSchema(after: before.schema, rows: before.bookkeeping)
-    mayBreakLinks = ranPlugin || expected.rewritesRows
+    mayBreakLinks = ranPlugin || expected.rows == .writes
+    leavesRows = !ranPlugin && expected.rows == .none
   }
 
   /// What the checks found, for the report.
@@ -64,11 +67,16 @@ package struct CloneVerification {
 
   /// Checks the contents of the clone.
   ///
-  /// - Parameter census: Returns the census of the store before the stages. Called last, so that it can be taken
-  ///   meanwhile. It needs broken links where `mayBreakLinks`.
+  /// - Parameters:
+  ///   - hasSameRows: Whether the clone has the rows of the store on the same pages (see `PageComparison`), so that
+  ///     these are checked already.
+  ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
+  ///     needs broken links where `mayBreakLinks`.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
-  package func verify(_ db: Database, before census: () throws -> StoreCensus) throws -> Result {
+  package func verify(
+    _ db: Database, hasSameRows: Bool = false, before census: () throws -> StoreCensus
+  ) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
     guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
@@ -76,7 +84,11 @@ package struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    try StoreCheck.requireSound(db, "the clone")
+    if hasSameRows {
+      try StoreCheck.requireConstraints(db, "the clone")
+    } else {
+      try StoreCheck.requireSound(db, "the clone")
+    }
     let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
@@ -100,7 +112,7 @@ package struct CloneVerification {
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
   /// schema write it. A closure can write rows, but not change the schema.
-  private func requireSchema(_ db: Database) throws {
+  func requireSchema(_ db: Database) throws {
     let differences = try SchemaText(db).differences(from: expected.text)
     guard differences.isEmpty else {
       throw InstarError(

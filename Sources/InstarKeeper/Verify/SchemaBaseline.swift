@@ -11,6 +11,8 @@ package struct SchemaBaseline {
   package internal(set) var schema: SchemaText
   /// The statements that write the rows that a change of schema reads.
   let bookkeeping: [String]
+  /// `nil` where the clone is not compared with the store.
+  var ownTrees: OwnTrees?
   let pageSize: Int
   let autoVacuum: Int
 

@@ -14,19 +14,44 @@ package enum StoreCheck {
   /// - Parameters:
   ///   - subject: "the store", "the clone".
   ///   - path: The store's path, for what to do next; `nil` for a clone, which is thrown away.
+  ///   - checksIndexes: Called after `quick_check`. Returns `false` where the indexes are checked in another file with
+  ///     the same pages.
   /// - Throws: `corruptStore` with the first findings; `unsupported` where an index has a collation that only the app
-  ///   has; the database's error. Nothing is written.
+  ///   has; the database's error, or that of `checksIndexes`. Nothing is written.
   package static func requireSound(
-    _ db: Database, _ subject: String, path: String? = nil
+    _ db: Database, _ subject: String, path: String? = nil,
+    checksIndexes: () throws -> Bool = { true }
   ) throws {
     // First: SQLite's check fails where it does not know a collation.
     let tables = try IndexedTable.all(db)
     try requireQuickCheck(db, subject, path: path)
+    if try checksIndexes() { try requireIndexes(db, tables, subject, path: path) }
+    try requireConstraints(db, subject, path: path)
+  }
+
+  /// Compares each index with its table, and checks its order.
+  ///
+  /// - Throws: as `requireSound`.
+  package static func requireIndexes(_ db: Database, _ subject: String, path: String?) throws {
+    try requireIndexes(db, IndexedTable.all(db), subject, path: path)
+  }
+
+  private static func requireIndexes(
+    _ db: Database, _ tables: [IndexedTable], _ subject: String, path: String?
+  ) throws {
     try require(
       IndexCheck.findings(db, tables), "the indexes of \(subject) do not match its tables", subject,
       next: path.map {
         "stop the app, then rebuild the indexes: sqlite3 \(CommandText.quoted($0)) REINDEX"
       })
+  }
+
+  /// Evaluates the CHECK constraints and stored generated columns of all rows.
+  ///
+  /// - Throws: as `requireSound`.
+  package static func requireConstraints(
+    _ db: Database, _ subject: String, path: String? = nil
+  ) throws {
     try require(
       ConstraintCheck.findings(db), "rows of \(subject) violate constraints of their tables",
       subject, next: path == nil ? nil : "correct these rows in the app")
@@ -35,15 +60,17 @@ package enum StoreCheck {
   /// Reads every page and row, but neither indexes nor CHECK constraints: those may need functions of the app, and rows
   /// that violate them are not damage.
   ///
+  /// - Parameter table: Read only this table; with `sqlite_schema` also the list of free pages.
   /// - Throws: `corruptStore` with SQLite's first findings.
   package static func requireQuickCheck(
-    _ db: Database, _ subject: String, path: String? = nil
+    _ db: Database, _ subject: String, path: String? = nil, of table: String? = nil
   ) throws {
     // On a connection that only reads SQLite evaluates none in any case.
     try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
     // It fails for no open connection.
     defer { try? db.execute(sql: "PRAGMA ignore_check_constraints = OFF") }
-    let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(\(findingLimit))")
+    let argument = table.map(SQLIdentifier.sql) ?? String(findingLimit)
+    let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(\(argument))")
     if findings != ["ok"] {
       try require(
         findings, "SQLite's quick_check reports damage", subject,

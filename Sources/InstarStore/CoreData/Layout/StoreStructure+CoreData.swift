@@ -8,7 +8,7 @@ extension StoreStructure {
   /// CloudKit mirroring (`ANSCK…`). No entity's table can have such a name: those begin with `Z` and a letter.
   static func readCoreData(_ db: Database) throws -> StoreStructure {
     try read(db) { name in
-      ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
+      StoreFormat.coredata.bookkeepingTables.contains(name)
         || ["ACHANGE", "ATRANSACTION", "ANSCK"].contains { name.hasPrefix($0) }
     }.withoutCoreDataConventions
   }
