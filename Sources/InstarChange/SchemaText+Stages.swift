@@ -6,11 +6,11 @@ import InstarWire
 package struct ExpectedSchema: Sendable {
   package let text: SchemaText
   /// What the changes of schema do to rows of the app.
-  package let rows: RowEffect
+  package let rows: RowChange
 }
 
 /// What a change of schema does to rows of the app, from the least to the most.
-package enum RowEffect: Comparable, Sendable {
+package enum RowChange: Comparable, Sendable {
   /// Nothing: SQLite only writes the schema, or an index.
   case none
   /// SQLite writes each row of a table without a column. Keys and all other values stay.
@@ -29,23 +29,23 @@ extension SchemaText {
   package func after(_ stages: [SchemaStage], rows: [String]) throws(InstarError) -> ExpectedSchema
   {
     let store = try EmptyStore(copying: self, rows: rows)
-    var effect = RowEffect.none
+    var change = RowChange.none
     for stage in stages {
       let changes = try store.make(SchemaChange(stage))
-      effect = changes.map(\.rowEffect).reduce(effect, max)
+      change = changes.map(\.rowChange).reduce(change, max)
     }
-    return ExpectedSchema(text: try store.schemaText(), rows: effect)
+    return ExpectedSchema(text: try store.schemaText(), rows: change)
   }
 }
 
 extension PlannedChange {
-  fileprivate var rowEffect: RowEffect {
-    kind == .bookkeeping ? .none : statements.map(\.rowEffect).max() ?? .none
+  fileprivate var rowChange: RowChange {
+    kind == .bookkeeping ? .none : statements.map(\.rowChange).max() ?? .none
   }
 }
 
 extension PlannedStatement {
-  fileprivate var rowEffect: RowEffect {
+  fileprivate var rowChange: RowChange {
     func alters(by action: String) -> Bool {
       sql.hasPrefix("ALTER TABLE") && sql.contains(" \(action) ")
     }

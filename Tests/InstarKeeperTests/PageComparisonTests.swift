@@ -14,7 +14,7 @@ struct PageComparisonTests {
     let folder: TemporaryFolder
     let store: String
     let clone: String
-    let own: OwnTrees
+    let own: PageBaseline
 
     init(_ sql: String = "") throws {
       folder = try TemporaryFolder()
@@ -31,7 +31,7 @@ struct PageComparisonTests {
         """, to: store)
       try FileManager.default.copyItem(atPath: store, toPath: clone)
       own = try GuardedConnection.use(store, access: .immutable) {
-        try #require(try OwnTrees($0, format: .plain))
+        try #require(try PageBaseline($0, format: .plain))
       }
     }
 

@@ -10,14 +10,7 @@ internal import InstarWire
 /// Nobody writes it meanwhile. So a run does this on a second processor while its stages work on the clone. A damaged
 /// store is refused, whatever the stages made of its clone.
 struct BackupCheck: Sendable {
-  enum Source: Sendable {
-    /// A private copy of the store, which is made durable.
-    case copy(String)
-    /// The store itself, which is locked: an exchange makes its file the backup.
-    case store(StoreLock.LockedContent)
-  }
-
-  let source: Source
+  let source: BackupSource
   let run: String
   let store: String
   /// The pages of the store, which the backup must have too.

@@ -75,7 +75,7 @@ extension MigrationRun {
       return try lock.read { db in
         var before = try SchemaBaseline(db, format: format)
         if pageCount >= PageComparison.smallestPageCount {
-          before.ownTrees = try OwnTrees(db, format: format)
+          before.pages = try PageBaseline(db, format: format)
         }
         return (pageCount, before)
       }

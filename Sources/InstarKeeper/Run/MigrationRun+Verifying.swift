@@ -12,7 +12,7 @@ extension MigrationRun {
   func compare(
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, after work: Result<Void, any Error>?
   ) -> BackgroundWork<Bool>? {
-    guard case .success = work, let own = before.ownTrees else { return nil }
+    guard case .success = work, let own = before.pages else { return nil }
     let comparison = PageComparison(
       clone: attempt.folder.clone, source: attempt.backupSource, own: own,
       format: attempt.layouts.before.format)

@@ -189,7 +189,7 @@ package struct MigrationRun {
     var path: MigrationPath { inspection.path }
     var paths: StorePaths { inspection.paths }
 
-    var backupSource: BackupCheck.Source { departing.map { .store($0) } ?? .copy(folder.backup) }
+    var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(folder.backup) }
 
     func backupCheck(pageCount: Int64, _ verification: CloneVerification) -> BackupCheck {
       BackupCheck(
@@ -230,7 +230,7 @@ package struct MigrationRun {
     state = .working
     // Stages that write no row take no time. Their clone is compared with the store, and both share one check.
     let early =
-      verification.leavesRows && before.ownTrees != nil
+      verification.leavesRows && before.pages != nil
       ? Result { try work(attempt, on: before.schema) } : nil
     let comparison = compare(attempt, before, after: early)
     let checking = BackgroundWork {

@@ -6,11 +6,11 @@ internal import InstarStore
 /// Finds out whether stages left all rows of a clone as they are in the store: byte for byte, on the same pages.
 ///
 /// Adding or renaming a column and similar changes write the schema only. Then what is checked in the store need not be
-/// checked in its clone once more, and what is checked in the clone holds for the store. The comparison reads both files
-/// once and evaluates nothing, so it takes a fraction of the time of a check.
+/// checked in its clone once more, and what is checked in the clone holds for the store. The comparison reads both
+/// files once and evaluates nothing, so it takes a fraction of the time of a check.
 ///
 /// Equal are the rows where all of this is true:
-/// - each page of the store that is in no tree of its own (see `OwnTrees`) has the same bytes in the clone;
+/// - each page of the store that is in no tree of its own (see `PageBaseline`) has the same bytes in the clone;
 /// - the clone's own trees have the pages of the store's, and beyond those only pages that were appended;
 /// - the schemas name the same roots in the same order;
 /// - the clone's own trees and its list of free pages are sound.
@@ -21,9 +21,9 @@ struct PageComparison: Sendable {
   /// The clone, which nobody writes.
   let clone: String
   /// The store, or the copy that becomes its backup, which nobody writes.
-  let source: BackupCheck.Source
+  let source: BackupSource
   /// Of the store.
-  let own: OwnTrees
+  let own: PageBaseline
   let format: StoreFormat
 
   /// From how many pages on two files are compared. A smaller clone is sooner checked.
@@ -33,7 +33,7 @@ struct PageComparison: Sendable {
   func perform() throws -> Bool {
     guard try hasEqualPages() else { return false }
     return try GuardedConnection.use(clone, access: .immutable) { db in
-      guard let now = try OwnTrees(db, format: format), now.pageSize == own.pageSize,
+      guard let now = try PageBaseline(db, format: format), now.pageSize == own.pageSize,
         now.roots == own.roots, now.tables == own.tables,
         now.pages == own.pages.union(own.pageCount + 1..<now.pageCount + 1)
       else { return false }

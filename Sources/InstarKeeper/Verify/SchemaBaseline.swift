@@ -12,7 +12,7 @@ package struct SchemaBaseline {
   /// The statements that write the rows that a change of schema reads.
   let bookkeeping: [String]
   /// `nil` where the clone is not compared with the store.
-  var ownTrees: OwnTrees?
+  var pages: PageBaseline?
   let pageSize: Int
   let autoVacuum: Int
 

@@ -4,7 +4,7 @@ internal import InstarStore
 
 /// The b-trees of a store that stages may write without writing a row of the app: the schema, and the small tables in
 /// which SQLite and the format keep their books.
-struct OwnTrees: Sendable {
+struct PageBaseline: Sendable {
   /// The pages of these trees, overflow pages too. Numbered from 1.
   let pages: Set<Int>
   /// The roots of all other trees, in the order of the schema's rows.
