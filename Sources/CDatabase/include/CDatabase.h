@@ -2,7 +2,10 @@
 #ifndef CDATABASE_H
 #define CDATABASE_H
 
+#include <stdint.h>
+
 struct sqlite3;
+struct sqlite3_stmt;
 
 /* Calls sqlite3_db_config() for an on/off setting (SQLITE_DBCONFIG_DEFENSIVE and the like). Returns SQLite's result
  * code. */
@@ -61,6 +64,49 @@ int instar_step_limit(int seconds, int grace, int status);
 
 /* Odd during a step. Other threads' steps at the same time only hide each other. */
 extern volatile unsigned instar_step_number;
+
+/* A sum over rows that does not depend on their order: equal for an index and its table. Each row's hash has keys that
+ * the process chose at random, so nobody can build an index whose wrong entries have the sum of the right ones. */
+struct instar_fingerprint {
+  int64_t count;
+  uint64_t sum;
+};
+
+/* What an index has of a row of its table. */
+struct instar_index_columns {
+  /* The place of its first column in `columns`, and how many there are. */
+  int first, count;
+  /* The column of the statement that is 0 for rows that the index leaves out; -1 for none. */
+  int condition;
+};
+
+/* Steps through all rows of a table, and adds each to the fingerprints of its indexes. The store's encoding must be
+ * UTF-8. Returns SQLITE_DONE, or the error of a step. */
+int instar_fingerprint_table(
+    struct sqlite3_stmt *rows, const struct instar_index_columns *indexes, int index_count,
+    const int *columns, const uint64_t keys[2], struct instar_fingerprint *fingerprints);
+
+/* How SQLite compares texts: by their bytes, without the case of ASCII letters, or without spaces at the end. */
+enum instar_collation { INSTAR_BINARY, INSTAR_NOCASE, INSTAR_RTRIM };
+
+struct instar_index_term {
+  enum instar_collation collation;
+  int is_descending;
+};
+
+/* The order of an index. The first `key_count` terms are the key; SQLite appends the others. */
+struct instar_index_order {
+  const struct instar_index_term *terms;
+  int term_count, key_count, is_unique;
+};
+
+enum instar_index_problem { INSTAR_INDEX_IS_SOUND, INSTAR_INDEX_REPEATS_KEY, INSTAR_INDEX_IS_NOT_IN_ORDER };
+
+/* Steps through the entries of an index, whose terms are the first columns of the statement, and adds each to the
+ * fingerprint. Stops at the first problem. Returns SQLITE_DONE, the error of a step, or SQLITE_NOMEM. */
+int instar_scan_index(
+    struct sqlite3_stmt *entries, const struct instar_index_order *order, const uint64_t keys[2],
+    struct instar_fingerprint *fingerprint, enum instar_index_problem *found);
 
 static inline void instar_step_begin(void) { instar_step_number++; }
 static inline void instar_step_end(void) { instar_step_number++; }

@@ -17,6 +17,17 @@ final class StatementReader {
 
   deinit { sqlite3_finalize(statement) }
 
+  /// Has C code step through all rows.
+  ///
+  /// - Parameter scan: Returns SQLite's result code.
+  /// - Throws: The database's error.
+  func scan(_ scan: (OpaquePointer) -> Int32) throws {
+    let code = scan(statement)
+    guard code != SQLITE_DONE else { return }
+    throw code == SQLITE_NOMEM
+      ? DatabaseError(resultCode: .SQLITE_NOMEM) : Self.error(of: connection)
+  }
+
   /// Steps to the next row. Returns `false` after the last one.
   func next() throws -> Bool {
     switch sqlite3_step(statement) {

@@ -30,33 +30,36 @@ enum IndexCheck {
     }
   }
 
+  /// The keys of a process.
+  private static let keys: [UInt64] = (0..<2).map { _ in .random(in: 1 ... .max) | 1 }
+
   /// Reads a table once. Returns the fingerprint that each of its indexes must have.
   private static func fingerprints(
     _ db: Database, of table: IndexedTable
-  ) throws -> [RowFingerprint] {
-    var fingerprints = table.indexes.map { _ in RowFingerprint() }
-    let checked = table.indexes.indices.filter { table.indexes[$0].rootPage != nil }
-    guard !checked.isEmpty else { return fingerprints }
+  ) throws -> [instar_fingerprint] {
+    var fingerprints = table.indexes.map { _ in instar_fingerprint() }
+    guard table.indexes.contains(where: { $0.rootPage != nil }) else { return fingerprints }
     var selected: [String] = []
-    func position(of expression: String) -> Int {
-      if let found = selected.firstIndex(of: expression) { return found }
-      selected.append(expression)
-      return selected.count - 1
+    func position(of expression: String) -> Int32 {
+      let found = selected.firstIndex(of: expression) ?? selected.count
+      if found == selected.count { selected.append(expression) }
+      return Int32(found)
     }
-    let columns = checked.map { table.indexes[$0].expressions.map(position) }
-    let conditions = checked.map { index in
-      table.indexes[index].condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
+    var columns: [Int32] = []
+    let indexes = table.indexes.map { index in
+      // The primary key of a table without rowid is the table: it is compared with nothing.
+      let expressions = index.rootPage == nil ? [] : index.expressions
+      let first = columns.count
+      columns += expressions.map(position)
+      let condition = index.condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
+      return instar_index_columns(
+        first: Int32(first), count: Int32(expressions.count), condition: condition ?? -1)
     }
-    let rows = try reader(
-      db, of: table, "SELECT \(selected.joined(separator: ", ")) FROM \(table.source)")
-    while try rows.next() {
-      for (position, index) in checked.enumerated() {
-        if let condition = conditions[position], rows.integer(condition) == 0 { continue }
-        var hash = RowDigest()
-        for column in columns[position] { rows.withValue(column) { hash.add($0) } }
-        fingerprints[index].add(hash)
+    try reader(db, of: table, "SELECT \(selected.joined(separator: ", ")) FROM \(table.source)")
+      .scan {
+        instar_fingerprint_table(
+          $0, indexes, Int32(indexes.count), columns, keys, &fingerprints)
       }
-    }
     return fingerprints
   }
 
@@ -75,57 +78,40 @@ enum IndexCheck {
 
   private static func finding(
     _ db: Database, _ index: IndexedTable.Index, of table: IndexedTable,
-    _ expected: RowFingerprint, _ trees: inout IndexTrees
+    _ expected: instar_fingerprint, _ trees: inout IndexTrees
   ) throws -> String? {
     let subject = "index '\(index.name)' of table '\(table.name)'"
     guard let page = index.rootPage else {
-      let found = try Entries(
-        StatementReader(
-          db, "SELECT \(index.expressions.joined(separator: ", ")) FROM \(table.source)"), index)
+      let list = index.expressions.joined(separator: ", ")
+      let found = try scan(StatementReader(db, "SELECT \(list) FROM \(table.source)"), index)
       return found.problem.map { "the primary key of table '\(table.name)' \($0)" }
     }
-    let found = try Entries(
+    let found = try scan(
       StatementReader(db, try trees.statement(reading: page, columns: index.terms.count)), index)
     if let problem = found.problem { return "\(subject) \(problem)" }
-    if found.fingerprint == expected { return nil }
-    return found.fingerprint.count == expected.count
-      ? "\(subject) does not match the rows of its table"
-      : "\(subject) has \(found.fingerprint.count) entries for \(expected.count) rows"
+    if found.fingerprint.count != expected.count {
+      return "\(subject) has \(found.fingerprint.count) entries for \(expected.count) rows"
+    }
+    return found.fingerprint.sum == expected.sum
+      ? nil : "\(subject) does not match the rows of its table"
   }
 
-  /// What reading an index from its first entry to its last shows.
-  private struct Entries {
-    private(set) var fingerprint = RowFingerprint()
-    private(set) var problem: String?
-
-    init(_ rows: StatementReader, _ index: IndexedTable.Index) throws {
-      var (previous, current) = (IndexKey(), IndexKey())
-      while try rows.next() {
-        var hash = RowDigest()
-        current.removeAll()
-        for column in index.terms.indices {
-          rows.withValue(column) { value in
-            hash.add(value)
-            current.append(value)
-          }
-        }
-        fingerprint.add(hash)
-        if fingerprint.count > 1 {
-          problem = Self.problem(previous, current, index)
-          if problem != nil { return }
-        }
-        swap(&previous, &current)
-      }
+  /// Reads an index from its first entry to its last.
+  private static func scan(
+    _ entries: StatementReader, _ index: IndexedTable.Index
+  ) throws -> (fingerprint: instar_fingerprint, problem: String?) {
+    var fingerprint = instar_fingerprint()
+    var problem = INSTAR_INDEX_IS_SOUND
+    try index.terms.withUnsafeBufferPointer { terms in
+      var order = instar_index_order(
+        terms: terms.baseAddress, term_count: Int32(terms.count),
+        key_count: Int32(index.keyCount), is_unique: index.isUnique ? 1 : 0)
+      try entries.scan { instar_scan_index($0, &order, keys, &fingerprint, &problem) }
     }
-
-    private static func problem(
-      _ previous: IndexKey, _ current: IndexKey, _ index: IndexedTable.Index
-    ) -> String? {
-      let (equal, isBefore) = previous.compare(to: current, index.terms)
-      if index.isUnique, equal >= index.keyCount, !current.hasNull(in: index.keyCount) {
-        return "must be unique, but has the same key twice"
-      }
-      return isBefore ? nil : "is not in order"
+    return switch problem {
+    case INSTAR_INDEX_REPEATS_KEY: (fingerprint, "must be unique, but has the same key twice")
+    case INSTAR_INDEX_IS_NOT_IN_ORDER: (fingerprint, "is not in order")
+    default: (fingerprint, nil)
     }
   }
 }

@@ -1,3 +1,4 @@
+internal import CDatabase
 internal import GRDB
 internal import InstarSchema
 
@@ -8,7 +9,7 @@ struct IndexedTable {
     let name: String
     let isUnique: Bool
     /// The terms of the key, then what SQLite appends: the rowid, or columns of the primary key.
-    let terms: [IndexKey.Term]
+    let terms: [instar_index_term]
     /// The terms as SQL, which the table is read with.
     let expressions: [String]
     let keyCount: Int
@@ -17,6 +18,11 @@ struct IndexedTable {
     /// The page at which its b-tree begins; `nil` for a primary key, which is the table itself.
     let rootPage: Int?
   }
+
+  /// SQLite's own. Apps can add others.
+  fileprivate static let collations = [
+    "BINARY": INSTAR_BINARY, "NOCASE": INSTAR_NOCASE, "RTRIM": INSTAR_RTRIM,
+  ]
 
   let name: String
   private(set) var indexes: [Index] = []
@@ -133,17 +139,18 @@ private struct ListedIndex {
     let isTable = stored == nil && isPrimaryKey
     let terms = isTable ? listed.filter(\.isKey) : listed
     let text = stored?.sql.flatMap { CreateIndexText($0) }
-    var kept: [IndexKey.Term] = []
+    var kept: [instar_index_term] = []
     var expressions: [String] = []
     for (position, term) in terms.enumerated() {
-      guard let collation = IndexKey.Collation(rawValue: term.collation.uppercased()) else {
+      guard let collation = IndexedTable.collations[term.collation.uppercased()] else {
         throw InstarError(
           .unsupported, "cannot check index '\(name)' of table '\(table)'",
           cause:
             "index '\(name)' is sorted by the collation '\(term.collation)', which only the app has",
           next: "let the app itself migrate this store")
       }
-      kept.append(IndexKey.Term(collation: collation, isDescending: term.isDescending))
+      kept.append(
+        instar_index_term(collation: collation, is_descending: term.isDescending ? 1 : 0))
       expressions.append(try expression(term, text?.terms, position))
     }
     return IndexedTable.Index(

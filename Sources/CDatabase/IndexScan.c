@@ -1,0 +1,253 @@
+/* The check of indexes reads each row and each entry of a store: some ten values a microsecond. So these two loops call
+ * SQLite's own functions for each value, and copy nothing but the key of the entry before. */
+#include "CDatabase.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values of different classes are ordered by class. */
+enum class { NONE, NUMBER, TEXT, BLOB };
+
+/* One value of a row. */
+struct value {
+  enum class class;
+  int is_real;
+  sqlite3_int64 integer;
+  double real;
+  const unsigned char *bytes; /* Of a text or blob. */
+  size_t count;
+};
+
+/* SQLite stores a whole number as an integer where it can, and indexes and tables may differ in that. */
+static int is_whole(double number)
+{
+  return number >= -9223372036854775808.0 && number < 9223372036854775808.0 &&
+         number == (double)(sqlite3_int64)number;
+}
+
+/* The bytes are valid until the next step. */
+static void read_value(sqlite3_stmt *statement, int column, struct value *value)
+{
+  /* Not protected, which matters only where several threads use a connection at the same time. */
+  sqlite3_value *found = sqlite3_column_value(statement, column);
+  value->is_real = 0;
+  switch (sqlite3_value_type(found)) {
+  case SQLITE_INTEGER:
+    value->class = NUMBER;
+    value->integer = sqlite3_value_int64(found);
+    return;
+  case SQLITE_FLOAT:
+    value->class = NUMBER;
+    value->real = sqlite3_value_double(found);
+    value->is_real = !is_whole(value->real);
+    if (!value->is_real) value->integer = (sqlite3_int64)value->real;
+    return;
+  case SQLITE_TEXT:
+    value->class = TEXT;
+    /* The text first: SQLite then counts the bytes of what it returned. */
+    value->bytes = sqlite3_value_text(found);
+    break;
+  case SQLITE_BLOB:
+    value->class = BLOB;
+    value->bytes = sqlite3_value_blob(found);
+    break;
+  default: value->class = NONE; return;
+  }
+  value->count = value->bytes ? (size_t)sqlite3_value_bytes(found) : 0;
+}
+
+/* Mixes 64 bits into a hash; `kind` tells equal bits of different types apart. */
+static uint64_t mix(uint64_t hash, uint64_t bits, uint64_t kind, const uint64_t keys[2])
+{
+  unsigned __int128 product = (unsigned __int128)(hash ^ bits ^ keys[1]) * (keys[0] + (kind << 1));
+  return (uint64_t)(product >> 64) ^ (uint64_t)product ^ kind;
+}
+
+static uint64_t mix_value(uint64_t hash, const struct value *value, const uint64_t keys[2])
+{
+  uint64_t bits = 0;
+  switch (value->class) {
+  case NONE: return mix(hash, 0, 1, keys);
+  case NUMBER:
+    if (!value->is_real) return mix(hash, (uint64_t)value->integer, 2, keys);
+    memcpy(&bits, &value->real, sizeof bits);
+    return mix(hash, bits, 3, keys);
+  case TEXT:
+  case BLOB: break;
+  }
+  uint64_t kind = value->class == TEXT ? 4 : 5;
+  size_t offset = 0;
+  for (; offset + sizeof bits <= value->count; offset += sizeof bits) {
+    memcpy(&bits, value->bytes + offset, sizeof bits);
+    hash = mix(hash, bits, kind, keys);
+  }
+  bits = 0;
+  if (offset < value->count) memcpy(&bits, value->bytes + offset, value->count - offset);
+  return mix(mix(hash, bits, kind, keys), value->count, kind, keys);
+}
+
+int instar_fingerprint_table(
+    struct sqlite3_stmt *rows, const struct instar_index_columns *indexes, int index_count,
+    const int *columns, const uint64_t keys[2], struct instar_fingerprint *fingerprints)
+{
+  int code;
+  while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+    for (int index = 0; index < index_count; index++) {
+      const struct instar_index_columns *read = &indexes[index];
+      if (read->condition >= 0 && sqlite3_column_int(rows, read->condition) == 0) continue;
+      uint64_t hash = keys[0];
+      for (int position = 0; position < read->count; position++) {
+        struct value value;
+        read_value(rows, columns[read->first + position], &value);
+        hash = mix_value(hash, &value, keys);
+      }
+      fingerprints[index].count += 1;
+      fingerprints[index].sum += hash;
+    }
+  }
+  return code;
+}
+
+/* MARK: The order of keys */
+
+static int compare_bytes(const struct value *left, size_t left_count, const struct value *right, size_t right_count)
+{
+  size_t common = left_count < right_count ? left_count : right_count;
+  int order = common ? memcmp(left->bytes, right->bytes, common) : 0;
+  return order ? order : (left_count > right_count) - (left_count < right_count);
+}
+
+static size_t trimmed(const struct value *text)
+{
+  size_t count = text->count;
+  while (count > 0 && text->bytes[count - 1] == ' ') count--;
+  return count;
+}
+
+static int lower(unsigned char byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
+
+/* As SQLite's NOCASE, which compares nothing behind a zero byte but the lengths. */
+static int compare_letters(const struct value *left, const struct value *right)
+{
+  for (size_t offset = 0; offset < left->count && offset < right->count; offset++) {
+    int order = lower(left->bytes[offset]) - lower(right->bytes[offset]);
+    if (order) return order;
+    if (left->bytes[offset] == 0) break;
+  }
+  return (left->count > right->count) - (left->count < right->count);
+}
+
+static int compare_numbers(const struct value *left, const struct value *right)
+{
+  /* Never equal: a whole number is an integer here, unless it is too large for one. */
+  if (left->is_real && !right->is_real) return left->real < (double)right->integer ? -1 : 1;
+  if (!left->is_real && right->is_real) return (double)left->integer < right->real ? -1 : 1;
+  if (left->is_real) return (left->real > right->real) - (left->real < right->real);
+  return (left->integer > right->integer) - (left->integer < right->integer);
+}
+
+/* Compares as SQLite compares keys (https://www.sqlite.org/datatype3.html, section 4). Returns a negative number where
+ * `left` comes first, 0 where both are equal. */
+static int compare(const struct value *left, const struct value *right, int collation)
+{
+  if (left->class != right->class) return (int)left->class - (int)right->class;
+  switch (left->class) {
+  case NONE: return 0;
+  case NUMBER: return compare_numbers(left, right);
+  case TEXT:
+    if (collation == INSTAR_NOCASE) return compare_letters(left, right);
+    if (collation == INSTAR_RTRIM) return compare_bytes(left, trimmed(left), right, trimmed(right));
+  /* fall through */
+  default: return compare_bytes(left, left->count, right, right->count);
+  }
+}
+
+/* The key of one entry, with bytes of its own. */
+struct key {
+  struct value *values;
+  unsigned char *bytes;
+  size_t capacity;
+};
+
+/* Copies the bytes of a key's values to where they stay valid. Returns whether there is memory for them. */
+static int keep(struct key *key, int count)
+{
+  size_t needed = 0;
+  for (int position = 0; position < count; position++)
+    if (key->values[position].class >= TEXT) needed += key->values[position].count;
+  if (needed > key->capacity) {
+    unsigned char *bytes = realloc(key->bytes, needed * 2);
+    if (!bytes) return 0;
+    key->bytes = bytes;
+    key->capacity = needed * 2;
+  }
+  size_t offset = 0;
+  for (int position = 0; position < count; position++) {
+    struct value *value = &key->values[position];
+    if (value->class < TEXT) continue;
+    if (value->count) memcpy(key->bytes + offset, value->bytes, value->count);
+    value->bytes = key->bytes + offset;
+    offset += value->count;
+  }
+  return 1;
+}
+
+/* Whether one of the first values is NULL: a unique index allows such keys to repeat. */
+static int has_null(const struct key *key, int count)
+{
+  for (int position = 0; position < count; position++)
+    if (key->values[position].class == NONE) return 1;
+  return 0;
+}
+
+static enum instar_index_problem problem(
+    const struct key *previous, const struct key *current, const struct instar_index_order *order)
+{
+  int position = 0, found = 0;
+  for (; position < order->term_count; position++) {
+    found = compare(&previous->values[position], &current->values[position], order->terms[position].collation);
+    if (found) break;
+  }
+  if (order->is_unique && position >= order->key_count && !has_null(current, order->key_count))
+    return INSTAR_INDEX_REPEATS_KEY;
+  if (found && order->terms[position].is_descending) found = -found;
+  return found < 0 ? INSTAR_INDEX_IS_SOUND : INSTAR_INDEX_IS_NOT_IN_ORDER;
+}
+
+int instar_scan_index(
+    struct sqlite3_stmt *entries, const struct instar_index_order *order, const uint64_t keys[2],
+    struct instar_fingerprint *fingerprint, enum instar_index_problem *found)
+{
+  struct key known[2] = {{0}, {0}};
+  *found = INSTAR_INDEX_IS_SOUND;
+  int code = SQLITE_NOMEM;
+  size_t terms = (size_t)order->term_count;
+  known[0].values = calloc(terms, sizeof(struct value));
+  known[1].values = calloc(terms, sizeof(struct value));
+  if (!known[0].values || !known[1].values) goto end;
+  while ((code = sqlite3_step(entries)) == SQLITE_ROW) {
+    struct key *current = &known[fingerprint->count & 1], *previous = &known[~fingerprint->count & 1];
+    uint64_t hash = keys[0];
+    for (int position = 0; position < order->term_count; position++) {
+      read_value(entries, position, &current->values[position]);
+      hash = mix_value(hash, &current->values[position], keys);
+    }
+    fingerprint->count += 1;
+    fingerprint->sum += hash;
+    if (fingerprint->count > 1) {
+      *found = problem(previous, current, order);
+      if (*found != INSTAR_INDEX_IS_SOUND) break;
+    }
+    if (!keep(current, order->term_count)) {
+      code = SQLITE_NOMEM;
+      break;
+    }
+  }
+end:
+  for (int key = 0; key < 2; key++) {
+    free(known[key].values);
+    free(known[key].bytes);
+  }
+  return code == SQLITE_ROW ? SQLITE_DONE : code;
+}
