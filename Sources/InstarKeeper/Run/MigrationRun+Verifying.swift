@@ -27,9 +27,7 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    let hasSameRows = try comparison?.wait() ?? false
-    if hasSameRows { try requireIndexes(attempt, verification) }
-    let (verified, lost) = try verify(attempt, verification, hasSameRows, checking)
+    let (verified, lost) = try verify(attempt, before, verification, comparison, checking)
     let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
@@ -52,29 +50,25 @@ extension MigrationRun {
     return result
   }
 
-  /// Checks the indexes of the store, which are on the same pages of the clone. Another thread reads the store
-  /// meanwhile.
-  private func requireIndexes(
-    _ attempt: CutoverAttempt, _ verification: CloneVerification
-  ) throws {
-    try GuardedConnection.use(attempt.folder.clone, access: .immutable) { db in
-      try verification.requireSchema(db)
-      try StoreCheck.requireIndexes(db, "the store", path: attempt.inspection.probe.file.path)
-    }
-  }
-
   private func verify(
-    _ attempt: CutoverAttempt, _ verification: CloneVerification, _ hasSameRows: Bool,
-    _ checking: BackgroundWork<BackupCheck.Result>
+    _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
+    _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    let hasSameRows = try comparison?.wait() ?? false
     do {
       return try GuardedConnection.use(folder.clone, access: .immutable) { db in
         let files = try ExternalFiles.references(db, layout)
-        var result = try verification.verify(db, hasSameRows: hasSameRows) {
-          try checking.wait().census
-        }
+        var result = try verification.verify(
+          db, before: { try checking.wait().census },
+          requireSound: { db in
+            if hasSameRows {
+              try requireSameRows(db, ofStore: attempt.paths.store)
+            } else {
+              try requireSound(db, folder.clone, isLarge: before.pages != nil)
+            }
+          })
         result.externalFiles = files
         return (
           result, try checking.wait().convertedValues.unwritten(in: db, layout: layout)
@@ -84,11 +78,36 @@ extension MigrationRun {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",
         cause: error.message ?? "SQLite reports \(error.extendedResultCode)")
-    } catch let error as InstarError where error.code == .corruptStore {
+    } catch let error as InstarError where error.code == .corruptStore && !hasSameRows {
       var error = error
       error.code = .verificationFailed
       throw error
     }
+  }
+
+  /// Checks what the check of the store leaves out where the clone has its rows: the indexes, which are on the same
+  /// pages.
+  private func requireSameRows(_ db: Database, ofStore path: String) throws {
+    try StoreCheck.requireIndexes(db, "the store", path: path)
+    try StoreCheck.requireConstraints(db, "the clone")
+  }
+
+  /// Two threads read a large clone.
+  private func requireSound(_ db: Database, _ clone: String, isLarge: Bool) throws {
+    guard isLarge else { return try StoreCheck.requireSound(db, "the clone") }
+    let indexes = BackgroundWork {
+      try GuardedConnection.use(clone, access: .immutable) {
+        try StoreCheck.requireIndexes($0, "the clone", path: nil)
+      }
+    }
+    // The thread must have ended before the clone is removed.
+    defer { _ = indexes.failure() }
+    try StoreCheck.requireSound(
+      db, "the clone",
+      checksIndexes: {
+        try indexes.wait()
+        return false
+      })
   }
 
   private func write(

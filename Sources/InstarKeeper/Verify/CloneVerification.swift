@@ -68,14 +68,14 @@ package struct CloneVerification {
   /// Checks the contents of the clone.
   ///
   /// - Parameters:
-  ///   - hasSameRows: Whether the clone has the rows of the store on the same pages (see `PageComparison`), so that
-  ///     these are checked already.
+  ///   - requireSound: Throws where the clone is not sound, or where another thread finds that.
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
   ///     needs broken links where `mayBreakLinks`.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
   package func verify(
-    _ db: Database, hasSameRows: Bool = false, before census: () throws -> StoreCensus
+    _ db: Database, before census: () throws -> StoreCensus,
+    requireSound: (Database) throws -> Void = { try StoreCheck.requireSound($0, "the clone") }
   ) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
@@ -84,11 +84,7 @@ package struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    if hasSameRows {
-      try StoreCheck.requireConstraints(db, "the clone")
-    } else {
-      try StoreCheck.requireSound(db, "the clone")
-    }
+    try requireSound(db)
     let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
@@ -112,7 +108,7 @@ package struct CloneVerification {
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
   /// schema write it. A closure can write rows, but not change the schema.
-  func requireSchema(_ db: Database) throws {
+  private func requireSchema(_ db: Database) throws {
     let differences = try SchemaText(db).differences(from: expected.text)
     guard differences.isEmpty else {
       throw InstarError(
