@@ -89,7 +89,7 @@ extension RunReport {
       result = phase.restoredRun == nil ? .migrated : .restored
       backup = recovered.backup
       cutover = recovered.cutover
-      manifest = backup == nil ? nil : phase.manifest
+      manifest = backup == nil ? nil : recovered.manifest ?? phase.manifest
       copyTo = backup == nil ? nil : phase.copyTo
       notes = [
         "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
@@ -97,7 +97,7 @@ extension RunReport {
     case .discarded:
       error = cause.about(store: phase.store)
       backup = recovered.backup
-      manifest = backup == nil ? nil : phase.manifest
+      manifest = backup == nil ? nil : recovered.manifest ?? phase.manifest
       error?.state = "unchanged"
       let hasOtherVersion = phase.phase == .cutover && recovered.version != phase.declaredVersion
       if backup != nil || hasOtherVersion {
@@ -113,5 +113,6 @@ extension RunReport {
       backup = recovered.backup
       manifest = backup == nil ? nil : phase.manifest
     }
+    notes += recovered.notes ?? []
   }
 }

@@ -118,9 +118,14 @@ public final class StateFolder: Sendable {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
+      // Also a quota that is used up.
+      let isFull = (error as? CocoaError)?.code == .fileWriteOutOfSpace
       throw InstarError(
-        .stateFolderFailed, "cannot create the state folder '\(folder)'",
-        cause: error.localizedDescription, next: "choose another folder with --state-dir")
+        isFull ? .noSpace : .stateFolderFailed, "cannot create the state folder '\(folder)'",
+        cause: error.localizedDescription,
+        next: isFull
+          ? "free some space on its file system, or raise your quota, then run the same command again"
+          : "choose another folder with --state-dir")
     }
   }
 

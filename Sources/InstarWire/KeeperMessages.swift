@@ -207,6 +207,10 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   public var backup: String?
   /// How the store got its new content; left out if it did not.
   public var cutover: CutoverKind?
+  /// What the backup is, if it is no longer what it was when the run was cut off.
+  public var manifest: BackupManifest?
+  /// What the operator must know about the backup.
+  public var notes: [String]?
 
   /// A report without optional fields.
   public init(run: String, store: String, outcome: Outcome) {

@@ -505,6 +505,69 @@ struct ExchangeTests {
     #expect(try fixture.version() == Self.old)
   }
 
+  /// What apps do with the file that left, after the keeper was killed.
+  enum Use: CaseIterable {
+    case none, written, open
+  }
+
+  @Test(
+    "what an app without a journal does to the file that left after a keeper was killed is reported",
+    arguments: modes, Use.allCases)
+  func usedAfterDeath(journalMode: String, use: Use) throws {
+    let run = try ReadyRun(journalMode)
+    let fixture = run.fixture
+    try run.giveBackupNameToClone()
+    var record = try run.record
+    #expect(throws: Killed.self) {
+      try run.exchange { if $0 == .exchanged { throw Killed() } }
+    }
+    try run.die()
+    let manifest = try BackupManifest(
+      ofFile: run.backup, run: "cut-off", store: fixture.store, format: .coredata, external: (0, 0))
+    record.manifest = manifest
+    var app: DatabaseQueue?
+    if use != .none {
+      app = try DatabaseQueue(path: run.backup)
+      try app?.writeWithoutTransaction { db in
+        try db.execute(
+          sql: """
+            PRAGMA journal_mode = MEMORY;
+            \(use == .written ? "INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) VALUES (2, 1, 'app')" : "")
+            """)
+      }
+    }
+    if use == .written {
+      try app?.close()
+      app = nil
+    }
+    for _ in 0..<2 {
+      let conversation = ScriptedConversation([.recover(record)])
+      try Keeper(conversation: conversation, host: SQLHost()).serve()
+      guard case .recovered(let report) = conversation.events.last else {
+        Issue.record("\(String(describing: conversation.events.last))")
+        return
+      }
+      #expect(report.outcome == .finished && report.backup == run.backup)
+      try run.requireSound(rows: 10, Self.new)
+      guard use != .none else {
+        #expect(report.notes == nil && report.manifest == nil)
+        continue
+      }
+      let note = try #require(report.notes?.first)
+      #expect(note.contains(use == .open ? "still has the former file" : "lacks these writes"))
+      #expect(report.notes?.count == 1)
+      let found = try #require(report.manifest)
+      #expect(found.isSound && (found.contentHash != manifest.contentHash) == (use == .written))
+      let rows = try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: run.backup)
+      #expect(rows == (use == .written ? 11 : 10))
+      // A restore compares the backup with what it is now.
+      let reference = BackupReference(
+        run: "cut-off", store: fixture.store, path: run.backup, manifest: found)
+      try StoredBackup(reference: reference).verify()
+    }
+    try app?.close()
+  }
+
   @Test("makes the store's own file the backup, with its manifest", arguments: modes)
   func ownFile(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)

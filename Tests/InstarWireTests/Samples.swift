@@ -96,6 +96,8 @@ enum Sample {
     report.version = to
     report.backup = "/srv/.instar/a.store.R1.backup"
     report.cutover = .exchange
+    report.manifest = manifest
+    report.notes = ["a note"]
     return report
   }
 

@@ -192,7 +192,11 @@ struct Refusal: Error, CustomStringConvertible {
 
 enum Behaviour {
   static let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/nowhere"
-  static let clone = folder + "/a.store"
+  /// It has the name of the store, which nobody tells a plugin.
+  static let clone: String = {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return folder + "/" + (names.first { $0.hasSuffix(".store") } ?? "no clone")
+  }()
 
   static func perform(_ name: String, in context: ModelContext) throws {
     switch name {

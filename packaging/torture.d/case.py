@@ -27,6 +27,8 @@ from programs import KEEPER, WORKER, Programs, await_any, lines
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
+# What a report says where an app used the file that left in an exchange.
+FORMER_FILE = "former file of the store"
 STATUS = {"migrated": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
 
 
@@ -58,6 +60,8 @@ class Case:
         self.journal_may_stay = False
         # Whether a plugin writes over bytes of its clone: values that fit the new version may be any.
         self.values_may_differ = False
+        # Whether an app may have used the file that left in an exchange.
+        self.former_file_is_used = False
         self.place(self.data)
 
     def place(self, data):
@@ -239,6 +243,8 @@ class Case:
             self.problem("untrue", "the ledger has a migrated run, but the store is at its old version")
         for run in migrated:
             self.require_backup(run.get("backup"), "the ledger's backup")
+        if not self.former_file_is_used and any(FORMER_FILE in note for run in runs for note in run.get("notes", ())):
+            self.problem("untrue", "the ledger says that an app used the file that left, but there was none")
 
     # What is left
 

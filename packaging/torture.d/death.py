@@ -14,6 +14,9 @@ from clock import below
 from programs import KEEPER, SUPERVISOR, WORKER, calls, choose
 
 
+STOPPED = b"stopped by SIGSTOP"
+
+
 def perform(case):
     victim = case.chance.choices((KEEPER, WORKER, SUPERVISOR, "all"), (35, 15, 20, 30))[0]
     in_recovery = case.chance.random() < 0.35
@@ -77,38 +80,45 @@ def after_commit(case, found):
     return found[last + 1:last + 12]
 
 
-def stop_and_kill(case, call, start, number=None):
-    """Starts a command, and kills everything once its keeper has made a call. Nothing happens where it ends before."""
+def stop_and_kill(case, call, start, number=None, delays="", spared=()):
+    """Starts a command, and kills everything once its keeper has made a call. Nothing happens where it ends before.
+
+    `delays`: how long strace holds the keeper before and after the call, instead of SIGSTOP. `spared`: processes of
+    apps, which live on.
+    """
     log = os.path.join(case.folder, "stop")
     number = number or case.programs.next_start(KEEPER)
-    case.programs.trace(KEEPER, number, injection(call, "STOP"), log)
+    options = injection(call, "STOP")
+    if delays:
+        options = ["-e", f"trace={call[0]}", "-e", f"inject={call[0]}:{delays}:when={call[1]}"]
+    case.programs.trace(KEEPER, number, options, log)
     process = start()
     overdue = False
-    while process.poll() is None and not is_stopped(log) and not overdue:
+    while process.poll() is None and not is_stopped(log, b"(DELAYED)" if delays else STOPPED) and not overdue:
         time.sleep(0.003)
         overdue = process.clock.read() > case.bench.limit
     if overdue:
         case.problem("hangs", f"the command took more than {case.bench.limit:.0f} s")
-    kill_tree(process.pid)
+    kill_tree(process.pid, spared)
     case.programs.untrace()
     case.programs.finish(process, 10)
 
 
-def is_stopped(log):
+def is_stopped(log, mark=STOPPED):
     try:
         with open(log, "rb") as stream:
-            return b"stopped by SIGSTOP" in stream.read()
+            return mark in stream.read()
     except OSError:
         return False
 
 
-def kill_tree(root):
+def kill_tree(root, spared=()):
     """Kills a process and all below it; stops each first, so that none reacts to the end of another."""
     tree = [root]
     for pid in tree:
         signal_process(pid, signal.SIGSTOP)
         tree += [child for child in below(pid) if child not in tree]
-    orphans = [pid for pid in children() if pid != root and "strace" not in command_of(pid)]
+    orphans = [pid for pid in children() if pid not in (root, *spared) and "strace" not in command_of(pid)]
     for pid in tree + orphans:
         signal_process(pid, signal.SIGKILL)
 

@@ -6,6 +6,7 @@ itself does not protect it from writing to a file that has left; a patient one w
 """
 
 import os
+import shutil
 
 import daemon
 import death
@@ -13,7 +14,7 @@ import disk
 import faults
 import power
 import writers
-from case import trace_of
+from case import FORMER_FILE, listing, trace_of
 from programs import KEEPER
 
 WAL_MODE = 2  # byte 18 of the header
@@ -22,6 +23,9 @@ WAL_MODE = 2  # byte 18 of the header
 def perform(case):
     case.programs.more = ("--cutover", "exchange")
     others = [death, death, faults, daemon] + [power, power, disk] * (os.geteuid() == 0)
+    former = case.bench.focus.get("former") or (not case.bench.focus and case.chance.random() < 0.15)
+    if former:
+        return use_former_file(case, former)
     if case.bench.focus or case.chance.random() < 0.5:
         open_meanwhile(case)
         return check_mode(case)
@@ -79,6 +83,61 @@ def delay_lease(case, openers):
     case.programs.trace(
         KEEPER, case.programs.next_start(KEEPER),
         ["-e", f"trace={name}", "-e", f"inject={name}:delay_enter=600ms:when={number}"])
+
+
+def use_former_file(case, how):
+    """Everything is killed right after the exchange: nothing keeps others from the file that left, the only backup."""
+    if how is True:
+        how = case.chance.choice(("written", "written", "replaced"))
+    case.make(rows=24, page_size=4096, start="clean", journal="delete" if how == "written" else case.chance.choice(
+        ("wal", "delete")))
+    exchanges = trace_of(case, KEEPER, death.key(case), "RENAME_EXCHANGE")[1]
+    if not exchanges:
+        raise AssertionError("an undisturbed run does not exchange the store")
+    case.note(f"everything is killed after the exchange; the file that left is {how}")
+    apps = writers.Apps(case, ["patient"]) if how == "written" else None
+    # Before the exchange, while it has the leases, the keeper waits until a patient app waits in open(2).
+    death.stop_and_kill(
+        case, exchanges[0], lambda: case.programs.start(case.programs.migration(case.store, case.state)),
+        delays="delay_enter=150ms:delay_exit=500ms",
+        spared=[process.pid for process in apps.processes] if apps is not None else ())
+    replaced = how == "replaced" and case.open_phases() and case.identify(case.read_copy())[0] == "new"
+    if replaced:
+        # Somebody helps himself with an earlier copy. Only the backup has what this copy may lack.
+        shutil.copyfile(next(backups_of(case)), case.folder + "/copy.store")
+        os.rename(case.folder + "/copy.store", case.store)
+    extra = None
+    if apps is not None:
+        apps.await_writes()
+        apps.end()
+        extra = apps.extra()
+    case.await_end()
+    recovery = case.programs.recover(case.store, case.state, case.bench.limit)
+    case.check_hang(recovery, "the recovery")
+    if extra is not None:
+        case.extra_before = apps.extra(complete=False)
+        extra.acknowledged -= told_of_backup(case)
+    version = case.require_whole("after recovery", extra=extra)
+    case.check_ledger(version)
+    case.check_leftovers(version)
+    if replaced:
+        case.require_backup(
+            next((run["backup"] for run in case.ledger()[0] if run.get("backup")), None), "the file that left")
+
+
+def backups_of(case):
+    return (os.path.join(case.backups, name) for name in listing(case.backups) if name.endswith(".backup"))
+
+
+def told_of_backup(case):
+    """The rows of apps in a backup, if the ledger says that it has writes that the store lacks."""
+    names = set()
+    for run in case.ledger()[0]:
+        if any(FORMER_FILE in note for note in run.get("notes", ())) and run.get("backup"):
+            case.former_file_is_used = True
+            rows = case.read_copy(run["backup"]).get("rows", {})
+            names |= {row[1] for row in rows.get("parcel" if case.recipe.format == "coredata" else "account", ())}
+    return names
 
 
 def check_mode(case):

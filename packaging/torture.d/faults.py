@@ -25,7 +25,8 @@ RARE = frozenset(("openat", "pread64", "fcntl"))
 
 def perform(case):
     case.make(rows=24, page_size=4096)
-    if case.chance.random() < 0.15:
+    wanted = case.bench.focus.get("error")
+    if not wanted and case.chance.random() < 0.15:
         return write_short(case)
     program = case.chance.choices((KEEPER, SUPERVISOR), (4, 1))[0]
     in_recovery = case.chance.random() < 0.25
@@ -35,6 +36,8 @@ def perform(case):
         program = KEEPER
     rare = case.chance.random() < 0.15
     names = RARE if rare else frozenset(ERRORS) - RARE
+    if wanted:
+        names = frozenset(name for name, errors in ERRORS.items() if wanted in errors)
     starts = trace_of(case, program, death.key(case), "@/")
     found = [call for number in starts for call in starts[number]]
     call = choose(case.chance, found, names)
@@ -42,7 +45,7 @@ def perform(case):
     if in_recovery:
         # A recovery makes far fewer calls than a run.
         number = case.chance.randrange(1, 6)
-    error = case.chance.choice(ERRORS[name])
+    error = wanted or case.chance.choice(ERRORS[name])
     lasting = error not in ("EINTR", "EXDEV", "EMLINK") and case.chance.random() < 0.4
     # A disk that refuses all writes refuses SQLite's rollback, too.
     case.journal_may_stay = name == "unlink" or lasting

@@ -98,6 +98,15 @@ MUTATIONS = {
         {"openers": "late"}, (
             Edit("Lock/LeasedFile.swift", "  func lock() -> Bool { instar_lock_database(descriptor) == 0 }",
                  "  func lock() -> Bool { MUTATION || instar_lock_database(descriptor) == 0 }"),)),
+    "former-file": Mutation(
+        "a recovery does not compare the file that left in an exchange with its manifest", ("exchange",),
+        {"former": "written", "journal": "delete"}, (
+            Edit("Recovery/Recovery.swift", "    guard isStoreItself(backup), let manifest = record.manifest else",
+                 "    guard !MUTATION, isStoreItself(backup), let manifest = record.manifest else"),)),
+    "former-inode": Mutation(
+        "a recovery does not know the file that left in an exchange by its inode", ("exchange",),
+        {"former": "replaced"}, (
+            Edit("Recovery/Recovery.swift", "{ $0 == record.storeInode }", "{ !MUTATION && $0 == record.storeInode }"),)),
     "index-fingerprint": Mutation(
         "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}, (
             unchecked_indexes("Verify/CloneVerification.swift", "try requireSound(db)"),)),

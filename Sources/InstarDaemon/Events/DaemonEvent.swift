@@ -370,8 +370,10 @@ extension DaemonEvent {
       case (.storeMissing, _):
         "recovered an interrupted run: \(store) no longer exists"
       }
+    let notes = report.notes ?? []
     return .make(
-      .runRecovered, report.outcome == .storeMissing ? .warning : .notice, message,
+      .runRecovered, report.outcome == .storeMissing || !notes.isEmpty ? .warning : .notice,
+      ([message] + notes).joined(separator: "; "),
       [
         ("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run),
         ("INSTAR_TO", report.version?.description), ("INSTAR_STATE", report.outcome.rawValue),

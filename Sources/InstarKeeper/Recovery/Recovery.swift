@@ -87,8 +87,12 @@ package struct Recovery {
         outcome: content == .new ? .finished : .discarded)
       report.version = found.version
       report.backup = record.existingBackup(at: backup)
+      if let file = try formerFile(at: backup) {
+        report.manifest = file.manifest
+        report.notes = file.notes
+      }
       if report.backup != nil, content != .old {
-        record.manifest?.write(besideBackup: backup)
+        (report.manifest ?? record.manifest)?.write(besideBackup: backup)
       }
       switch content {
       case .new:
@@ -118,6 +122,13 @@ package struct Recovery {
   /// since, the backup has rows that nobody else has.
   private func isStoreItself(_ backup: String) -> Bool {
     PhaseRecord.inode(of: backup).map { $0 == record.storeInode } ?? false
+  }
+
+  /// The backup, where it was the store's own file and an app has used it since; else `nil`.
+  private func formerFile(at backup: String) throws -> FormerFile? {
+    guard isStoreItself(backup), let manifest = record.manifest else { return nil }
+    let file = try FormerFile(at: backup, earlier: manifest)
+    return file.notes.isEmpty ? nil : file
   }
 
   /// Before an exchange the clone waits under the name of the backup, which the store's own file becomes. A clone that

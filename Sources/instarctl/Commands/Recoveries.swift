@@ -11,6 +11,7 @@ final class Recoveries: Sendable {
   /// Tells the user of a recovered run.
   func note(_ report: RecoveryReport) {
     Console.note(report.line)
+    for note in report.notes ?? [] { Console.note("\(note)") }
     guard report.outcome == .finished else { return }
     stores.withLock { _ = $0.insert(report.store) }
   }
