@@ -51,6 +51,14 @@ struct MisbehavingPluginTests {
     #expect(Set(folder.names()) == ["\(name).store", "state"])
   }
 
+  @Test("that reads a property without a value is told what to do")
+  func readsNothing() async throws {
+    let report = try await migrate(try BoxStore("unreadable", in: folder))
+    #expect(
+      report.error?.next
+        == "set the property before reading it, give it an initial value, or make it optional")
+  }
+
   @Test("that writes beside the store, which its context names, is told that it cannot")
   func writesBesideStore() async throws {
     let store = try BoxStore("beside", in: folder)

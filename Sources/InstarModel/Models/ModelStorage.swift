@@ -307,10 +307,7 @@ public final class ModelStorage {
     {
       return value
     }
-    var error = unreadable(slot)
-    error.next =
-      "set the property before reading it, give it an initial value, or make it optional"
-    UnansweredRead.end(with: error)
+    UnansweredRead.end(with: unreadable(slot))
   }
 
   /// Returns why a property cannot be read: its row was deleted, has no value, or a value that is not of its type.
@@ -320,10 +317,12 @@ public final class ModelStorage {
     let name = descriptor.properties[slot].name
     var error = InstarError(
       .missingRequiredValues, "cannot read \(descriptor.name) \(key)",
-      cause: "'\(name)' has no value")
+      cause: "'\(name)' has no value",
+      next: "set the property before reading it, give it an initial value, or make it optional")
     let stored = stored ?? slots[slot]
     if state == .gone {
       error.cause = "'\(name)' was read after the row was deleted"
+      error.next = nil
     } else if let kind = attribute(at: slot),
       let value = UnknownEnumValue(in: stored, of: kind.valueType)
     {
