@@ -46,7 +46,7 @@ struct SourceShapeTests {
       ("Sightings", "SightingsMigrationPlan"), ("Parcels", "ParcelsPlan"),
       ("Clinic", "ClinicPlan"),
     ],
-    [("Page", "PagePlan")],
+    [("Page", "PagePlan"), ("Kennel", "KennelPlan")],
   ]
 
   private let scratch: TemporaryFolder
@@ -201,6 +201,10 @@ struct SourceShapeTests {
     "Garden": ["South unknown herbs sage", "South unknown herbs thyme"],
     "Parcels": ["box 1.5 60 Oslo-Rome", "letter 1.5 7 "],
     "Clinic": ["Ada due", "Bo -", "Cleo -", "Dana asked twice", "Eve -"],
+    "Kennel": [
+      #"a1 Ada 12.5 20.0kg {"park":[2,1]} 432000 puppy Bo of Eve"#, "g-a1 Ada (guide) city",
+      "invoice a1: 1 nights", "invoice a1: 5 nights",
+    ],
   ]
 
   private static let queries = [
@@ -223,6 +227,13 @@ struct SourceShapeTests {
       + "FROM ZGARDEN g JOIN ZBED b ON b.ZGARDEN = g.Z_PK JOIN ZPLANT p ON p.ZBED = b.Z_PK",
     "Parcels": "SELECT ZSUMMARY FROM ZPARCEL",
     "Clinic": "SELECT ZNAME || ' ' || ifnull(ZNOTES, '-') FROM ZVISIT",
+    "Kennel":
+      "SELECT d.ZCHIP || ' ' || d.ZNAME || ' ' || d.ZFEE || ' ' || d.ZVALUE || d.ZUNIT || ' ' "
+      + "|| CAST(d.ZWALKS AS TEXT) || ' ' || d.ZLASTSTAY || ' puppy ' || p.ZNAME || ' of ' || o.ZNAME "
+      + "FROM ZDOG d JOIN ZDOG p ON p.ZDAM = d.Z_PK JOIN ZOWNER o WHERE d.ZPICTURE IS NOT NULL "
+      + "UNION SELECT ZCHIP || ' ' || ZNAME || ' ' || ZSCHOOL FROM ZDOG WHERE ZSCHOOL IS NOT NULL "
+      + "UNION SELECT 'invoice ' || i.ZCHIP || ': ' || l.ZNIGHTS || ' nights' "
+      + "FROM ZINVOICE i JOIN ZLINE l ON l.ZINVOICE = i.Z_PK",
     "Contacts": "SELECT ZEMAIL || ' ' || ZGIVENNAME || ' ' || ZFAMILYNAME FROM ZPERSON",
   ]
 
