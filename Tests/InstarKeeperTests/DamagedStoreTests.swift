@@ -3,6 +3,7 @@ import GRDB
 @testable import InstarKeeper
 import InstarSchema
 import InstarStore
+import InstarTestSupport
 import InstarWire
 import Testing
 
@@ -73,6 +74,33 @@ struct DamagedStoreTests {
     try GuardedConnection.use(backup, access: .immutable) {
       try StoreCheck.requireSound($0, "the backup")
     }
+  }
+
+  @Test("a large store with one flipped bit is refused, or its content is sound afterwards")
+  func flippedBits() throws {
+    let seed = UInt64.random(in: 0..<1_000_000)
+    var chance = SeededGenerator(seed: seed)
+    let fixture = try PlainFixture(isLarge: true)
+    let whole = try fixture.bytes()
+    var refused = 0
+    for number in 0..<40 {
+      var bytes = whole
+      // Half of them where the rows and indexes of 'note' are, not in the large value behind them.
+      let range = number.isMultiple(of: 2) ? 0..<12 * 512 : 0..<bytes.count
+      let place = Int.random(in: range, using: &chance)
+      bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &chance)
+      try fixture.replace(with: bytes)
+      let report = try fixture.migrate()
+      let comment = Comment(rawValue: "seed \(seed), number \(number), byte \(place)")
+      if report.result == .migrated {
+        #expect(try fixture.integrity() == "ok", comment)
+      } else {
+        refused += 1
+        #expect(try fixture.bytes() == bytes, comment)
+        #expect(!fixture.hasInstarFolder, comment)
+      }
+    }
+    #expect(refused > 0, "seed \(seed)")
   }
 
   @Test("a clone that a worker damaged never replaces the store", arguments: damages)
@@ -213,6 +241,18 @@ private struct PlainFixture {
   }
 
   func bytes() throws -> Data { try #require(FileManager.default.contents(atPath: store)) }
+
+  /// Makes the store that file, without what a run left beside it.
+  func replace(with bytes: Data) throws {
+    try? FileManager.default.removeItem(atPath: folder.folder + "/.instar")
+    try bytes.write(to: URL(fileURLWithPath: store))
+  }
+
+  func integrity() throws -> String? {
+    try GuardedConnection.use(store, access: .readOnly) {
+      try String.fetchOne($0, sql: "PRAGMA integrity_check")
+    }
+  }
 
   var hasInstarFolder: Bool {
     FileManager.default.fileExists(atPath: folder.folder + "/.instar")
