@@ -60,7 +60,7 @@ public struct BackupRetention: Sendable, Hashable {
     for (index, backup) in backups.enumerated().dropFirst() {
       kept += backup.bytes
       if index >= count {
-        surplus[backup.run] = "more than \(count) backups of the store"
+        surplus[backup.run] = "more than \(count) \(count == 1 ? "backup" : "backups") of the store"
       } else if let age, now - backup.madeAt > Double(age.components.seconds) {
         surplus[backup.run] = "older than \(DurationText.format(age))"
       } else if let bytes, kept > bytes {

@@ -48,10 +48,20 @@ struct BackupsCopyCommand: InstarCommand {
       BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
     }
     var status = ExitStatus.done
-    try await supervisor.makeCopies(of: try selection.backups(), in: { _ in folder }) { result in
+    let backups = try selection.backups()
+    var isIdle = true
+    try await supervisor.makeCopies(of: backups, in: { _ in folder }) { result in
+      isIdle = false
       let answer = BackupReport(result)
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       output.write(answer)
+    }
+    if isIdle, !output.json {
+      let rest = folder == nil && backups.contains { $0.copyTo == nil && $0.copyBytes == nil }
+      Console.note(
+        rest
+          ? "nothing to do: for backups whose run was given no folder, add --backup-folder FOLDER"
+          : "nothing to do: no backup lacks its copy")
     }
     return status
   }

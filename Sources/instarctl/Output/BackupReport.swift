@@ -124,8 +124,8 @@ struct BackupReport: Answer {
   /// The size of a backup with its files of large values; where it cannot be restored, its state.
   private static func size(of backup: ListedBackup) -> ConsoleLine {
     let state = State(of: backup)
-    let bytes = state == .copyOnly ? backup.copyBytes : state == .present ? backup.bytes : nil
-    guard let bytes else { return Style.bad("\(state.rawValue)") }
+    if state == .copyOnly { return Style.warning("\(state.rawValue)") }
+    guard state == .present, let bytes = backup.bytes else { return Style.bad("\(state.rawValue)") }
     return "\(Quantity.bytes(bytes + backup.externalBytes))"
   }
 }
