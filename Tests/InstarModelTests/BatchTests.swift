@@ -200,6 +200,24 @@ struct BatchTests {
     #expect(error?.code == .modelNotInSchema)
   }
 
+  @Test("a value that the property's type cannot decode deletes no row", arguments: [0, 1, 2])
+  func deleteByUndecodableValue(position: Int) throws {
+    let above = #Predicate<Note> { $0.count > 2 }
+    let other = #Predicate<Note> { $0.count != 0 }
+    let negated = #Predicate<Note> { !($0.count < 2) }
+    let container = try library(notes: 2).container
+    try container.connection.perform {
+      try $0.run("UPDATE ZNOTE SET ZCOUNT = 'many' WHERE ZCOUNT = 0")
+    }
+    let context = ModelContext(container)
+    try context.delete(model: Note.self, where: [above, other, negated][position])
+    try context.save()
+    let count = try container.connection.perform {
+      try $0.integer("SELECT count(*) FROM ZNOTE WHERE ZCOUNT = 'many'")
+    }
+    #expect(count == 1)
+  }
+
   @Test("models are deleted by a predicate at the next save, with their delete rules")
   func deleteByPredicate() throws {
     let context = try library(notes: 20)

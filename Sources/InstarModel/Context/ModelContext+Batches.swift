@@ -193,6 +193,8 @@ extension ModelContext {
   /// Marks each model that matches `predicate` for deletion, or all models if it is `nil`. The next `save()` deletes
   /// their rows and applies the delete rules.
   ///
+  /// A row whose stored value the property's type cannot decode never matches a condition on that property.
+  ///
   /// - Parameter includeSubclasses: Whether to delete models of subclasses too.
   /// - Throws: The errors of `fetch(_:)`; no model is then marked.
   public func delete<T: PersistentModel>(
@@ -201,7 +203,7 @@ extension ModelContext {
     let entity = try failingStage {
       try self.entity(for: T.self, to: "delete")
     }
-    for model in try fetch(FetchDescriptor(predicate: predicate)) {
+    for model in try fetchToDelete(predicate) {
       let own = self.entity(of: model._modelStorage)
       if includeSubclasses || own === entity { delete(model) }
     }

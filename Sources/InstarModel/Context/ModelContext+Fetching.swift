@@ -17,10 +17,25 @@ extension ModelContext {
     }
   }
 
-  private func fetchModels<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+  /// Returns the models that match by values that their types can decode.
+  func fetchToDelete<T: PersistentModel>(_ predicate: Predicate<T>?) throws -> [T] {
+    try failingStage {
+      try throwDeferredError()
+      try seeSavesOfOthers()
+      let descriptor = FetchDescriptor(predicate: predicate)
+      let models = try fetchModels(descriptor, matchesUndecodable: false)
+      return try seeCommitsOfOthers()
+        ? fetchModels(descriptor, matchesUndecodable: false) : models
+    }
+  }
+
+  private func fetchModels<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, matchesUndecodable: Bool = true
+  ) throws -> [T] {
     let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
-      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores)
+      descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores,
+      matchesUndecodable: matchesUndecodable)
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
     let reader = stores.reader(of: entity, slots: try slots(of: descriptor, entity))
     var models: [T]

@@ -13,13 +13,15 @@ struct FetchStatement {
   private let joins: String
   private let conditions: [String]
 
+  /// - Parameter matchesUndecodable: See `PredicateLowering`.
   /// - Throws: `SwiftDataError.unsupportedPredicate` with the part of the predicate that cannot be expressed in SQL.
   init<T: PersistentModel>(
     _ predicate: Predicate<T>?, sortBy: [SortDescriptor<T>] = [], entity: ModelEntity,
-    stores: ModelStores
+    stores: ModelStores, matchesUndecodable: Bool = true
   ) throws {
     self.entity = entity
-    let lowering = PredicateLowering(stores: stores, store: entity.store)
+    let lowering = PredicateLowering(
+      stores: stores, store: entity.store, matchesUndecodable: matchesUndecodable)
     let scope = QueryScope()
     let alias = lowering.makeAlias()
     let row = ModelTerm(

@@ -90,10 +90,13 @@ extension PredicateExpressions.KeyPath: LowerablePredicateExpression {
           .attribute
       else { throw lowering.unsupported(self) }
       let alias = alias()
+      let kind = SQLValue.Kind(attribute.type)
+      let decodable =
+        lowering.matchesUndecodable ? nil : kind.decodableCondition(column, alias: alias)
       return term(
         of: SQLValue(
-          sql: column.reading.sql(alias), kind: SQLValue.Kind(attribute.type),
-          isOptional: isOptional, guards: model.guards, columnAlias: alias))
+          sql: column.reading.sql(alias), kind: kind, isOptional: isOptional,
+          guards: model.guards + [decodable].compactMap(\.self), columnAlias: alias))
     case .composite(let columns, let isOptional):
       guard
         let composite = lowering.composite(

@@ -17,9 +17,14 @@ final class PredicateLowering {
   private var variables: [PredicateExpressions.VariableID: PredicateTerm] = [:]
   private var aliasCount = 0
 
-  init(stores: ModelStores, store: ModelStore) {
+  /// Whether a row may match by a value that the property's type cannot decode: SQLite compares text with numbers, and
+  /// finds it greater. A fetch returns such rows, and reading the value is an error; a deletion reads no value.
+  let matchesUndecodable: Bool
+
+  init(stores: ModelStores, store: ModelStore, matchesUndecodable: Bool = true) {
     self.stores = stores
     self.store = store
+    self.matchesUndecodable = matchesUndecodable
   }
 
   /// The condition for the rows of `row`.

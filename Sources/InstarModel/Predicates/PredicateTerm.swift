@@ -57,6 +57,18 @@ struct SQLValue {
       case .url: self = .url
       }
     }
+
+    /// The condition under which a column's stored value is one of this kind; `nil` where every value may be.
+    func decodableCondition(_ column: StoredColumn, alias: String) -> String? {
+      guard column.encoding == nil else { return nil }
+      let type = "typeof(\(alias).\(column.name))"
+      switch self {
+      case .bool, .integer, .unsigned, .real, .float, .date, .comparisonResult:
+        return "\(type) NOT IN ('text', 'blob')"
+      case .text, .url: return "\(type) <> 'blob'"
+      case .decimal, .blob, .json, .identifier: return nil
+      }
+    }
   }
 
   static func condition(_ sql: String, guards: [String] = []) -> SQLValue {
