@@ -88,6 +88,24 @@ struct ProbeTests {
     #expect(probe.identity.version == nil)
   }
 
+  @Test("a store whose property list is damaged is corrupt", arguments: ["x'00'", "x'62'", "'b'"])
+  func damagedPlist(plist: String) throws {
+    let path = try makeStore("UPDATE Z_METADATA SET Z_PLIST = \(plist)")
+    let error = #expect(throws: InstarError.self) { try StoreProbe.read(path) }
+    #expect(error?.code == .corruptStore && error?.next?.contains("restore") == true)
+  }
+
+  @Test("a file that begins with zeros is told from a store, with what to do")
+  func zeroedPage() throws {
+    let path = try makeStore()
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    try file.write(contentsOf: Data(count: 4096))
+    try file.close()
+    let error = #expect(throws: InstarError.self) { try StoreProbe.read(path) }
+    #expect(error?.code == .notAStore)
+    #expect(error?.next?.contains("instarctl restore '\(path)'") == true)
+  }
+
   @Test("a damaged Z_METADATA is reported as corrupt")
   func damagedMetadata() throws {
     let path = try makeStore()

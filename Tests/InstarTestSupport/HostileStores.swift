@@ -352,15 +352,17 @@ public struct HostileStores {
       ),
     ]
     for (name, plist) in bytes {
+      // An empty list counts as missing, and one that is too long is not read.
+      let isDamaged = !["empty", "large", "xml"].contains(name)
       try addStore(
-        "plist-\(name)",
+        "plist-\(name)", isDamaged ? .state("corrupt") : .understood(firstEntity: "Note"),
         change: { db in
           try db.execute(sql: "UPDATE Z_METADATA SET Z_PLIST = ?", arguments: [Data(plist)])
         })
     }
     try addStore("plist-null", sql: "UPDATE Z_METADATA SET Z_PLIST = NULL")
-    try addStore("plist-text", sql: "UPDATE Z_METADATA SET Z_PLIST = 'text'")
-    try addStore("plist-number", sql: "UPDATE Z_METADATA SET Z_PLIST = 1e308")
+    try addStore("plist-text", .state("corrupt"), sql: "UPDATE Z_METADATA SET Z_PLIST = 'text'")
+    try addStore("plist-number", .state("corrupt"), sql: "UPDATE Z_METADATA SET Z_PLIST = 1e308")
     try addStore("no-metadata", sql: "DELETE FROM Z_METADATA")
     try addStore("metadata-of-others", sql: "ALTER TABLE Z_METADATA RENAME Z_PLIST TO other")
     files[files.count - 1].expected = .anything

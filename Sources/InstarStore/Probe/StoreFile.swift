@@ -219,7 +219,14 @@ extension StoreFile {
         cause: "not a SQLite database; the file may be encrypted",
         next: "decrypt the store with its app; Instar reads unencrypted stores only")
     }
-    throw InstarError(.notAStore, what, store: path, cause: "not a SQLite database")
+    guard start.contains(where: { $0 != 0 }) else {
+      throw InstarError(
+        .notAStore, what, store: path, cause: "not a SQLite database: the file begins with zeros",
+        next: "if it was a store, it is damaged: \(CommandText.restoring(path))")
+    }
+    throw InstarError(
+      .notAStore, what, store: path, cause: "not a SQLite database",
+      next: "check the path, or let the pattern of the watch match stores only")
   }
 
   /// Whether the bytes have more than 7.2 bits of entropy each, as encrypted ones do. Compressed files have it too;

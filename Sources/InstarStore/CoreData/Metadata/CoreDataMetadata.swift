@@ -193,7 +193,7 @@ extension CoreDataMetadata {
   /// - Throws: `corruptStore` where there is no row or no property list, or where it cannot be read; else the
   ///   database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
-    let (metadata, problem) = try readReportingProblem(db)
+    let (metadata, problem, _) = try readReportingProblem(db)
     guard let metadata else { throw InstarError(.corruptStore, what, cause: problem ?? "") }
     return metadata
   }
@@ -205,12 +205,12 @@ extension CoreDataMetadata {
     try readReportingProblem(db).metadata
   }
 
-  /// Reads the metadata of a store, or says why its content cannot be used.
+  /// Reads the metadata of a store, or says why its content cannot be used: it is missing, or it is damaged.
   ///
   /// - Throws: `corruptStore` where SQLite finds the pages of the table damaged; `busyStore` and the like.
   static func readReportingProblem(
     _ db: Database
-  ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?) {
+  ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?, isDamaged: Bool) {
     let row: Row?
     do {
       row = try Row.fetchOne(
@@ -224,24 +224,25 @@ extension CoreDataMetadata {
       let known = InstarError(error, what: what)
       // The table has other columns, or a value is larger than SQLite may read here.
       guard known.code == .sqlFailed else { throw known }
-      return (nil, known.cause)
+      return (nil, known.cause, false)
     }
-    guard let row else { return (nil, "Z_METADATA has no row") }
+    guard let row else { return (nil, "Z_METADATA has no row", false) }
     let length: Int = row.get(1) ?? 0
-    guard length > 0 else { return (nil, "Z_METADATA holds no property list") }
+    guard length > 0 else { return (nil, "Z_METADATA holds no property list", false) }
     guard length <= plistLimitBytes else {
       return (
         nil,
-        "the property list in Z_METADATA has \(length) bytes; Instar reads at most \(plistLimitBytes)"
+        "the property list in Z_METADATA has \(length) bytes; Instar reads at most \(plistLimitBytes)",
+        false
       )
     }
     guard let data: Data = row.get(2) else {
-      return (nil, "the property list in Z_METADATA is not a blob")
+      return (nil, "the property list in Z_METADATA is not a blob", true)
     }
     guard let plist = PropertyListValue.dictionary(data) else {
-      return (nil, "the property list in Z_METADATA is damaged")
+      return (nil, "the property list in Z_METADATA is damaged", true)
     }
-    return (CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist), nil)
+    return (CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist), nil, false)
   }
 
   init(uuid: String, plist: [String: Any]) {

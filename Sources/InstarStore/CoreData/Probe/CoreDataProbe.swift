@@ -30,7 +30,8 @@ public struct CoreDataProbe: FormatProbe {
     public var superNumber: Int
   }
 
-  /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata; the database's error.
+  /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata, or where their property list is
+  ///   damaged; the database's error.
   init(_ db: Database) throws {
     let structure = try StoreStructure.read(db, format: .coredata)
     entityList = try Self.readEntityList(db)
@@ -44,8 +45,12 @@ public struct CoreDataProbe: FormatProbe {
         WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
         ORDER BY name LIMIT 100
         """)
-    // A store is recognized by its tables too, so unusable metadata is only reported.
-    let (metadata, problem) = try CoreDataMetadata.readReportingProblem(db)
+    // A store is recognized by its tables too, so missing metadata is only reported.
+    let (metadata, problem, isDamaged) = try CoreDataMetadata.readReportingProblem(db)
+    if isDamaged, let problem {
+      throw InstarError(
+        .corruptStore, "cannot read the store", cause: problem, next: CommandText.restoring(nil))
+    }
     conventions = try CoreDataConventions(of: db, metadata: metadata)
     metadataProblem = problem
     if let metadata {
