@@ -106,7 +106,7 @@ struct WorkerProcessTests {
     ("send({'migrated': {}})", .protocolViolation),
     ("started(); time.sleep(60)", .timeLimit),
     ("started()\nwhile True: send({'sql': {'_0': 'SELECT 1'}})", .timeLimit),
-    ("started()\nwhile True: os.write(1, b'x' * 65536)", .outputLimit),
+    ("started()\nwhile True: os.write(1, b'x' * 65536)", .timeLimit),
     ("started()\nwhile True: send({'sql': {'_0': 'x' * 1000000}})", .timeLimit),
     (
       "send({'failed': {'_0': {'code': 'I301', 'what': 'stage', 'cause': 'it threw'}}})",
@@ -145,6 +145,23 @@ struct WorkerProcessTests {
     }
     #expect(texts.count == 9)
     #expect(texts.last?.contains("further statements are not shown") == true)
+  }
+
+  @Test("what a plugin prints never ends a run: its middle is dropped, and one line says so")
+  func muchOutput() throws {
+    let (report, conversation) = try run(
+      """
+      started(); change(); os.write(1, b'first\\n')
+      for _ in range(32): os.write(1, b'x' * 65536)
+      os.write(1, b'\\nlast'); finished(); send({'migrated': {}})
+      """)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    let texts = conversation.events.compactMap {
+      if case .run(let event) = $0, event.step == .output { event.text } else { nil }
+    }
+    #expect(texts.count == 1)
+    #expect(texts.first?.hasPrefix("first\n") == true && texts.first?.hasSuffix("\nlast") == true)
+    #expect(texts.first?.contains("\n… 2093067 bytes left out …\n") == true, "\(texts)")
   }
 
   @Test("a worker that cannot be started is reported")

@@ -12,8 +12,8 @@ package struct WorkerProcess: PluginHost {
   private let allowsUnconfined: Bool
   private let supervisor: Int32?
 
-  /// A worker that prints more than this is ended.
-  static let outputLimitBytes = 1 << 20
+  /// What is kept of a worker's output: its beginning and its end. It never ends a run.
+  static let outputLimitBytes = 4 << 10
   /// A worker that sends more than this, without logged statements, is ended.
   static let messageLimitBytes = 64 << 20
   /// Logged statements past this are dropped. They never end a run.
@@ -177,9 +177,8 @@ extension WorkerProcess {
     let output = child.capturedOutput
     if !output.isEmpty {
       // What a plugin printed may explain a failure, so it is passed on then too.
-      do { try onOutput(Self.excerpt(of: output)) } catch { failure = failure ?? error }
+      do { try onOutput(output) } catch { failure = failure ?? error }
     }
-    if failure == nil, child.outputExceeded { failure = Self.printFlood(plugin) }
     if let failure { throw failure }
   }
 
@@ -192,7 +191,6 @@ extension WorkerProcess {
     var isReady = false
     var messageBytes = 0
     while true {
-      if child.outputExceeded { throw Self.printFlood(plugin) }
       switch try Self.next(channel, plugin) {
       case .line(let line):
         switch try Self.event(in: line, plugin, &messageBytes) {
@@ -336,13 +334,6 @@ extension WorkerProcess {
         next: "remove slow code from the plugin's initializers, then build it again")
   }
 
-  private static func printFlood(_ plugin: String) -> InstarError {
-    InstarError(
-      .outputLimit, what(plugin),
-      cause: "the plugin printed more than \(outputLimitBytes >> 10) KiB",
-      next: "remove print() calls from the plugin, and build it again")
-  }
-
   private static func messageFlood(_ plugin: String) -> InstarError {
     InstarError(
       .outputLimit, what(plugin),
@@ -393,16 +384,6 @@ extension WorkerProcess {
         cause: "the worker closed the conversation but kept running\(last)")
     }
   }
-
-  /// A plugin's output; only its beginning and its end where it is long.
-  private static func excerpt(of output: String) -> String {
-    guard output.utf8.count > 2 * excerptBytes else { return output }
-    let start = String(decoding: output.utf8.prefix(excerptBytes), as: UTF8.self)
-    let end = String(decoding: output.utf8.suffix(excerptBytes), as: UTF8.self)
-    return "\(start)\n… \(output.utf8.count - 2 * excerptBytes) bytes left out …\n\(end)"
-  }
-
-  private static let excerptBytes = 2048
 
   private static func lastLines(of output: String) -> String {
     let lines = output.split(separator: "\n").suffix(5).map { String($0.prefix(300)) }
