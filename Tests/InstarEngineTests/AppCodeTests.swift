@@ -42,6 +42,52 @@ private enum Songs2: VersionedSchema {
   }
 }
 
+/// `Song` is `Track`.
+private enum Tracks2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Track.self] }
+
+  @Model(originalName: "Song") final class Track {
+    var name: String
+    var plays: Int
+    init(name: String) {
+      self.name = name
+      plays = 0
+    }
+  }
+}
+
+private enum TrackPlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Songs1.self, Tracks2.self]
+  static let stages = [
+    MigrationStage.lightweight(fromVersion: Songs1.self, toVersion: Tracks2.self)
+  ]
+}
+
+/// The table `wine` is `bottle`.
+private enum Bottles2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Bottle.self] }
+
+  @Table("bottle")
+  @Model(originalName: "Wine") final class Bottle {
+    var id: Int
+    var name: String
+    var year: String?
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+private enum BottlePlan: SchemaMigrationPlan {
+  static let schemas: [any VersionedSchema.Type] = [Wines1.self, Bottles2.self]
+  static let stages = [
+    MigrationStage.lightweight(fromVersion: Wines1.self, toVersion: Bottles2.self)
+  ]
+}
+
 private enum SongPlan: SchemaMigrationPlan {
   static let schemas: [any VersionedSchema.Type] = [Songs1.self, Songs2.self]
   static let stages = [MigrationStage.lightweight(fromVersion: Songs1.self, toVersion: Songs2.self)]
@@ -266,6 +312,32 @@ struct AppCodeTests {
     #expect(try read("SELECT ZTITLE FROM names ORDER BY 1") == ["a", "b", "c"])
     try execute("UPDATE ZSONG SET ZTITLE = 'd' WHERE ZTITLE = 'a'")
     #expect(try read("SELECT ZPLAYS FROM ZSONG WHERE ZTITLE = 'd'") == [7])
+  }
+
+  @Test("views and triggers that name a renamed table name its new one")
+  func renamedTable() throws {
+    try makeSongs(
+      """
+      CREATE VIEW names AS SELECT ZNAME FROM ZSONG;
+      CREATE TRIGGER t AFTER UPDATE OF ZNAME ON ZSONG BEGIN UPDATE ZSONG SET ZPLAYS = 7; END;
+      """)
+    try migrate(Tracks2.self, TrackPlan.self)
+    #expect(try read("SELECT ZNAME FROM names ORDER BY 1") == ["a", "b", "c"])
+    try execute("UPDATE ZTRACK SET ZNAME = 'd' WHERE ZNAME = 'a'")
+    #expect(try read("SELECT DISTINCT ZPLAYS FROM ZTRACK") == [7])
+  }
+
+  @Test("views and triggers that name a renamed plain table name its new one")
+  func renamedPlainTable() throws {
+    try makeWines(
+      """
+      CREATE VIEW names AS SELECT w.name FROM wine AS w JOIN wine ON wine.id = w.id;
+      CREATE TRIGGER t AFTER UPDATE OF name ON wine BEGIN UPDATE wine SET year = '7'; END;
+      """)
+    try migrate(Bottles2.self, BottlePlan.self)
+    #expect(try read("SELECT name FROM names ORDER BY 1") == ["a", "b", "c"])
+    try execute("UPDATE bottle SET name = 'd' WHERE name = 'a'")
+    #expect(try read("SELECT DISTINCT year FROM bottle") == ["7"])
   }
 
   @Test(

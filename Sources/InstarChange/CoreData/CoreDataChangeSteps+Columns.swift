@@ -52,7 +52,7 @@ extension CoreDataChangeSteps {
   mutating func rename(
     _ moves: [(String, String)], in table: String, _ columns: [CoreDataLayout.Column] = []
   ) {
-    for (from, to) in RenameOrder.of(moves, temporaryName: { temporaryName() }) {
+    for (from, to) in RenameOrder.of(moves, temporaryName: { _ in temporaryName() }) {
       let property = columns.first { $0.name == to }?.role.property
       add(
         "ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)", "renames column \(from) to \(to)",

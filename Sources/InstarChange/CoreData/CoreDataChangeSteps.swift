@@ -333,7 +333,7 @@ struct CoreDataChangeSteps {
     let moves =
       tables.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
       + joins.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
-    for (from, to) in RenameOrder.of(moves, temporaryName: { temporaryName() }) {
+    for (from, to) in RenameOrder.of(moves, temporaryName: { _ in temporaryName() }) {
       add(
         "ALTER TABLE \(from) RENAME TO \(to)", "renames table \(from) to \(to)", .rename, table: to,
         entity: tables.first { $0.after.name == to }?.after.rootEntity)

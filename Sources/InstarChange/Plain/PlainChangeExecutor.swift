@@ -16,12 +16,16 @@ struct PlainChangeExecutor {
     try session.run("PRAGMA foreign_keys = OFF")
     try session.run("PRAGMA legacy_alter_table = OFF")
     let appCode = try session.transaction { try AppCode(session) }
-    let steps = try session.transactionWithoutRollback {
-      let steps = try change.run(session, searchIndexes)
+    let (steps, asideNames) = try session.transactionWithoutRollback {
+      let made = try change.run(session, searchIndexes)
       try requireStructure(session)
-      return steps
+      return made
     }
-    try session.transaction { try appCode.requireWorking(session) }
+    do {
+      try session.transaction { try appCode.requireWorking(session) }
+    } catch let error as InstarError {
+      throw error.naming(asideNames)
+    }
     try session.run("PRAGMA foreign_keys = ON")
     return steps
   }

@@ -64,8 +64,8 @@ struct PlainChangeSteps {
   private func tablePairs() -> [PlainSchemaChange.TablePair] {
     change.new.tables.compactMap { table in
       if let entity = table.entity {
-        guard let before = change.old.table(of: entity),
-          let mapping = change.difference.entities.first(where: { $0.new.name == entity })
+        guard let mapping = change.difference.entities.first(where: { $0.new.name == entity }),
+          let before = mapping.old.flatMap({ change.old.table(of: $0.name) })
         else { return nil }
         return PlainSchemaChange.TablePair(
           old: before, new: table,
@@ -104,7 +104,7 @@ struct PlainChangeSteps {
     case .reference(let name, let index):
       guard let relationship = mapping.relationships.first(where: { $0.new.name == name }),
         let before = relationship.old, before.isToOneRelationship,
-        before.destination == relationship.new.destination
+        change.difference.haveSameDestination(before, relationship.new)
       else { return nil }
       return table.columns.first {
         $0.role == .reference(relationship: before.name, index: index)
@@ -132,9 +132,10 @@ struct PlainChangeSteps {
     for entity in change.difference.entities {
       for relationship in entity.relationships
       where "\(entity.new.name).\(relationship.new.name)" == name {
-        guard let before = relationship.old, before.destination == relationship.new.destination
+        guard let source = entity.old, let before = relationship.old,
+          change.difference.haveSameDestination(before, relationship.new)
         else { return nil }
-        return "\(entity.new.name).\(before.name)"
+        return "\(source.name).\(before.name)"
       }
     }
     return nil
@@ -147,7 +148,7 @@ struct PlainChangeSteps {
       try execute(
         ChangeStep(
           "ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))",
-          "renames table \(from) to \(to)", .rename, table: to,
+          renaming("table", from, to), .rename, table: to,
           entity: pairs.first { $0.new.name == to }?.new.entity))
     }
   }
@@ -157,7 +158,7 @@ struct PlainChangeSteps {
     let wanted = Set(pair.new.columns.map { $0.name.lowercased() })
     var aside: [(String, String)] = []
     for column in pair.removed where wanted.contains(column.name.lowercased()) {
-      aside.append((column.name, try asideName()))
+      aside.append((column.name, try asideName(for: column.name)))
     }
     movedAside[pair.new.name] = Dictionary(firstOf: aside)
     for (from, to) in try aside + inOrder(moves) {
@@ -167,7 +168,7 @@ struct PlainChangeSteps {
         ChangeStep(
           "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
             + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))",
-          "renames column \(from) to \(to)", .rename, table: pair.new.name, column: to,
+          renaming("column", from, to), .rename, table: pair.new.name, column: to,
           entity: pair.new.entity, property: column?.role.property))
     }
   }
@@ -179,20 +180,33 @@ struct PlainChangeSteps {
     pair.removed.map { movedAside[pair.new.name]?[$0.name] ?? $0.name }
   }
 
+  /// Says what becomes of a table or column, by the names that people know.
+  private func renaming(_ kind: String, _ from: String, _ to: String) -> String {
+    asideNames[to] == nil
+      ? "renames \(kind) \(asideNames[from] ?? from) to \(to)"
+      : "moves \(kind) \(from) aside, because another one gets its name"
+  }
+
+  /// The name that each temporary name stands for.
+  private(set) var asideNames: [String: String] = [:]
+
   /// A name that no table and no column of the store has.
-  private mutating func asideName() throws -> String {
+  private mutating func asideName(for original: String) throws -> String {
     while true {
       asideCount += 1
       let name = "instar_aside_\(asideCount)"
       // Every object of that name has it in its own SQL or in that of its table.
       let uses = try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE instr(lower(sql), '\(name)') LIMIT 1")
-      if uses == nil { return name }
+      if uses == nil {
+        asideNames[name] = asideNames[original] ?? original
+        return name
+      }
     }
   }
 
   private mutating func inOrder(_ moves: [(String, String)]) throws -> [(String, String)] {
-    try RenameOrder.of(moves, key: { $0.lowercased() }, temporaryName: { try asideName() })
+    try RenameOrder.of(moves, key: { $0.lowercased() }, temporaryName: { try asideName(for: $0) })
   }
 
   // MARK: Indexes

@@ -22,13 +22,29 @@ struct PlainSchemaChange {
 
   /// Runs the change in the open transaction. Foreign keys must be off.
   ///
-  /// - Returns: the statements that were executed.
+  /// - Returns: the statements that were executed, and what each temporary name in them stands for.
   func run(
     _ session: SQLSession, _ searchIndexes: SearchIndexRebuild
-  ) throws -> [ChangeStep] {
+  ) throws -> (steps: [ChangeStep], asideNames: [String: String]) {
     var work = PlainChangeSteps(change: self, session: session, searchIndexes: searchIndexes)
-    try work.run()
-    return work.steps
+    do {
+      try work.run()
+    } catch let error as InstarError {
+      throw error.naming(work.asideNames)
+    }
+    return (work.steps, work.asideNames)
+  }
+}
+
+extension InstarError {
+  /// Returns the error with the names that people know, in place of temporary ones.
+  func naming(_ asideNames: [String: String]) -> InstarError {
+    var error = self
+    // Longer names first: one may begin like another.
+    for (name, original) in asideNames.sorted(by: { $0.key.count > $1.key.count }) {
+      error.cause = error.cause.replacing(name, with: original)
+    }
+    return error
   }
 }
 

@@ -60,12 +60,14 @@ struct TableRebuild {
     pair.old.isStrict != pair.new.isStrict || pair.old.isWithoutRowID != pair.new.isWithoutRowID
   }
 
-  private func checks(_ layout: PlainLayout) -> [String] {
-    pair.new.entity.flatMap { layout.schema.entity(named: $0)?.table?.checks } ?? []
+  private func checks(of entity: String?, _ layout: PlainLayout) -> [String] {
+    entity.flatMap { layout.schema.entity(named: $0)?.table?.checks } ?? []
   }
 
-  private var removedChecks: [String] { checks(old).filter { !checks(new).contains($0) } }
-  private var addedChecks: [String] { checks(new).filter { !checks(old).contains($0) } }
+  private var oldChecks: [String] { checks(of: pair.old.entity, old) }
+  private var newChecks: [String] { checks(of: pair.new.entity, new) }
+  private var removedChecks: [String] { oldChecks.filter { !newChecks.contains($0) } }
+  private var addedChecks: [String] { newChecks.filter { !oldChecks.contains($0) } }
 
   private var newReferences: [String] {
     let added = Set(pair.added.map { $0.name.lowercased() }).union(redirected)

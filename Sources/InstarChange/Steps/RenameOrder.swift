@@ -2,10 +2,12 @@
 enum RenameOrder {
   /// Orders renames so that none takes a name that is still in use. A name in a cycle first gets a temporary name.
   ///
-  /// - Parameter key: Maps two names that cannot both exist to one key: their lower case, where SQLite ignores case.
+  /// - Parameters:
+  ///   - key: Maps two names that cannot both exist to one key: their lower case, where SQLite ignores case.
+  ///   - temporaryName: Makes a temporary name for a name.
   static func of(
     _ moves: [(String, String)], key: (String) -> String = { $0 },
-    temporaryName: () throws -> String
+    temporaryName: (String) throws -> String
   ) rethrows -> [(String, String)] {
     var waiting = moves.filter { $0.0 != $0.1 }
     var ordered: [(String, String)] = []
@@ -16,7 +18,7 @@ enum RenameOrder {
       }) {
         ordered.append(waiting.remove(at: free))
       } else {
-        let aside = try temporaryName()
+        let aside = try temporaryName(waiting[0].0)
         ordered.append((waiting[0].0, aside))
         waiting[0].0 = aside
       }
