@@ -195,6 +195,7 @@ private struct InProcessPluginHost: PluginHost, @unchecked Sendable {
               switch event {
               case .stageStarted(let stage): try onEvent(.stageStarted(stage))
               case .stageFinished(let stage): try onEvent(.stageFinished(stage))
+              case .valuesLost(let values): try onEvent(.valuesLost(values))
               case .ready, .described, .planned, .sql, .migrated, .failed: break
               }
             } catch {

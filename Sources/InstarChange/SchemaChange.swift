@@ -1,11 +1,6 @@
-package import Foundation
 package import InstarSchema
 package import InstarStore
 package import InstarWire
-
-/// Returns a check whether the type of an attribute decodes a stored value; `nil` where the type is unknown: only a
-/// process with the plan's code has types. Schema; entity and attribute by name.
-package typealias DecodingCheck = (Schema, String, String) -> ((Data) -> Bool)?
 
 /// The change of schema of one stage.
 ///
@@ -33,29 +28,46 @@ package struct SchemaChange {
     return asks
   }
 
+  /// Makes the change, as `begin` does, without closures after it.
+  ///
+  /// - Returns: the planned changes, with the statements that were executed.
+  package func make(_ session: SQLSession) throws -> [PlannedChange] {
+    let (changes, unwritten) = try begin(session)
+    _ = try unwritten.finish(session)
+    return changes
+  }
+
   /// Makes the change in one transaction. No trigger of the app fires; the app's search indexes are rebuilt where
   /// their rows change.
   ///
-  /// - Returns: the planned changes, with the statements that were executed.
+  /// - Parameter earlier: Values that earlier stages left.
+  /// - Returns: the planned changes, with the statements that were executed; and the values that they neither kept nor
+  ///   converted, with the earlier ones. Hand these to the next change, or finish them.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
   ///   structure, or the first error of a statement. The store is then in any state, and has to be discarded.
-  package func make(_ session: SQLSession) throws -> [PlannedChange] {
+  package func begin(
+    _ session: SQLSession, after earlier: UnwrittenValues = UnwrittenValues()
+  ) throws -> (changes: [PlannedChange], unwritten: UnwrittenValues) {
     session.carryRowKeys(
       stage.entityLayoutPairs(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
     let values = CarriedValues(stage, difference, decodes: decodes)
     do {
-      let steps = try session.withoutTriggers { try run(session, values) }
-      return ChangeStep.plannedChanges(values.classified(difference.changes), steps)
+      try earlier.pause(session)
+      var (steps, unwritten) = try session.withoutTriggers { try run(session, values) }
+      try unwritten.follow(earlier, over: stage, difference, session)
+      return (ChangeStep.plannedChanges(values.classified(difference.changes), steps), unwritten)
     } catch let error as InstarError {
       throw AppCode.explained(error)
     }
   }
 
-  private func run(_ session: SQLSession, _ values: CarriedValues) throws -> [ChangeStep] {
+  private func run(
+    _ session: SQLSession, _ values: CarriedValues
+  ) throws -> ([ChangeStep], UnwrittenValues) {
     let searchIndexes = try SearchIndexRebuild(session)
-    let steps = try values.carry(session, searchIndexes) {
+    let (steps, unwritten) = try values.carry(session, searchIndexes) {
       switch (stage.from.layout, stage.to.layout) {
       case (is CoreDataLayout, is CoreDataLayout):
         try CoreDataChangeExecutor(
@@ -63,7 +75,8 @@ package struct SchemaChange {
         ).run(session)
       case (let old as PlainLayout, let new as PlainLayout):
         try PlainChangeExecutor(
-          change: PlainSchemaChange(old: old, new: new, difference: difference),
+          change: PlainSchemaChange(
+            old: old, new: new, difference: difference, carriedValues: values),
           searchIndexes: searchIndexes
         ).run(session)
       default:
@@ -71,6 +84,6 @@ package struct SchemaChange {
           .internalError, stage.what, cause: "the two versions have different formats")
       }
     }
-    return steps + (try searchIndexes.finish())
+    return (steps + (try searchIndexes.finish()), unwritten)
   }
 }

@@ -161,11 +161,7 @@ extension SchemaDifference {
       add(
         .conversion, "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
         losesLinks: !becomesToMany(mapping))
-    } else if !old.isToOneRelationship, haveSameDestination(old, new),
-      // Each link is kept twice where a relationship is its own inverse.
-      old.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
-        || !keepsLinks(mapping, of: entity)
-    {
+    } else if hasOtherInverse(mapping, of: entity) {
       let sentence =
         new.inverseName.map { "makes \(new.destination).\($0) the inverse of \(path)" }
         ?? "removes the inverse of \(path)"

@@ -29,6 +29,29 @@ extension SchemaDifference {
     }
   }
 
+  /// Returns whether a stage stores the links of a relationship in another place, where Instar may not copy them.
+  package func movesLinks(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    guard let before = mapping.old else { return false }
+    return !haveSameDestination(before, mapping.new)
+      || before.isToOneRelationship != mapping.new.isToOneRelationship
+      || hasOtherInverse(mapping, of: entity)
+  }
+
+  /// Returns whether a relationship that stays to-many has another inverse, by which its links are stored.
+  func hasOtherInverse(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    let new = mapping.new
+    guard let before = mapping.old, !before.isToOneRelationship, !new.isToOneRelationship,
+      haveSameDestination(before, new)
+    else { return false }
+    // Each link is kept twice where a relationship is its own inverse.
+    return before.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
+      || !keepsLinks(mapping, of: entity)
+  }
+
   /// Returns whether a to-one relationship becomes to-many with the same destination, and keeps the link of each row.
   ///
   /// It does not if its new inverse is to-one and existed before without being its inverse: that has other links.

@@ -18,8 +18,8 @@ public enum WorkerRequest: Sendable, Codable, Hashable {
     sqlDebugLevel: Int)
 }
 
-/// A reply or event of a worker: one line on its descriptor 3. The keeper trusts none of it: it only displays events,
-/// and verifies the clone itself.
+/// A reply or event of a worker: one line on its descriptor 3. The keeper displays events, and
+/// verifies the clone itself. Nothing here lets a run go on that the keeper would refuse.
 public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The plugin is loaded; the worker waits for requests.
   case ready
@@ -30,6 +30,8 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   /// A stage started or finished on the clone.
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
+  /// The stages left values behind that no closure replaced. The run is refused if nobody accepts the loss.
+  case valuesLost(LostValues)
   /// A line about executed statements, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.
   case sql(String)
   /// All stages ran.

@@ -111,7 +111,7 @@ struct PluginCheckTests {
       findings.map(\.message) == [
         "ShelfPlan: 1.0.0 and 1.1.0 have the same structure: a store that declares no version may be at either",
         "ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank with its values",
-        "ShelfPlan: 1.1.0 → 2.0.0 changes the type of Book.pages from string to int64: a run is refused if no code writes values that the new type cannot hold",
+        "ShelfPlan: 1.1.0 → 2.0.0 changes the type of Book.pages from string to int64: a run is refused if values or links of Book.pages are neither converted nor written by code",
       ])
     let text = try await CommandLineTool.run("plugin", "check", plugin)
     #expect(text.output.contains("  warning: ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank"))

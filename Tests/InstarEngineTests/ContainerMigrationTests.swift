@@ -89,7 +89,7 @@ struct ContainerMigrationTests {
     #expect(
       report.notes == [
         "drops 3 non-null values of Book.pages; "
-          + "version 3.0.0 has another attribute of this name, which the plan's code fills",
+          + "version 3.0.0 has a new attribute of this name, which does not get them",
         "drops 3 non-null values of Book.shelf",
       ])
     let backup = try #require(report.backup)

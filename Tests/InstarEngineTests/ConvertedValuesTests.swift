@@ -144,7 +144,7 @@ struct ConvertedValuesTests {
     #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet", "sour"], count: 3))
   }
 
-  @Test("are refused all together where the new type does not decode one of them")
+  @Test("are refused where the new type does not decode them")
   func undecodable() throws {
     try make(.coredata, flavors: Data("no JSON".utf8))
     let error = try error(TagsV2.self, Plan<Accepting>.self)

@@ -22,7 +22,7 @@ struct LossTests {
     #expect(
       report.error?.cause
         == "the run drops 10 non-null values of Note.title: its type changes from string to int64, "
-        + "and no code of the plan wrote the new values")
+        + "and no code of the plan wrote them")
     #expect(
       report.error?.next
         == "write the values in didMigrate; or add \"Note.title\" to the plan's acceptedLosses; "
@@ -58,7 +58,8 @@ struct LossTests {
   func written() throws {
     let fixture = try KeeperFixture()
     let host = StageHost(
-      title: .int64, kind: .custom, sql: Self.retype + "; UPDATE ZNOTE SET ZTITLE = Z_PK")
+      title: .int64, kind: .custom, sql: Self.retype + "; UPDATE ZNOTE SET ZTITLE = Z_PK", lost: nil
+    )
     let report = try migrate(fixture, host)
     #expect(report.result == .migrated && !report.notes.contains { $0.contains("Note.title") })
   }
@@ -118,6 +119,8 @@ private struct StageHost: PluginHost {
   var kind = StageManifest.Kind.lightweight
   var acceptedLosses: [String] = []
   var sql: String
+  /// What the host counts.
+  var lost: Int? = 10
 
   private var versions: [Schema] {
     var second = KeeperFixture.first
@@ -157,6 +160,14 @@ private struct StageHost: PluginHost {
   func migrate(
     _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
-    try SQLHost(kind: kind, sql: sql).migrate(work, onEvent: onEvent)
+    try SQLHost(kind: kind, sql: sql).migrate(work) { event throws(InstarError) in
+      if case .stageFinished = event, let lost, kind == .custom {
+        try onEvent(
+          .valuesLost(
+            LostValues(
+              version: Schema.Version(1, 0, 0), entity: "Note", property: "title", count: lost)))
+      }
+      try onEvent(event)
+    }
   }
 }

@@ -62,6 +62,7 @@ struct MessageTests {
       .planned(Sample.migration),
       .stageStarted(StageManifest(from: Sample.from, to: Sample.to, kind: .custom)),
       .stageFinished(StageManifest(from: Sample.from, to: Sample.to, kind: .lightweight)),
+      .valuesLost(LostValues(version: Sample.from, entity: "Note", property: "title", count: 3)),
       .sql("SELECT 1\nFROM t"), .migrated, .failed(Sample.error),
     ])
   func workerEvent(_ event: WorkerEvent) throws {

@@ -353,8 +353,9 @@ struct PlainChangeSteps {
       stored.contains { $0.sql == nil && $0.index.serves(as: removed) }
     }
     let rebuild = TableRebuild(
-      pair: pair, old: change.old, new: change.new, difference: change.difference, text: text,
-      removed: removedNames(pair), uniqueColumns: constraints.map(\.columns))
+      pair: pair, old: change.old, new: change.new, difference: change.difference,
+      carriedValues: change.carriedValues, text: text, removed: removedNames(pair),
+      uniqueColumns: constraints.map(\.columns))
     try rebuild.requireFreeColumns()
     try requireValues(pair, rebuild)
     if rebuild.isNeeded {
@@ -393,7 +394,8 @@ struct PlainChangeSteps {
         count = try session.integer(
           "SELECT COUNT(*) FROM \(table) WHERE \(SQLIdentifier.sql(column.name)) IS NULL")
       } else {
-        count = try session.integer("SELECT COUNT(*) FROM \(table)")
+        let condition = rebuild.carriedValue(column).map { " WHERE \($0) IS NULL" } ?? ""
+        count = try session.integer("SELECT COUNT(*) FROM \(table)\(condition)")
       }
       guard let count, count > 0 else { continue }
       throw missingValues(count, of: column.name, in: pair, isNew: source == nil)

@@ -19,6 +19,7 @@ struct PlainSchemaChange {
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
+  let carriedValues: CarriedValues
 
   /// Runs the change in the open transaction. Foreign keys must be off.
   ///

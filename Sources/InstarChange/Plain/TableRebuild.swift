@@ -23,6 +23,7 @@ struct TableRebuild {
   let old: PlainLayout
   let new: PlainLayout
   let difference: SchemaDifference
+  let carriedValues: CarriedValues
   let text: CreateTableText
   /// The columns to drop, by their present names.
   let removed: [String]
@@ -340,7 +341,7 @@ struct TableRebuild {
       else { return (sqlName, sqlName) }
       let column = pair.new.columns[position]
       guard let source = pair.sources[position] else {
-        return fill(column).map { (sqlName, $0) }
+        return (fill(column) ?? carriedValue(column)).map { (sqlName, $0) }
       }
       var value = sqlName
       if source.encoding != column.encoding {
@@ -352,6 +353,13 @@ struct TableRebuild {
       }
       return (sqlName, value)
     }
+  }
+
+  /// The value of a required column that has its values from a column of another type.
+  func carriedValue(_ column: PlainLayout.Column) -> String? {
+    guard column.isRequired else { return nil }
+    return carriedValues.value(
+      of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
   }
 
   /// The value of a required column in rows that have none: its default, or the property's initial value.

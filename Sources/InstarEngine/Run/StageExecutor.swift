@@ -41,23 +41,25 @@ package enum StageExecutor {
     }
     // Every stage ends at a later version, so this is the order of each clone's own path.
     stages.sort { $0.from < $1.from }
+    var unwritten = clones.map { _ in UnwrittenValues() }
     for (index, manifest) in stages.enumerated() {
       var stageClones: [StageClone] = []
-      var listeners: [(WorkerEvent) -> Void] = []
-      for clone in clones {
+      var positions: [Int] = []
+      for (position, clone) in clones.enumerated() {
         guard let stage = clone.path.first(where: { $0.manifest == manifest }) else { continue }
         stageClones.append(
-          StageClone(stage: stage, connection: clone.connection, store: clone.store))
-        listeners.append(clone.onEvent)
+          StageClone(clone, stage: stage, unwritten: unwritten[position]))
+        positions.append(position)
       }
       guard let stage = stageClones.first?.stage.stage else { continue }
-      for tell in listeners { tell(.stageStarted(manifest)) }
-      try StageRun(
+      for clone in stageClones { clone.onEvent(.stageStarted(manifest)) }
+      let left = try StageRun(
         stage: stage, manifest: manifest, clones: stageClones, keptValues: keptValues, plan: plan,
         number: "\(index + 1) of \(stages.count)"
       )
       .run()
-      for tell in listeners { tell(.stageFinished(manifest)) }
+      for (position, values) in zip(positions, left) { unwritten[position] = values }
+      for clone in stageClones { clone.onEvent(.stageFinished(manifest)) }
     }
   }
 }

@@ -14,7 +14,8 @@ struct StageRun {
   let plan: String
   let number: String
 
-  func run() throws(InstarError) {
+  /// - Returns: the values that no closure replaced so far, for each clone.
+  func run() throws(InstarError) -> [UnwrittenValues] {
     for clone in clones {
       try StageCheck.check(clone.stage.schemas, clone.change.difference, plan: plan)
       try step("the check") {
@@ -28,8 +29,10 @@ struct StageRun {
       try runClosure(
         willMigrate, "willMigrate",
         clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
-        other: clones.map(\.stage.to.schema))
+        other: clones.map(\.stage.to.schema),
+        savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
     }
+    var unwritten: [UnwrittenValues] = []
     try step("the change of schema") {
       let changes = clones.flatMap { $0.stage.schemas.entityLayoutPairs($0.change.difference) }
       try keptValues.follow(
@@ -38,13 +41,17 @@ struct StageRun {
             old: change.old.name, new: change.new?.name, keepsKeys: change.keepsKeys)
         })
       for clone in clones {
-        _ = try clone.connection.perform { session in try clone.change.make(session) }
+        unwritten.append(
+          try clone.connection.perform { session in
+            try clone.change.begin(session, after: clone.unwritten).unwritten
+          })
       }
     }
     if case .custom(_, _, _, let didMigrate?) = stage {
       try runClosure(
         didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
-        other: clones.map(\.stage.from.schema))
+        other: clones.map(\.stage.from.schema),
+        savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
       for clone in clones {
         try step("the order of new links") {
           try clone.connection.perform { session in
@@ -56,17 +63,29 @@ struct StageRun {
         }
       }
     }
+    for (clone, unwritten) in zip(clones, unwritten) where clone.isLastStage {
+      try step("the count of lost values") {
+        let lost = try clone.connection.perform { session in try unwritten.finish(session) }
+        for values in lost { clone.onEvent(.valuesLost(values)) }
+      }
+    }
+    return unwritten
   }
 
   /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save
   /// that the closure caught is thrown here.
+  ///
+  /// - Parameter savesEqualValues: Whether a save also writes a property that was set to the value that it has: the
+  ///   closure's own value is then told from that of the change of schema.
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
-    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema]
+    _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
+    savesEqualValues: Bool = false
   ) throws(InstarError) {
     try step(phase) {
       let context = try ModelContext.forStage(
         clones, other: other, phase: phase, keptValues: keptValues)
+      context.savesEqualValues = savesEqualValues
       do {
         try closure(context)
         try context.finishStage()
@@ -113,11 +132,20 @@ struct StageClone {
   let connection: StoreConnection
   let store: String?
   let change: SchemaChange
+  let onEvent: (WorkerEvent) -> Void
+  /// What earlier stages left.
+  let unwritten: UnwrittenValues
+  let isLastStage: Bool
 
-  init(stage: PlanDefinition.Stage, connection: StoreConnection, store: String?) {
+  init(
+    _ clone: StageExecutor.Clone, stage: PlanDefinition.Stage, unwritten: UnwrittenValues
+  ) {
     self.stage = stage
-    self.connection = connection
-    self.store = store
+    self.unwritten = unwritten
+    isLastStage = clone.path.last?.manifest == stage.manifest
+    connection = clone.connection
+    store = clone.store
+    onEvent = clone.onEvent
     change = stage.change
   }
 }

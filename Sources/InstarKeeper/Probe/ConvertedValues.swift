@@ -3,109 +3,26 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// The values of attributes whose type changes on the way. The change of schema makes a new column; the values come
-/// along only where Instar can carry them over (`CarriedValues`) or code of the plan writes them.
+/// Values of the store that a run loses unless code of the plan writes them: attributes that change their type, and
+/// links that are stored elsewhere afterwards.
 ///
-/// Whether it did is read from the clone, never asked of the worker: an attribute counts as written where one of its
-/// rows has a value that is not the attribute's default.
+/// The process that makes the change of schema counts them, row by row (see `UnwrittenValues` in `InstarChange`). Here
+/// its counts get the names of the store's version, and somebody has to accept them.
 struct ConvertedValues {
-  struct Attribute {
-    /// Names of the first version and of the last one.
-    var before: (entity: String, name: String)
-    var after: (entity: String, attribute: Schema.Attribute)
-    var types: (before: Schema.AttributeType, after: Schema.AttributeType)
-    /// Non-null values in the store.
-    var count = 0
-    var distinct = 0
-    /// Whether they are numbers that all keep their value in the new type.
-    var areCarriedOver = false
+  let property: PropertyPath
+  var count: Int
 
-    var path: String { "\(before.entity).\(before.name)" }
+  var path: String { property.title }
 
-    var sentence: String { "drops \(count) non-null values of \(path)" }
+  var sentence: String {
+    property.isRelationship
+      ? "drops \(count) links of \(path)" : "drops \(count) non-null values of \(path)"
   }
 
-  /// Those that have values.
-  let attributes: [Attribute]
-
-  /// - Parameter layout: That of the store, which is at the first version.
-  init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
-    attributes = try path.convertedAttributes.compactMap { attribute in
-      var attribute = attribute
-      guard
-        let values = try db.values(
-          attribute.before.name, of: attribute.before.entity, in: layout), values.count > 0
-      else { return nil }
-      (attribute.count, attribute.distinct) = values
-      attribute.areCarriedOver = try db.convertsEveryNumber(attribute, in: layout)
-      return attribute
-    }
-  }
-
-  /// The attributes of which a migrated clone has no value that was written.
-  func unwritten(in clone: Database, layout: any StoreLayout) throws -> [Attribute] {
-    try attributes.filter { attribute in
-      let (entity, after) = attribute.after
-      guard
-        let rows = layout.entityLayouts.first(where: { $0.name == entity }),
-        let sql = rows.rowCountStatement(), let count = try Int.fetchOne(clone, sql: sql),
-        count > 0,
-        let written = try clone.values(
-          after.name, of: entity, in: layout,
-          except: attribute.areCarriedOver ? [] : after.defaults)
-      else { return false }
-      if written.count == 0 || attribute.areCarriedOver { return written.count == 0 }
-      // A default that each worker computes for itself, as UUID(): many values became one.
-      return after.storedDefault != nil && written.distinct == 1 && attribute.distinct > 1
-    }
-  }
-}
-
-extension Database {
-  /// How many rows have a value of an attribute, and how many different ones; `nil` where the entity has no such
-  /// attribute.
-  fileprivate func values(
-    _ name: String, of entity: String, in layout: any StoreLayout, except literals: [String] = []
-  ) throws -> (count: Int, distinct: Int)? {
-    guard let entity = layout.entityLayouts.first(where: { $0.name == entity }),
-      let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
-    else { return nil }
-    var conditions = ["\(column) IS NOT NULL"] + [entity.rowCondition].compactMap(\.self)
-    conditions += literals.map { "\(column) IS NOT \($0)" }
-    let row = try Row.fetchOne(
-      self,
-      sql: "SELECT count(*), count(DISTINCT \(column)) FROM \(entity.table) "
-        + "WHERE \(conditions.joined(separator: " AND "))")
-    return row.map { ($0[0], $0[1]) }
-  }
-}
-
-extension Database {
-  /// Whether every value is a number that SQL converts to the new type without a change of its value.
-  fileprivate func convertsEveryNumber(
-    _ attribute: ConvertedValues.Attribute, in layout: any StoreLayout
-  ) throws -> Bool {
-    guard let entity = layout.entityLayouts.first(where: { $0.name == attribute.before.entity }),
-      let column = entity.attributes.first(where: { $0.attribute.name == attribute.before.name })?
-        .column, column.encoding == nil,
-      let sql = NumberConversion.sql(
-        column.name, from: attribute.types.before, to: attribute.types.after,
-        keepsDecimalsAsNumbers: layout.format.keepsDecimalsAsNumbers)
-    else { return false }
-    return try Int.fetchOne(
-      self,
-      sql:
-        "SELECT 1 FROM \(entity.table) WHERE \(column.name) IS NOT NULL AND (\(sql)) IS NULL LIMIT 1"
-    ) == nil
-  }
-}
-
-extension Schema.Attribute {
-  /// The default value in the forms that a column may have of it, as SQL literals.
-  fileprivate var defaults: [String] {
-    guard let storedDefault else { return [] }
-    let archive = type == .codable ? ArchivedCollection.archive(ofEmpty: storedDefault) : nil
-    return [storedDefault, archive].compactMap { $0?.literal }
+  /// Why they are lost.
+  fileprivate var reason: String {
+    property.isRelationship
+      ? "its links cannot stay where they are stored" : "its type changes \(property.typeChange)"
   }
 }
 
@@ -113,38 +30,94 @@ extension StoreInspection {
   /// The values that are lost unless code of the plan writes them in their new type. Reads columns of all rows, so only
   /// `plan` asks.
   func convertedValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    guard !path.convertedAttributes.isEmpty else { return [] }
+    let converted = path.propertyPaths.filter(\.isConverted)
+    guard !converted.isEmpty else { return [] }
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
-    let converted = try StoreReader.withReadOnlyStore(file.path) { db in
-      try ConvertedValues(db, layout: layout, path: path)
+    return try StoreReader.withReadOnlyStore(file.path) { db in
+      try converted.compactMap { property -> Finding? in
+        guard let count = try db.unconverted(property, in: layout), count > 0 else { return nil }
+        return finding(ConvertedValues(property: property, count: count))
+      }
     }
-    return converted.attributes.filter { !$0.areCarriedOver }.map { attribute in
-      let isAccepted = path.accepts(attribute)
-      let exceptions =
-        attribute.types.after == .codable
-        ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
-      let change =
-        "its type changes from \(attribute.types.before.rawValue) to \(attribute.types.after.rawValue)"
-      return Finding(
-        severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
-        message: "\(attribute.sentence) unless \(exceptions): \(change)"
-          + (isAccepted ? "; the plan accepts the loss" : ""),
-        fix: isAccepted ? nil : path.lossAdvice([attribute], store: paths.store, plugin: plugin))
+  }
+
+  private func finding(_ values: ConvertedValues) -> Finding {
+    let isAccepted = path.accepts(values)
+    let exceptions =
+      values.property.types.last == .codable
+      ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
+    return Finding(
+      severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
+      message: "\(values.sentence) unless \(exceptions): \(values.reason)"
+        + (isAccepted ? "; the plan accepts the loss" : ""),
+      fix: isAccepted ? nil : path.lossAdvice([values], store: paths.store, plugin: plugin))
+  }
+}
+
+extension Database {
+  /// How many values or links there are that Instar does not convert by itself; `nil` where the store has none of the
+  /// property's columns.
+  fileprivate func unconverted(
+    _ property: PropertyPath, in layout: any StoreLayout
+  ) throws -> Int? {
+    let (owner, name) = property.names[0]
+    guard let entity = layout.entityLayouts.first(where: { $0.name == owner }) else { return nil }
+    if let storage = entity.relationships.first(where: { $0.relationship.name == name }) {
+      return try linkCount(storage, of: entity, in: layout)
     }
+    guard let column = entity.attributes.first(where: { $0.attribute.name == name })?.column
+    else { return nil }
+    var conditions = ["\(column.name) IS NOT NULL"] + [entity.rowCondition].compactMap(\.self)
+    if property.types.count == 2, column.encoding == nil,
+      let sql = NumberConversion.sql(
+        column.name, from: property.types[0], to: property.types[1],
+        keepsDecimalsAsNumbers: layout.format.keepsDecimalsAsNumbers)
+    {
+      conditions.append("(\(sql)) IS NULL")
+    }
+    let sql = "SELECT count(*) FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
+    return try Int.fetchOne(self, sql: sql)
+  }
+
+  private func linkCount(
+    _ storage: EntityLayout.RelationshipStorage, of entity: EntityLayout, in layout: any StoreLayout
+  ) throws -> Int? {
+    guard
+      let destination = layout.entityLayouts.first(where: {
+        $0.name == storage.relationship.destination
+      })
+    else { return nil }
+    return try LinkStatement(storage.location, of: entity, to: destination)
+      .count(self, findsBroken: false).count
   }
 }
 
 extension MigrationPath {
-  func accepts(_ attribute: ConvertedValues.Attribute) -> Bool {
-    acceptedLosses.contains(attribute.path)
+  /// The plan names the property as the store's version does, or as a later one that a stage of the path starts at.
+  func accepts(_ values: ConvertedValues) -> Bool {
+    values.property.names.contains { acceptedLosses.contains("\($0.entity).\($0.property)") }
+  }
+
+  /// What a run lost of the store's values, of what its stages report. Values that stages made themselves, and those of
+  /// properties that the plan removes, are left out.
+  func losses(_ reports: [LostValues]) -> [ConvertedValues] {
+    propertyPaths.compactMap { property in
+      guard property.isKept else { return nil }
+      let count = reports.reduce(0) { count, report in
+        guard let index = schemas.firstIndex(where: { $0.version == report.version }) else {
+          return count
+        }
+        let isSame = property.names[index] == (report.entity, report.property)
+        return isSame ? count + report.count : count
+      }
+      return count > 0 ? ConvertedValues(property: property, count: count) : nil
+    }
   }
 
   /// What to do where values are lost.
-  func lossAdvice(
-    _ attributes: [ConvertedValues.Attribute], store: String, plugin: String
-  ) -> String {
-    let names = attributes.map { "\"\($0.path)\"" }.joined(separator: ", ")
+  func lossAdvice(_ values: [ConvertedValues], store: String, plugin: String) -> String {
+    let names = values.map { "\"\($0.path)\"" }.joined(separator: ", ")
     return "write the values in didMigrate; or add \(names) to the plan's acceptedLosses; "
       + "or run: "
       + CommandText.migrate(store, plugins: [plugin], options: "--accept-loss")
@@ -152,50 +125,15 @@ extension MigrationPath {
 
   /// - Throws: `unacceptedLoss` if values are lost and neither the plan nor the request accepts that.
   func requireAcceptance(
-    of unwritten: [ConvertedValues.Attribute], isAccepted: Bool, store: String, plugin: String
+    of lost: [ConvertedValues], isAccepted: Bool, store: String, plugin: String
   ) throws(InstarError) {
-    let lost = unwritten.filter { !isAccepted && !accepts($0) }
+    let lost = lost.filter { !isAccepted && !accepts($0) }
     guard !lost.isEmpty else { return }
     throw InstarError(
       .unacceptedLoss, "cannot migrate the store",
       cause: lost.map {
-        "the run \($0.sentence): its type changes from \($0.types.before.rawValue) to "
-          + "\($0.types.after.rawValue), and no code of the plan wrote the new values"
+        "the run \($0.sentence): \($0.reason), and no code of the plan wrote them"
       }.joined(separator: "\n"),
       next: lossAdvice(lost, store: store, plugin: plugin))
-  }
-
-  /// The attributes of the first version whose values change their type before the last one, without counts.
-  var convertedAttributes: [ConvertedValues.Attribute] {
-    first.entities.flatMap { entity in
-      entity.attributes.compactMap { conversion(of: $0, in: entity.name) }
-    }
-  }
-
-  private func conversion(
-    of attribute: Schema.Attribute, in entity: String
-  ) -> ConvertedValues.Attribute? {
-    var (owner, name, type) = (entity, attribute.name, attribute.type)
-    var isConverted = false
-    for difference in differences {
-      guard let mapping = difference.entities.first(where: { $0.old?.name == owner }) else {
-        return nil
-      }
-      if mapping.removedAttributes.contains(where: { $0.name == name }) { return nil }
-      var next: (owner: String, attribute: Schema.Attribute)?
-      // It may have moved to an entity above or below.
-      for candidate in [mapping] + difference.entities where next == nil {
-        next = candidate.attributes.first { $0.old?.name == name }
-          .map { (candidate.new.name, $0.new) }
-      }
-      guard let next else { return nil }
-      if !type.isStoredLike(next.attribute.type) { isConverted = true }
-      (owner, name, type) = (next.owner, next.attribute.name, next.attribute.type)
-    }
-    guard isConverted,
-      let last = last.entity(named: owner)?.attributes.first(where: { $0.name == name })
-    else { return nil }
-    return ConvertedValues.Attribute(
-      before: (entity, attribute.name), after: (owner, last), types: (attribute.type, last.type))
   }
 }

@@ -22,7 +22,7 @@ struct RemovedValues {
       guard let count, count > 0 else { return nil }
       let drops = "drops \(count) non-null values of \(entity).\(name)"
       return path.hasNewAttribute(name, of: entity)
-        ? "\(drops); version \(path.to) has another attribute of this name, which the plan's code fills"
+        ? "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
         : drops
     }
   }

@@ -27,7 +27,6 @@ struct BackupCheck: Sendable {
     /// The external values that its rows reference.
     let externalFiles: Set<String>
     let removedValues: RemovedValues
-    let convertedValues: ConvertedValues
     /// Without what is known of the store's version.
     let manifest: BackupManifest
   }
@@ -67,7 +66,6 @@ struct BackupCheck: Sendable {
       census: try StoreCensus(db, layout: layout, findsBroken: findsBroken),
       externalFiles: files,
       removedValues: try RemovedValues(db, layout: layout, path: path),
-      convertedValues: try ConvertedValues(db, layout: layout, path: path),
       manifest: BackupManifest(
         run: run, store: store, madeAt: Date().timeIntervalSince1970, bytes: bytes,
         contentHash: contentHash, externalFiles: present.count, externalBytes: present.bytes,

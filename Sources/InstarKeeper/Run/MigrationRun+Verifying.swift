@@ -27,7 +27,8 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    let (verified, lost) = try verify(attempt, before, verification, comparison, checking)
+    let verified = try verify(attempt, before, verification, comparison, checking)
+    let lost = attempt.path.losses(lostValues)
     let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
@@ -53,7 +54,7 @@ extension MigrationRun {
   private func verify(
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
-  ) throws -> (CloneVerification.Result, lost: [ConvertedValues.Attribute]) {
+  ) throws -> CloneVerification.Result {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     let hasSameRows = try comparison?.wait() ?? false
@@ -70,9 +71,7 @@ extension MigrationRun {
             }
           })
         result.externalFiles = files
-        return (
-          result, try checking.wait().convertedValues.unwritten(in: db, layout: layout)
-        )
+        return result
       }
     } catch let error as DatabaseError {
       throw InstarError(

@@ -9,6 +9,7 @@ extension MigrationRun {
   ///
   /// - Parameter schema: The schema of the clone.
   mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws {
+    lostValues = []
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !attempt.path.stages.isEmpty else { return }
     let folder = attempt.folder
@@ -35,7 +36,7 @@ extension MigrationRun {
   /// Room for a small store that a plan makes much larger, and for temporary files.
   private static let smallestFileSizeLimit: Int64 = 4 << 30
 
-  private func follow(
+  private mutating func follow(
     _ event: CloneWorkEvent, _ progress: inout StageProgress
   ) throws(InstarError) {
     switch event {
@@ -48,6 +49,8 @@ extension MigrationRun {
         $0.stage = title
         $0.durationMicroseconds = duration
       }
+    case .valuesLost(let values):
+      lostValues.append(values)
     case .sql(let text):
       emit(.sql) { $0.text = text }
     case .output(let text):

@@ -23,7 +23,8 @@ package import InstarWire
 /// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. With `BusyPolicy.migrate`
 ///   that begins with `cutover`. If another process wrote since the store was cloned (see `StoreLock`), its changes
 ///   stay, and the run starts over from `cloning`.
-/// - Nothing that a worker says or leaves decides anything but which error is reported.
+/// - Nothing that a worker says or leaves decides anything but which error is reported. A loss that it counts ends the
+///   run, like an error, if nobody accepts it.
 package struct MigrationRun {
   let request: MigrationRequest
   let conversation: any KeeperConversation
@@ -42,6 +43,8 @@ package struct MigrationRun {
 
   var state = State.inspecting
   var report: RunReport
+  /// What the stages of this attempt lost.
+  var lostValues: [LostValues] = []
   /// `nil` before the run makes its first file.
   private var paths: StorePaths?
   private let start = ContinuousClock.now

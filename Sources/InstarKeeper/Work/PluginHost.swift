@@ -71,6 +71,8 @@ package struct CloneWork: Sendable {
 package enum CloneWorkEvent: Sendable, Hashable {
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
+  /// Values that the stages lost.
+  case valuesLost(LostValues)
   /// An SQL statement that the worker ran.
   case sql(String)
   /// Text that the plugin printed.

@@ -102,6 +102,9 @@ package struct WorkerProcess: PluginHost {
         case .stageFinished(let stage):
           try onEvent(.stageFinished(stage))
           return .restarted
+        case .valuesLost(let values):
+          try onEvent(.valuesLost(values))
+          return .kept
         case .sql(let text):
           // A plugin may send statements that nobody asked for.
           guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {

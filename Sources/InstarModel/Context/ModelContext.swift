@@ -61,6 +61,8 @@ public final class ModelContext {
   var unwritableCount = 0
   /// In the closure of a stage, the number of a failed save whose changes are still pending.
   var failedSave: Int?
+  /// Whether a property that is set to the value that it has counts as changed, so that a save writes it.
+  package var savesEqualValues = false
   /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
   /// The scratchpad of the run; `nil` outside a run.

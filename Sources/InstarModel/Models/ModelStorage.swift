@@ -124,7 +124,10 @@ public final class ModelStorage {
   private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
     if state == .fault { fill() }
     // A save writes only changed columns.
-    if state == .loaded, slots[slot].isSameValue(as: new) { return }
+    if state == .loaded, slots[slot].isSameValue(as: new) {
+      if context?.savesEqualValues == true { markChanged(slot, of: model) }
+      return
+    }
     noteWillChange(slot)
     slots[slot] = new
     markChanged(slot, of: model)

@@ -51,7 +51,8 @@ struct PlanCheck {
   private func findings(on stage: StageManifest) -> [Finding] {
     guard let old = version(stage.from), let new = version(stage.to) else { return [] }
     let way = "\(stage.from) → \(stage.to)"
-    return SchemaDifference(from: old.schema, to: new.schema).changes.compactMap { change in
+    let difference = SchemaDifference(from: old.schema, to: new.schema)
+    return difference.changes.compactMap { change in
       let sentence = "\(way) \(change.sentence)"
       if change.kind == .destructive {
         return finding(
@@ -72,14 +73,26 @@ struct PlanCheck {
           .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
           fix: fix)
       case .custom:
-        let path = "\(change.entity).\(change.property ?? "")"
-        guard change.kind == .conversion, !plan.acceptedLosses.contains(path) else { return nil }
+        guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
+          !plan.acceptedLosses.contains(path)
+        else { return nil }
         return finding(
           .warning, .unacceptedLoss,
-          "\(sentence): a run is refused if no code writes values that the new type cannot hold",
+          "\(sentence): a run is refused if values or links of \(path) are neither converted nor written by code",
           fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
       }
     }
+  }
+
+  /// The property by its names in the stage's first version, as `acceptedLosses` has them.
+  private func sourcePath(
+    of change: SchemaDifference.Change, in difference: SchemaDifference
+  ) -> String? {
+    guard let property = change.property,
+      let mapping = difference.entities.first(where: { $0.new.name == change.entity }),
+      let entity = mapping.old?.name, let source = mapping.sourceName(of: property)
+    else { return nil }
+    return "\(entity).\(source)"
   }
 
   private func finding(

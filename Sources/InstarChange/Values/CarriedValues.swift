@@ -1,0 +1,321 @@
+package import Foundation
+package import InstarSchema
+import InstarStore
+import InstarWire
+
+/// Returns a check whether the type of an attribute decodes a stored value; `nil` where the type is unknown: only a
+/// process with the plan's code has types. Schema; entity and attribute by name.
+package typealias DecodingCheck = (Schema, String, String) -> ((Data) -> Bool)?
+
+/// The values of properties whose column a change of schema makes again, empty: attributes that change their type, and
+/// relationships whose links cannot stay where they are.
+///
+/// Row by row: before the change, the keys of all rows with a value go to a temporary table, with the converted value
+/// where there is one: numbers of another kind, and bytes or text that the new type decodes. After the change and
+/// before `didMigrate`, the converted values go to the new column. The rows without one stay in the table until a
+/// closure writes their property or deletes them, which temporary triggers note (see `UnwrittenValues`).
+struct CarriedValues {
+  struct Property {
+    let old: EntityLayout
+    var new: EntityLayout
+    /// In the old version.
+    let name: (entity: String, property: String)
+    var newName: String
+    var source: Source
+    /// Whether each row keeps its key.
+    let keepsKeys: Bool
+    let table: String
+
+    enum Source {
+      case attribute(oldColumn: String, newColumn: String, Conversion?)
+      case links(old: EntityLayout.RelationshipStorage, new: EntityLayout.RelationshipStorage)
+    }
+
+    /// Names for the columns of the key in `table`.
+    var keys: [String] { new.key.columns.indices.map { "instar_k\($0 + 1)" } }
+  }
+
+  struct Conversion {
+    /// The converted value, or NULL.
+    let sql: String
+    /// Whether the new type decodes a value; `nil` for numbers.
+    let isDecodable: ((Data) -> Bool)?
+  }
+
+  private(set) var properties: [Property] = []
+  /// The version before the stage.
+  private let version: Schema.Version
+  /// The tables of two stages can exist at once.
+  private var tablePrefix: String {
+    "instar_carried_\(version.description.replacing(".", with: "_"))_"
+  }
+
+  init(
+    _ stage: SchemaStage, _ difference: SchemaDifference, decodes: DecodingCheck
+  ) {
+    version = stage.from.schema.version
+    let pairs = stage.entityLayoutPairs(difference)
+    for pair in pairs {
+      guard let new = pair.new,
+        let mapping = difference.entities.first(where: { $0.new.name == new.name })
+      else { continue }
+      for attribute in mapping.attributes {
+        guard let before = attribute.old, !before.type.isStoredLike(attribute.new.type),
+          let owner = Self.owner(of: before.name, pair, among: pairs, { $0.column(of: $1)?.name }),
+          let oldColumn = owner.old.column(of: before.name),
+          let newColumn = new.column(of: attribute.new.name)
+        else { continue }
+        let conversion =
+          owner.keepsKeys && oldColumn.holdsModelValues && newColumn.holdsModelValues
+          ? Self.conversion(
+            of: oldColumn.name, before, attribute.new, entity: new.name, in: stage.to.schema,
+            decodes) : nil
+        add(
+          owner, new, before.name, attribute.new.name,
+          .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
+      }
+    }
+    // No lightweight stage moves links away.
+    if stage.kind == .custom { addLinks(difference, pairs) }
+  }
+
+  /// Both ends of a relationship have the same links: they are counted at one end, if possible at that which becomes
+  /// to-one.
+  private mutating func addLinks(_ difference: SchemaDifference, _ pairs: [EntityLayoutPair]) {
+    var known: Set<String> = []
+    for isToOne in [true, false] {
+      for pair in pairs {
+        guard let new = pair.new,
+          let mapping = difference.entities.first(where: { $0.new.name == new.name })
+        else { continue }
+        for relationship in mapping.relationships
+        where relationship.new.isToOneRelationship == isToOne {
+          guard let before = relationship.old,
+            difference.movesLinks(relationship, of: mapping.new.name),
+            let owner = Self.owner(of: before.name, pair, among: pairs, { $0.storage(of: $1) }),
+            let oldLinks = owner.old.storage(of: before.name),
+            let newLinks = new.storage(of: relationship.new.name),
+            known.insert("\(new.name).\(relationship.new.name)").inserted
+          else { continue }
+          if let inverse = relationship.new.inverseName {
+            known.insert("\(relationship.new.destination).\(inverse)")
+          }
+          add(
+            owner, new, before.name, relationship.new.name, .links(old: oldLinks, new: newLinks))
+        }
+      }
+    }
+  }
+
+  private mutating func add(
+    _ owner: EntityLayoutPair, _ new: EntityLayout, _ name: String, _ newName: String,
+    _ source: Property.Source
+  ) {
+    properties.append(
+      Property(
+        old: owner.old, new: new, name: (owner.old.name, name), newName: newName, source: source,
+        keepsKeys: owner.keepsKeys, table: "\(tablePrefix)\(properties.count + 1)"))
+  }
+
+  /// The entity that declares a property in the old version: it may have moved here from an entity above or below.
+  private static func owner<Place>(
+    of property: String, _ pair: EntityLayoutPair, among pairs: [EntityLayoutPair],
+    _ place: (EntityLayout, String) -> Place?
+  ) -> EntityLayoutPair? {
+    if place(pair.old, property) != nil { return pair }
+    return pairs.filter { $0.old.root == pair.old.root && place($0.old, property) != nil }
+      .max { $0.old.numbers.count < $1.old.numbers.count }
+  }
+
+  /// Returns the changes, where a change of type that loses all values is destructive.
+  func classified(_ changes: [SchemaDifference.Change]) -> [SchemaDifference.Change] {
+    let lost = Set(
+      properties.filter { $0.losesAll }.map { "\($0.new.name).\($0.newName)" })
+    return changes.map { change in
+      var change = change
+      if change.kind == .conversion, let property = change.property,
+        lost.contains("\(change.entity).\(property)")
+      {
+        change.kind = .destructive
+      }
+      return change
+    }
+  }
+
+  private static func conversion(
+    of column: String, _ old: Schema.Attribute, _ new: Schema.Attribute, entity: String,
+    in schema: Schema, _ decodes: DecodingCheck
+  ) -> Conversion? {
+    if let sql = NumberConversion.sql(
+      column, from: old.type, to: new.type,
+      keepsDecimalsAsNumbers: schema.format.keepsDecimalsAsNumbers)
+    {
+      return Conversion(sql: sql, isDecodable: nil)
+    }
+    guard old.type == .data || old.type == .string, new.type == .codable,
+      let isDecodable = decodes(schema, entity, new.name)
+    else { return nil }
+    return Conversion(sql: "CAST(\(column) AS BLOB)", isDecodable: isDecodable)
+  }
+
+  /// The value that a row of a table that is being changed gets in a column of the new version, as SQL; `nil` where no
+  /// value is carried over. It is NULL in rows whose value does not convert.
+  func value(of column: String, inTable table: String) -> String? {
+    for property in properties {
+      guard case .attribute(_, column, _?) = property.source, property.new.table == table else {
+        continue
+      }
+      return property.carriedValue
+    }
+    return nil
+  }
+
+  // MARK: Over a change of schema
+
+  /// Makes a change of schema, and carries the values over it.
+  ///
+  /// - Returns: the steps that were made, and the values that wait for a closure.
+  func carry(
+    _ session: SQLSession, _ searchIndexes: SearchIndexRebuild,
+    over change: () throws -> [ChangeStep]
+  ) throws -> (steps: [ChangeStep], UnwrittenValues) {
+    let before = properties.flatMap(\.stepsBefore)
+    let after = properties.compactMap(\.stepAfter)
+    for step in after { try searchIndexes.prepare(for: step) }
+    for step in before { try session.run(step.sql) }
+    for property in properties { try property.forgetUndecodable(session) }
+    var unwritten = try UnwrittenValues(properties, of: version, session)
+    let steps = try change()
+    for step in after { try session.run(step.sql) }
+    try unwritten.watch(session)
+    // Tables that only count change nothing, so the plan does not show them.
+    return (properties.filter(\.isConverted).flatMap(\.stepsBefore) + steps + after, unwritten)
+  }
+}
+
+extension CarriedValues.Property {
+  private var path: String { "\(new.name).\(newName)" }
+
+  var isConverted: Bool {
+    guard case .attribute(_, _, _?) = source else { return false }
+    return true
+  }
+
+  fileprivate var losesAll: Bool {
+    guard case .attribute(_, _, nil) = source else { return false }
+    return true
+  }
+
+  private func step(_ sql: String, _ comment: String) -> ChangeStep {
+    var column: String?
+    if case .attribute(_, let new, _) = source { column = new }
+    return ChangeStep(
+      sql, comment, .conversion, table: new.table, column: column, entity: new.name,
+      property: newName)
+  }
+
+  /// The condition on the row of the temporary table for a row of the new table.
+  func isRow(_ alias: String) -> String {
+    zip(keys, new.key.columns).map { "\($0) = \(alias).\($1)" }.joined(separator: " AND ")
+  }
+
+  fileprivate var carriedValue: String {
+    "(SELECT instar_v FROM temp.\(table) WHERE \(isRow(new.table)))"
+  }
+
+  fileprivate var stepsBefore: [ChangeStep] {
+    let list = keys.joined(separator: ", ")
+    let isRowID = old.key.isRowID && new.key.isRowID
+    let key = isRowID ? "\(list) INTEGER PRIMARY KEY, " : "\(list), "
+    let create = step(
+      // instar_n: how many values the row has.
+      "CREATE TEMP TABLE \(table) (\(key)instar_v, instar_n"
+        + (isRowID ? ")" : ", PRIMARY KEY (\(list)))"),
+      "creates a table for the values of \(path)")
+    guard keepsKeys else { return [create] }
+    return [
+      create, step("INSERT INTO temp.\(table) \(selection)", "converts the values of \(path)"),
+    ]
+  }
+
+  /// The keys of the rows with values.
+  private var selection: String {
+    let condition = old.rowCondition
+    switch source {
+    case .attribute(let column, _, let conversion):
+      let conditions = ["\(column) IS NOT NULL"] + [condition].compactMap(\.self)
+      return "SELECT \(old.key.columns.joined(separator: ", ")), \(conversion?.sql ?? "NULL"), 1 "
+        + "FROM \(old.table) WHERE \(conditions.joined(separator: " AND "))"
+    case .links(let storage, _):
+      let columns = old.key.columns.map { "t0.\($0)" }.joined(separator: ", ")
+      let rows = old.rowCondition.map { " WHERE \($0)" } ?? ""
+      return "SELECT * FROM (SELECT \(columns), NULL, \(storage.linkCount) AS instar_n "
+        + "FROM \(old.table) AS t0\(rows)) WHERE instar_n > 0"
+    }
+  }
+
+  /// How many values there are.
+  func count(_ session: SQLSession) throws -> Int64 {
+    try session.integer(
+      keepsKeys
+        ? "SELECT sum(instar_n) FROM temp.\(table)"
+        : "SELECT sum(instar_n) FROM (\(countableSelection))") ?? 0
+  }
+
+  private var countableSelection: String {
+    guard case .attribute(let column, _, _) = source else { return selection }
+    let conditions = ["\(column) IS NOT NULL"] + [old.rowCondition].compactMap(\.self)
+    return "SELECT 1 AS instar_n FROM \(old.table) WHERE \(conditions.joined(separator: " AND "))"
+  }
+
+  fileprivate func forgetUndecodable(_ session: SQLSession) throws {
+    guard case .attribute(_, _, let conversion?) = source, let isDecodable = conversion.isDecodable
+    else { return }
+    let values = try session.statement("SELECT rowid, instar_v FROM temp.\(table)")
+    defer { values.reset() }
+    var undecodable: [Int64] = []
+    while try values.step() {
+      if !isDecodable(values.data(at: 1)) { undecodable.append(values.integer(at: 0)) }
+    }
+    for row in undecodable {
+      try session.run("UPDATE temp.\(table) SET instar_v = NULL WHERE rowid = \(row)")
+    }
+  }
+
+  fileprivate var stepAfter: ChangeStep? {
+    guard case .attribute(_, let column, _?) = source else { return nil }
+    return step(
+      "UPDATE \(new.table) SET \(column) = \(carriedValue) "
+        + "WHERE EXISTS (SELECT 1 FROM temp.\(table) WHERE instar_v IS NOT NULL AND \(isRow(new.table)))",
+      "writes the converted values of \(path)")
+  }
+}
+
+extension EntityLayout {
+  func column(of attribute: String) -> StoredColumn? {
+    attributes.first { $0.attribute.name == attribute }?.column
+  }
+
+  func storage(of relationship: String) -> RelationshipStorage? {
+    relationships.first { $0.relationship.name == relationship }
+  }
+}
+
+extension StoredColumn {
+  /// Whether this is a column of the table itself that holds values as models have them.
+  fileprivate var holdsModelValues: Bool { encoding == nil && !isGenerated && !mayBeExternal }
+}
+
+extension EntityLayout.RelationshipStorage {
+  /// How many links a row, which has the alias t0, has.
+  var linkCount: String {
+    switch location {
+    case .column(let reference):
+      "(\(reference.columns.map { "t0.\($0) IS NOT NULL" }.joined(separator: " AND ")))"
+    case .foreignKey(let reference):
+      "(SELECT count(*) FROM \(destinationTable) AS d WHERE \(reference.condition("d", refersTo: "t0")))"
+    case .joinTable(let name, let own, _):
+      "(SELECT count(*) FROM \(name) AS d WHERE \(own.condition("d", refersTo: "t0")))"
+    }
+  }
+}

@@ -1,0 +1,330 @@
+import GRDB
+import Instar
+import InstarEngine
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Whole runs of an app's container, with closures that write some rows of a property whose type or place changes.
+@Suite("Values that no closure replaces", .serialized)
+struct UnwrittenValuesTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.store")
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+    Script.closure = nil
+    Script.losses = []
+  }
+
+  private func open(
+    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
+  ) throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema(versionedSchema: version), migrationPlan: plan,
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+  }
+
+  private var notes: [String] {
+    get throws { try StateFolder(path: folder.path("state")).history().reports.last?.notes ?? [] }
+  }
+
+  private func makeRows(_ rows: String) throws {
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE item (id INTEGER PRIMARY KEY, text TEXT, size REAL, flag TEXT, width INTEGER NOT NULL);
+          INSERT INTO item VALUES \(rows); PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
+  }
+
+  private func makeItems(_ count: Int) throws {
+    let container = try open(V1.self)
+    let context = ModelContext(container)
+    for number in 1...count {
+      let item = V1.Item(number)
+      context.insert(item)
+      for part in 0..<2 { item.parts.append(V1.Part(name: "\(number)-\(part)")) }
+    }
+    try context.save()
+    try container.close()
+  }
+
+  private func make(_ format: StoreFormat, _ count: Int) throws {
+    if format == .coredata { return try makeItems(count) }
+    try makeRows(
+      (1...count).map { "(\($0), '\($0)', \($0 == 2 ? "2.5" : "\($0).0"), 'no', \($0))" }
+        .joined(separator: ", "))
+  }
+
+  private func refusal(_ format: StoreFormat) throws -> InstarError {
+    let before = try Data(contentsOf: URL(filePath: path))
+    let error = #expect(throws: SwiftDataError.self) {
+      try format == .coredata ? open(V2.self, Plan.self) : open(RowsV2.self, RowPlan.self)
+    }
+    #expect(try Data(contentsOf: URL(filePath: path)) == before)
+    return try #require(error?.cause)
+  }
+
+  private static let others = ["Item.size", "Item.flag", "Item.parts", "Item.token"]
+
+  @Test(
+    "are counted also where the closure wrote one row", arguments: [StoreFormat.coredata, .plain])
+  func oneRowWritten(format: StoreFormat) throws {
+    try make(format, 4)
+    Script.losses = Self.others
+    Script.closure = { items in items.first { $0.number == 1 }?.setText(11) }
+    let error = try refusal(format)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 3 non-null values of Item.text:"), "\(error)")
+  }
+
+  @Test(
+    "do not include rows that the closure deleted", arguments: [StoreFormat.coredata, .plain])
+  func deletedRows(format: StoreFormat) throws {
+    try make(format, 4)
+    Script.losses = Self.others
+    Script.closure = { items in
+      for item in items where item.number > 1 { item.modelContext?.delete(item) }
+      items.first { $0.number == 1 }?.setText(11)
+    }
+    try migrate(format)
+    #expect(try !notes.contains { $0.contains("Item.text") })
+  }
+
+  @Test(
+    "are those that do not convert: each row gets its own, unless the closure wrote it",
+    arguments: [StoreFormat.coredata, .plain])
+  func convertedByRow(format: StoreFormat) throws {
+    try make(format, 4)
+    Script.losses = Self.others + ["Item.text"]
+    Script.closure = { items in items.first { $0.number == 4 }?.setSize(40) }
+    try migrate(format)
+    let sizes: [Int?]
+    if format == .coredata {
+      sizes = try items(V2.Item.self).map(\.size)
+    } else {
+      sizes = try items(RowsV2.Item.self).map(\.size)
+    }
+    #expect(sizes == [1, nil, 3, 40])
+    #expect(try notes.contains("drops 1 non-null values of Item.size"))
+  }
+
+  @Test(
+    "are not hidden by a default that each process computes",
+    arguments: [StoreFormat.coredata, .plain])
+  func computedDefault(format: StoreFormat) throws {
+    try make(format, 1)
+    Script.losses = Self.others + ["Item.text"]
+    Script.insertsItem = true
+    defer { Script.insertsItem = false }
+    try migrate(format)
+    let sentence =
+      format == .coredata
+      ? "drops 1 non-null values of Item.token" : "drops 1 non-null values of Item.text"
+    let notes = try notes
+    #expect(notes.contains(sentence), "\(notes)")
+  }
+
+  @Test(
+    "do not include rows in which the closure wrote the default itself",
+    arguments: [StoreFormat.coredata, .plain])
+  func defaultWritten(format: StoreFormat) throws {
+    try make(format, 3)
+    Script.losses = ["Item.size", "Item.text", "Item.parts", "Item.token"]
+    Script.closure = { items in for item in items { item.setFlag(false) } }
+    try migrate(format)
+    #expect(try !notes.contains { $0.contains("Item.flag") })
+  }
+
+  @Test("include the links of a to-many relationship that becomes to-one")
+  func links() throws {
+    try makeItems(2)
+    Script.losses = ["Item.size", "Item.flag", "Item.text", "Item.token"]
+    let error = try refusal(.coredata)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 4 links of Item.parts:"), "\(error)")
+    Script.closure = { items in
+      let part = try? items.first?.modelContext?.fetch(FetchDescriptor<V2.Part>()).first
+      items.compactMap { $0 as? V2.Item }.first { $0.number == 1 }?.parts = part
+    }
+    #expect(try refusal(.coredata).cause.contains("drops 2 links of Item.parts:"))
+    Script.losses.append("Item.parts")
+    try migrate(.coredata)
+    #expect(try notes.contains("drops 2 links of Item.parts"))
+  }
+
+  @Test("do not include numbers of a required column without a default, which convert")
+  func requiredNumber() throws {
+    try make(.plain, 3)
+    Script.losses = Self.others + ["Item.text"]
+    try migrate(.plain)
+    #expect(try items(RowsV2.Item.self).map(\.width) == [1, 2, 3])
+  }
+
+  private func migrate(_ format: StoreFormat) throws {
+    if format == .coredata {
+      try open(V2.self, Plan.self).close()
+    } else {
+      try open(RowsV2.self, RowPlan.self).close()
+    }
+  }
+
+  private func items<Item: TestItem>(_: Item.Type) throws -> [Item] {
+    let container =
+      try Item.self == V2.Item.self ? open(V2.self) : open(RowsV2.self, RowPlan.self)
+    return try ModelContext(container).fetch(FetchDescriptor<Item>())
+      .sorted { $0.number < $1.number }
+  }
+
+  // MARK: Plans
+
+  /// What the stage of the running test does.
+  enum Script {
+    nonisolated(unsafe) static var closure: (([any TestItem]) -> Void)?
+    nonisolated(unsafe) static var losses: [String] = []
+    nonisolated(unsafe) static var insertsItem = false
+  }
+
+  protocol TestItem: PersistentModel {
+    var number: Int { get }
+    func setText(_ value: Int)
+    func setSize(_ value: Int)
+    func setFlag(_ value: Bool)
+  }
+
+  enum Plan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [V1.self, V2.self] }
+    static var acceptedLosses: [String] { Script.losses }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: V1.self, toVersion: V2.self, willMigrate: nil,
+          didMigrate: { context in
+            Script.closure?(try context.fetch(FetchDescriptor<V2.Item>()))
+            if Script.insertsItem { context.insert(V2.Item(9)) }
+          })
+      ]
+    }
+  }
+
+  enum RowPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [RowsV1.self, RowsV2.self] }
+    static var acceptedLosses: [String] { Script.losses }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: RowsV1.self, toVersion: RowsV2.self, willMigrate: nil,
+          didMigrate: { context in
+            Script.closure?(try context.fetch(FetchDescriptor<RowsV2.Item>()))
+            if Script.insertsItem { context.insert(RowsV2.Item(id: 9)) }
+          })
+      ]
+    }
+  }
+
+  // MARK: Models
+
+  enum V1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self, Part.self] }
+
+    @Model
+    final class Item {
+      var number: Int
+      var text: String?
+      var size: Double?
+      var flag: String
+      var token: String
+      var parts: [Part] = []
+      init(_ number: Int) {
+        self.number = number
+        text = "\(number)"
+        size = number == 2 ? 2.5 : Double(number)
+        flag = "no"
+        token = "t\(number)"
+      }
+    }
+
+    @Model
+    final class Part {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+  }
+
+  enum V2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self, Part.self] }
+
+    @Model
+    final class Item: TestItem {
+      var number: Int
+      var text: Int?
+      var size: Int?
+      var flag: Bool = false
+      var token: UUID = UUID()
+      var parts: Part?
+      init(_ number: Int) { self.number = number }
+
+      func setText(_ value: Int) { text = value }
+      func setSize(_ value: Int) { size = value }
+      func setFlag(_ value: Bool) { flag = value }
+    }
+
+    @Model
+    final class Part {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+  }
+
+  enum RowsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self] }
+
+    @Table("item")
+    @Model
+    final class Item {
+      @Column(.primaryKey) var id: Int
+      var text: String?
+      var size: Double?
+      var flag: String?
+      var width: Int
+      init(id: Int) {
+        self.id = id
+        width = 0
+      }
+    }
+  }
+
+  enum RowsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self] }
+
+    @Table("item")
+    @Model
+    final class Item: TestItem {
+      @Column(.primaryKey) var id: Int
+      var text: Int?
+      var size: Int?
+      var flag: Bool = false
+      var width: Double
+      init(id: Int) {
+        self.id = id
+        width = 0
+      }
+
+      var number: Int { id }
+      func setText(_ value: Int) { text = value }
+      func setSize(_ value: Int) { size = value }
+      func setFlag(_ value: Bool) { flag = value }
+    }
+  }
+}
