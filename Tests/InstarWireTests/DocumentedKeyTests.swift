@@ -101,7 +101,7 @@ struct DocumentedKeyTests {
       ])
     #expect(
       try keys(of: Sample.recovery) == [
-        "backup", "cutover", "outcome", "run", "store", "version",
+        "backup", "cutover", "manifest", "notes", "outcome", "run", "store", "version",
       ])
   }
 
