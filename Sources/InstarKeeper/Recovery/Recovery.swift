@@ -87,9 +87,17 @@ package struct Recovery {
         outcome: content == .new ? .finished : .discarded)
       report.version = found.version
       report.backup = record.existingBackup(at: backup)
-      if let file = try formerFile(at: backup) {
-        report.manifest = file.manifest
-        report.notes = file.notes
+      do {
+        if let file = try formerFile(at: backup) {
+          report.manifest = file.manifest
+          report.notes = file.notes
+        }
+      } catch {
+        // The store itself is whole: a backup that cannot be read must not keep it from being used.
+        let cause = InstarError(error, what: "cannot read the backup").cause
+        report.notes = [
+          "the backup '\(backup)' cannot be read, so it is not known whether an app wrote to it: \(cause)"
+        ]
       }
       if report.backup != nil, content != .old {
         (report.manifest ?? record.manifest)?.write(besideBackup: backup)
