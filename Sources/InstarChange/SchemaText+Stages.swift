@@ -11,8 +11,10 @@ package struct ExpectedSchema: Sendable {
 
 /// What a change of schema does to rows of the app, from the least to the most.
 package enum RowChange: Comparable, Sendable {
-  /// Nothing: SQLite only writes the schema, or an index.
+  /// Nothing: SQLite only writes the schema, and Instar the small tables in which the format keeps its books.
   case none
+  /// No value of the app: SQLite makes or removes indexes and tables, and Instar writes what the format keeps in rows.
+  case keepsValues
   /// SQLite writes each row of a table without a column. Keys and all other values stay.
   case dropsColumn
   /// Statements of Instar write rows.
@@ -40,7 +42,8 @@ extension SchemaText {
 
 extension PlannedChange {
   fileprivate var rowChange: RowChange {
-    kind == .bookkeeping ? .none : statements.map(\.rowChange).max() ?? .none
+    let change = statements.map(\.rowChange).max() ?? .none
+    return kind == .bookkeeping ? min(change, .keepsValues) : change
   }
 }
 
@@ -49,8 +52,16 @@ extension PlannedStatement {
     func alters(by action: String) -> Bool {
       sql.hasPrefix("ALTER TABLE") && sql.contains(" \(action) ")
     }
-    if ["ADD COLUMN", "RENAME COLUMN", "RENAME TO"].contains(where: alters) { return .none }
-    if ["CREATE ", "DROP INDEX", "DROP TRIGGER"].contains(where: sql.hasPrefix) { return .none }
+    let writesBooks = StoreFormat.coredata.bookkeepingTables.contains { table in
+      ["INSERT INTO", "UPDATE", "DELETE FROM"].contains { sql.hasPrefix("\($0) \(table) ") }
+    }
+    if writesBooks || ["ADD COLUMN", "RENAME COLUMN", "RENAME TO"].contains(where: alters) {
+      return .none
+    }
+    if ["CREATE TRIGGER", "CREATE VIEW", "DROP TRIGGER"].contains(where: sql.hasPrefix) {
+      return .none
+    }
+    if ["CREATE ", "DROP INDEX"].contains(where: sql.hasPrefix) { return .keepsValues }
     return alters(by: "DROP COLUMN") ? .dropsColumn : .writes
   }
 }
