@@ -58,6 +58,7 @@ extension MigrationRun {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     let hasSameRows = try comparison?.wait() ?? false
+    var isDamageOfStore = false
     do {
       return try GuardedConnection.use(folder.clone, access: .immutable) { db in
         let files = try ExternalFiles.references(db, layout)
@@ -65,7 +66,11 @@ extension MigrationRun {
           db, before: { try checking.wait().census },
           requireSound: { db in
             if hasSameRows {
-              try requireSameRows(db, ofStore: attempt.paths.store)
+              isDamageOfStore = true
+              // The store's indexes are on the same pages, and its own check leaves them out.
+              try StoreCheck.requireIndexes(db, "the store", path: attempt.paths.store)
+              isDamageOfStore = false
+              try StoreCheck.requireConstraints(db, "the clone")
             } else {
               try requireSound(db, folder.clone, isLarge: before.pages != nil)
             }
@@ -77,18 +82,11 @@ extension MigrationRun {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",
         cause: error.message ?? "SQLite reports \(error.extendedResultCode)")
-    } catch let error as InstarError where error.code == .corruptStore && !hasSameRows {
+    } catch let error as InstarError where error.code == .corruptStore && !isDamageOfStore {
       var error = error
       error.code = .verificationFailed
       throw error
     }
-  }
-
-  /// Checks what the check of the store leaves out where the clone has its rows: the indexes, which are on the same
-  /// pages.
-  private func requireSameRows(_ db: Database, ofStore path: String) throws {
-    try StoreCheck.requireIndexes(db, "the store", path: path)
-    try StoreCheck.requireConstraints(db, "the clone")
   }
 
   /// Two threads read a large clone.

@@ -12,7 +12,8 @@ package import InstarWire
 ///    anywhere.
 /// 2. `cloning`: the store is locked. Clone and backup are made in the run folder. A store that is to be exchanged for
 ///    its clone is not copied a second time: its own file becomes the backup.
-/// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked.
+/// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
+///    store whose stages only write the schema shares one check with its clone, after them.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`).
 ///
@@ -231,11 +232,13 @@ package struct MigrationRun {
       ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema))
     let check = attempt.backupCheck(pageCount: pageCount, verification)
     state = .working
-    // Stages that write no row take no time. Their clone is compared with the store, and both share one check.
+    // Stages that only write the schema take no time. Their clone is compared with the store, and both share one check.
     let early =
       verification.leavesRows && before.pages != nil
       ? Result { try work(attempt, on: before.schema) } : nil
     let comparison = compare(attempt, before, after: early)
+    // No thread may use the files of the run after its end.
+    defer { _ = comparison?.failure() }
     let checking = BackgroundWork {
       try check.perform(hasSameRows: { try comparison?.wait() ?? false })
     }

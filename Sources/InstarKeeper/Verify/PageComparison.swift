@@ -16,7 +16,8 @@ internal import InstarStore
 /// - the clone's own trees and its list of free pages are sound.
 ///
 /// So every other tree of the clone is a tree of the store, and shares no page with the trees that were written. Where
-/// pages were freed or taken from the free ones, the answer is "no", and the clone is checked in full.
+/// pages were freed or taken from the free ones, or the own trees are damaged, the answer is "no", and the clone is
+/// checked in full.
 struct PageComparison: Sendable {
   /// The clone, which nobody writes.
   let clone: String
@@ -29,19 +30,25 @@ struct PageComparison: Sendable {
   /// From how many pages on two files are compared. A smaller clone is sooner checked.
   static let smallestPageCount = 2_000
 
-  /// - Throws: Why a file cannot be read; `corruptStore` where the clone's own trees are damaged.
+  /// - Throws: Why a file cannot be read.
   func perform() throws -> Bool {
     guard try hasEqualPages() else { return false }
-    return try GuardedConnection.use(clone, access: .immutable) { db in
-      guard let now = try PageBaseline(db, format: format), now.pageSize == own.pageSize,
-        now.roots == own.roots, now.tables == own.tables,
-        now.pages == own.pages.union(own.pageCount + 1..<now.pageCount + 1)
-      else { return false }
-      for table in now.tables {
-        try StoreCheck.requireQuickCheck(db, "the clone", of: table)
-      }
-      return true
+    do {
+      return try GuardedConnection.use(clone, access: .immutable, hasSoundTrees)
+    } catch is DatabaseError {
+      return false
+    } catch let error as InstarError where error.code == .corruptStore {
+      return false
     }
+  }
+
+  private func hasSoundTrees(_ db: Database) throws -> Bool {
+    guard let now = try PageBaseline(db, format: format), now.pageSize == own.pageSize,
+      now.roots == own.roots, now.tables == own.tables,
+      now.pages == own.pages.union(own.pageCount + 1..<now.pageCount + 1)
+    else { return false }
+    for table in now.tables { try StoreCheck.requireQuickCheck(db, "the clone", of: table) }
+    return true
   }
 
   /// Whether the clone has each page of the store that is in none of the store's own trees.
