@@ -168,6 +168,68 @@ struct UnwrittenValuesTests {
     #expect(try items(RowsV2.Item.self).map(\.width) == [1, 2, 3])
   }
 
+  // MARK: Properties that move
+
+  @Test("include those of a property that moves to a new superclass with a new type")
+  func movedUp() throws {
+    let container = try open(UpV1.self)
+    let context = ModelContext(container)
+    for number in 1...3 { context.insert(UpV1.Book("\(number)")) }
+    try context.save()
+    try container.close()
+    Script.closure = { items in items.first?.setText(1) }
+    let error = #expect(throws: SwiftDataError.self) { try open(UpV2.self, UpPlan.self) }
+    let cause = try #require(error?.cause)
+    #expect(cause.code == .unacceptedLoss)
+    #expect(cause.cause.contains("drops 2 non-null values of Book.title:"), "\(cause)")
+    Script.losses = ["Book.title"]
+    try open(UpV2.self, UpPlan.self).close()
+  }
+
+  @Test(
+    "include those of all classes if a property moves to a subclass with a new type, at once or later"
+  )
+  func movedDown() throws {
+    let container = try open(DownV1.self)
+    let context = ModelContext(container)
+    context.insert(DownV1.Album(title: "a"))
+    context.insert(DownV1.Work("w"))
+    context.insert(DownV1.Song("s"))
+    for number in 1...2 { context.insert(DownV1.Book("\(number)")) }
+    try context.save()
+    try container.close()
+    func loss(_ plan: any SchemaMigrationPlan.Type) throws -> String {
+      let error = #expect(throws: SwiftDataError.self) { try open(DownV3.self, plan) }
+      let cause = try #require(error?.cause)
+      #expect(cause.code == .unacceptedLoss)
+      return cause.cause
+    }
+    var message = try loss(DownPlan.self)
+    #expect(message.contains("drops 4 non-null values of Work.title:"), "\(message)")
+    Script.closure = { items in for item in items { item.setText(1) } }
+    message = try loss(DownPlan.self)
+    #expect(message.contains("drops 2 non-null values of Work.title:"), "\(message)")
+    // Before the second stage only the rows of Book have the property. That of Album is another one.
+    Script.closure = nil
+    message = try loss(LongDownPlan.self)
+    #expect(message.contains("drops 2 non-null values of Work.title:"), "\(message)")
+  }
+
+  @Test("include the links of a relationship with another destination")
+  func otherDestination() throws {
+    try makeItems(2)
+    let error = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, LinksPlan.self) }
+    let cause = try #require(error?.cause)
+    #expect(cause.code == .unacceptedLoss)
+    #expect(cause.cause.contains("drops 4 links of Item.parts:"), "\(cause)")
+    Script.closure = { items in
+      items.compactMap { $0 as? LinksV2.Item }.first { $0.number == 1 }?.parts.append(
+        LinksV2.Piece(name: "p"))
+    }
+    let rest = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, LinksPlan.self) }
+    #expect(rest?.cause?.cause.contains("drops 2 links of Item.parts:") == true)
+  }
+
   private func migrate(_ format: StoreFormat) throws {
     if format == .coredata {
       try open(V2.self, Plan.self).close()
@@ -229,7 +291,214 @@ struct UnwrittenValuesTests {
     }
   }
 
+  /// One custom stage, which hands the models that `fetch` finds to the script.
+  private static func stage(
+    _ old: any VersionedSchema.Type, _ new: any VersionedSchema.Type,
+    _ fetch: @escaping @Sendable (ModelContext) throws -> [any TestItem]
+  ) -> MigrationStage {
+    .custom(
+      fromVersion: old, toVersion: new, willMigrate: nil,
+      didMigrate: { context in Script.closure?(try fetch(context)) })
+  }
+
+  enum UpPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [UpV1.self, UpV2.self] }
+    static var acceptedLosses: [String] { Script.losses }
+    static var stages: [MigrationStage] {
+      [stage(UpV1.self, UpV2.self) { try $0.fetch(FetchDescriptor<UpV2.Book>()) }]
+    }
+  }
+
+  enum DownPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [DownV1.self, DownV3.self] }
+    static var stages: [MigrationStage] {
+      [stage(DownV1.self, DownV3.self) { try $0.fetch(FetchDescriptor<DownV3.Book>()) }]
+    }
+  }
+
+  enum LongDownPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [DownV1.self, DownV2.self, DownV3.self] }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: DownV1.self, toVersion: DownV2.self),
+        stage(DownV2.self, DownV3.self) { try $0.fetch(FetchDescriptor<DownV3.Book>()) },
+      ]
+    }
+  }
+
+  enum LinksPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [V1.self, LinksV2.self] }
+    static var acceptedLosses: [String] { ["Item.text", "Item.size", "Item.flag", "Item.token"] }
+    static var stages: [MigrationStage] {
+      [stage(V1.self, LinksV2.self) { try $0.fetch(FetchDescriptor<LinksV2.Item>()) }]
+    }
+  }
+
   // MARK: Models
+
+  enum UpV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Book.self] }
+
+    @Model
+    final class Book {
+      var title: String?
+      init(_ title: String) { self.title = title }
+    }
+  }
+
+  enum UpV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Work.self, Book.self] }
+
+    @Model
+    class Work {
+      var title: Int?
+      init() {}
+    }
+
+    @Model
+    final class Book: Work, TestItem {
+      var pages: Int = 0
+      override init() { super.init() }
+
+      var number: Int { pages }
+      func setText(_ value: Int) { title = value }
+      func setSize(_ value: Int) {}
+      func setFlag(_ value: Bool) {}
+    }
+  }
+
+  enum DownV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] {
+      [Album.self, Work.self, Song.self, Book.self]
+    }
+
+    @Model
+    final class Album {
+      var title: String
+      init(title: String) { self.title = title }
+    }
+
+    @Model
+    class Work {
+      var title: String?
+      var year: Int = 0
+      init(_ title: String) { self.title = title }
+    }
+
+    @Model
+    final class Song: Work {
+      var length: Int = 0
+      override init(_ title: String) { super.init(title) }
+    }
+
+    @Model
+    final class Book: Work {
+      var pages: Int = 0
+      override init(_ title: String) { super.init(title) }
+    }
+  }
+
+  enum DownV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] {
+      [Album.self, Work.self, Song.self, Book.self]
+    }
+
+    @Model
+    final class Album {
+      var title: String
+      init(title: String) { self.title = title }
+    }
+
+    @Model
+    class Work {
+      var year: Int = 0
+      init() {}
+    }
+
+    @Model
+    final class Song: Work {
+      var length: Int = 0
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Book: Work {
+      var title: String?
+      var pages: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum DownV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] {
+      [Album.self, Work.self, Song.self, Book.self]
+    }
+
+    @Model
+    final class Album {
+      var title: String
+      init(title: String) { self.title = title }
+    }
+
+    @Model
+    class Work {
+      var year: Int = 0
+      init() {}
+    }
+
+    @Model
+    final class Song: Work {
+      var length: Int = 0
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Book: Work, TestItem {
+      var title: Int?
+      var pages: Int = 0
+      override init() { super.init() }
+
+      var number: Int { pages }
+      func setText(_ value: Int) { title = value }
+      func setSize(_ value: Int) {}
+      func setFlag(_ value: Bool) {}
+    }
+  }
+
+  enum LinksV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Item.self, V1.Part.self, Piece.self] }
+
+    @Model
+    final class Item: TestItem {
+      var number: Int
+      var text: String?
+      var size: Double?
+      var flag: String
+      var token: String
+      var parts: [Piece] = []
+      init(_ number: Int) {
+        self.number = number
+        flag = ""
+        token = ""
+      }
+
+      func setText(_ value: Int) {}
+      func setSize(_ value: Int) {}
+      func setFlag(_ value: Bool) {}
+    }
+
+    @Model
+    final class Piece {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+  }
 
   enum V1: VersionedSchema {
     static let versionIdentifier = Schema.Version(1, 0, 0)

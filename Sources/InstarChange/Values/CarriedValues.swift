@@ -1,7 +1,6 @@
 package import Foundation
 package import InstarSchema
 import InstarStore
-import InstarWire
 
 /// Returns a check whether the type of an attribute decodes a stored value; `nil` where the type is unknown: only a
 /// process with the plan's code has types. Schema; entity and attribute by name.
@@ -16,7 +15,10 @@ package typealias DecodingCheck = (Schema, String, String) -> ((Data) -> Bool)?
 /// closure writes their property or deletes them, which temporary triggers note (see `UnwrittenValues`).
 struct CarriedValues {
   struct Property {
+    /// The entity that declares it.
     let old: EntityLayout
+    /// The condition on the rows that have it; `nil` for all rows of the table.
+    let oldRows: String?
     var new: EntityLayout
     /// In the old version.
     let name: (entity: String, property: String)
@@ -24,6 +26,8 @@ struct CarriedValues {
     var source: Source
     /// Whether each row keeps its key.
     let keepsKeys: Bool
+    /// Whether the table of the new entity holds all these rows.
+    let sharesTable: Bool
     let table: String
 
     enum Source {
@@ -54,77 +58,48 @@ struct CarriedValues {
     _ stage: SchemaStage, _ difference: SchemaDifference, decodes: DecodingCheck
   ) {
     version = stage.from.schema.version
-    let pairs = stage.entityLayoutPairs(difference)
-    for pair in pairs {
-      guard let new = pair.new,
-        let mapping = difference.entities.first(where: { $0.new.name == new.name })
-      else { continue }
+    var sources = PropertySources(stage, difference)
+    for mapping in difference.entities {
+      guard let new = sources.news[mapping.new.name] else { continue }
       for attribute in mapping.attributes {
         guard let before = attribute.old, !before.type.isStoredLike(attribute.new.type),
-          let owner = Self.owner(of: before.name, pair, among: pairs, { $0.column(of: $1)?.name }),
-          let oldColumn = owner.old.column(of: before.name),
           let newColumn = new.column(of: attribute.new.name)
         else { continue }
-        let conversion =
-          owner.keepsKeys && oldColumn.holdsModelValues && newColumn.holdsModelValues
-          ? Self.conversion(
-            of: oldColumn.name, before, attribute.new, entity: new.name, in: stage.to.schema,
-            decodes) : nil
-        add(
-          owner, new, before.name, attribute.new.name,
-          .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
+        for source in sources.sources(of: before.name, mapping, \.attributes) {
+          guard let oldColumn = source.old.column(of: before.name) else { continue }
+          let conversion =
+            source.keepsKeys && oldColumn.holdsModelValues && newColumn.holdsModelValues
+            ? Self.conversion(
+              of: oldColumn.name, before, attribute.new, entity: new.name, in: stage.to.schema,
+              decodes) : nil
+          add(
+            source, new, before.name, attribute.new.name,
+            .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
+        }
       }
     }
-    // No lightweight stage moves links away.
-    if stage.kind == .custom { addLinks(difference, pairs) }
-  }
-
-  /// Both ends of a relationship have the same links: they are counted at one end, if possible at that which becomes
-  /// to-one.
-  private mutating func addLinks(_ difference: SchemaDifference, _ pairs: [EntityLayoutPair]) {
-    var known: Set<String> = []
-    for isToOne in [true, false] {
-      for pair in pairs {
-        guard let new = pair.new,
-          let mapping = difference.entities.first(where: { $0.new.name == new.name })
-        else { continue }
-        for relationship in mapping.relationships
-        where relationship.new.isToOneRelationship == isToOne {
-          guard let before = relationship.old,
-            difference.movesLinks(relationship, of: mapping.new.name),
-            let owner = Self.owner(of: before.name, pair, among: pairs, { $0.storage(of: $1) }),
-            let oldLinks = owner.old.storage(of: before.name),
-            let newLinks = new.storage(of: relationship.new.name),
-            known.insert("\(new.name).\(relationship.new.name)").inserted
-          else { continue }
-          if let inverse = relationship.new.inverseName {
-            known.insert("\(relationship.new.destination).\(inverse)")
-          }
-          add(
-            owner, new, before.name, relationship.new.name, .links(old: oldLinks, new: newLinks))
-        }
+    for (entity, relationship) in stage.movedLinks(difference) {
+      guard let before = relationship.old, let new = sources.news[entity],
+        let newLinks = new.storage(of: relationship.new.name),
+        let mapping = difference.entities.first(where: { $0.new.name == entity })
+      else { continue }
+      for source in sources.sources(of: before.name, mapping, \.relationships) {
+        guard let oldLinks = source.old.storage(of: before.name) else { continue }
+        add(
+          source, new, before.name, relationship.new.name, .links(old: oldLinks, new: newLinks))
       }
     }
   }
 
   private mutating func add(
-    _ owner: EntityLayoutPair, _ new: EntityLayout, _ name: String, _ newName: String,
-    _ source: Property.Source
+    _ source: PropertySources.Source, _ new: EntityLayout, _ name: String, _ newName: String,
+    _ kind: Property.Source
   ) {
     properties.append(
       Property(
-        old: owner.old, new: new, name: (owner.old.name, name), newName: newName, source: source,
-        keepsKeys: owner.keepsKeys, table: "\(tablePrefix)\(properties.count + 1)"))
-  }
-
-  /// The entity that declares a property in the old version: it may have moved here from an entity above or below.
-  private static func owner<Place>(
-    of property: String, _ pair: EntityLayoutPair, among pairs: [EntityLayoutPair],
-    _ place: (EntityLayout, String) -> Place?
-  ) -> EntityLayoutPair? {
-    if place(pair.old, property) != nil { return pair }
-    return pairs.filter { $0.old.root == pair.old.root && place($0.old, property) != nil }
-      .max { $0.old.numbers.count < $1.old.numbers.count }
+        old: source.old, oldRows: source.rows, new: new, name: (source.old.name, name),
+        newName: newName, source: kind, keepsKeys: source.keepsKeys,
+        sharesTable: source.sharesTable, table: "\(tablePrefix)\(properties.count + 1)"))
   }
 
   /// Returns the changes, where a change of type that loses all values is destructive.
@@ -214,13 +189,19 @@ extension CarriedValues.Property {
       property: newName)
   }
 
-  /// The condition on the row of the temporary table for a row of the new table.
+  /// The condition on the row of the temporary table for a row of the new table. The plus takes away the column's
+  /// affinity: SQLite would not compare the keys, which have none, by their index.
+  func isKept(_ alias: String) -> String {
+    zip(keys, new.key.columns).map { "\($0) = +\(alias).\($1)" }.joined(separator: " AND ")
+  }
+
+  /// The condition on the row of the new table for a row of the temporary table.
   func isRow(_ alias: String) -> String {
-    zip(keys, new.key.columns).map { "\($0) = \(alias).\($1)" }.joined(separator: " AND ")
+    zip(keys, new.key.columns).map { "\(alias).\($1) = \(table).\($0)" }.joined(separator: " AND ")
   }
 
   fileprivate var carriedValue: String {
-    "(SELECT instar_v FROM temp.\(table) WHERE \(isRow(new.table)))"
+    "(SELECT instar_v FROM temp.\(table) WHERE \(isKept(new.table)))"
   }
 
   fileprivate var stepsBefore: [ChangeStep] {
@@ -240,15 +221,14 @@ extension CarriedValues.Property {
 
   /// The keys of the rows with values.
   private var selection: String {
-    let condition = old.rowCondition
     switch source {
     case .attribute(let column, _, let conversion):
-      let conditions = ["\(column) IS NOT NULL"] + [condition].compactMap(\.self)
+      let conditions = ["\(column) IS NOT NULL"] + [oldRows].compactMap(\.self)
       return "SELECT \(old.key.columns.joined(separator: ", ")), \(conversion?.sql ?? "NULL"), 1 "
         + "FROM \(old.table) WHERE \(conditions.joined(separator: " AND "))"
     case .links(let storage, _):
       let columns = old.key.columns.map { "t0.\($0)" }.joined(separator: ", ")
-      let rows = old.rowCondition.map { " WHERE \($0)" } ?? ""
+      let rows = oldRows.map { " WHERE \($0)" } ?? ""
       return "SELECT * FROM (SELECT \(columns), NULL, \(storage.linkCount) AS instar_n "
         + "FROM \(old.table) AS t0\(rows)) WHERE instar_n > 0"
     }
@@ -264,7 +244,7 @@ extension CarriedValues.Property {
 
   private var countableSelection: String {
     guard case .attribute(let column, _, _) = source else { return selection }
-    let conditions = ["\(column) IS NOT NULL"] + [old.rowCondition].compactMap(\.self)
+    let conditions = ["\(column) IS NOT NULL"] + [oldRows].compactMap(\.self)
     return "SELECT 1 AS instar_n FROM \(old.table) WHERE \(conditions.joined(separator: " AND "))"
   }
 
@@ -284,9 +264,11 @@ extension CarriedValues.Property {
 
   fileprivate var stepAfter: ChangeStep? {
     guard case .attribute(_, let column, _?) = source else { return nil }
+    // Rows of an entity above that lost the property share the table.
+    let rows = new.rowCondition.map { "\($0) AND " } ?? ""
     return step(
-      "UPDATE \(new.table) SET \(column) = \(carriedValue) "
-        + "WHERE EXISTS (SELECT 1 FROM temp.\(table) WHERE instar_v IS NOT NULL AND \(isRow(new.table)))",
+      "UPDATE \(new.table) SET \(column) = \(carriedValue) WHERE \(rows)"
+        + "EXISTS (SELECT 1 FROM temp.\(table) WHERE instar_v IS NOT NULL AND \(isKept(new.table)))",
       "writes the converted values of \(path)")
   }
 }

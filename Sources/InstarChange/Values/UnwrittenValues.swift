@@ -12,6 +12,7 @@ package import InstarWire
 /// Limits:
 /// - A save writes all fields of a composite. So for a field, only another value than that of the change of schema
 ///   counts as written.
+/// - One written link of a to-many relationship counts for all links that its row had: code may merge links on purpose.
 /// - If rows do not keep their keys, every row of the new table counts as one that had a value.
 package struct UnwrittenValues {
   private struct Entry {
@@ -131,9 +132,16 @@ extension CarriedValues.Property {
         "INSERT INTO temp.\(table) SELECT \(new.key.columns.joined(separator: ", ")), NULL, 1 "
           + "FROM \(new.table)\(condition)")
     }
+    let here = "SELECT 1 FROM \(new.table) AS t0 WHERE \(isRow("t0"))"
+    if keepsKeys, sharesTable {
+      // The change removed these rows with their entity.
+      try session.run("DELETE FROM temp.\(table) WHERE NOT EXISTS (\(here))")
+    }
     switch source {
     case .attribute:
-      try session.run("DELETE FROM temp.\(table) WHERE instar_v IS NOT NULL")
+      // A row of an entity above that lost the property does not keep its value.
+      let kept = new.rowCondition.map { " AND EXISTS (\(here) AND \($0))" } ?? ""
+      try session.run("DELETE FROM temp.\(table) WHERE instar_v IS NOT NULL\(kept)")
     case .links(_, let storage):
       try session.run(
         "UPDATE temp.\(table) SET instar_n = instar_n - ifnull((SELECT \(storage.linkCount) "
@@ -147,15 +155,17 @@ extension CarriedValues.Property {
   /// The statements of a trigger name its own table without a schema: SQLite allows no other form there.
   fileprivate var triggers: [String] {
     let (updated, deleted, inserted) = (triggerNames[0], triggerNames[1], triggerNames[2])
-    let forgetOld = "BEGIN DELETE FROM \(table) WHERE \(isRow("OLD")); END"
+    let forgetOld = "BEGIN DELETE FROM \(table) WHERE \(isKept("OLD")); END"
     let onDelete = "CREATE TEMP TRIGGER \(deleted) AFTER DELETE ON main.\(new.table) \(forgetOld)"
     func onUpdate(of columns: [String], _ condition: String = "") -> String {
       "CREATE TEMP TRIGGER \(updated) AFTER UPDATE OF \(columns.joined(separator: ", ")) "
         + "ON main.\(new.table) \(condition)\(forgetOld)"
     }
     func forgetOwner(_ reference: ForeignKey) -> String {
-      "BEGIN DELETE FROM \(table) WHERE EXISTS (SELECT 1 FROM \(new.table) AS t0 "
-        + "WHERE \(reference.condition("NEW", refersTo: "t0")) AND \(isRow("t0"))); END"
+      let columns = new.key.columns.map { "+t0.\($0)" }.joined(separator: ", ")
+      return "BEGIN DELETE FROM \(table) WHERE (\(keys.joined(separator: ", "))) IN "
+        + "(SELECT \(columns) FROM \(new.table) AS t0 "
+        + "WHERE \(reference.condition("NEW", refersTo: "t0"))); END"
     }
     switch source {
     case .attribute(_, let column, _):
