@@ -230,6 +230,24 @@ struct UnwrittenValuesTests {
     #expect(rest?.cause?.cause.contains("drops 2 links of Item.parts:") == true)
   }
 
+  @Test(
+    "do not include numbers of a unique column with a default, in a table without rowid")
+  func uniqueNumber() throws {
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE code (area INTEGER NOT NULL, id INTEGER NOT NULL, width INTEGER NOT NULL UNIQUE,
+            PRIMARY KEY (area, id)) WITHOUT ROWID;
+          INSERT INTO code VALUES (1, 1, 11), (1, 2, 12), (2, 1, 21); PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
+    let container = try open(CodesV2.self, CodesPlan.self)
+    let codes = try ModelContext(container).fetch(FetchDescriptor<CodesV2.Code>())
+    #expect(codes.map(\.width).sorted() == [11, 12, 21])
+  }
+
   private func migrate(_ format: StoreFormat) throws {
     if format == .coredata {
       try open(V2.self, Plan.self).close()
@@ -331,6 +349,16 @@ struct UnwrittenValuesTests {
     static var acceptedLosses: [String] { ["Item.text", "Item.size", "Item.flag", "Item.token"] }
     static var stages: [MigrationStage] {
       [stage(V1.self, LinksV2.self) { try $0.fetch(FetchDescriptor<LinksV2.Item>()) }]
+    }
+  }
+
+  enum CodesPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [CodesV1.self, CodesV2.self] }
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: CodesV1.self, toVersion: CodesV2.self, willMigrate: nil, didMigrate: nil)
+      ]
     }
   }
 
@@ -497,6 +525,41 @@ struct UnwrittenValuesTests {
     final class Piece {
       var name: String
       init(name: String) { self.name = name }
+    }
+  }
+
+  enum CodesV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Code.self] }
+
+    @Table("code", .withoutRowID)
+    @Model
+    final class Code {
+      @Column(.primaryKey) var area: Int
+      @Column(.primaryKey) var id: Int
+      @Attribute(.unique) var width: Int
+      init(area: Int, id: Int) {
+        self.area = area
+        self.id = id
+        width = 0
+      }
+    }
+  }
+
+  enum CodesV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Code.self] }
+
+    @Table("code", .withoutRowID)
+    @Model
+    final class Code {
+      @Column(.primaryKey) var area: Int
+      @Column(.primaryKey) var id: Int
+      @Attribute(.unique) var width: Double = 0
+      init(area: Int, id: Int) {
+        self.area = area
+        self.id = id
+      }
     }
   }
 

@@ -341,7 +341,10 @@ struct TableRebuild {
       else { return (sqlName, sqlName) }
       let column = pair.new.columns[position]
       guard let source = pair.sources[position] else {
-        return (fill(column) ?? carriedValue(column)).map { (sqlName, $0) }
+        let values = [carriedValue(column), fill(column)].compactMap(\.self)
+        // The default alone would be the same in all rows, which a UNIQUE column refuses.
+        if values.count == 2 { return (sqlName, "coalesce(\(values[0]), \(values[1]))") }
+        return values.first.map { (sqlName, $0) }
       }
       var value = sqlName
       if source.encoding != column.encoding {
@@ -355,9 +358,9 @@ struct TableRebuild {
     }
   }
 
-  /// The value of a required column that has its values from a column of another type.
+  /// The value of a column that has its values from a column of another type, where it cannot be empty for a while.
   func carriedValue(_ column: PlainLayout.Column) -> String? {
-    guard column.isRequired else { return nil }
+    guard column.isRequired || column.defaultValue != nil else { return nil }
     return carriedValues.value(
       of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
   }
