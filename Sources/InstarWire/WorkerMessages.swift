@@ -18,8 +18,9 @@ public enum WorkerRequest: Sendable, Codable, Hashable {
     sqlDebugLevel: Int)
 }
 
-/// A reply or event of a worker: one line on its descriptor 3. The keeper displays events, and
-/// verifies the clone itself. Nothing here lets a run go on that the keeper would refuse.
+/// A reply or event of a worker: one line on its descriptor 3. The keeper displays events, and verifies the clone
+/// itself. Only the counts of lost values come from the worker alone: an event can add a reason to refuse a run, and
+/// removes none, but what a worker leaves out is not counted.
 public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The plugin is loaded; the worker waits for requests.
   case ready

@@ -75,6 +75,48 @@ struct LossTests {
         "instarctl migrate --plugin '\(fixture.plugin)' --accept-loss '\(fixture.store)'") == true)
   }
 
+  @Test("a report about a property that the store does not have is refused, with its name")
+  func unknownProperty() throws {
+    let fixture = try KeeperFixture()
+    var host = StageHost(title: .int64, kind: .custom, sql: Self.retype, lost: nil)
+    host.others = [LostValues(version: Self.version, entity: "Sub", property: "title", count: 3)]
+    let report = try migrate(fixture, host)
+    #expect(report.result == .refused && report.error?.code == .unacceptedLoss)
+    #expect(report.error?.cause.contains("drops 3 values of Sub.title:") == true)
+    host.acceptedLosses = ["Sub.title"]
+    #expect(try migrate(fixture, host).result == .migrated)
+  }
+
+  @Test("counts that a worker forges neither hide a loss nor end the daemon")
+  func forgedCounts() throws {
+    let fixture = try KeeperFixture()
+    var host = StageHost(title: .int64, kind: .custom, sql: Self.retype)
+    host.others = [-10, .max, .max].map {
+      LostValues(version: Self.version, entity: "Note", property: "title", count: $0)
+    }
+    let report = try migrate(fixture, host)
+    #expect(report.result == .refused)
+    #expect(report.error?.cause.contains("drops \(Int.max) non-null values of Note.title") == true)
+    host.others.removeLast(2)
+    #expect(
+      try migrate(fixture, host).error?.cause.contains("drops 10 non-null values of Note.title")
+        == true)
+  }
+
+  @Test("a plan warns also of links that get another destination")
+  func plannedLinks() throws {
+    let fixture = try KeeperFixture()
+    var host = StageHost(kind: .custom, sql: "")
+    host.linksNotes = true
+    let finding = try finding(fixture, host)
+    #expect(finding?.severity == .warning && finding?.code == .unacceptedLoss)
+    #expect(
+      finding?.message.hasPrefix("drops 10 links of Note.folder unless didMigrate writes them")
+        == true, "\(finding?.message ?? "")")
+  }
+
+  private static let version = Schema.Version(1, 0, 0)
+
   @Test("rows without a value for a new required property refuse a lightweight stage beforehand")
   func rowsInNeed() throws {
     let fixture = try KeeperFixture()
@@ -121,6 +163,9 @@ private struct StageHost: PluginHost {
   var sql: String
   /// What the host counts.
   var lost: Int? = 10
+  var others: [LostValues] = []
+  /// Whether the notes refer to notes, no longer to folders.
+  var linksNotes = false
 
   private var versions: [Schema] {
     var second = KeeperFixture.first
@@ -131,6 +176,14 @@ private struct StageHost: PluginHost {
         Schema.Attribute(name: "title", type: title, isOptional: title != .string))
       if addsMood { attributes.append(Schema.Attribute(name: "mood", type: .string)) }
       second.entities[index].attributes = attributes
+    }
+    if linksNotes {
+      for index in second.entities.indices {
+        second.entities[index].relationships =
+          second.entities[index].name == "Note"
+          ? [Schema.Relationship(name: "folder", destination: "Note", isToOneRelationship: true)]
+          : []
+      }
     }
     return [KeeperFixture.first, second]
   }
@@ -166,6 +219,9 @@ private struct StageHost: PluginHost {
           .valuesLost(
             LostValues(
               version: Schema.Version(1, 0, 0), entity: "Note", property: "title", count: lost)))
+      }
+      if case .stageFinished = event {
+        for report in others { try onEvent(.valuesLost(report)) }
       }
       try onEvent(event)
     }

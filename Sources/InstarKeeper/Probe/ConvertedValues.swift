@@ -15,13 +15,21 @@ struct ConvertedValues {
   var path: String { property.title }
 
   var sentence: String {
-    property.isRelationship
+    if property.isReportedOnly { return "drops \(count) values of \(path)" }
+    return property.isRelationship
       ? "drops \(count) links of \(path)" : "drops \(count) non-null values of \(path)"
+  }
+
+  /// Counts come from a worker, which may send any number.
+  fileprivate mutating func add(_ more: Int) {
+    let (sum, isTooLarge) = count.addingReportingOverflow(more)
+    count = isTooLarge ? .max : sum
   }
 
   /// Why they are lost.
   fileprivate var reason: String {
-    property.isRelationship
+    if property.isReportedOnly { return "no property of the store's version is known to become it" }
+    return property.isRelationship
       ? "its links cannot stay where they are stored" : "its type changes \(property.typeChange)"
   }
 }
@@ -100,19 +108,28 @@ extension MigrationPath {
   }
 
   /// What a run lost of the store's values, of what its stages report. Values that stages made themselves, and those of
-  /// properties that the plan removes, are left out.
+  /// properties that the plan removes, are left out. A report about any other property has the names that it gives: a
+  /// worker runs code of the plan, and nothing that it says may hide a loss.
   func losses(_ reports: [LostValues]) -> [ConvertedValues] {
-    propertyPaths.compactMap { property in
-      guard property.isKept else { return nil }
-      let count = reports.reduce(0) { count, report in
-        guard let index = schemas.firstIndex(where: { $0.version == report.version }) else {
-          return count
-        }
-        let isSame = property.names[index] == (report.entity, report.property)
-        return isSame ? count + report.count : count
+    var losses = propertyPaths.map { ConvertedValues(property: $0, count: 0) }
+    let added = addedPropertyPaths
+    for report in reports where report.count > 0 {
+      let version = schemas.firstIndex { $0.version == report.version }
+      func isMeant(_ property: PropertyPath) -> Bool {
+        guard let version else { return false }
+        return property.has(report.entity, report.property, at: version)
       }
-      return count > 0 ? ConvertedValues(property: property, count: count) : nil
+      if let index = losses.firstIndex(where: { isMeant($0.property) }) {
+        losses[index].add(report.count)
+      } else if !added.contains(where: isMeant) {
+        let names = [(entity: report.entity, property: report.property)]
+        losses.append(
+          ConvertedValues(
+            property: PropertyPath(names: names, isReportedOnly: true, isKept: true),
+            count: report.count))
+      }
     }
+    return losses.filter { $0.count > 0 && $0.property.isKept }
   }
 
   /// What to do where values are lost.
