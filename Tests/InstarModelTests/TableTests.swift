@@ -28,6 +28,29 @@ struct TableTests {
     return value
   }
 
+  @Test("an initial value by the clock is not a constant, also where two calls read the same time")
+  func clockDefaults() throws {
+    func hasConstantDefault(_ make: @escaping () -> Date) throws -> Bool {
+      let property = Schema.PropertyMetadata(
+        "joinedAt", \Shop.Customer.joinedAt, defaultValue: make)
+      guard case .attribute(let kind) = property.kind else {
+        throw CancellationError()
+      }
+      return kind.hasConstantDefault
+    }
+    let now = Date.now
+    #expect(try !hasConstantDefault { now })
+    #expect(try !hasConstantDefault { .now })
+    #expect(try hasConstantDefault { .distantPast })
+    let start = ContinuousClock.now
+    // In steps of a millisecond: two calls in a row see the same one.
+    #expect(
+      try !hasConstantDefault {
+        let passed = ContinuousClock.now - start
+        return Date(timeIntervalSince1970: Double(passed / .milliseconds(1)).rounded(.down))
+      })
+  }
+
   /// A customer with two purchases; four lines, two products, two labels.
   private func fill() throws {
     let container = try container()

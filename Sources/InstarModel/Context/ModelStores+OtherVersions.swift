@@ -139,8 +139,9 @@ extension ModelStorage {
     case (.null, _), (.unloaded, _): return false
     case (.models(let models), _): return !models.isEmpty
     case (let value, .attribute(let kind)):
-      return kind.hasConstantDefault
-        && kind.defaultSlot().map { !$0.isSameValue(as: value) } ?? true
+      // The cheaper question first: this is asked for each row.
+      return (kind.defaultSlot().map { !$0.isSameValue(as: value) } ?? true)
+        && kind.hasConstantDefault
     case (_, .relationship): return true
     }
   }

@@ -1,3 +1,4 @@
+internal import Foundation
 public import InstarSchema
 
 /// The arguments of `@Attribute` on one property.
@@ -138,10 +139,16 @@ extension Schema {
         return form.value(of: slot, asOptional: codable, as: type)
       }
 
-      /// Whether the initial value is always the same. That of `UUID()` is not.
+      /// Whether the initial value is always the same. That of `UUID()` is not, and neither is a date by the clock: two
+      /// calls may read the same microsecond, so a date near the present counts as one, and another is made later.
       var hasConstantDefault: Bool {
         guard let one = defaultSlot(), let other = defaultSlot() else { return true }
-        return one.isSameValue(as: other)
+        guard one.isSameValue(as: other) else { return false }
+        guard type == .date, case .real(let seconds) = one else { return true }
+        let day = 86_400.0
+        guard abs(seconds - Date.now.timeIntervalSinceReferenceDate) > day else { return false }
+        usleep(1_500)
+        return defaultSlot()?.isSameValue(as: one) ?? true
       }
     }
 
