@@ -23,7 +23,7 @@ struct PropertySources {
   private let stage: SchemaStage
   private let difference: SchemaDifference
   private let pairs: [String: EntityLayoutPair]
-  /// The table of the old version that gives its rows to one of the new version. The others lose theirs, because rows of
+  /// The table of the old version that gives its rows to one of the new version. Others lose theirs, because rows of
   /// two hierarchies may have the same keys.
   private var sourceTables: [String: String] = [:]
   /// The old properties, by entity, whose rows without an heir are taken.
