@@ -20,9 +20,8 @@ struct FoundBackups {
   private static func backups(in folder: String) -> [ListedBackup] {
     let prefix = folder == "/" ? "/" : folder + "/"
     // Where the folder cannot be listed, the ledger still names the backups.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: prefix + ".instar")) ?? []
-    return names.compactMap { name in
-      guard name.hasSuffix(BackupManifest.suffix) else { return nil }
+    let names = try? FolderListing.names(in: prefix + ".instar", suffix: BackupManifest.suffix)
+    return (names ?? []).compactMap { name in
       let backup = "\(prefix).instar/\(name)"
       // A backup without a manifest is that of an open run.
       guard let manifest = manifest(ofBackup: backup),

@@ -1,5 +1,6 @@
 import Foundation
 import InstarConfiguration
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -94,7 +95,8 @@ extension KeeperRequests {
     let path = store as NSString
     let folder = path.deletingLastPathComponent + "/.instar"
     // Where the folder cannot be listed, the daily check reports why.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    return names.count { $0.hasPrefix(path.lastPathComponent + ".") && $0.hasSuffix(".backup") }
+    let names = try? FolderListing.names(
+      in: folder, prefix: path.lastPathComponent + ".", suffix: ".backup")
+    return names?.count ?? 0
   }
 }

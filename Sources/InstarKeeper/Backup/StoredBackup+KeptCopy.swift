@@ -108,10 +108,8 @@ extension StoredBackup {
     let path = target as NSString
     let folder = path.deletingLastPathComponent
     // What stays is removed by the next attempt.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    for name in names where name.hasPrefix(path.lastPathComponent + ".") && name.hasSuffix(".part")
-    {
-      unlink("\(folder)/\(name)")
-    }
+    let names = try? FolderListing.names(
+      in: folder, prefix: path.lastPathComponent + ".", suffix: ".part")
+    for name in names ?? [] { unlink("\(folder)/\(name)") }
   }
 }

@@ -83,8 +83,8 @@ final class RunFolder {
 
   private static func sweep(_ paths: StorePaths) {
     // Best effort: what stays is removed by the next run.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: paths.instarFolder)) ?? []
-    for name in names where name.hasPrefix("run-") {
+    let names = (try? FolderListing.names(in: paths.instarFolder, prefix: "run-")) ?? []
+    for name in names {
       let path = paths.instarFolder + "/" + name
       guard access("\(path)/clone/\(paths.name)", F_OK) == 0,
         let lock = try? FolderLock.tryLock(path)

@@ -41,9 +41,9 @@ struct StorePaths {
   /// The lists of files that a keeper was writing when it died (`DurableFile.write`).
   func unfinishedFileLists(_ run: String) -> [String] {
     // No folder, no list.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: instarFolder)) ?? []
-    return names.filter { $0.hasPrefix("\(name).\(run).files.") && $0.hasSuffix(".tmp") }
-      .map { "\(instarFolder)/\($0)" }
+    let names = try? FolderListing.names(
+      in: instarFolder, prefix: "\(name).\(run).files.", suffix: ".tmp")
+    return (names ?? []).map { "\(instarFolder)/\($0)" }
   }
 
   /// The files of an ended run that are still there: an unlink can fail.
