@@ -39,8 +39,8 @@ public final class Keeper {
       switch request {
       case .describe(let plugins):
         try describe(plugins)
-      case .probe(let stores, let plugins, let rows):
-        try probe(stores, plugins: plugins, rows: rows)
+      case .probe(let stores, let plugins, let rows, let findsHolders):
+        try probe(stores, plugins: plugins, rows: rows, findsHolders: findsHolders)
       case .readSchema(let stores):
         try readSchemas(of: stores)
       case .plan(let stores, let plugins, let adopt):
@@ -78,7 +78,7 @@ public final class Keeper {
   }
 
   private func probe(
-    _ stores: [String], plugins: [String], rows: RowCounting
+    _ stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool
   ) throws(InstarError) {
     guard let plans = try plans(of: plugins) else { return }
     var holders = StoreHolders()
@@ -94,7 +94,7 @@ public final class Keeper {
       } catch {
         report = ProbeReport(error, store: store)
       }
-      report.holders = holders.ofFile(store)
+      if findsHolders { report.holders = holders.ofFile(store) }
       try conversation.send(.probed(report))
     }
     try conversation.send(.done)

@@ -116,9 +116,11 @@ public final class Supervisor: Sendable {
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
   ///   - rows: Counting all takes time that grows with the store.
+  ///   - findsHolders: Whether the reports name the processes that have a store open. All processes are searched.
   ///   - endsAtDeath: Whether to leave the rest of a user's stores out after one whose keeper died or was overdue.
   public func probe(
-    stores: [String], plugins: [String], rows: RowCounting, endsAtDeath: Bool = false,
+    stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool = false,
+    endsAtDeath: Bool = false,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
     try access.requireTrusted(plugins: plugins)
@@ -133,7 +135,9 @@ public final class Supervisor: Sendable {
       do throws(InstarError) {
         try await inBatch(
           batch.stores, as: batch.identity,
-          request: { .probe(stores: $0, plugins: plugins, rows: rows) },
+          request: {
+            .probe(stores: $0, plugins: plugins, rows: rows, findsHolders: findsHolders)
+          },
           endsInDone: true, endsAtDeath: endsAtDeath,
           limit: { [probeLimit] store in
             rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
@@ -447,7 +451,7 @@ public final class Supervisor: Sendable {
 
   /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
-    try session.send(.probe(stores: [], plugins: [], rows: .none))
+    try session.send(.probe(stores: [], plugins: [], rows: .none, findsHolders: false))
     guard try nextEvent(session) == .done else { throw unexpectedEvent() }
   }
 

@@ -5,9 +5,9 @@ public import InstarSchema
 public enum KeeperRequest: Sendable, Codable, Hashable {
   /// Asks for the manifests of plugins. Answered by one `.described` or `.failed` per plugin.
   case describe(plugins: [String])
-  /// Asks for probes of stores, matched with the plans of the plugins. Answered by one `.probed` per store, then
-  /// `.done`.
-  case probe(stores: [String], plugins: [String], rows: RowCounting)
+  /// Asks for probes of stores, matched with the plans of the plugins, and where `findsHolders` with the processes that
+  /// have each open, for which all processes are searched. Answered by one `.probed` per store, then `.done`.
+  case probe(stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool)
   /// Asks for the schemas of stores. Answered by one `.schema` or `.failed` per store.
   case readSchema(stores: [String])
   /// Asks what a run would do, with the version to adopt unversioned stores as. Answered by one `.planned` per store,

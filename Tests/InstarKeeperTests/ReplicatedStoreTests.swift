@@ -113,7 +113,7 @@ struct ReplicatedStoreTests {
     let fixture = try KeeperFixture()
     let litestream = try Self.litestream(fixture.store)
     let conversation = ScriptedConversation([
-      .probe(stores: [fixture.store], plugins: [fixture.plugin], rows: .none),
+      .probe(stores: [fixture.store], plugins: [fixture.plugin], rows: .none, findsHolders: true),
       .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil),
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()

@@ -130,7 +130,8 @@ struct StoreMatchTests {
     let other = fixture.folder + "/Other.so"
     try FileManager.default.copyItem(atPath: fixture.plugin, toPath: other)
     let conversation = ScriptedConversation([
-      .probe(stores: [fixture.store], plugins: [fixture.plugin, other], rows: .none)
+      .probe(
+        stores: [fixture.store], plugins: [fixture.plugin, other], rows: .none, findsHolders: true)
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
     guard case .probed(let report) = conversation.events.first else {

@@ -17,7 +17,7 @@ struct MessageTests {
     "every request to a keeper arrives as it was sent",
     arguments: [
       KeeperRequest.describe(plugins: ["/p/Notes.so"]),
-      .probe(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], rows: .quick),
+      .probe(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], rows: .quick, findsHolders: true),
       .readSchema(stores: ["/srv/a.store"]),
       .plan(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], adopt: Sample.from),
       .migrate(Sample.request),

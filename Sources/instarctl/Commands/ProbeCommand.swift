@@ -47,7 +47,7 @@ struct ProbeCommand: InstarCommand {
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(
-      stores: stores.paths, plugins: try plugins.paths(), rows: rows
+      stores: stores.paths, plugins: try plugins.paths(), rows: rows, findsHolders: true
     ) { [output] report in
       if let error = report.error { status.note(ExitStatus(for: error)) }
       if report.state == .busy { status.note(.busy) }
