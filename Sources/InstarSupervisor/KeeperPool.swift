@@ -16,7 +16,8 @@ final class KeeperPool: Sendable {
     var since: ContinuousClock.Instant
   }
 
-  private static let idleLimit = 4
+  /// As many as serve small stores at once on two processors: while one run is being reported, the next ones begin.
+  private static let idleLimit = 8
   private static let idleTime: Duration = .seconds(10)
 
   private let installation: Installation

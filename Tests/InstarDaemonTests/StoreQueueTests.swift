@@ -463,6 +463,27 @@ struct StoreQueueRunTests {
     #expect(bench.queue.runningCount == 2)
   }
 
+  @Test("four runs on small stores take the place of one; a large store waits until there is room")
+  func smallRuns() {
+    var bench = Bench(parallelRuns: 2, released: false)
+    let small = (1...9).map { "/srv/\($0).store" }
+    let large = "/srv/large.store"
+    let stores = Array(small.prefix(7)) + [large] + Array(small.suffix(2))
+    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
+    _ = bench.handle(.released)
+    var begun: [String] = []
+    for store in stores {
+      var report = ProbeReport(store: store, format: .coredata, state: .behind)
+      report.sizeBytes = store == large ? 1 << 30 : 4096
+      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
+    }
+    #expect(begun == Array(small.prefix(7)))
+    for store in small.prefix(2) { #expect(runs(bench.endRun(.migrated, store: store)).isEmpty) }
+    #expect(runs(bench.endRun(.migrated, store: small[2])) == [large])
+    #expect(runs(bench.endRun(.migrated, store: small[3])) == [small[7]])
+    #expect(runs(bench.endRun(.migrated, store: large)) == [small[8]])
+  }
+
   @Test("a touch during a run begins no second run of the store")
   func touchedWhileRunning() {
     var bench = Bench()

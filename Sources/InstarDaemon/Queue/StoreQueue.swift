@@ -1,5 +1,6 @@
 public import InstarConfiguration
 public import InstarSchema
+import InstarSupervisor
 public import InstarWire
 
 /// Decides what happens to every store, and when: events in, actions out.
@@ -22,9 +23,9 @@ public import InstarWire
 /// ```
 ///
 /// Invariants:
-/// - At most `settings.parallelRuns` stores are running or recovering, and a store has at most one run. The owner with
-///   the fewest runs is next. While one owner has all of them for `patience`, one more may start for others: stores of
-///   one owner never stop the work on those of another.
+/// - At most `settings.parallelRuns` stores are running or recovering, where four small stores count as one
+///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. While one owner has all of
+///   them for `patience`, one more may start for others: stores of one owner never stop the work on those of another.
 /// - A store with a run that was cut off is neither probed nor migrated before it is recovered.
 /// - At most one batch of probes is out. It has stores of one owner, and ends with the first that its keeper could not
 ///   answer for. Then the next owner has a turn: stores that hang their keepers delay other owners by one of them.
@@ -47,7 +48,7 @@ public struct StoreQueue: Sendable {
     public var debounce: Duration
     /// The first and the longest delay after a failure.
     public var retry: Configuration.Retry
-    /// How many stores may run or recover at the same time.
+    /// How many large stores may run or recover at the same time.
     public var parallelRuns: Int
     /// How many stores one keeper is asked about at a time.
     public var probeBatch = 256
@@ -142,6 +143,8 @@ public struct StoreQueue: Sendable {
     var announced: Announcement?
     var plugin: String?
     var owner = Entry.unknownOwner
+    /// The share of the slots that a run takes; of a store that was not probed, a whole one.
+    var weight = RunWeight.large
     /// A run was cut off and is not recovered yet.
     var isInterrupted = false
     /// An operator ordered to leave the store alone: it is behind, and no run is started.
@@ -207,7 +210,7 @@ public struct StoreQueue: Sendable {
   private var probeLine = OwnerLine()
   private var runLine = OwnerLine()
   /// The stores that are running or recovering.
-  private var slots: [String: (owner: UInt32, since: Instant)] = [:]
+  private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant)] = [:]
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -359,6 +362,7 @@ public struct StoreQueue: Sendable {
     if entry.version != known { entry.forgetFailures() }
     entry.version = known
     entry.plugin = report.plugin
+    entry.weight = RunWeight(storeBytes: report.sizeBytes)
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
       actions.append(reportProbeFailure(report, &entry, now))
@@ -594,7 +598,7 @@ public struct StoreQueue: Sendable {
         actions.append(.recover(store))
       default: continue
       }
-      slots[store] = (entry.owner, now)
+      slots[store] = (entry.owner, entry.weight, now)
     }
   }
 
@@ -615,9 +619,13 @@ public struct StoreQueue: Sendable {
   /// Takes the next store from `runLine`; `nil` while there is no slot for it.
   private mutating func nextRun(_ now: Instant) -> String? {
     let running = slots.values.reduce(into: [UInt32: Int]()) { $0[$1.owner, default: 0] += 1 }
-    guard let owner = runLine.nextOwner(running) else { return nil }
-    if slots.count < settings.parallelRuns { return runLine.popFirst(of: owner) }
-    guard slots.count == settings.parallelRuns, running.count == 1, running[owner] == nil,
+    guard let owner = runLine.nextOwner(running), let store = runLine.first(of: owner) else {
+      return nil
+    }
+    let taken = slots.values.reduce(0) { $0 + $1.weight.rawValue }
+    let all = settings.parallelRuns * RunWeight.large.rawValue
+    if taken + weight(ofQueued: store) <= all { return runLine.popFirst(of: owner) }
+    guard taken <= all, running.count == 1, running[owner] == nil,
       let newest = slots.values.map(\.since).max()
     else { return nil }
     guard newest + Self.patience <= now else {
@@ -625,6 +633,14 @@ public struct StoreQueue: Sendable {
       return nil
     }
     return runLine.popFirst(of: owner)
+  }
+
+  /// 0 for a store that is in another state when its turn comes: it is skipped.
+  private func weight(ofQueued store: String) -> Int {
+    switch entries[store]?.state {
+    case .runQueued, .recoveryQueued: entries[store]?.weight.rawValue ?? 0
+    default: 0
+    }
   }
 
   /// Counts a failure and decides what follows.
@@ -716,6 +732,7 @@ private struct Line {
   private var head = 0
 
   var count: Int { elements.count - head }
+  var first: String? { head < elements.count ? elements[head] : nil }
 
   mutating func append(_ element: String) {
     elements.append(element)
@@ -753,6 +770,8 @@ private struct OwnerLine {
     owners.first { running[$0] == nil }
       ?? owners.min { running[$0, default: 0] < running[$1, default: 0] }
   }
+
+  func first(of owner: UInt32) -> String? { lines[owner]?.first }
 
   mutating func popFirst(of owner: UInt32) -> String? {
     let store = lines[owner]?.popFirst()

@@ -184,20 +184,13 @@ struct MigrateCommand: InstarCommand {
   private static func runsAtOnce(_ stores: [String]) -> Int {
     guard Set(stores).count == stores.count, LaunchArguments.debug.level == 0 else { return 1 }
     let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-    guard stores.allSatisfy(isSmall) else { return processors }
-    return min(max(stores.count / storesForKeeper, processors), processors * runsOnProcessor)
+    guard stores.allSatisfy({ RunWeight(ofStore: $0) == .small }) else { return processors }
+    let most = processors * RunWeight.large.rawValue / RunWeight.small.rawValue
+    return min(max(stores.count / storesForKeeper, processors), most)
   }
 
-  private static let runsOnProcessor = 4
   /// The start of a keeper takes as long as the processor's work on so many small stores.
   private static let storesForKeeper = 10
-  /// A run on a larger store is work for a processor and a disk of its own.
-  private static let smallStoreBytes = 16 << 20
-
-  private static func isSmall(_ store: String) -> Bool {
-    var status = stat()
-    return lstat(store, &status) != 0 || status.st_size <= smallStoreBytes
-  }
 
   private func request(for store: String, plugins: [String]) -> MigrationRequest {
     var request = MigrationRequest(
