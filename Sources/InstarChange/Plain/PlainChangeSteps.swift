@@ -219,9 +219,12 @@ struct PlainChangeSteps {
       firstOf: try session.objects(of: table).filter { $0.type == "index" }.map {
         ($0.name, $0.sql)
       })
-    return try StoreStructure.read(session.database, format: .plain).indexes
-      .filter { $0.table.lowercased() == table.lowercased() }
+    return try storedIndexes().filter { $0.table.lowercased() == table.lowercased() }
       .map { ($0, sql[$0.name] ?? nil) }
+  }
+
+  private func storedIndexes() throws -> [StoreStructure.Index] {
+    try StoreStructure.read(session.database, format: .plain).indexes
   }
 
   /// The indexes that the old version describes and the new one does not, with the names of the new tables.
@@ -244,6 +247,7 @@ struct PlainChangeSteps {
     for pair in pairs {
       let removedIndexes = removedIndexes(pair)
       let removed = Set(removedNames(pair).map { $0.lowercased() })
+      if removedIndexes.isEmpty, removed.isEmpty { continue }
       let earlierNames = Dictionary(
         firstOf: (movedAside[pair.new.name] ?? [:]).map { ($0.value, $0.key) })
       for (index, sql) in try storedIndexes(of: pair.new.name) {
@@ -301,15 +305,16 @@ struct PlainChangeSteps {
   }
 
   private mutating func createIndexes() throws {
+    var stored = try storedIndexes()
     for (index, described) in zip(change.new.indexes, orderedIndexes()) {
-      let stored = try storedIndexes(of: index.table)
-      if stored.contains(where: { $0.index.serves(as: described) }) { continue }
+      if stored.contains(where: { $0.serves(as: described) }) { continue }
       if index.isUnique { try requireDistinct(index) }
       try execute(
         ChangeStep(
           index.createStatement, "creates index \(index.name)", .index, table: index.table,
           entity: change.new.tables.first { $0.name == index.table }?.entity,
           reason: "changes the indexes of \(index.table)"))
+      stored.append(described)
     }
   }
 
@@ -348,8 +353,9 @@ struct PlainChangeSteps {
         .unexpectedStructure, "cannot change table \(name)",
         cause: "'\(name)' is not an ordinary table, or its CREATE TABLE statement cannot be parsed")
     }
-    let stored = try storedIndexes(of: name)
-    let constraints = removedIndexes(pair).filter { removed in
+    let removedIndexes = removedIndexes(pair)
+    let stored = removedIndexes.isEmpty ? [] : try storedIndexes(of: name)
+    let constraints = removedIndexes.filter { removed in
       stored.contains { $0.sql == nil && $0.index.serves(as: removed) }
     }
     let rebuild = TableRebuild(
