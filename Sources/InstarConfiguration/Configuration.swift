@@ -18,6 +18,8 @@ public struct Configuration: Sendable, Hashable {
     public var whenBusy: BusyPolicy
     /// Which way of the cutover its stores take.
     public var cutover: CutoverPolicy
+    /// How much of its stores a run reads before the cutover.
+    public var verification: VerificationPolicy
     /// How long a run of its stores waits for their locks; `nil` for the time of all watches.
     public var busyTimeout: Duration?
     /// The folder for copies of their backups; `nil` for that of all watches.
@@ -28,8 +30,8 @@ public struct Configuration: Sendable, Hashable {
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
       sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
-      cutover: CutoverPolicy = .automatic, busyTimeout: Duration? = nil,
-      backupFolder: String? = nil,
+      cutover: CutoverPolicy = .automatic, verification: VerificationPolicy = .standard,
+      busyTimeout: Duration? = nil, backupFolder: String? = nil,
       backupCompression: BackupCompression? = nil
     ) {
       self.folder = folder
@@ -39,6 +41,7 @@ public struct Configuration: Sendable, Hashable {
       self.backups = backups
       self.whenBusy = whenBusy
       self.cutover = cutover
+      self.verification = verification
       self.busyTimeout = busyTimeout
       self.backupFolder = backupFolder
       self.backupCompression = backupCompression

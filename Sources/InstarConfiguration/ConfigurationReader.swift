@@ -14,7 +14,7 @@ struct ConfigurationReader {
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
-    case busyTimeout, cutover
+    case busyTimeout, cutover, verify
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -112,6 +112,7 @@ struct ConfigurationReader {
       case .whenBusy: watch.whenBusy = try policy(value, of: key.rawValue)
       case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
       case .cutover: watch.cutover = try policy(value, of: key.rawValue)
+      case .verify: watch.verification = try policy(value, of: key.rawValue)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }

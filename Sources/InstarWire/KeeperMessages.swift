@@ -55,6 +55,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var backupFolder: String?
   /// Which way of the cutover to take.
   public var cutover = CutoverPolicy.automatic
+  /// How much is read before the cutover.
+  public var verification = VerificationPolicy.standard
 
   /// 4 GiB.
   public static let defaultWorkerMemoryBytes: Int64 = 4 << 30

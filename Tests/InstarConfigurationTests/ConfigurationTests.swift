@@ -34,6 +34,7 @@ struct ConfigurationTests {
             backups: {keep: 1}
             whenBusy: migrate
             cutover: writeBack
+            verify: full
             busyTimeout: 30s
             backupFolder: /mnt/home
             backupCompression: none
@@ -62,6 +63,7 @@ struct ConfigurationTests {
         .init(
           folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
           backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
+          verification: .full,
           busyTimeout: .seconds(30), backupFolder: "/mnt/home",
           backupCompression: BackupCompression.none),
       ])
@@ -137,6 +139,10 @@ struct ConfigurationTests {
       (
         "watches:\n  - folder: /srv\n    cutover: fast",
         "line 3: 'cutover' must be automatic, exchange, writeBack, not 'fast'"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    verify: ful",
+        "line 3: 'verify' must be standard, full, not 'ful'; did you mean 'full'?"
       ),
       (
         "watches:\n  - folder: /srv\n    whenbusy: wait",

@@ -65,10 +65,22 @@ struct DamagedStoreTests {
     #expect(!fixture.hasInstarFolder)
   }
 
-  @Test("a large store that is intact is migrated, and its backup is sound")
-  func largeAndIntact() throws {
+  @Test("a damaged store is refused too where all is verified", arguments: damages)
+  func fullVerification(damage: (sql: String, found: String)) throws {
     let fixture = try PlainFixture(isLarge: true)
-    let report = try fixture.migrate()
+    try fixture.write(damage.sql)
+    let report = try fixture.migrate(verification: .full)
+    #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
+    #expect(report.error?.cause.contains(damage.found) == true)
+    #expect(!fixture.hasInstarFolder)
+  }
+
+  @Test(
+    "a large store that is intact is migrated, and its backup is sound",
+    arguments: VerificationPolicy.allCases)
+  func largeAndIntact(verification: VerificationPolicy) throws {
+    let fixture = try PlainFixture(isLarge: true)
+    let report = try fixture.migrate(verification: verification)
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     let backup = try #require(report.backup)
     try GuardedConnection.use(backup, access: .immutable) {
@@ -259,8 +271,11 @@ private struct PlainFixture {
   }
 
   /// - Parameter sql: What the worker does besides its stage.
-  func migrate(tampering sql: String = "") throws -> RunReport {
-    let request = MigrationRequest(run: "r1", store: store, plugins: [folder.plugin])
+  func migrate(
+    tampering sql: String = "", verification: VerificationPolicy = .standard
+  ) throws -> RunReport {
+    var request = MigrationRequest(run: "r1", store: store, plugins: [folder.plugin])
+    request.verification = verification
     let conversation = ScriptedConversation([.migrate(request)])
     let host = PlainHost(sql: sql, kind: isLarge ? .lightweight : .custom)
     try Keeper(

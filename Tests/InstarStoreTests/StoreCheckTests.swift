@@ -97,6 +97,12 @@ struct StoreCheckTests {
       let found = try Self.findings(store)
       #expect(
         found?.contains("index '\(index)' of table") == true, "\(change): \(found ?? "nothing")")
+      // SQLite finds the same, in more time.
+      let error = #expect(throws: InstarError.self) {
+        try store.read { try StoreCheck.requireIntegrity($0, "the store") }
+      }
+      #expect(error?.code == .corruptStore)
+      #expect(error?.cause.hasPrefix("SQLite's integrity_check reports damage:\n") == true)
     }
   }
 

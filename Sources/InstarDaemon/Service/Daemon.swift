@@ -231,6 +231,7 @@ struct Daemon {
       sqlDebugLevel: watch?.sqlDebugLevel ?? 0)
     request.whenBusy = watch?.whenBusy ?? .wait
     request.cutover = watch?.cutover ?? .automatic
+    request.verification = watch?.verification ?? .standard
     request.workerMemoryBytes = configuration.workerMemoryBytes
     return request
   }

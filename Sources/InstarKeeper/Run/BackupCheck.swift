@@ -19,6 +19,7 @@ struct BackupCheck: Sendable {
   let path: MigrationPath
   /// Whether the census needs broken links.
   let findsBroken: Bool
+  let policy: VerificationPolicy
   let external: ExternalFiles
 
   /// What the store was.
@@ -60,6 +61,7 @@ struct BackupCheck: Sendable {
         next: "run the same command again")
     }
     try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })
+    if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
     return Result(

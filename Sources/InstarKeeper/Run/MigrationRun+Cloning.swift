@@ -74,7 +74,7 @@ extension MigrationRun {
       let pageCount = try lock.copy(to: folder.clone)
       return try lock.read { db in
         var before = try SchemaBaseline(db, format: format)
-        if pageCount >= PageComparison.smallestPageCount {
+        if request.verification == .standard, pageCount >= PageComparison.smallestPageCount {
           before.pages = try PageBaseline(db, format: format)
         }
         return (pageCount, before)

@@ -74,6 +74,9 @@ extension MigrationRun {
             } else {
               try requireSound(db, folder.clone, isLarge: before.pages != nil)
             }
+            if request.verification == .full {
+              try StoreCheck.requireIntegrity(db, "the clone")
+            }
           })
         result.externalFiles = files
         return result

@@ -195,12 +195,14 @@ package struct MigrationRun {
 
     var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(folder.backup) }
 
-    func backupCheck(pageCount: Int64, _ verification: CloneVerification) -> BackupCheck {
+    func backupCheck(
+      pageCount: Int64, _ verification: CloneVerification, _ policy: VerificationPolicy
+    ) -> BackupCheck {
       BackupCheck(
         source: backupSource, run: folder.run,
         store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
-        findsBroken: verification.mayBreakLinks, external: external)
+        findsBroken: verification.findsBroken, policy: policy, external: external)
     }
   }
 
@@ -229,8 +231,9 @@ package struct MigrationRun {
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
     let verification = try CloneVerification(
       path: attempt.path, layout: layouts.after, before: before,
-      ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema))
-    let check = attempt.backupCheck(pageCount: pageCount, verification)
+      ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema),
+      policy: request.verification)
+    let check = attempt.backupCheck(pageCount: pageCount, verification, request.verification)
     state = .working
     // Stages that only write the schema take no time. Their clone is compared with the store, and both share one check.
     let early =

@@ -3,7 +3,7 @@ package import GRDB
 internal import InstarChange
 package import InstarSchema
 package import InstarStore
-internal import InstarWire
+package import InstarWire
 
 /// Checks whether a clone may replace the store's content. It reads the file, and believes nothing that the worker
 /// said.
@@ -12,23 +12,26 @@ package struct CloneVerification {
   let layout: any StoreLayout
   private let before: SchemaBaseline
   private let expected: ExpectedSchema
-  /// Whether links may have been broken: code of the plan ran, or rows were written with new values.
-  package let mayBreakLinks: Bool
+  /// Whether broken links are counted: code of the plan ran, rows were written with new values, or all is verified.
+  package let findsBroken: Bool
   /// Whether the stages leave all rows as they are.
   let leavesRows: Bool
 
   /// Finds out which schema the stages leave.
   ///
-  /// - Parameter ranPlugin: Whether code of the plugin was in the process that ran the stages.
+  /// - Parameters:
+  ///   - ranPlugin: Whether code of the plugin was in the process that ran the stages.
+  ///   - policy: How much is read.
   /// - Throws: The error that would end the run where the store's structure is the cause.
   package init(
-    path: MigrationPath, layout: any StoreLayout, before: SchemaBaseline, ranPlugin: Bool = true
+    path: MigrationPath, layout: any StoreLayout, before: SchemaBaseline, ranPlugin: Bool = true,
+    policy: VerificationPolicy = .standard
   ) throws(InstarError) {
     self.path = path
     self.layout = layout
     self.before = before
     expected = try path.expectedSchema(after: before.schema, rows: before.bookkeeping)
-    mayBreakLinks = ranPlugin || expected.rows == .writes
+    findsBroken = ranPlugin || expected.rows == .writes || policy == .full
     leavesRows = !ranPlugin && expected.rows == .none
   }
 
@@ -70,7 +73,7 @@ package struct CloneVerification {
   /// - Parameters:
   ///   - requireSound: Throws where the clone is not sound, or where another thread finds that.
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
-  ///     needs broken links where `mayBreakLinks`.
+  ///     needs broken links where `findsBroken`.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences` or `rowsLost`.
   package func verify(
@@ -92,7 +95,7 @@ package struct CloneVerification {
     try requireValues(db)
     // The clone may name join tables differently: structures that differ only in these names are equal.
     let after = try StoreCensus(
-      db, layout: path.last.layout(in: db), findsBroken: mayBreakLinks)
+      db, layout: path.last.layout(in: db), findsBroken: findsBroken)
     let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
     let strays = earlier.strayRows.values.reduce(0, +)

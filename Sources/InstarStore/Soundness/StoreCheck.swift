@@ -65,17 +65,31 @@ package enum StoreCheck {
   package static func requireQuickCheck(
     _ db: Database, _ subject: String, path: String? = nil, of table: String? = nil
   ) throws {
+    let argument = table.map(SQLIdentifier.sql) ?? String(findingLimit)
+    try requireCheck(db, "quick_check", argument, subject, path: path)
+  }
+
+  /// Has SQLite seek every row in every index, which `requireSound` replaces by a comparison of sums.
+  ///
+  /// - Throws: as `requireSound`.
+  package static func requireIntegrity(
+    _ db: Database, _ subject: String, path: String? = nil
+  ) throws {
+    try requireCheck(db, "integrity_check", String(findingLimit), subject, path: path)
+  }
+
+  private static func requireCheck(
+    _ db: Database, _ pragma: String, _ argument: String, _ subject: String, path: String?
+  ) throws {
     // On a connection that only reads SQLite evaluates none in any case.
     try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
     // It fails for no open connection.
     defer { try? db.execute(sql: "PRAGMA ignore_check_constraints = OFF") }
-    let argument = table.map(SQLIdentifier.sql) ?? String(findingLimit)
-    let findings = try String.fetchAll(db, sql: "PRAGMA quick_check(\(argument))")
-    if findings != ["ok"] {
-      try require(
-        findings, "SQLite's quick_check reports damage", subject,
-        next: path.map { CommandText.restoring($0) })
-    }
+    let findings = try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(argument))")
+    guard findings != ["ok"] else { return }
+    try require(
+      findings, "SQLite's \(pragma) reports damage", subject,
+      next: path.map { CommandText.restoring($0) })
   }
 
   private static func require(

@@ -31,6 +31,7 @@ struct ConfigCheckCommand: InstarCommand {
       var sqlDebug: Int
       var whenBusy: BusyPolicy
       var cutover: CutoverPolicy
+      var verify: VerificationPolicy
     }
 
     var files: [String]
@@ -74,7 +75,8 @@ struct ConfigCheckCommand: InstarCommand {
         watches: configuration.watches.map {
           CheckedConfiguration.Watch(
             folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
-            sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover)
+            sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover,
+            verify: $0.verification)
         }, notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done

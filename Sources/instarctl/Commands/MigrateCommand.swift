@@ -56,6 +56,14 @@ struct MigrateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
+      "How much of the store and its clone to read before the cutover. full: also all links and foreign keys, and "
+        + "SQLite's integrity_check; about ten seconds for each GiB. (default: standard)",
+      valueName: "extent"),
+    transform: { try VerificationPolicy(named: $0) })
+  var verify = VerificationPolicy.standard
+
+  @Option(
+    help: ArgumentHelp(
       "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
       valueName: "size"),
     transform: { text in
@@ -200,6 +208,7 @@ struct MigrateCommand: InstarCommand {
     request.busyTimeoutSeconds = busy.timeoutSeconds
     request.whenBusy = whenBusy
     request.cutover = cutover
+    request.verification = verify
     request.workerMemoryBytes = workerMemory
     request.adoptsDifferences = yes
     request.acceptsLoss = acceptLoss
