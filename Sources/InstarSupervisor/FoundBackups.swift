@@ -20,7 +20,7 @@ struct FoundBackups {
   private static func backups(in folder: String) -> [ListedBackup] {
     let prefix = folder == "/" ? "/" : folder + "/"
     // Where the folder cannot be listed, the ledger still names the backups.
-    let names = try? FolderListing.names(in: prefix + ".instar", suffix: BackupManifest.suffix)
+    let names = try? FolderNames.all(in: prefix + ".instar", suffix: BackupManifest.suffix)
     return (names ?? []).compactMap { name in
       let backup = "\(prefix).instar/\(name)"
       // A backup without a manifest is that of an open run.

@@ -95,7 +95,7 @@ extension KeeperRequests {
     let path = store as NSString
     let folder = path.deletingLastPathComponent + "/.instar"
     // Where the folder cannot be listed, the daily check reports why.
-    let names = try? FolderListing.names(
+    let names = try? FolderNames.all(
       in: folder, prefix: path.lastPathComponent + ".", suffix: ".backup")
     return names?.count ?? 0
   }

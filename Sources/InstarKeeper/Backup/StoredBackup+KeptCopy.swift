@@ -108,7 +108,7 @@ extension StoredBackup {
     let path = target as NSString
     let folder = path.deletingLastPathComponent
     // What stays is removed by the next attempt.
-    let names = try? FolderListing.names(
+    let names = try? FolderNames.all(
       in: folder, prefix: path.lastPathComponent + ".", suffix: ".part")
     for name in names ?? [] { unlink("\(folder)/\(name)") }
   }

@@ -83,7 +83,7 @@ final class RunFolder {
 
   private static func sweep(_ paths: StorePaths) {
     // Best effort: what stays is removed by the next run.
-    let names = (try? FolderListing.names(in: paths.instarFolder, prefix: "run-")) ?? []
+    let names = (try? FolderNames.all(in: paths.instarFolder, prefix: "run-")) ?? []
     for name in names {
       let path = paths.instarFolder + "/" + name
       guard access("\(path)/clone/\(paths.name)", F_OK) == 0,

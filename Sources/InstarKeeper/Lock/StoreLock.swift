@@ -374,7 +374,7 @@ final class StoreLock {
 
   /// This process's descriptors of a file.
   private static func descriptors(of file: FileIdentity) throws -> [Int32] {
-    try FolderListing.names(in: "/proc/self/fd").compactMap(Int32.init)
+    try FolderNames.all(in: "/proc/self/fd").compactMap(Int32.init)
       .filter { descriptor in
         var status = stat()
         return fstat(descriptor, &status) == 0 && FileIdentity(status) == file

@@ -41,7 +41,7 @@ struct StorePaths {
   /// The lists of files that a keeper was writing when it died (`DurableFile.write`).
   func unfinishedFileLists(_ run: String) -> [String] {
     // No folder, no list.
-    let names = try? FolderListing.names(
+    let names = try? FolderNames.all(
       in: instarFolder, prefix: "\(name).\(run).files.", suffix: ".tmp")
     return (names ?? []).map { "\(instarFolder)/\($0)" }
   }

@@ -6,7 +6,7 @@ import Testing
 @testable import InstarLinux
 
 @Suite("The listing of a folder")
-struct FolderListingTests {
+struct FolderNamesTests {
   @Test("has the names that begin and end as wanted, without the folder itself")
   func names() throws {
     let folder = try TemporaryFolder()
@@ -14,20 +14,20 @@ struct FolderListingTests {
       try folder.file(name, Array("x".utf8))
     }
     #expect(
-      try FolderListing.names(in: folder.path, prefix: "run-").sorted() == ["run-1", "run-2"])
+      try FolderNames.all(in: folder.path, prefix: "run-").sorted() == ["run-1", "run-2"])
     #expect(
-      try FolderListing.names(in: folder.path, prefix: "a.R1", suffix: ".backup") == ["a.R1.backup"]
+      try FolderNames.all(in: folder.path, prefix: "a.R1", suffix: ".backup") == ["a.R1.backup"]
     )
     // Prefix and suffix do not overlap.
-    #expect(try FolderListing.names(in: folder.path, prefix: "run-1", suffix: "-1").isEmpty)
-    #expect(try FolderListing.names(in: folder.path).count == 6)
+    #expect(try FolderNames.all(in: folder.path, prefix: "run-1", suffix: "-1").isEmpty)
+    #expect(try FolderNames.all(in: folder.path).count == 6)
   }
 
   @Test("says why a folder cannot be listed")
   func missing() throws {
     let folder = try TemporaryFolder()
     let error = #expect(throws: InstarError.self) {
-      try FolderListing.names(in: folder.path + "/none")
+      try FolderNames.all(in: folder.path + "/none")
     }
     #expect(error?.code == .unreadableStore)
     #expect(error?.cause == "No such file or directory")

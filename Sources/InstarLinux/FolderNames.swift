@@ -3,13 +3,13 @@ public import InstarSchema
 
 /// Finds files by their names.
 ///
-/// Every run looks for a few names in `.instar/`, which has two files for each store beside it: no `String` is made of
-/// the others.
-public enum FolderListing {
+/// Every run looks for a few names in `.instar/`, which has two files for each store beside it: the others never become
+/// a `String`.
+public enum FolderNames {
   /// Returns the names in a folder that begin and end so, in no order. Names that are not UTF-8 are left out.
   ///
   /// - Throws: `unreadableStore` where the folder cannot be listed.
-  public static func names(
+  public static func all(
     in folder: String, prefix: String = "", suffix: String = ""
   ) throws(InstarError) -> [String] {
     guard let stream = opendir(folder) else { throw unreadable(folder, errno) }
