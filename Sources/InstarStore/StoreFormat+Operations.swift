@@ -72,6 +72,15 @@ extension StoreFormat {
     }
   }
 
+  /// Whether apps know the rows of a layout's tables by the values of their columns alone, and never by a rowid that is
+  /// not the value of a column.
+  package var knowsRowsByColumns: Bool {
+    switch self {
+    case .coredata: true
+    case .plain: false
+    }
+  }
+
   /// Whether rows may name files beside the store that hold their large values.
   package var mayHaveExternalValues: Bool {
     switch self {

@@ -57,6 +57,9 @@ extension MigrationRun {
   ) throws -> CloneVerification.Result {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    // A clone that is compared with the store keeps its pages where they are.
+    let compaction = verification.leavesRows ? nil : try Compaction(folder.clone, layout)
+    let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
@@ -79,6 +82,7 @@ extension MigrationRun {
             }
           })
         result.externalFiles = files
+        result.notes += [compacted].compactMap(\.self)
         return result
       }
     } catch let error as DatabaseError {

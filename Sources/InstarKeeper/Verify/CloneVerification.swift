@@ -111,7 +111,7 @@ package struct CloneVerification {
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
   /// schema write it. A closure can write rows, but not change the schema.
-  private func requireSchema(_ db: Database) throws {
+  func requireSchema(_ db: Database) throws {
     let differences = try SchemaText(db).differences(from: expected.text)
     guard differences.isEmpty else {
       throw InstarError(

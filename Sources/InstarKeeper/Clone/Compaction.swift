@@ -1,0 +1,98 @@
+internal import Foundation
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+
+/// Gives the free pages of a clone back, where they are more than a quarter of it.
+///
+/// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is private
+/// and thrown away where this fails, so no step needs a journal.
+struct Compaction {
+  let clone: String
+  /// The tables whose rowids may change.
+  let ownTables: Set<String>
+  /// The free pages, and all pages, as the clone's header says.
+  private let free: Int
+  private let all: Int
+
+  /// Reads the header of the clone: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
+  /// section 1.3).
+  ///
+  /// - Returns: `nil` where at most a quarter of the pages is free.
+  init?(_ clone: String, _ layout: any StoreLayout) throws {
+    let descriptor = open(clone, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw RunFolder.failure("cannot read '\(clone)'", errno) }
+    defer { close(descriptor) }
+    var header = [UInt32](repeating: 0, count: 3)
+    guard pread(descriptor, &header, 12, 28) == 12 else { return nil }
+    self.clone = clone
+    let format = layout.format
+    ownTables =
+      format.knowsRowsByColumns
+      ? Set(layout.structure.tables.map(\.name) + format.bookkeepingTables) : []
+    all = Int(UInt32(bigEndian: header[0]))
+    free = Int(UInt32(bigEndian: header[2]))
+    guard free * 4 > all else { return nil }
+  }
+
+  /// Compacts the clone.
+  ///
+  /// With auto-vacuum, pages from the end move to the free places. Without, all tables are written to a new file, which
+  /// takes the clone's place. Either leaves each row under its rowid.
+  ///
+  /// - Parameter requireSchema: Throws where the schema is not the one that the stages leave: that of a hostile plugin
+  ///   could run code in this process.
+  /// - Returns: A sentence for the report.
+  /// - Throws: `verificationFailed` where the clone is damaged, another error of the database, or that of
+  ///   `requireSchema`. The clone is then of no use.
+  func perform(requireSchema: (Database) throws -> Void) throws -> String {
+    try FileCopy.useRollbackJournal(clone)
+    do {
+      let isCompacted = try GuardedConnection.use(clone, access: .readWrite, firesTriggers: false) {
+        try requireSchema($0)
+        return try compact($0)
+      }
+      let pages = "\(free) of \(all) pages were free after the stages"
+      return isCompacted
+        ? "\(pages), and were given back to the file system"
+        : "\(pages), and stay so: a table has no INTEGER PRIMARY KEY, or is virtual, and its rows could get other rowids"
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+      throw CloneVerification.failed(
+        "its free pages cannot be given back: \(error.message ?? "the clone is damaged")")
+    }
+  }
+
+  /// - Returns: `false` where that is not possible.
+  private func compact(_ db: Database) throws -> Bool {
+    try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    if try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") != 0 {
+      try db.execute(sql: "PRAGMA incremental_vacuum")
+      return true
+    }
+    guard try tablesWithHiddenRowIDs(db).isSubset(of: ownTables) else { return false }
+    let compacted = clone + ".compacted"
+    try RunFolder.makeFile(compacted)
+    try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
+    guard rename(compacted, clone) == 0 else {
+      throw RunFolder.failure("cannot replace '\(clone)'", errno)
+    }
+    return true
+  }
+
+  /// The tables in which `VACUUM` may give a row another rowid, because the rowid is not the value of a column.
+  ///
+  /// The primary key of a table with rowids that is not the rowid has an index of its own. Nothing depends on the rowids
+  /// of SQLite's own tables.
+  private func tablesWithHiddenRowIDs(_ db: Database) throws -> Set<String> {
+    try String.fetchSet(
+      db,
+      sql: """
+        SELECT name FROM pragma_table_list AS l
+        WHERE l.schema = 'main' AND l.name NOT GLOB 'sqlite_*' AND (
+          l.type IN ('virtual', 'shadow')
+          OR l.type = 'table' AND NOT l.wr AND (
+            NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(l.name) WHERE pk > 0)
+            OR EXISTS (SELECT 1 FROM pragma_index_list(l.name) WHERE origin = 'pk')))
+        """)
+  }
+}
