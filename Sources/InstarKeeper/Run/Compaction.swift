@@ -81,8 +81,8 @@ struct Compaction {
 
   /// The tables in which `VACUUM` may give a row another rowid, because the rowid is not the value of a column.
   ///
-  /// The primary key of a table with rowids that is not the rowid has an index of its own. Nothing depends on the rowids
-  /// of SQLite's own tables.
+  /// The primary key of a table with rowids that is not the rowid has an index of its own. Nothing depends on the
+  /// rowids of SQLite's own tables.
   private func tablesWithHiddenRowIDs(_ db: Database) throws -> Set<String> {
     try String.fetchSet(
       db,
