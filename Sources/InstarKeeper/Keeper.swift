@@ -6,13 +6,14 @@ internal import InstarWire
 /// Opens stores for one supervisor: the only part of Instar that writes originals. It never loads a plugin.
 ///
 /// A keeper answers requests one after the other, in order, on the caller's thread. Between requests it keeps only the
-/// manifests of plugins. When the supervisor closes the conversation, the keeper ends the current run, removes its
-/// clone, and `serve` returns.
+/// manifests of plugins and the names of run folders. When the supervisor closes the conversation, the keeper ends the
+/// current run, removes its clone, and `serve` returns.
 public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
   private let openPolicy: OpenPolicy
+  private let runFolders = RunFolderNames()
 
   /// - Parameter openPolicy: Which stores the keeper may open.
   package init(
@@ -47,7 +48,8 @@ public final class Keeper {
         try plan(stores, plugins: plugins, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
-          request, conversation: conversation, host: host, openPolicy: openPolicy
+          request, conversation: conversation, host: host, openPolicy: openPolicy,
+          runFolders: runFolders
         ) { [catalog] in try WorkBudget.paused { try catalog.plans(of: request.plugins) } }
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .restore(let request):

@@ -22,7 +22,7 @@ extension KeeperRequests {
         try await supervisor.makeCopies(of: [ListedBackup(report)].compactMap(\.self)) {
           log.post(.backupHandled($0))
         }
-        guard Self.countBackups(of: report.store) > retention.count else { return }
+        guard counts.noteBackup(of: report.store) > retention.count else { return }
         try await supervisor.prune(
           try stateFolder.backups(of: report.store), keeping: retention,
           now: Date().timeIntervalSince1970
@@ -89,14 +89,5 @@ extension KeeperRequests {
       // An interrupted check is made after the next start.
       if error.code != .interrupted { log.post(.problem(error)) }
     }
-  }
-
-  private static func countBackups(of store: String) -> Int {
-    let path = store as NSString
-    let folder = path.deletingLastPathComponent + "/.instar"
-    // Where the folder cannot be listed, the daily check reports why.
-    let names = try? FolderNames.all(
-      in: folder, prefix: path.lastPathComponent + ".", suffix: ".backup")
-    return names?.count ?? 0
   }
 }

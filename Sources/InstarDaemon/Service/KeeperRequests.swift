@@ -9,6 +9,7 @@ struct KeeperRequests: Sendable {
   let log: EventLog
   let mailbox: DaemonMessage.Mailbox
   let background = BackgroundWork()
+  let counts = BackupCounts()
 
   /// Recovers the store's runs that an earlier process left, then `recovered`.
   func recover(_ store: String) {

@@ -17,11 +17,11 @@ final class RunFolder {
   var backup: String { path + "/backup" }
 
   /// Makes the folder, after removing those of dead runs of the same store.
-  init(_ paths: StorePaths, run: String) throws {
+  init(_ paths: StorePaths, run: String, names: RunFolderNames = RunFolderNames()) throws {
     self.paths = paths
     self.run = run
     try Self.makeInstarFolder(paths)
-    Self.sweep(paths)
+    Self.sweep(paths, names)
     let path = paths.runFolder(run)
     guard mkdir(path, 0o700) == 0 else {
       let code = errno
@@ -81,10 +81,9 @@ final class RunFolder {
     }
   }
 
-  private static func sweep(_ paths: StorePaths) {
-    // Best effort: what stays is removed by the next run.
-    let names = (try? FolderNames.all(in: paths.instarFolder, prefix: "run-")) ?? []
-    for name in names {
+  /// Best effort: what stays is removed by the next run.
+  private static func sweep(_ paths: StorePaths, _ names: RunFolderNames) {
+    for name in names.all(in: paths.instarFolder) {
       let path = paths.instarFolder + "/" + name
       guard access("\(path)/clone/\(paths.name)", F_OK) == 0,
         let lock = try? FolderLock.tryLock(path)

@@ -32,6 +32,7 @@ package struct MigrationRun {
   let host: any PluginHost
   let openPolicy: OpenPolicy
   private let plans: () throws -> [PluginCatalog.Plan]
+  private let runFolders: RunFolderNames
 
   /// How often a run that holds the lock clones the store before other writers have won.
   static let attempts = 3
@@ -55,15 +56,18 @@ package struct MigrationRun {
   /// - Parameters:
   ///   - conversation: Asked before each phase, and told what happens.
   ///   - host: Runs the stages.
+  ///   - runFolders: Those that the keeper has listed.
   ///   - plans: Returns the plans that may know the store. Called once, when the run begins.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    openPolicy: OpenPolicy, plans: @escaping () throws -> [PluginCatalog.Plan]
+    openPolicy: OpenPolicy, runFolders: RunFolderNames = RunFolderNames(),
+    plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
     self.conversation = conversation
     self.host = host
     self.plans = plans
+    self.runFolders = runFolders
     self.openPolicy = openPolicy
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
@@ -221,7 +225,7 @@ package struct MigrationRun {
       scope: scope)
     defer { lock.release() }
     if scope == .run { emit(.locked) }
-    let folder = try RunFolder(inspection.paths, run: request.run)
+    let folder = try RunFolder(inspection.paths, run: request.run, names: runFolders)
     defer { folder.remove() }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),

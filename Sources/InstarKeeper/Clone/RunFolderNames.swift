@@ -1,0 +1,24 @@
+internal import InstarLinux
+
+/// The names of the run folders beside stores.
+///
+/// Each run looks for folders that dead runs of its store left in `.instar/`, which has two files for each store beside
+/// it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its recovery, or
+/// by a later run.
+package final class RunFolderNames {
+  private var known: [String: (names: [String], readAt: ContinuousClock.Instant)] = [:]
+  private static let validity = Duration.seconds(10)
+  private static let folderLimit = 1_000
+
+  package init() {}
+
+  /// Best effort: none where the folder cannot be listed.
+  func all(in folder: String) -> [String] {
+    let now = ContinuousClock.now
+    if let known = known[folder], now - known.readAt < Self.validity { return known.names }
+    let names = (try? FolderNames.all(in: folder, prefix: "run-")) ?? []
+    if known.count >= Self.folderLimit { known = [:] }
+    known[folder] = (names, now)
+    return names
+  }
+}
