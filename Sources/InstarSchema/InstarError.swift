@@ -48,7 +48,8 @@ extension InstarError {
       .timeLimit, what, store: store,
       cause: "the SQL on the store exceeded its limit of processor time",
       next:
-        "look for a slow trigger, view, CHECK constraint or index: sqlite3 -readonly \(file) .schema"
+        "look for a slow generated column, trigger, view, CHECK constraint or index: "
+        + "sqlite3 -readonly \(file) .schema"
     )
   }
 }

@@ -43,8 +43,12 @@ struct HangingStoreTests {
     #expect(store.folder.names("state/phases") == [])
   }
 
-  @Test("ends the worker that fires its trigger, long before the stage's time limit")
-  func trigger() async throws {
+  @Test(
+    "ends the worker that fires its trigger, and the report says that a statement took the time",
+    arguments: [
+      (limit: "1h", cause: "processor time"), (limit: "4s", cause: "a statement on the clone"),
+    ])
+  func trigger(limit: String, cause: String) async throws {
     let store = try TableStore("django")
     try store.open { db in
       try db.execute(
@@ -57,11 +61,12 @@ struct HangingStoreTests {
     let before = try Data(contentsOf: URL(filePath: store.path))
     let answer = try await CommandLineTool.run([
       "migrate", store.path, "--plugin", try await FixturePlugins.tables.value, "--state-dir",
-      store.folder.path("state"), "--json",
+      store.folder.path("state"), "--json", "--stage-time-limit", limit,
     ])
     let report = try #require(try answer.objects(RunReport.self).first)
     #expect(report.error?.code == .timeLimit, "\(answer.output)")
-    #expect(report.error?.cause.contains("processor time") == true)
+    #expect(report.error?.cause.contains(cause) == true, "\(answer.output)")
+    #expect(report.error?.next?.contains("sqlite3 -readonly '\(store.path)' .schema") == true)
     #expect(report.error?.state == "unchanged")
     #expect(try Data(contentsOf: URL(filePath: store.path)) == before)
     #expect(store.folder.names() == ["django.db", "state"])

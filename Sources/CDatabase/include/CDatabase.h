@@ -59,7 +59,8 @@ double instar_budget_end(void);
 
 /* For a process that also runs a plugin, whose own time is not limited here: limits the processor time of each single
  * step of a statement from now on. Then SQLite interrupts the statement, on connections that are observed; a process in
- * which that does not help exits with `status` after the grace. Times are in seconds. */
+ * which that does not help exits with `status` after the grace. Times are in seconds. SIGXCPU ends the process at once,
+ * with `status` during a step and 0 otherwise: so whoever has waited too long learns why. */
 int instar_step_limit(int seconds, int grace, int status);
 
 /* Odd during a step. Other threads' steps at the same time only hide each other. */

@@ -227,7 +227,9 @@ extension WorkerProcess {
       }
       // Checked after each message too: a worker that never stops sending is late as well.
       guard ContinuousClock.now < deadline else {
-        throw Self.overTime(plugin, limit, isLoaded: isReady)
+        throw isReady
+          ? Self.overTime(of: child, plugin: plugin, limit, work)
+          : Self.slowToLoad(plugin, limit)
       }
     }
   }
@@ -325,16 +327,29 @@ extension WorkerProcess {
     InstarError(.protocolViolation, what(plugin), cause: cause)
   }
 
+  private static func slowToLoad(_ plugin: String, _ limit: Duration) -> InstarError {
+    InstarError(
+      .timeLimit, what(plugin), cause: "the plugin did not load within \(text(limit))",
+      next: "remove slow code from the plugin's initializers, then build it again")
+  }
+
+  /// Ends a worker that is late, and asks it whether a statement took the time or the plugin's own code.
   private static func overTime(
-    _ plugin: String, _ limit: Duration, isLoaded: Bool
+    of child: ChildProcess, plugin: String, _ limit: Duration, _ work: CloneWork?
   ) -> InstarError {
-    isLoaded
-      ? InstarError(
+    child.kill(SIGXCPU)
+    // A plugin may have taken the signal away. Then the worker is killed next, and nothing is known.
+    let ended = try? child.wait(deadline: .now + .seconds(1))
+    guard case .exited(WorkerEvent.exitStatusOverBudget)? = ended ?? nil else {
+      return InstarError(
         .timeLimit, what(plugin), cause: "the plugin took longer than \(text(limit))",
         next: "make the stage faster, or raise 'stageTimeLimit' (instarctl: --stage-time-limit)")
-      : InstarError(
-        .timeLimit, what(plugin), cause: "the plugin did not load within \(text(limit))",
-        next: "remove slow code from the plugin's initializers, then build it again")
+    }
+    var error = InstarError.overBudget(what(plugin), store: work?.store)
+    error.cause =
+      "a statement on the clone was still running at the stage's limit of \(text(limit))"
+    error.next? += "; or raise 'stageTimeLimit' (instarctl: --stage-time-limit)"
+    return error
   }
 
   private static func messageFlood(_ plugin: String) -> InstarError {
@@ -359,7 +374,7 @@ extension WorkerProcess {
         cause: "the plugin used more than \(memoryBytes(work) >> 20) MiB of memory\(last)",
         next: "fetch rows in batches, or raise 'workerMemory' (instarctl: --worker-memory)")
     case .exited(WorkerEvent.exitStatusOverBudget):
-      return .overBudget(what)
+      return .overBudget(what, store: work?.store)
     case .exited(WorkerEvent.exitStatusOverThreads):
       return InstarError(
         .workerLimit, what, cause: "the plugin started more threads than the limit allows\(last)",
