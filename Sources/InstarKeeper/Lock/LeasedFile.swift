@@ -61,12 +61,22 @@ final class LeasedFile {
     return pread(descriptor, &bytes, 100, 0) == 100 ? bytes : nil
   }
 
+  /// Whether a header says that the database has a write-ahead log.
+  static func namesLog(_ header: [UInt8]) -> Bool {
+    header.dropFirst(modeOffset).first == logMode
+  }
+
+  private static let modeOffset = 18
+  private static let (logMode, journalMode): (UInt8, UInt8) = (2, 1)
+
   /// Sets the journal mode that the header names, durably: a write-ahead log, or a rollback journal.
   ///
   /// - Precondition: Nobody has the file open, or the lock keeps SQLite from reading it.
   func setMode(usesLog: Bool) throws(InstarError) {
-    let mode: UInt8 = usesLog ? 2 : 1
-    guard pwrite(descriptor, [mode, mode], 2, 18) == 2, fdatasync(descriptor) == 0 else {
+    let mode = usesLog ? Self.logMode : Self.journalMode
+    guard pwrite(descriptor, [mode, mode], 2, off_t(Self.modeOffset)) == 2,
+      fdatasync(descriptor) == 0
+    else {
       throw RunFolder.failure("cannot set the journal mode of the store", errno)
     }
   }

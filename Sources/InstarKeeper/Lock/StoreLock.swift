@@ -418,14 +418,17 @@ extension StoreLock {
       try GuardedConnection.commitKeepingWriteLock(db)
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA locking_mode = EXCLUSIVE")
       try GuardedConnection.keepLogOnClose(false, db)
-      // SQLite leaves the log only where no other connection uses it, and does not wait.
-      if (try? String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")) == "delete" { return true }
+      // SQLite leaves the log only where no other connection uses it, and does not wait. Where the disk fails it says
+      // that it has left, and has not: only the file knows.
+      let mode = try? String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
+      if mode == "delete", try !LeasedFile.namesLog(self.header()) { return true }
       // The lock is taken over, as by a cutover's connection: `data_version` tells if another process wrote.
       try db.execute(sql: "PRAGMA locking_mode = NORMAL; BEGIN IMMEDIATE")
       try GuardedConnection.keepLogOnClose(keepsLog, db)
       return false
     }
     guard hasLeft else {
+      removeClearedJournal()
       writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
       try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
       return .inUse
@@ -445,6 +448,19 @@ extension StoreLock {
       return .lost
     }
     return try self.header() == header ? .left : .lost
+  }
+
+  /// Removes the journal that SQLite leaves where the disk failed while the store left its log. SQLite has rolled back
+  /// and cleared the journal's header, and nobody uses a rollback journal beside a log.
+  private func removeClearedJournal() {
+    let journal = path + "-journal"
+    let descriptor = Foundation.open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var mark: UInt64 = 1
+    guard pread(descriptor, &mark, 8, 0) == 8, mark == 0, hasPath else { return }
+    // If it stays, SQLite ignores it.
+    unlink(journal)
   }
 
   /// SQLite's own descriptor of the store; `nil` where this process has none, or several.
