@@ -228,6 +228,60 @@ struct BackupCopiesTests {
     #expect(try #require(listed.manifest?.externalBytes) > 5 * 300_000)
   }
 
+  /// Starts `instarctl`, and waits until its keeper runs.
+  private func startKeeper(_ arguments: String...) async throws -> ChildProcess {
+    let command = try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+      arguments: arguments + ["--state-dir", folder.path("state")],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    let children = "/proc/\(command.pid)/task"
+    while (try? command.wait(deadline: .now)) == nil,
+      !(try FileManager.default.contentsOfDirectory(atPath: children)).contains(where: {
+        FileManager.default.contents(atPath: "\(children)/\($0)/children")?.isEmpty == false
+      })
+    { try await Task.sleep(for: .milliseconds(5)) }
+    return command
+  }
+
+  @Test("Ctrl-C ends a copy: the command says so, and leaves the backup and no file")
+  func interrupted() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let backup = try #require(try await migrate(store).backup)
+    // The copy waits for this lock.
+    let lock = try #require(try FolderLock.tryLock(backup))
+    let command = try await startKeeper("backups", "copy", store.path, "--backup-folder", copies)
+    command.kill(SIGINT)
+    #expect(try command.wait(deadline: .now + .seconds(30)) == .exited(1))
+    #expect(command.capturedOutput.contains("interrupted before the end of this work"))
+    #expect(folder.names("copies") == [])
+    lock.release()
+    let made = try await backups("copy", "--backup-folder", copies, store.path)
+    #expect(made.map(\.state) == ["copied"])
+  }
+
+  @Test("one that another process makes for long is left to it, whose name is told")
+  func lockedByAnother() async throws {
+    let store = try BoxStore("fine", in: folder)
+    try makeFolder("copies")
+    let backup = try #require(try await migrate(store).backup)
+    let other = try OtherProcess(
+      """
+      import fcntl
+      file = open(sys.argv[1])
+      fcntl.flock(file, fcntl.LOCK_EX)
+      print("locked", flush=True)
+      sys.stdin.read()
+      """, path: backup)
+    let answer = try #require(
+      try await backups("copy", store.path, "--backup-folder", copies).first)
+    let cause = try #require(answer.error?.cause)
+    #expect(cause.hasPrefix("another process copies it"), "\(cause)")
+    #expect(cause.contains("\(other.pid) (python3"), "\(cause)")
+    other.finish()
+    #expect(folder.names("copies") == [])
+  }
+
   @Test("each backup has one, and nothing else is left, however a command was killed")
   func killed() async throws {
     try makeFolder("copies")

@@ -11,7 +11,8 @@ internal import InstarWire
 /// only a file that ends in `.part`, which the next attempt removes. Who makes or removes a copy locks the backup: the
 /// files of large values have no unfinished names, so two attempts at once would remove each other's.
 extension StoredBackup {
-  /// Makes the copy and reads it back. Where it is there already, reads that. Waits while another process makes it.
+  /// Makes the copy and reads it back. Where it is there already, reads that. Waits some seconds while another process
+  /// makes it.
   ///
   /// - Throws: What `verify` throws; `outputFailed`, `noSpace`. A copy that was there is left as it is.
   func keepCopy(at target: String) throws(InstarError) -> BackupCopy {
@@ -21,7 +22,7 @@ extension StoredBackup {
     do {
       let manifest = try requireManifest()
       try requireOtherFolder(than: target, what)
-      let lock = try lockWaiting()
+      let lock = try lockWaiting(what)
       defer { lock?.release() }
       var status = stat()
       isThere = lstat(target, &status) == 0
@@ -99,9 +100,20 @@ extension StoredBackup {
   }
 
   /// Locks the backup against others who make or remove its copy; `nil` where the backup is gone.
-  private func lockWaiting() throws(InstarError) -> FolderLock? {
-    access(path, F_OK) == 0 ? try FolderLock.lock(path) : nil
+  ///
+  /// - Throws: Who has it locked. The copy of a large backup takes long, and this keeper has other work.
+  private func lockWaiting(_ what: String) throws(InstarError) -> FolderLock? {
+    let deadline = ContinuousClock.now + Self.lockPatience
+    while access(path, F_OK) == 0 {
+      if let lock = try FolderLock.tryLock(path) { return lock }
+      guard ContinuousClock.now < deadline else { throw inUse(.outputFailed, what) }
+      usleep(Self.lockPauseMicroseconds)
+    }
+    return nil
   }
+
+  private static let lockPatience = Duration.seconds(5)
+  private static let lockPauseMicroseconds: useconds_t = 20_000
 
   /// Removes what attempts left that were cut off: nobody else makes a copy of the backup now.
   private static func removePartialFiles(of target: String) {

@@ -240,10 +240,16 @@ struct StoredBackup {
 
   private func lockUncopied() throws(InstarError) -> FolderLock {
     if let lock = try FolderLock.tryLock(path) { return lock }
-    throw InstarError(
-      .unreadableStore, "cannot remove the backup '\(path)'", store: reference.store,
-      cause: "another process copies it to another folder",
+    throw inUse(.unreadableStore, "cannot remove the backup '\(path)'")
+  }
+
+  /// Another process has the backup locked.
+  func inUse(_ code: InstarError.Code, _ what: String) -> InstarError {
+    var error = InstarError(
+      code, what, store: reference.store, cause: "another process copies it to another folder",
       next: "wait until it has ended, then run the same command again")
+    error.nameHolders(of: path)
+    return error
   }
 
   /// Checks that a copy can be made at a path, and that SQLite will read nothing but the copy there.
