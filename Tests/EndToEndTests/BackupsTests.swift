@@ -195,6 +195,35 @@ struct BackupsTests {
     #expect(try await run("restore", store.path).status == 0)
   }
 
+  @Test("are removed where all of them are too large, or one is too old")
+  func pruneBySizeAndAge() async throws {
+    let store = try BoxStore("fine", boxes: 20_000, in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", store.path, "--plugin", plugin).status == 0)
+    for _ in 0..<3 { #expect(try await run("restore", store.path).status == 0) }
+    let all = try await backups("list").lines
+    let bytes = all.reduce(0) { $0 + ($1.bytes ?? 0) }
+    let limit = 1 + ((bytes / 2) >> 20)
+    let tooMany = try await backups("prune", "--size", "\(limit)MiB", store.path).lines
+    #expect(tooMany.allSatisfy { $0.state == "removed" && $0.reason?.contains("MiB") == true })
+    let left = try await backups("list").lines
+    #expect(left.map(\.run) == all.suffix(left.count).map(\.run))
+    try #require(left.count > 1)
+    #expect(left.reduce(0) { $0 + ($1.bytes ?? 0) } <= limit << 20)
+
+    // Two hours ago by the clock, as the ledger has it.
+    let ledger = folder.path("state/ledger/ledger.jsonl")
+    let old = try #require(left[0].manifest?.madeAt)
+    let text = try String(contentsOfFile: ledger, encoding: .utf8)
+    let aged = text.replacing("\"madeAt\":\(old)", with: "\"madeAt\":\(old - 7200)")
+    #expect(aged != text)
+    try aged.write(toFile: ledger, atomically: false, encoding: .utf8)
+    let tooOld = try await backups("prune", "--age", "1h", store.path).lines
+    #expect(tooOld.map(\.run) == [left[0].run])
+    #expect(tooOld.first?.reason == "older than 1 h")
+    #expect(try await backups("verify").lines.map(\.run) == left.dropFirst().map(\.run))
+  }
+
   @Test("one that cannot be removed is present, with the error")
   func keptBackup() async throws {
     let store = try await makeStore(restores: 1)
