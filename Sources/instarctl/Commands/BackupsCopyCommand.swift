@@ -27,7 +27,8 @@ struct BackupsCopyCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How the copies in --backup-folder are packed: none or zstd. (default: none)",
+      "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
+        + "(default: none)",
       valueName: "compression"),
     transform: { try BackupCompression(named: $0) })
   var backupCompression = BackupCompression.none
