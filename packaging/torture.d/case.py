@@ -27,6 +27,8 @@ from programs import KEEPER, WORKER, Programs, await_any, lines
 KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
+# The classes in which some stores have a plan without code, and how many.
+LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange"), 0.2
 # What a report says where an app used the file that left in an exchange.
 FORMER_FILE = "former file of the store"
 STATUS = {"migrated": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
@@ -39,6 +41,8 @@ class Bench:
     build: str
     plugin: str
     work: str
+    # The plugin whose plans have no code; empty where no case is to use it.
+    light_plugin: str = ""
     limit: float = 60
     # What a mutation needs: values of the recipe, and choices of a class.
     focus: dict = field(default_factory=dict)
@@ -84,11 +88,20 @@ class Case:
     def make(self, **fixed):
         fixed.update((name, value) for name, value in self.bench.focus.items() if hasattr(stores.Recipe, name))
         self.recipe = stores.Recipe.draw(self.chance, **fixed)
+        if self.is_light():
+            self.recipe.lighten()
+            self.programs.plugin = self.bench.light_plugin
         stores.make(self.store, self.recipe)
         self.old, self.new = stores.contents(self.recipe)
         self.note(
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
-            + (", external values" if self.recipe.external else ""))
+            + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else ""))
+
+    def is_light(self):
+        """Goes by the seed alone, so that other chances stay as they are."""
+        if not self.bench.light_plugin or self.bench.focus or self.name not in LIGHT_CLASSES:
+            return False
+        return random.Random(f"light:{self.seed}").random() < LIGHT_SHARE
 
     def read(self, path):
         """What a fresh connection, in a process of its own, finds in a store."""
@@ -398,6 +411,13 @@ def mismatch(found, expected, extra=None, keys_only=False):
     return None
 
 
+def models():
+    """The Swift source of the models, without the plugin that they are in."""
+    with open(os.path.join(HERE, "Torture.swift")) as stream:
+        text = stream.read()
+    return text[:text.index("#InstarPlugin(")]
+
+
 def listing(folder):
     """The names in a folder, in order; none where there is no folder."""
     return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
@@ -451,7 +471,7 @@ def trace_twin(case, program, path):
     os.makedirs(folder)
     twin = Case(case.bench, case.name, case.seed, folder)
     twin.recipe = case.recipe
-    twin.programs.more = case.programs.more
+    twin.programs.more, twin.programs.plugin = case.programs.more, case.programs.plugin
     stores.make(twin.store, twin.recipe)
     log = os.path.join(folder, "trace")
     options = ["-y", "-e", "signal=none"]

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from case import HERE
+from case import HERE, models
 from programs import calls, choose
 
 
@@ -52,10 +52,8 @@ def program(case):
     if not os.path.exists(path):
         made, build = f"{path}.{os.getpid()}", case.bench.build
         source = os.path.join(case.folder, "Models.swift")
-        with open(os.path.join(HERE, "Torture.swift")) as stream:
-            text = stream.read()
         with open(source, "w") as stream:
-            stream.write(text[:text.index("#InstarPlugin(")])
+            stream.write(models())
         # The flags of 'instarctl plugin build', for a program.
         subprocess.run(
             ["swiftc", "-parse-as-library", "-module-name", "Container", "-swift-version", "5", "-O", "-wmo",

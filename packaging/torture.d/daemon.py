@@ -49,7 +49,7 @@ class Daemon:
         self.process = None
         plugins = os.path.join(case.folder, "plugins")
         os.mkdir(plugins, 0o755)
-        shutil.copy(case.bench.plugin, plugins + "/Torture.so")
+        shutil.copy(case.programs.plugin, plugins + "/Torture.so")
         os.chmod(plugins + "/Torture.so", 0o644)
         self.configuration = os.path.join(case.folder, "instard.yml")
         cutover = ", cutover: exchange" if case.programs.more else ""

@@ -1,4 +1,4 @@
-"""Hostile stores: flipped bits, zeroed and swapped pages, truncated files and logs, statements that never end.
+"""Hostile stores: flipped bits, zeroed and swapped pages, truncated files and logs, statements and trees that never end.
 
 A damaged store may be refused, or migrated where integrity_check finds nothing afterwards; it may never be reported as
 migrated and be damaged, and never be changed by a run that says "unchanged".
@@ -26,9 +26,9 @@ def perform(case):
     case.make(rows=case.chance.choice((24, 120)), start="clean" if bomb or wanted else case.chance.choice(
         ("clean", "clean", "pending")))
     if bomb:
-        statement = case.chance.choice(BOMBS)
-        case.note("bomb: " + statement.format("TABLE", "BOMB"))
-        plant(case, statement)
+        statement = case.chance.choice((*BOMBS, None))
+        case.note("bomb: " + (statement or "a tree of {0} with {1} pages").format("TABLE", "BOMB"))
+        (plant if statement else plant_tree)(case, statement)
     else:
         if wanted or case.recipe.start == "clean" and case.chance.random() < 0.1:
             damage_index(case)
@@ -98,6 +98,49 @@ def plant(case, statement):
     else:
         db.executescript(statement.format(table, BOMB))
     db.close()
+
+
+def plant_tree(case, _):
+    """Has the few pages of a table's tree name the same leaf some hundred million times."""
+    db = sqlite3.connect(case.store)
+    table = "ZPARCEL" if case.recipe.format == "coredata" else "payment"
+    root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    db.close()
+    size = case.recipe.page_size
+    data = bytearray(contents(case.store))
+    own = bytes(data[(root - 1) * size:root * size])
+    if own[0] == TABLE_LEAF:
+        data += own
+        child = len(data) // size
+    else:
+        child = int.from_bytes(own[8:12], "big")
+    cells, reached = (size - 12) // (CELL_SIZE + 2), 1
+    while reached < 300_000_000:
+        reached *= cells
+        page = interior_page(size, cells, child)
+        if reached < 300_000_000:
+            data += page
+            child = len(data) // size
+    data[(root - 1) * size:root * size] = page
+    data[28:32] = (len(data) // size).to_bytes(4, "big")
+    with open(case.store, "r+b") as stream:
+        stream.write(data)
+
+
+# Of the file format: the kind of a page, and a cell with a page's number and a key of two bytes.
+TABLE_LEAF, TABLE_INTERIOR, CELL_SIZE = 13, 5, 6
+
+
+def interior_page(size, cells, child):
+    page = bytearray(size)
+    start = size - cells * CELL_SIZE
+    page[0] = TABLE_INTERIOR
+    page[3:5], page[5:7], page[8:12] = cells.to_bytes(2, "big"), start.to_bytes(2, "big"), child.to_bytes(4, "big")
+    for number in range(cells):
+        offset = size - (number + 1) * CELL_SIZE
+        page[12 + 2 * number:14 + 2 * number] = offset.to_bytes(2, "big")
+        page[offset:offset + CELL_SIZE] = child.to_bytes(4, "big") + bytes((0x81 + (number >> 7), number & 0x7F))
+    return bytes(page)
 
 
 def damage_index(case):

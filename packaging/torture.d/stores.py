@@ -42,6 +42,10 @@ SCHEMAS = {
     ("plain", OLD): (_ACCOUNT + "balance INTEGER NOT NULL)", *_PLAIN),
     ("plain", NEW): (_ACCOUNT + "cents INTEGER NOT NULL, label TEXT)", *_PLAIN),
 }
+# The new schema of a plan without code, where it differs: no table is rebuilt, and a new column comes last.
+LIGHT_SCHEMAS = {"coredata": (_PARCEL + "ZNAME VARCHAR, ZCONTENT BLOB , ZLABEL VARCHAR)", *_COREDATA)}
+# So long are the texts of a light store that it has the 2,000 small pages from which on Instar compares pages.
+LIGHT_PAGE_SIZE, LIGHT_PADDING = 512, {"coredata": 45_000, "plain": 22_500}
 
 
 @dataclass
@@ -57,6 +61,13 @@ class Recipe:
     behaviour: str = ""
     page_size: int = 4096
     padding: int = 0
+    # Whether its plan has no code.
+    light: bool = False
+
+    def lighten(self):
+        """Makes it the recipe of a store whose stages write the schema alone."""
+        self.light = True
+        self.rows, self.page_size, self.padding = 24, LIGHT_PAGE_SIZE, LIGHT_PADDING[self.format]
 
     @staticmethod
     def draw(chance: random.Random, **fixed):
@@ -124,9 +135,12 @@ def contents(recipe):
     return plain_contents(recipe, *_accounts(recipe))
 
 
-def _versions(store_format, old, new):
-    return tuple(
-        Contents(version, sorted(SCHEMAS[store_format, version]), rows) for version, rows in ((OLD, old), (NEW, new)))
+def _versions(recipe, old, new):
+    schemas = {version: SCHEMAS[recipe.format, version] for version in (OLD, NEW)}
+    if recipe.light:
+        new = old
+        schemas[NEW] = LIGHT_SCHEMAS.get(recipe.format, schemas[NEW])
+    return tuple(Contents(version, sorted(schemas[version]), rows) for version, rows in ((OLD, old), (NEW, new)))
 
 
 def coredata_contents(recipe, parcels):
@@ -138,7 +152,7 @@ def coredata_contents(recipe, parcels):
         if size % 4 == 0 and content is not None:
             content = content[::-1]
         new.append([key, name, size, f"parcel of {size}", digest(content), shelf])
-    return _versions("coredata", {"shelf": shelves, "parcel": old}, {"shelf": shelves, "parcel": new})
+    return _versions(recipe, {"shelf": shelves, "parcel": old}, {"shelf": shelves, "parcel": new})
 
 
 def plain_contents(recipe, accounts, payments):
@@ -147,7 +161,7 @@ def plain_contents(recipe, accounts, payments):
     old = [[k, o, b, None] for k, o, b in accounts]
     new = [[k, o, b + 1000, f"account of {b + 1000}"] for k, o, b in accounts]
     return _versions(
-        "plain", {"account": old, "setting": setting, "payment": payments},
+        recipe, {"account": old, "setting": setting, "payment": payments},
         {"account": new, "setting": setting, "payment": [list(payment) for payment in payments]})
 
 
