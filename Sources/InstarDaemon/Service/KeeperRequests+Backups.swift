@@ -22,7 +22,7 @@ extension KeeperRequests {
         try await supervisor.makeCopies(of: [ListedBackup(report)].compactMap(\.self)) {
           log.post(.backupHandled($0))
         }
-        guard counts.noteBackup(of: report.store) > retention.count else { return }
+        guard countedBackups.noteBackup(of: report.store) > retention.count else { return }
         try await supervisor.prune(
           try stateFolder.backups(of: report.store), keeping: retention,
           now: Date().timeIntervalSince1970

@@ -9,7 +9,7 @@ struct KeeperRequests: Sendable {
   let log: EventLog
   let mailbox: DaemonMessage.Mailbox
   let background = BackgroundWork()
-  let counts = BackupCounts()
+  let countedBackups = CountedBackups()
 
   /// Recovers the store's runs that an earlier process left, then `recovered`.
   func recover(_ store: String) {

@@ -2,9 +2,9 @@ internal import InstarLinux
 
 /// The names of the run folders beside stores.
 ///
-/// Each run looks for folders that dead runs of its store left in `.instar/`, which has two files for each store beside
-/// it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its recovery, or
-/// by a later run.
+/// Each run looks for folders that dead runs of its store left in `.instar/`, which has two files for each store
+/// beside it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its
+/// recovery, or by a later run.
 package final class RunFolderNames {
   private var known: [String: (names: [String], readAt: ContinuousClock.Instant)] = [:]
   private static let validity = Duration.seconds(10)

@@ -5,7 +5,7 @@ import Testing
 @testable import InstarDaemon
 
 @Suite("The number of a store's backups")
-struct BackupCountsTests {
+struct CountedBackupsTests {
   @Test("is read from the folder, and runs are counted until it is read again")
   func counts() throws {
     let folder = try TemporaryFolder()
@@ -15,7 +15,7 @@ struct BackupCountsTests {
     func make(_ name: String) throws { try folder.file(".instar/\(name).backup", "x".utf8) }
     for name in ["a.store.R1", "a.store.R2", "a.store.b.R1"] { try make(name) }
     try folder.file(".instar/a.store.R1.json", "x".utf8)
-    let counts = BackupCounts()
+    let counts = CountedBackups()
     let start = ContinuousClock.now
     #expect(counts.noteBackup(of: a, at: start) == 2)
     #expect(counts.noteBackup(of: b, at: start) == 2)
@@ -27,6 +27,6 @@ struct BackupCountsTests {
 
   @Test("is one where the folder cannot be listed")
   func missing() {
-    #expect(BackupCounts().noteBackup(of: "/srv/none/a.store") == 1)
+    #expect(CountedBackups().noteBackup(of: "/srv/none/a.store") == 1)
   }
 }

@@ -7,7 +7,7 @@ import Synchronization
 /// A folder has two files for each store beside it, and each run of these stores asks once. So a folder is listed once
 /// in ten seconds, and what runs add meanwhile is counted. Backups that others make or remove in that time are missed:
 /// the next run or the daily check removes what is too much.
-final class BackupCounts: Sendable {
+final class CountedBackups: Sendable {
   private struct Folder {
     var counts: [String: Int]
     var readAt: ContinuousClock.Instant
