@@ -30,7 +30,7 @@ struct BackupsCopyCommand: InstarCommand {
       "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
         + "(default: none)",
       valueName: "compression"),
-    transform: { try BackupCompression(named: $0) })
+    completion: .names(of: BackupCompression.self), transform: { try BackupCompression(named: $0) })
   var backupCompression = BackupCompression.none
 
   @OptionGroup var output: OutputOptions

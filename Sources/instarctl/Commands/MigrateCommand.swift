@@ -42,7 +42,7 @@ struct MigrateCommand: InstarCommand {
       "What to do with a store that other processes use. wait: wait for its lock, and keep it. migrate: let them "
         + "write until the cutover. skip: leave the store alone. (default: wait)",
       valueName: "policy"),
-    transform: { try BusyPolicy(named: $0) })
+    completion: .names(of: BusyPolicy.self), transform: { try BusyPolicy(named: $0) })
   var whenBusy = BusyPolicy.wait
 
   @Option(
@@ -51,7 +51,7 @@ struct MigrateCommand: InstarCommand {
         + "writeBack: in one transaction; the file keeps its inode. automatic: exchange from 32 MiB on. "
         + "(default: automatic)",
       valueName: "way"),
-    transform: { try CutoverPolicy(named: $0) })
+    completion: .names(of: CutoverPolicy.self), transform: { try CutoverPolicy(named: $0) })
   var cutover = CutoverPolicy.automatic
 
   @Option(
@@ -59,6 +59,7 @@ struct MigrateCommand: InstarCommand {
       "How much of the store and its clone to read before the cutover. full: also all links and foreign keys, and "
         + "SQLite's integrity_check; about ten seconds for each GiB. (default: standard)",
       valueName: "extent"),
+    completion: .names(of: VerificationPolicy.self),
     transform: { try VerificationPolicy(named: $0) })
   var verify = VerificationPolicy.standard
 
@@ -85,7 +86,7 @@ struct MigrateCommand: InstarCommand {
       "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
         + "(default: none)",
       valueName: "compression"),
-    transform: { try BackupCompression(named: $0) })
+    completion: .names(of: BackupCompression.self), transform: { try BackupCompression(named: $0) })
   var backupCompression = BackupCompression.none
 
   @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
@@ -235,16 +236,5 @@ struct MigrateCommand: InstarCommand {
         cause: "interrupted before the run started", state: "unchanged",
         next: "run: " + CommandText.migrate(request.store, plugins: request.plugins)))
     return report
-  }
-}
-
-extension RawRepresentable where Self: CaseIterable, RawValue == String {
-  /// - Throws: A usage error that lists the names.
-  init(named name: String) throws {
-    guard let value = Self(rawValue: name) else {
-      let names = Self.allCases.map(\.rawValue).joined(separator: ", ")
-      throw ValidationError("'\(name)' is not one of \(names)")
-    }
-    self = value
   }
 }
