@@ -66,6 +66,24 @@ struct StoreMatchTests {
     }
   }
 
+  @Test("a store that no plan knows is compared with the one that shares its tables")
+  func sharedTables() throws {
+    var other = KeeperFixture.first
+    other.entities = [
+      Schema.Entity(name: "Wine", attributes: [Schema.Attribute(name: "year", type: .int64)])
+    ]
+    var near = KeeperFixture.first
+    for index in near.entities.indices {
+      near.entities[index].attributes += ["one", "two", "three"].map {
+        Schema.Attribute(name: $0, type: .string)
+      }
+    }
+    let plans = try [plan("Wines", [other]), plan("Notes", [near])]
+    let found = try match(identity(declares: Self.v1), plans)
+    #expect(found.match.state == .unknown)
+    #expect(found.plan.manifest.name == "Notes")
+  }
+
   @Test("two plans that end at the same version are refused with both names")
   func ambiguous() throws {
     let schemas = [KeeperFixture.first, KeeperFixture.second]

@@ -37,9 +37,7 @@ struct StoreMatch {
       self = furthest[0]
       return
     }
-    let nearest = matches.min { left, right in
-      Self.distance(left.match) < Self.distance(right.match)
-    }
+    let nearest = matches.min { $0.distance < $1.distance }
     guard let nearest else { return nil }
     self = nearest
   }
@@ -63,8 +61,15 @@ struct StoreMatch {
       next: "remove one of the plugins, or name the one to use with --plugin FILE")
   }
 
-  private static func distance(_ match: SchemaMatch) -> Int {
-    match.nearest == nil ? Int.max : match.differences.count
+  /// How little the plan knows of the store. A plan with none of its tables has few differences only if it has few
+  /// tables.
+  private var distance: (Int, Int) {
+    guard match.nearest != nil else { return (2, 0) }
+    let tables = Set(identity.structure.tables.map(\.name))
+    let sharesTable = plan.manifest.versions.contains { version in
+      version.structure.tables.contains { tables.contains($0.name) }
+    }
+    return (sharesTable ? 0 : 1, match.differences.count)
   }
 
   /// The version that a run starts from, and how the store differs from it.
