@@ -8,11 +8,13 @@ extension SchemaStage {
   /// - Parameters:
   ///   - plan: The name of the plan, for errors.
   ///   - number: The place of the stage in its run, such as "1 of 2".
+  ///   - earlier: Values that earlier stages lost.
+  /// - Returns: The values that were lost so far. Hand them to the next stage, or finish them.
   /// - Throws: `needsCustomStage` where the stage needs code; else the first error of the change of schema. The clone
   ///   is then in any state, and the caller discards it.
   package func makeLightweight(
-    plan: String, number: String, on connection: StoreConnection
-  ) throws(InstarError) {
+    plan: String, number: String, after earlier: UnwrittenValues, on connection: StoreConnection
+  ) throws(InstarError) -> UnwrittenValues {
     let change = SchemaChange(self)
     try StageCheck.check(self, change.difference, plan: plan)
     try step("the check", number) {
@@ -20,9 +22,13 @@ extension SchemaStage {
         try StageCheck.checkNeeds(self, change.difference, plan: plan, session)
       }
     }
+    var unwritten = UnwrittenValues()
     try step("the change of schema", number) {
-      _ = try connection.perform { session in try change.make(session) }
+      unwritten = try connection.perform { session in
+        try change.begin(session, after: earlier).unwritten
+      }
     }
+    return unwritten
   }
 
   private func step(

@@ -128,6 +128,15 @@ extension Schema.AttributeType {
     }
   }
 
+  /// The values of an integer type narrower than SQLite's own integers; `nil` for every other type.
+  package var integerRange: ClosedRange<Int>? {
+    switch self {
+    case .int16: Int(Int16.min)...Int(Int16.max)
+    case .int32: Int(Int32.min)...Int(Int32.max)
+    default: nil
+    }
+  }
+
   /// Returns whether stored values of one type are valid values of the other without conversion, as integers of all
   /// widths are.
   public func isStoredLike(_ other: Schema.AttributeType) -> Bool {

@@ -35,10 +35,12 @@ extension SchemaDifference {
 
   /// Every change, entity by entity; empty if both versions are stored in the same way.
   public var changes: [Change] {
-    removedEntities.map { entity in
-      Change(
-        .destructive, entity.name, nil,
-        "removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+    removedEntities.flatMap { entity in
+      [
+        Change(
+          .destructive, entity.name, nil,
+          "removes entity \(entity.name)" + (entity.isAbstract ? "" : " with its rows"))
+      ] + moveChanges(of: entity, named: entity.name)
     } + entities.flatMap { changes(of: $0) }
   }
 
@@ -53,7 +55,12 @@ extension SchemaDifference {
           needs: "\(list) have separate columns, and \(name) has one for both"))
     }
     guard let old = mapping.old else {
+      // It takes over properties of the entities below it, which may change too.
       return changes + [Change(.additive, name, nil, "adds entity \(name)")]
+        + mapping.attributes.filter { $0.old != nil }
+        .flatMap { Self.changes(of: $0, entity: name) }
+        + mapping.relationships.filter { $0.old != nil }
+        .flatMap { self.changes(of: $0, entity: name) }
     }
     if old.name != name {
       changes.append(Change(.rename, name, nil, "renames entity \(old.name) to \(name)"))
@@ -71,8 +78,34 @@ extension SchemaDifference {
     changes += mapping.removedRelationships.map {
       Change(.destructive, name, $0.name, "removes relationship \(name).\($0.name) with its links")
     }
-    changes += mapping.attributes.flatMap { Self.changes(of: $0, entity: name) }
-    changes += mapping.relationships.flatMap { self.changes(of: $0, entity: name) }
+    changes += moveChanges(of: old, named: name)
+    let columns = mapping.keptColumns
+    changes += columns.sorted { $0.key < $1.key }.map { source, property in
+      Change(.conversion, name, property, "keeps the column of \(name).\(source) for \(property)")
+    }
+    let kept = Set(columns.values)
+    changes += mapping.attributes.filter { !kept.contains($0.new.name) }
+      .flatMap { Self.changes(of: $0, entity: name) }
+    changes += mapping.relationships.filter { !kept.contains($0.new.name) }
+      .flatMap { self.changes(of: $0, entity: name) }
+    return changes + ruleChanges(of: mapping, old)
+  }
+
+  /// The properties of an entity that only some of its rows keep.
+  private func moveChanges(of entity: Schema.Entity, named name: String) -> [Change] {
+    entity.declaredNames.compactMap { property in
+      let losing = entitiesLosing(property, of: entity.name).map(\.name)
+      guard !losing.isEmpty else { return nil }
+      return Change(
+        .destructive, name, property,
+        "removes \(entity.name).\(property) from the rows of \(losing.joined(separator: " and "))")
+    }
+  }
+
+  /// The changes of uniqueness and indexes.
+  private func ruleChanges(of mapping: EntityMapping, _ old: Schema.Entity) -> [Change] {
+    let name = mapping.new.name
+    var changes: [Change] = []
     let kept = mapping.new.uniquenessConstraints.map { Self.originalNames(of: $0, in: mapping) }
     for (group, original) in zip(mapping.new.uniquenessConstraints, kept)
     where !old.uniquenessConstraints.contains(original) {

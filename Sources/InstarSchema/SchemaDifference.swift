@@ -25,6 +25,10 @@ public struct SchemaDifference: Sendable {
     public var relationships: [PropertyMapping<Schema.Relationship>]
     public var removedAttributes: [Schema.Attribute]
     public var removedRelationships: [Schema.Relationship]
+    /// In a plain store: properties that the new version does not have but whose column it has, as that of another
+    /// kind of property: a key in an attribute becomes a relationship, or the reverse. By their names in the old
+    /// version, with those of the new properties. They count as neither removed nor added.
+    public var keptColumns: [String: String] = [:]
   }
 
   /// A property of the new version and its source.
@@ -74,6 +78,7 @@ public struct SchemaDifference: Sendable {
       entities[index].removedRelationships = source.relationships.filter {
         kept[source.name]?.contains($0.name) != true
       }
+      keepColumns(at: index)
     }
   }
 
@@ -124,7 +129,7 @@ public struct SchemaDifference: Sendable {
     return family + below(entity, in: schema).filter { names.insert($0.name).inserted }
   }
 
-  private static func below(_ entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
+  static func below(_ entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
     var found: [Schema.Entity] = []
     var names: Set<String> = [entity.name]
     var level = names
@@ -163,8 +168,10 @@ public struct SchemaDifference: Sendable {
 }
 
 extension Schema.Entity {
-  /// Whether the entity itself declares a property with this name.
-  fileprivate func declares(_ name: String) -> Bool {
+  /// Returns whether the entity itself declares a property with this name.
+  package func declares(_ name: String) -> Bool {
     attributes.contains { $0.name == name } || relationships.contains { $0.name == name }
   }
+
+  var declaredNames: [String] { attributes.map(\.name) + relationships.map(\.name) }
 }

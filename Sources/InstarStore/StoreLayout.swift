@@ -59,6 +59,10 @@ package protocol StoreLayout: Sendable {
   /// Whether a change of schema moves the links of a to-one relationship that becomes to-many.
   var movesLinks: Bool { get }
 
+  /// Whether a change of schema makes the column of an attribute with another type empty, so that converted values are
+  /// written afterwards.
+  var makesConvertedColumnsEmpty: Bool { get }
+
   /// The tables in which the format keeps a history of changes; empty where it keeps none.
   var historyTables: [String] { get }
 
@@ -145,6 +149,7 @@ extension CoreDataLayout: StoreLayout {
   package var enforcesForeignKeys: Bool { false }
   package var hasPermanentKeys: Bool { true }
   package var movesLinks: Bool { true }
+  package var makesConvertedColumnsEmpty: Bool { true }
   package var historyTables: [String] { ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] }
   package var mayHaveArchivedCollections: Bool { true }
   package var archivesNewCollections: Bool { !conventions.isMadeByInstar }
@@ -207,6 +212,7 @@ extension PlainLayout: StoreLayout {
   package var enforcesForeignKeys: Bool { true }
   package var hasPermanentKeys: Bool { false }
   package var movesLinks: Bool { false }
+  package var makesConvertedColumnsEmpty: Bool { false }
   package var historyTables: [String] { [] }
   package var historyStatements: [String] { [] }
   package var mayHaveArchivedCollections: Bool { false }

@@ -16,8 +16,7 @@ struct UnwrittenValuesTests {
     folder = try TemporaryFolder()
     path = folder.path("a.store")
     setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
-    Script.closure = nil
-    Script.losses = []
+    Script.reset()
   }
 
   private func open(
@@ -63,6 +62,21 @@ struct UnwrittenValuesTests {
         .joined(separator: ", "))
   }
 
+  /// Lets the stage hand its items to a closure.
+  private func script<Item: TestItem>(
+    _: Item.Type, _ closure: @escaping ([Item]) -> Void
+  ) {
+    Script.didMigrate = { context in closure(try context.fetch(FetchDescriptor<Item>())) }
+  }
+
+  private func script(_ format: StoreFormat, _ closure: @escaping ([any TestItem]) -> Void) {
+    if format == .coredata {
+      script(V2.Item.self, closure)
+    } else {
+      script(RowsV2.Item.self, closure)
+    }
+  }
+
   private func refusal(_ format: StoreFormat) throws -> InstarError {
     let before = try Data(contentsOf: URL(filePath: path))
     let error = #expect(throws: SwiftDataError.self) {
@@ -79,7 +93,7 @@ struct UnwrittenValuesTests {
   func oneRowWritten(format: StoreFormat) throws {
     try make(format, 4)
     Script.losses = Self.others
-    Script.closure = { items in items.first { $0.number == 1 }?.setText(11) }
+    script(format) { items in items.first { $0.number == 1 }?.setText(11) }
     let error = try refusal(format)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 3 non-null values of Item.text:"), "\(error)")
@@ -90,7 +104,7 @@ struct UnwrittenValuesTests {
   func deletedRows(format: StoreFormat) throws {
     try make(format, 4)
     Script.losses = Self.others
-    Script.closure = { items in
+    script(format) { items in
       for item in items where item.number > 1 { item.modelContext?.delete(item) }
       items.first { $0.number == 1 }?.setText(11)
     }
@@ -104,7 +118,7 @@ struct UnwrittenValuesTests {
   func convertedByRow(format: StoreFormat) throws {
     try make(format, 4)
     Script.losses = Self.others + ["Item.text"]
-    Script.closure = { items in items.first { $0.number == 4 }?.setSize(40) }
+    script(format) { items in items.first { $0.number == 4 }?.setSize(40) }
     try migrate(format)
     let sizes: [Int?]
     if format == .coredata {
@@ -122,8 +136,13 @@ struct UnwrittenValuesTests {
   func computedDefault(format: StoreFormat) throws {
     try make(format, 1)
     Script.losses = Self.others + ["Item.text"]
-    Script.insertsItem = true
-    defer { Script.insertsItem = false }
+    Script.didMigrate = { context in
+      if format == .coredata {
+        context.insert(V2.Item(9))
+      } else {
+        context.insert(RowsV2.Item(id: 9))
+      }
+    }
     try migrate(format)
     let sentence =
       format == .coredata
@@ -138,7 +157,7 @@ struct UnwrittenValuesTests {
   func defaultWritten(format: StoreFormat) throws {
     try make(format, 3)
     Script.losses = ["Item.size", "Item.text", "Item.parts", "Item.token"]
-    Script.closure = { items in for item in items { item.setFlag(false) } }
+    script(format) { items in for item in items { item.setFlag(false) } }
     try migrate(format)
     #expect(try !notes.contains { $0.contains("Item.flag") })
   }
@@ -150,14 +169,37 @@ struct UnwrittenValuesTests {
     let error = try refusal(.coredata)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 4 links of Item.parts:"), "\(error)")
-    Script.closure = { items in
+    script(V2.Item.self) { items in
       let part = try? items.first?.modelContext?.fetch(FetchDescriptor<V2.Part>()).first
-      items.compactMap { $0 as? V2.Item }.first { $0.number == 1 }?.parts = part
+      items.first { $0.number == 1 }?.parts = part
     }
     #expect(try refusal(.coredata).cause.contains("drops 2 links of Item.parts:"))
     Script.losses.append("Item.parts")
     try migrate(.coredata)
     #expect(try notes.contains("drops 2 links of Item.parts"))
+  }
+
+  @Test("of a relationship that becomes to-one are ended at both ends")
+  func bothEnds() throws {
+    let container = try open(OneV1.self)
+    let context = ModelContext(container)
+    for number in 1...2 {
+      let owner = OneV1.Owner(number)
+      context.insert(owner)
+      for part in 1...2 { owner.pieces.append(OneV1.Piece(number * 10 + part)) }
+    }
+    try context.save()
+    try container.close()
+    Script.losses = ["Owner.pieces"]
+    Script.didMigrate = { context in
+      let pieces = try context.fetch(FetchDescriptor<OneV2.Piece>())
+      let owner = try context.fetch(FetchDescriptor<OneV2.Owner>()).first { $0.number == 1 }
+      owner?.pieces = pieces.first { $0.owner?.number == 1 && $0.number == 12 }
+    }
+    let migrated = ModelContext(try open(OneV2.self, ScriptedPlan<OneV1, OneV2>.self))
+    let owned = try migrated.fetch(FetchDescriptor<OneV2.Piece>()).filter { $0.owner != nil }
+    #expect(owned.map(\.number) == [12])
+    #expect(try notes.contains("drops 2 links of Owner.pieces"))
   }
 
   @Test("do not include numbers of a required column without a default, which convert")
@@ -177,13 +219,15 @@ struct UnwrittenValuesTests {
     for number in 1...3 { context.insert(UpV1.Book("\(number)")) }
     try context.save()
     try container.close()
-    Script.closure = { items in items.first?.setText(1) }
-    let error = #expect(throws: SwiftDataError.self) { try open(UpV2.self, UpPlan.self) }
+    script(UpV2.Book.self) { items in items.first?.setText(1) }
+    let error = #expect(throws: SwiftDataError.self) {
+      try open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self)
+    }
     let cause = try #require(error?.cause)
     #expect(cause.code == .unacceptedLoss)
     #expect(cause.cause.contains("drops 2 non-null values of Book.title:"), "\(cause)")
     Script.losses = ["Book.title"]
-    try open(UpV2.self, UpPlan.self).close()
+    try open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self).close()
   }
 
   @Test(
@@ -204,29 +248,29 @@ struct UnwrittenValuesTests {
       #expect(cause.code == .unacceptedLoss)
       return cause.cause
     }
-    var message = try loss(DownPlan.self)
+    var message = try loss(ScriptedPlan<DownV1, DownV3>.self)
     #expect(message.contains("drops 4 non-null values of Work.title:"), "\(message)")
-    Script.closure = { items in for item in items { item.setText(1) } }
-    message = try loss(DownPlan.self)
+    script(DownV3.Book.self) { items in for item in items { item.setText(1) } }
+    message = try loss(ScriptedPlan<DownV1, DownV3>.self)
     #expect(message.contains("drops 2 non-null values of Work.title:"), "\(message)")
-    // Before the second stage only the rows of Book have the property. That of Album is another one.
-    Script.closure = nil
+    // The first stage loses the values of Work and Song, the second those of Book. That of Album is another property.
     message = try loss(LongDownPlan.self)
-    #expect(message.contains("drops 2 non-null values of Work.title:"), "\(message)")
+    #expect(message.contains("drops 4 non-null values of Work.title:"), "\(message)")
   }
 
   @Test("include the links of a relationship with another destination")
   func otherDestination() throws {
     try makeItems(2)
-    let error = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, LinksPlan.self) }
+    Script.losses = ["Item.text", "Item.size", "Item.flag", "Item.token"]
+    let plan = ScriptedPlan<V1, LinksV2>.self
+    let error = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, plan) }
     let cause = try #require(error?.cause)
     #expect(cause.code == .unacceptedLoss)
     #expect(cause.cause.contains("drops 4 links of Item.parts:"), "\(cause)")
-    Script.closure = { items in
-      items.compactMap { $0 as? LinksV2.Item }.first { $0.number == 1 }?.parts.append(
-        LinksV2.Piece(name: "p"))
+    script(LinksV2.Item.self) { items in
+      items.first { $0.number == 1 }?.parts.append(LinksV2.Piece(name: "p"))
     }
-    let rest = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, LinksPlan.self) }
+    let rest = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, plan) }
     #expect(rest?.cause?.cause.contains("drops 2 links of Item.parts:") == true)
   }
 
@@ -243,7 +287,7 @@ struct UnwrittenValuesTests {
           """)
     }
     try queue.close()
-    let container = try open(CodesV2.self, CodesPlan.self)
+    let container = try open(CodesV2.self, ScriptedPlan<CodesV1, CodesV2>.self)
     let codes = try ModelContext(container).fetch(FetchDescriptor<CodesV2.Code>())
     #expect(codes.map(\.width).sorted() == [11, 12, 21])
   }
@@ -265,12 +309,8 @@ struct UnwrittenValuesTests {
 
   // MARK: Plans
 
-  /// What the stage of the running test does.
-  enum Script {
-    nonisolated(unsafe) static var closure: (([any TestItem]) -> Void)?
-    nonisolated(unsafe) static var losses: [String] = []
-    nonisolated(unsafe) static var insertsItem = false
-  }
+  private typealias Plan = ScriptedPlan<V1, V2>
+  private typealias RowPlan = ScriptedPlan<RowsV1, RowsV2>
 
   protocol TestItem: PersistentModel {
     var number: Int { get }
@@ -279,85 +319,13 @@ struct UnwrittenValuesTests {
     func setFlag(_ value: Bool)
   }
 
-  enum Plan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [V1.self, V2.self] }
-    static var acceptedLosses: [String] { Script.losses }
-    static var stages: [MigrationStage] {
-      [
-        .custom(
-          fromVersion: V1.self, toVersion: V2.self, willMigrate: nil,
-          didMigrate: { context in
-            Script.closure?(try context.fetch(FetchDescriptor<V2.Item>()))
-            if Script.insertsItem { context.insert(V2.Item(9)) }
-          })
-      ]
-    }
-  }
-
-  enum RowPlan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [RowsV1.self, RowsV2.self] }
-    static var acceptedLosses: [String] { Script.losses }
-    static var stages: [MigrationStage] {
-      [
-        .custom(
-          fromVersion: RowsV1.self, toVersion: RowsV2.self, willMigrate: nil,
-          didMigrate: { context in
-            Script.closure?(try context.fetch(FetchDescriptor<RowsV2.Item>()))
-            if Script.insertsItem { context.insert(RowsV2.Item(id: 9)) }
-          })
-      ]
-    }
-  }
-
-  /// One custom stage, which hands the models that `fetch` finds to the script.
-  private static func stage(
-    _ old: any VersionedSchema.Type, _ new: any VersionedSchema.Type,
-    _ fetch: @escaping @Sendable (ModelContext) throws -> [any TestItem]
-  ) -> MigrationStage {
-    .custom(
-      fromVersion: old, toVersion: new, willMigrate: nil,
-      didMigrate: { context in Script.closure?(try fetch(context)) })
-  }
-
-  enum UpPlan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [UpV1.self, UpV2.self] }
-    static var acceptedLosses: [String] { Script.losses }
-    static var stages: [MigrationStage] {
-      [stage(UpV1.self, UpV2.self) { try $0.fetch(FetchDescriptor<UpV2.Book>()) }]
-    }
-  }
-
-  enum DownPlan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [DownV1.self, DownV3.self] }
-    static var stages: [MigrationStage] {
-      [stage(DownV1.self, DownV3.self) { try $0.fetch(FetchDescriptor<DownV3.Book>()) }]
-    }
-  }
-
   enum LongDownPlan: SchemaMigrationPlan {
     static var schemas: [any VersionedSchema.Type] { [DownV1.self, DownV2.self, DownV3.self] }
     static var stages: [MigrationStage] {
       [
         .lightweight(fromVersion: DownV1.self, toVersion: DownV2.self),
-        stage(DownV2.self, DownV3.self) { try $0.fetch(FetchDescriptor<DownV3.Book>()) },
-      ]
-    }
-  }
-
-  enum LinksPlan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [V1.self, LinksV2.self] }
-    static var acceptedLosses: [String] { ["Item.text", "Item.size", "Item.flag", "Item.token"] }
-    static var stages: [MigrationStage] {
-      [stage(V1.self, LinksV2.self) { try $0.fetch(FetchDescriptor<LinksV2.Item>()) }]
-    }
-  }
-
-  enum CodesPlan: SchemaMigrationPlan {
-    static var schemas: [any VersionedSchema.Type] { [CodesV1.self, CodesV2.self] }
-    static var stages: [MigrationStage] {
-      [
         .custom(
-          fromVersion: CodesV1.self, toVersion: CodesV2.self, willMigrate: nil, didMigrate: nil)
+          fromVersion: DownV2.self, toVersion: DownV3.self, willMigrate: nil, didMigrate: nil),
       ]
     }
   }
@@ -525,6 +493,44 @@ struct UnwrittenValuesTests {
     final class Piece {
       var name: String
       init(name: String) { self.name = name }
+    }
+  }
+
+  enum OneV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Owner.self, Piece.self] }
+
+    @Model
+    final class Owner {
+      var number: Int
+      @Relationship(inverse: \Piece.owner) var pieces: [Piece] = []
+      init(_ number: Int) { self.number = number }
+    }
+
+    @Model
+    final class Piece {
+      var number: Int
+      var owner: Owner?
+      init(_ number: Int) { self.number = number }
+    }
+  }
+
+  enum OneV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Owner.self, Piece.self] }
+
+    @Model
+    final class Owner {
+      var number: Int
+      @Relationship(inverse: \Piece.owner) var pieces: Piece?
+      init(_ number: Int) { self.number = number }
+    }
+
+    @Model
+    final class Piece {
+      var number: Int
+      var owner: Owner?
+      init(_ number: Int) { self.number = number }
     }
   }
 

@@ -75,6 +75,20 @@ struct LossTests {
         "instarctl migrate --plugin '\(fixture.plugin)' --accept-loss '\(fixture.store)'") == true)
   }
 
+  @Test("a plan warns of integers that a narrower type cannot read, with the keys of their rows")
+  func narrowed() throws {
+    let fixture = try KeeperFixture()
+    let host = StageHost(firstTitle: .int64, title: .int16, sql: "")
+    try fixture.execute(Self.retype + "; UPDATE ZNOTE SET ZTITLE = Z_PK")
+    #expect(try finding(fixture, host) == nil)
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 70000 WHERE Z_PK IN (2, 7)")
+    let finding = try finding(fixture, host)
+    #expect(finding?.severity == .warning && finding?.code == .missingRequiredValues)
+    #expect(
+      finding?.message == "2 values of Note.title do not fit int16, and stay as they are: "
+        + "the new version's models cannot read them; rows 2; 7", "\(finding?.message ?? "")")
+  }
+
   @Test("a report about a property that the store does not have is refused, with its name")
   func unknownProperty() throws {
     let fixture = try KeeperFixture()
@@ -156,6 +170,7 @@ struct LossTests {
 
 /// One stage from the fixture's first version, which is SQL.
 private struct StageHost: PluginHost {
+  var firstTitle = Schema.AttributeType.string
   var title = Schema.AttributeType.string
   var addsMood = false
   var kind = StageManifest.Kind.lightweight
@@ -168,7 +183,11 @@ private struct StageHost: PluginHost {
   var linksNotes = false
 
   private var versions: [Schema] {
-    var second = KeeperFixture.first
+    var first = KeeperFixture.first
+    for index in first.entities.indices where first.entities[index].name == "Note" {
+      first.entities[index].attributes[0].type = firstTitle
+    }
+    var second = first
     second.version = Schema.Version(2, 0, 0)
     for index in second.entities.indices where second.entities[index].name == "Note" {
       var attributes = second.entities[index].attributes.filter { $0.name != "title" }
@@ -185,7 +204,7 @@ private struct StageHost: PluginHost {
           : []
       }
     }
-    return [KeeperFixture.first, second]
+    return [first, second]
   }
 
   func describe(plugin: String) throws(InstarError) -> PluginManifest {

@@ -101,7 +101,8 @@ extension CoreDataChangeSteps {
       // The rows still carry the old numbers here.
       fill.rows = "Z_ENT IN (\(affected.map { "\($0.before)" }.joined(separator: ", ")))"
     }
-    if attribute.old == nil, mapping.new.uniquenessConstraints.contains([name]) {
+    let isNew = attribute.old?.type.isStoredLike(attribute.new.type) != true
+    if isNew, mapping.new.uniquenessConstraints.contains([name]) {
       // One default for many rows would not be unique. The plan's code has to write the values.
       fill.condition = "(SELECT COUNT(*) FROM \(table)) = 1"
     }

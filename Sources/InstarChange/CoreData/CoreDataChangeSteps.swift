@@ -43,12 +43,12 @@ struct CoreDataChangeSteps {
     for mapping in difference.entities {
       let sources = difference.originNames(of: mapping.new)
       for attribute in mapping.attributes {
+        guard let name = attribute.old?.name else { continue }
         // A value that would have to be converted is not copied: its column is created again, empty.
-        guard let before = attribute.old, before.type.isStoredLike(attribute.new.type) else {
-          continue
-        }
         sourceRoles[.attribute(entity: mapping.new.name, name: attribute.new.name)] =
-          Self.role(in: old, at: sources) { .attribute(entity: $0, name: before.name) }
+          Self.role(in: old, at: sources, ifAlike: attribute.new.type) {
+            .attribute(entity: $0, name: name)
+          }
       }
       for relationship in mapping.relationships {
         addSources(of: relationship, entity: mapping.new.name, sources)
@@ -85,8 +85,10 @@ struct CoreDataChangeSteps {
 
   /// The role of a property's column: it may be declared by the first of the entities itself, by one above it or by one
   /// below; else by the next.
+  ///
+  /// - Parameter type: Entities that declare the attribute with values of another kind are left out.
   static func role(
-    in layout: CoreDataLayout, at entities: [String],
+    in layout: CoreDataLayout, at entities: [String], ifAlike type: Schema.AttributeType? = nil,
     _ role: (String) -> CoreDataLayout.Column.Role
   ) -> CoreDataLayout.Column.Role? {
     for own in entities.compactMap({ layout.entity(named: $0) }) {
@@ -98,6 +100,7 @@ struct CoreDataChangeSteps {
       }
       for candidate in [own] + above.reversed() + below {
         let role = role(candidate.name)
+        if let type, !candidate.has(role, like: type) { continue }
         let exists = layout.tables.contains { table in table.columns.contains { $0.role == role } }
         if exists { return role }
       }
@@ -224,6 +227,9 @@ struct CoreDataChangeSteps {
     _ before: CoreDataLayout.Table, _ after: CoreDataLayout.Table
   ) -> Bool {
     let sources = after.columns.map { source(of: $0, in: before)?.name }
+    // A property that moved to several entities below has its values copied to several columns.
+    let used = sources.compactMap(\.self)
+    if Set(used).count != used.count { return true }
     // Constraints of a table can only be changed with it; places in an order have to be given.
     if before.uniqueColumns != after.uniqueColumns { return true }
     for (column, source) in zip(after.columns, sources) where source == nil {
@@ -377,6 +383,18 @@ struct CoreDataChangeSteps {
   mutating func temporaryName() -> String {
     temporaryNames += 1
     return "Z_INSTAR_\(temporaryNames)"
+  }
+}
+
+extension EntityLayout {
+  /// Whether the values of an attribute need no conversion to a type.
+  fileprivate func has(
+    _ role: CoreDataLayout.Column.Role, like type: Schema.AttributeType
+  ) -> Bool {
+    guard let name = role.property?.name else { return false }
+    return attributes.contains {
+      $0.attribute.name == name && $0.attribute.type.isStoredLike(type)
+    }
   }
 }
 

@@ -69,7 +69,10 @@ struct PlainChangeSteps {
         else { return nil }
         return PlainSchemaChange.TablePair(
           old: before, new: table,
-          sources: table.columns.map { source(of: $0, in: before, mapping) })
+          sources: table.columns.map { source(of: $0, in: before, mapping) },
+          converted: Set(
+            table.columns.filter { convertedSource(of: $0, in: before, mapping) != nil }
+              .map(\.name)))
       }
       return linkTable(before: table).map { before, isTurned in
         PlainSchemaChange.TablePair(
@@ -96,12 +99,18 @@ struct PlainChangeSteps {
       ) {
         return hidden
       }
-      // A value that would have to be converted is not copied: its column is created again, empty.
+      if let kept = mapping.keptColumns.first(where: { $0.value == name })?.key {
+        return table.columns.first { $0.role == .reference(relationship: kept, index: 0) }
+      }
+      if let converted = convertedSource(of: column, in: table, mapping) { return converted }
       guard let attribute = mapping.attributes.first(where: { $0.new.name == name }),
         let before = attribute.old, before.type.isStoredLike(attribute.new.type)
       else { return nil }
       return table.columns.first { $0.role == .attribute(before.name) }
     case .reference(let name, let index):
+      if let kept = mapping.keptColumns.first(where: { $0.value == name })?.key {
+        return table.columns.first { $0.role == .attribute(kept) }
+      }
       guard let relationship = mapping.relationships.first(where: { $0.new.name == name }),
         let before = relationship.old, before.isToOneRelationship,
         change.difference.haveSameDestination(before, relationship.new)
@@ -111,6 +120,19 @@ struct PlainChangeSteps {
       }
     case .link: return nil
     }
+  }
+
+  /// The column of an attribute that changes its type. SQLite computes generated columns: nothing is converted.
+  private func convertedSource(
+    of column: PlainLayout.Column, in table: PlainLayout.Table,
+    _ mapping: SchemaDifference.EntityMapping
+  ) -> PlainLayout.Column? {
+    guard case .attribute(let name) = column.role, !column.isGenerated,
+      let attribute = mapping.attributes.first(where: { $0.new.name == name }),
+      let before = attribute.old, !before.type.isStoredLike(attribute.new.type),
+      let source = table.columns.first(where: { $0.role == .attribute(before.name) })
+    else { return nil }
+    return source.isGenerated ? nil : source
   }
 
   /// The old table with the links of one of a table's relationships, and whether the old version described it from
@@ -363,9 +385,16 @@ struct PlainChangeSteps {
       carriedValues: change.carriedValues, text: text, removed: removedNames(pair),
       uniqueColumns: constraints.map(\.columns))
     try rebuild.requireFreeColumns()
+    try rebuild.requireConvertibleColumns()
     try requireValues(pair, rebuild)
     if rebuild.isNeeded {
-      for step in try rebuild.steps(session) { try execute(step) }
+      for step in try rebuild.steps(session) {
+        do {
+          try execute(step)
+        } catch let error as InstarError {
+          throw rebuild.explained(error)
+        }
+      }
       return
     }
     for (column, removed) in zip(pair.removed, removedNames(pair)) {
@@ -392,20 +421,48 @@ struct PlainChangeSteps {
   /// Refuses rows without a value for a column that is required in the new version and has no default.
   private func requireValues(_ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild) throws {
     let table = SQLIdentifier.sql(pair.new.name)
-    for (source, column) in zip(pair.sources, pair.new.columns)
-    where column.isRequired && rebuild.fill(column) == nil {
-      let count: Int64?
-      if let source {
-        if source.isRequired { continue }
-        count = try session.integer(
-          "SELECT COUNT(*) FROM \(table) WHERE \(SQLIdentifier.sql(column.name)) IS NULL")
-      } else {
-        let condition = rebuild.carriedValue(column).map { " WHERE \($0) IS NULL" } ?? ""
-        count = try session.integer("SELECT COUNT(*) FROM \(table)\(condition)")
+    for (source, column) in zip(pair.sources, pair.new.columns) where column.isRequired {
+      if pair.converted.contains(column.name) {
+        try requireConverted(column, pair, rebuild)
+        continue
       }
-      guard let count, count > 0 else { continue }
-      throw missingValues(count, of: column.name, in: pair, isNew: source == nil)
+      guard rebuild.fill(column) == nil, source?.isRequired != true else { continue }
+      let condition =
+        source == nil ? "" : " WHERE \(SQLIdentifier.sql(column.name)) IS NULL"
+      let count = try session.integer("SELECT COUNT(*) FROM \(table)\(condition)") ?? 0
+      if count > 0 { throw missingValues(count, of: column.name, in: pair, isNew: source == nil) }
     }
+  }
+
+  /// Refuses rows whose value does not convert to the type of a required column, where nothing else can be their value.
+  private func requireConverted(
+    _ column: PlainLayout.Column, _ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild
+  ) throws {
+    let isUnique = change.new.schema.entity(named: pair.new.entity ?? "")?.uniquenessConstraints
+      .contains([column.role.property ?? ""])
+    let fill = rebuild.fill(column)
+    guard fill == nil || isUnique == true else { return }
+    let condition = rebuild.carriedValue(column).map { " WHERE \($0) IS NULL" } ?? ""
+    let count =
+      try session.integer(
+        "SELECT COUNT(*) FROM \(SQLIdentifier.sql(pair.new.name))\(condition)") ?? 0
+    guard count > (fill == nil ? 0 : 1) else { return }
+    let subject =
+      "\(count) rows of \(pair.new.name) have no value that converts to the new type of the "
+    let next =
+      "let willMigrate write values that convert; or add an optional property in one version, write it in "
+      + "didMigrate, and require it in the next version"
+    guard let fill else {
+      throw InstarError(
+        .missingRequiredValues, "cannot change table \(pair.new.name)",
+        cause: subject + "required column '\(column.name)', and didMigrate runs too late",
+        next: next)
+    }
+    throw InstarError(
+      .duplicateUniqueValues, "cannot change table \(pair.new.name)",
+      cause: subject
+        + "unique column '\(column.name)', and would all get its initial value \(fill)",
+      next: next)
   }
 
   /// SQLite has no NOT NULL column that is empty for a while, so `didMigrate` comes too late for a new one. SwiftData

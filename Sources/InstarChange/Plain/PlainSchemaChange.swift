@@ -12,7 +12,8 @@ import InstarStore
 /// 2. Rename tables, then columns, by `ALTER TABLE`: SQLite then rewrites the triggers, views, indexes and foreign
 ///    keys that name them. Columns that will be dropped get a temporary name first where another column takes theirs.
 /// 3. Drop indexes that the new version does not have, and those over columns that will be dropped.
-/// 4. Drop, add and change columns, in place or by a rebuild.
+/// 4. Drop, add and change columns, in place or by a rebuild. A column that changes its type is changed, so that
+///    everything of the app that names it stays.
 /// 5. Create new tables, then indexes, over the final values: those that the version describes, and those that no model
 ///    describes and that were dropped with a column whose name another column has now.
 struct PlainSchemaChange {
@@ -56,6 +57,8 @@ extension PlainSchemaChange {
     let new: PlainLayout.Table
     /// For each column of the new table, the column of the old table that it gets its values from; `nil` for none.
     let sources: [PlainLayout.Column?]
+    /// The columns of the new table whose values have to be converted, by name.
+    var converted: Set<String> = []
 
     var removed: [PlainLayout.Column] {
       let used = Set(sources.compactMap { $0?.name })

@@ -37,7 +37,8 @@ struct TableRebuild {
   /// Whether SQLite cannot alter the table: it adds columns at the end only, and drops no column that anything else
   /// uses.
   var isNeeded: Bool {
-    !changed.isEmpty || !uniqueColumns.isEmpty || hasOtherKey || hasOtherOptions
+    !changed.isEmpty || !pair.converted.isEmpty || !uniqueColumns.isEmpty || hasOtherKey
+      || hasOtherOptions
       || removedChecks != addedChecks
       || !pair.added.allSatisfy(canBeAdded) || !removed.allSatisfy(canBeDropped)
       || hasNewCompositeReference
@@ -48,6 +49,7 @@ struct TableRebuild {
     pair.kept.filter { old, new in
       // The key stays the same column when a property for it is added or removed.
       if old.role == .hiddenKey || new.role == .hiddenKey { return false }
+      if pair.converted.contains(new.name) { return true }
       return old.declaration != new.declaration || old.encoding != new.encoding
     }
   }
@@ -78,12 +80,11 @@ struct TableRebuild {
     }
   }
 
-  /// The columns of references that the new version declares differently, in lower case.
+  /// The columns of references that one of the two versions declares differently, or does not have, in lower case.
   private var redirected: Set<String> {
     Set(
       changed.filter { old, new in
-        guard case .reference = new.role else { return false }
-        return Self.clauses(old) != Self.clauses(new)
+        (old.role.isReference || new.role.isReference) && Self.clauses(old) != Self.clauses(new)
       }
       .map { $0.new.name.lowercased() })
   }
@@ -149,7 +150,7 @@ struct TableRebuild {
   /// Refuses to change a column with a foreign key that no model describes.
   private func requireKnownReferences() throws {
     for (old, new) in changed where Self.clauses(old) != Self.clauses(new) {
-      if case .reference = new.role { continue }
+      if old.role.isReference || new.role.isReference { continue }
       guard let index = text.index(ofColumn: new.name),
         text.items[index].words.contains("REFERENCES")
       else { continue }
@@ -159,6 +160,63 @@ struct TableRebuild {
           + "describes: \(text.items[index].normalized)",
         next: "describe the foreign key as a relationship in both versions")
     }
+  }
+
+  /// Refuses changes of type that nobody could undo: of a primary key, which keys elsewhere refer to, and of a column
+  /// with a default that its new type cannot have.
+  func requireConvertibleColumns() throws {
+    for (old, new) in changed where pair.converted.contains(new.name) {
+      let types = "from \(old.type) to \(new.type)"
+      if pair.old.primaryKey.contains(old.name) || pair.new.primaryKey.contains(new.name) {
+        throw InstarError(
+          .needsCustomStage, "cannot change table \(name)",
+          cause:
+            "the stage changes the type of '\(new.name)' \(types), which is part of the primary key: "
+            + "the rows would lose their keys",
+          next:
+            "add a model with the new key and its own table, let didMigrate insert its rows, and remove "
+            + "the old model in the next version")
+      }
+      guard let index = text.index(ofColumn: new.name),
+        let value = undescribedDefault(text.items[index], old, new),
+        new.encoding != nil || !Self.fits(value, new.type)
+      else { continue }
+      throw InstarError(
+        .needsCustomStage, "cannot change table \(name)",
+        cause:
+          "the stage changes the type of column '\(new.name)' \(types), whose DEFAULT \(value) no model "
+          + "describes and the new type cannot have",
+        next: "declare a default in the new version: @Column(.default(\"…\"))")
+    }
+  }
+
+  /// The default that only the store's own table declares.
+  private func undescribedDefault(
+    _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
+  ) -> String? {
+    guard old.defaultValue == nil, new.defaultValue == nil,
+      let value = item.defaultValue, value.uppercased() != "NULL"
+    else { return nil }
+    return value
+  }
+
+  /// Whether a default is a literal of the kind that a declared type holds.
+  private static func fits(_ value: String, _ type: String) -> Bool {
+    let affinity = ColumnAffinity(type)
+    if Int64(value) != nil { return affinity != .text && affinity != .blob }
+    if Double(value) != nil { return affinity == .real || affinity == .numeric }
+    return value.first == "'" && affinity == .text
+  }
+
+  /// Returns the error of a step, with what to do where a constraint of the store's own refuses a row.
+  func explained(_ error: InstarError) -> InstarError {
+    guard !pair.converted.isEmpty, error.cause.contains("constraint failed") else { return error }
+    var error = error
+    error.next =
+      error.next
+      ?? "let willMigrate write values whose converted form meets the constraint; or let the app drop it before "
+      + "the migration"
+    return error
   }
 
   private func newText() -> CreateTableText {
@@ -217,8 +275,12 @@ struct TableRebuild {
   private func redefined(
     _ item: CreateTableText.Item, _ old: PlainLayout.Column, _ new: PlainLayout.Column
   ) -> CreateTableText.Item {
+    let isConverted = pair.converted.contains(new.name)
     if Self.clauses(old) == Self.clauses(new) {
-      let item = item.required(new.isRequired)
+      var item = item.required(new.isRequired)
+      if isConverted {
+        item = item.withDefault(new.defaultValue ?? undescribedDefault(item, old, new))
+      }
       return old.type == new.type ? item : item.declared(as: new.type)
     }
     let space = item.text.prefix { $0.isWhitespace }
@@ -230,6 +292,7 @@ struct TableRebuild {
         definition += item.clauses(keyword).map { " \($0)" }.joined()
       }
     }
+    if let value = undescribedDefault(item, old, new) { definition += " DEFAULT \(value)" }
     // A UNIQUE that the models no longer declare was removed before.
     if item.words.contains("UNIQUE"), !CreateTableText.Item(definition).isUnique {
       definition += " UNIQUE"
@@ -340,12 +403,13 @@ struct TableRebuild {
         })
       else { return (sqlName, sqlName) }
       let column = pair.new.columns[position]
-      guard let source = pair.sources[position] else {
-        let values = [carriedValue(column), fill(column)].compactMap(\.self)
-        // The default alone would be the same in all rows, which a UNIQUE column refuses.
+      if pair.converted.contains(column.name) {
+        let values = [carriedValue(column), column.isRequired ? fill(column) : nil]
+          .compactMap(\.self)
         if values.count == 2 { return (sqlName, "coalesce(\(values[0]), \(values[1]))") }
-        return values.first.map { (sqlName, $0) }
+        return (sqlName, values.first ?? "NULL")
       }
+      guard let source = pair.sources[position] else { return fill(column).map { (sqlName, $0) } }
       var value = sqlName
       if source.encoding != column.encoding {
         if let encoding = source.encoding { value = "\(encoding.readFunction)(\(value))" }
@@ -358,11 +422,9 @@ struct TableRebuild {
     }
   }
 
-  /// The value of a column that has its values from a column of another type, where it cannot be empty for a while.
+  /// The value of a column that has its values from a column of another type; `nil` where no value converts.
   func carriedValue(_ column: PlainLayout.Column) -> String? {
-    guard column.isRequired || column.defaultValue != nil else { return nil }
-    return carriedValues.value(
-      of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
+    carriedValues.value(of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
   }
 
   /// The value of a required column in rows that have none: its default, or the property's initial value.
@@ -374,5 +436,12 @@ struct TableRebuild {
         .first(where: { $0.name == name })?.storedDefault
     else { return nil }
     return (column.encoding?.written(value) ?? value).literal
+  }
+}
+
+extension PlainLayout.Column.Role {
+  fileprivate var isReference: Bool {
+    if case .reference = self { return true }
+    return false
   }
 }

@@ -6,12 +6,13 @@ import InstarStore
 /// process with the plan's code has types. Schema; entity and attribute by name.
 package typealias DecodingCheck = (Schema, String, String) -> ((Data) -> Bool)?
 
-/// The values of properties whose column a change of schema makes again, empty: attributes that change their type, and
-/// relationships whose links cannot stay where they are.
+/// The values that a change of schema does not leave where they are: attributes that change their type or join those of
+/// another entity, relationships whose links are stored elsewhere, properties that some rows lose because they move to
+/// another entity, and rows that lose their table.
 ///
-/// Row by row: before the change, the keys of all rows with a value go to a temporary table, with the converted value
-/// where there is one: numbers of another kind, and bytes or text that the new type decodes. After the change and
-/// before `didMigrate`, the converted values go to the new column. The rows without one stay in the table until a
+/// Row by row: before the change, the keys of all rows with a value go to a temporary table, with the new value where
+/// there is one: the same value in another column, numbers of another kind, and bytes or text that the new type
+/// decodes. The new values go to the new column before `didMigrate`. The rows without one stay in the table until a
 /// closure writes their property or deletes them, which temporary triggers note (see `UnwrittenValues`).
 struct CarriedValues {
   struct Property {
@@ -20,8 +21,8 @@ struct CarriedValues {
     /// The condition on the rows that have it; `nil` for all rows of the table.
     let oldRows: String?
     var new: EntityLayout
-    /// In the old version.
-    let name: (entity: String, property: String)
+    /// In the old version; without a property for whole rows.
+    let name: (entity: String, property: String?)
     var newName: String
     var source: Source
     /// Whether each row keeps its key.
@@ -32,6 +33,8 @@ struct CarriedValues {
 
     enum Source {
       case attribute(oldColumn: String, newColumn: String, Conversion?)
+      /// The rows of the entity itself, without those of entities below it.
+      case rows
       case links(old: EntityLayout.RelationshipStorage, new: EntityLayout.RelationshipStorage)
     }
 
@@ -40,15 +43,20 @@ struct CarriedValues {
   }
 
   struct Conversion {
-    /// The converted value, or NULL.
+    /// The converted value as models hold it, or NULL.
     let sql: String
+    /// How the new column has it; `nil` for as models hold it.
+    let encoding: Schema.Column.Encoding?
     /// Whether the new type decodes a value; `nil` for numbers.
     let isDecodable: ((Data) -> Bool)?
   }
 
   private(set) var properties: [Property] = []
+  private let difference: SchemaDifference
   /// The version before the stage.
   private let version: Schema.Version
+  /// Whether the change of schema makes the new columns empty.
+  private let isWrittenAfterwards: Bool
   /// The tables of two stages can exist at once.
   private var tablePrefix: String {
     "instar_carried_\(version.description.replacing(".", with: "_"))_"
@@ -57,47 +65,109 @@ struct CarriedValues {
   init(
     _ stage: SchemaStage, _ difference: SchemaDifference, decodes: DecodingCheck
   ) {
+    self.difference = difference
     version = stage.from.schema.version
+    isWrittenAfterwards = stage.to.layout.makesConvertedColumnsEmpty
     var sources = PropertySources(stage, difference)
     for mapping in difference.entities {
-      guard let new = sources.news[mapping.new.name] else { continue }
       for attribute in mapping.attributes {
-        guard let before = attribute.old, !before.type.isStoredLike(attribute.new.type),
-          let newColumn = new.column(of: attribute.new.name)
-        else { continue }
-        for source in sources.sources(of: before.name, mapping, \.attributes) {
-          guard let oldColumn = source.old.column(of: before.name) else { continue }
-          let conversion =
-            source.keepsKeys && oldColumn.holdsModelValues && newColumn.holdsModelValues
-            ? Self.conversion(
-              of: oldColumn.name, before, attribute.new, entity: new.name, in: stage.to.schema,
-              decodes) : nil
-          add(
-            source, new, before.name, attribute.new.name,
-            .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
-        }
+        add(attribute, mapping, &sources, in: stage.to.schema, decodes)
       }
     }
-    for (entity, relationship) in stage.movedLinks(difference) {
-      guard let before = relationship.old, let new = sources.news[entity],
-        let newLinks = new.storage(of: relationship.new.name),
-        let mapping = difference.entities.first(where: { $0.new.name == entity })
-      else { continue }
-      for source in sources.sources(of: before.name, mapping, \.relationships) {
-        guard let oldLinks = source.old.storage(of: before.name) else { continue }
-        add(
-          source, new, before.name, relationship.new.name, .links(old: oldLinks, new: newLinks))
+    let moved = stage.movedLinks(difference)
+    for (entity, relationship) in moved {
+      guard let mapping = difference.entities.first(where: { $0.new.name == entity }) else {
+        continue
       }
+      add(relationship, mapping, &sources, areMoved: true)
+    }
+    for mapping in difference.entities {
+      for relationship in mapping.relationships
+      where !difference.movesLinks(relationship, of: mapping.new.name) {
+        // The other end counts the same links.
+        let isCounted = moved.contains { entity, other in
+          entity == relationship.new.destination
+            && other.new.name == relationship.new.inverseName
+        }
+        if !isCounted { add(relationship, mapping, &sources, areMoved: false) }
+      }
+    }
+    for (old, new) in sources.entitiesWithoutTable {
+      properties.append(
+        Property(
+          old: old, oldRows: nil, new: new, name: (old.name, nil), newName: "", source: .rows,
+          keepsKeys: false, sharesTable: false, table: ""))
     }
   }
 
   private mutating func add(
-    _ source: PropertySources.Source, _ new: EntityLayout, _ name: String, _ newName: String,
-    _ kind: Property.Source
+    _ attribute: SchemaDifference.PropertyMapping<Schema.Attribute>,
+    _ mapping: SchemaDifference.EntityMapping, _ sources: inout PropertySources,
+    in schema: Schema, _ decodes: DecodingCheck
+  ) {
+    guard let before = attribute.old, let new = sources.news[mapping.new.name],
+      let newColumn = new.column(of: attribute.new.name)
+    else { return }
+    if before.type.isStoredLike(attribute.new.type), leavesAlone(before.name, mapping) { return }
+    func isAlike(_ owner: EntityLayout) -> Bool {
+      owner.attribute(before.name)?.type.isStoredLike(attribute.new.type) == true
+    }
+    for source in sources.sources(of: before.name, mapping, \.attributes, isAlike: isAlike) {
+      guard let stored = source.old.attribute(before.name),
+        let oldColumn = source.old.column(of: before.name)
+      else { continue }
+      if source.staysPut {
+        if let rows = source.losingRows {
+          add(
+            source, rows: rows, new, before.name, attribute.new.name,
+            .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, nil))
+        }
+        continue
+      }
+      let conversion =
+        source.keepsKeys
+        ? Self.conversion(
+          of: oldColumn, stored, to: newColumn, attribute.new, entity: new.name, in: schema, decodes
+        ) : nil
+      add(
+        source, rows: source.rows, new, before.name, attribute.new.name,
+        .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
+    }
+  }
+
+  /// Whether the entity itself has the property as before, in all its rows.
+  private func leavesAlone(_ property: String, _ mapping: SchemaDifference.EntityMapping) -> Bool {
+    guard let old = mapping.old, old.declares(property) else { return false }
+    return difference.entitiesLosing(property, of: old.name).isEmpty
+  }
+
+  private mutating func add(
+    _ relationship: SchemaDifference.PropertyMapping<Schema.Relationship>,
+    _ mapping: SchemaDifference.EntityMapping, _ sources: inout PropertySources, areMoved: Bool
+  ) {
+    guard let before = relationship.old, let new = sources.news[mapping.new.name],
+      let newLinks = new.storage(of: relationship.new.name),
+      areMoved || !leavesAlone(before.name, mapping)
+    else { return }
+    for source in sources.sources(
+      of: before.name, mapping, \.relationships, isAlike: { _ in !areMoved })
+    {
+      guard let oldLinks = source.old.storage(of: before.name) else { continue }
+      let rows = source.staysPut ? source.losingRows : source.rows
+      if source.staysPut, rows == nil { continue }
+      add(
+        source, rows: rows, new, before.name, relationship.new.name,
+        .links(old: oldLinks, new: newLinks))
+    }
+  }
+
+  private mutating func add(
+    _ source: PropertySources.Source, rows: String?, _ new: EntityLayout, _ name: String,
+    _ newName: String, _ kind: Property.Source
   ) {
     properties.append(
       Property(
-        old: source.old, oldRows: source.rows, new: new, name: (source.old.name, name),
+        old: source.old, oldRows: rows, new: new, name: (source.old.name, name),
         newName: newName, source: kind, keepsKeys: source.keepsKeys,
         sharesTable: source.sharesTable, table: "\(tablePrefix)\(properties.count + 1)"))
   }
@@ -118,19 +188,29 @@ struct CarriedValues {
   }
 
   private static func conversion(
-    of column: String, _ old: Schema.Attribute, _ new: Schema.Attribute, entity: String,
-    in schema: Schema, _ decodes: DecodingCheck
+    of column: StoredColumn, _ old: Schema.Attribute, to newColumn: StoredColumn,
+    _ new: Schema.Attribute, entity: String, in schema: Schema, _ decodes: DecodingCheck
   ) -> Conversion? {
+    guard !column.isGenerated, !newColumn.isGenerated else { return nil }
+    if old.type.isStoredLike(new.type) {
+      let isSame =
+        column.encoding == newColumn.encoding && column.mayBeExternal == newColumn.mayBeExternal
+      return isSame ? Conversion(sql: column.name, encoding: nil, isDecodable: nil) : nil
+    }
+    guard column.encoding == nil, !column.mayBeExternal, !newColumn.mayBeExternal else {
+      return nil
+    }
     if let sql = NumberConversion.sql(
-      column, from: old.type, to: new.type,
+      column.name, from: old.type, to: new.type,
       keepsDecimalsAsNumbers: schema.format.keepsDecimalsAsNumbers)
     {
-      return Conversion(sql: sql, isDecodable: nil)
+      return Conversion(sql: sql, encoding: newColumn.encoding, isDecodable: nil)
     }
     guard old.type == .data || old.type == .string, new.type == .codable,
       let isDecodable = decodes(schema, entity, new.name)
     else { return nil }
-    return Conversion(sql: "CAST(\(column) AS BLOB)", isDecodable: isDecodable)
+    return Conversion(
+      sql: "CAST(\(column.name) AS BLOB)", encoding: newColumn.encoding, isDecodable: isDecodable)
   }
 
   /// The value that a row of a table that is being changed gets in a column of the new version, as SQL; `nil` where no
@@ -155,7 +235,7 @@ struct CarriedValues {
     over change: () throws -> [ChangeStep]
   ) throws -> (steps: [ChangeStep], UnwrittenValues) {
     let before = properties.flatMap(\.stepsBefore)
-    let after = properties.compactMap(\.stepAfter)
+    let after = isWrittenAfterwards ? properties.compactMap(\.stepAfter) : []
     for step in after { try searchIndexes.prepare(for: step) }
     for step in before { try session.run(step.sql) }
     for property in properties { try property.forgetUndecodable(session) }
@@ -170,6 +250,9 @@ struct CarriedValues {
 
 extension CarriedValues.Property {
   private var path: String { "\(new.name).\(newName)" }
+
+  /// Whether this is about whole rows, which have no temporary table.
+  var isOfRows: Bool { name.property == nil }
 
   var isConverted: Bool {
     guard case .attribute(_, _, _?) = source else { return false }
@@ -201,10 +284,15 @@ extension CarriedValues.Property {
   }
 
   fileprivate var carriedValue: String {
-    "(SELECT instar_v FROM temp.\(table) WHERE \(isKept(new.table)))"
+    var value = "instar_v"
+    if case .attribute(_, _, let conversion?) = source, let encoding = conversion.encoding {
+      value = "\(encoding.writeFunction)(instar_v)"
+    }
+    return "(SELECT \(value) FROM temp.\(table) WHERE \(isKept(new.table)))"
   }
 
   fileprivate var stepsBefore: [ChangeStep] {
+    if isOfRows { return [] }
     let list = keys.joined(separator: ", ")
     let isRowID = old.key.isRowID && new.key.isRowID
     let key = isRowID ? "\(list) INTEGER PRIMARY KEY, " : "\(list), "
@@ -222,6 +310,8 @@ extension CarriedValues.Property {
   /// The keys of the rows with values.
   private var selection: String {
     switch source {
+    case .rows:
+      return "SELECT 1 AS instar_n FROM \(old.table) WHERE \(old.ownRowCondition)"
     case .attribute(let column, _, let conversion):
       let conditions = ["\(column) IS NOT NULL"] + [oldRows].compactMap(\.self)
       return "SELECT \(old.key.columns.joined(separator: ", ")), \(conversion?.sql ?? "NULL"), 1 "
@@ -274,6 +364,10 @@ extension CarriedValues.Property {
 }
 
 extension EntityLayout {
+  fileprivate func attribute(_ name: String) -> Schema.Attribute? {
+    attributes.first { $0.attribute.name == name }?.attribute
+  }
+
   func column(of attribute: String) -> StoredColumn? {
     attributes.first { $0.attribute.name == attribute }?.column
   }
@@ -281,11 +375,6 @@ extension EntityLayout {
   func storage(of relationship: String) -> RelationshipStorage? {
     relationships.first { $0.relationship.name == relationship }
   }
-}
-
-extension StoredColumn {
-  /// Whether this is a column of the table itself that holds values as models have them.
-  fileprivate var holdsModelValues: Bool { encoding == nil && !isGenerated && !mayBeExternal }
 }
 
 extension EntityLayout.RelationshipStorage {

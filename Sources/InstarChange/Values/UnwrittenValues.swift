@@ -14,6 +14,7 @@ package import InstarWire
 ///   counts as written.
 /// - One written link of a to-many relationship counts for all links that its row had: code may merge links on purpose.
 /// - If rows do not keep their keys, every row of the new table counts as one that had a value.
+/// - Rows that lost their table have no keys to follow: as many new rows of their entity count for them.
 package struct UnwrittenValues {
   private struct Entry {
     var property: CarriedValues.Property
@@ -44,6 +45,10 @@ package struct UnwrittenValues {
     var waiting: [Entry] = []
     for entry in entries {
       let property = entry.property
+      if property.isOfRows {
+        if entry.count > 0 { waiting.append(entry) }
+        continue
+      }
       if entry.count > 0 { try property.keepUnconverted(session) }
       if entry.count > 0, try property.hasRows(session) {
         for statement in property.triggers { try session.run(statement) }
@@ -57,7 +62,9 @@ package struct UnwrittenValues {
 
   /// Ends the watch before the next change of schema, which may drop the columns and tables that are watched.
   func pause(_ session: SQLSession) throws {
-    for entry in entries { try entry.property.dropTriggers(session) }
+    for entry in entries where !entry.property.isOfRows {
+      try entry.property.dropTriggers(session)
+    }
   }
 
   /// Watches on, after the next change of schema, the rows of earlier stages: a later closure may write them too. Those
@@ -71,6 +78,9 @@ package struct UnwrittenValues {
       if let property = entry.property.following(pairs, difference) {
         entry.property = property
         for statement in property.triggers { try session.run(statement) }
+      } else if entry.property.isOfRows {
+        // The plan removes the entity.
+        continue
       }
       entries.append(entry)
     }
@@ -83,8 +93,9 @@ package struct UnwrittenValues {
     try pause(session)
     return try entries.compactMap { entry in
       let property = entry.property
-      let left = try session.integer("SELECT sum(instar_n) FROM temp.\(property.table)") ?? 0
-      try session.run("DROP TABLE temp.\(property.table)")
+      let left =
+        property.isOfRows
+        ? entry.count - (try property.countOfNewRows(session)) : try property.takeRest(session)
       guard left > 0 else { return nil }
       return LostValues(
         version: entry.version, entity: property.name.entity, property: property.name.property,
@@ -96,6 +107,18 @@ package struct UnwrittenValues {
 extension CarriedValues.Property {
   fileprivate func dropTriggers(_ session: SQLSession) throws {
     for name in triggerNames { try session.run("DROP TRIGGER IF EXISTS temp.\(name)") }
+  }
+
+  /// The rows that closures inserted: those of the old version were all lost.
+  fileprivate func countOfNewRows(_ session: SQLSession) throws -> Int64 {
+    try session.integer(new.ownRowCountStatement) ?? 0
+  }
+
+  /// How many values wait for a closure. Removes the temporary table.
+  fileprivate func takeRest(_ session: SQLSession) throws -> Int64 {
+    let left = try session.integer("SELECT sum(instar_n) FROM temp.\(table)") ?? 0
+    try session.run("DROP TABLE temp.\(table)")
+    return left
   }
 
   /// The property in the next version; `nil` where its rows cannot be followed.
@@ -110,6 +133,7 @@ extension CarriedValues.Property {
     property.new = next
     property.newName = mapping.newName(of: newName)
     switch source {
+    case .rows: break
     case .attribute(let oldColumn, _, let conversion):
       guard let column = next.column(of: property.newName)?.name else { return nil }
       property.source = .attribute(oldColumn: oldColumn, newColumn: column, conversion)
@@ -132,20 +156,22 @@ extension CarriedValues.Property {
         "INSERT INTO temp.\(table) SELECT \(new.key.columns.joined(separator: ", ")), NULL, 1 "
           + "FROM \(new.table)\(condition)")
     }
+    let isOfEntity = new.rowCondition.map { " AND \($0)" } ?? ""
     let here = "SELECT 1 FROM \(new.table) AS t0 WHERE \(isRow("t0"))"
     if keepsKeys, sharesTable {
       // The change removed these rows with their entity.
       try session.run("DELETE FROM temp.\(table) WHERE NOT EXISTS (\(here))")
     }
     switch source {
+    case .rows: break
     case .attribute:
       // A row of an entity above that lost the property does not keep its value.
-      let kept = new.rowCondition.map { " AND EXISTS (\(here) AND \($0))" } ?? ""
+      let kept = isOfEntity.isEmpty ? "" : " AND EXISTS (\(here)\(isOfEntity))"
       try session.run("DELETE FROM temp.\(table) WHERE instar_v IS NOT NULL\(kept)")
     case .links(_, let storage):
       try session.run(
         "UPDATE temp.\(table) SET instar_n = instar_n - ifnull((SELECT \(storage.linkCount) "
-          + "FROM \(new.table) AS t0 WHERE \(isRow("t0"))), 0)")
+          + "FROM \(new.table) AS t0 WHERE \(isRow("t0"))\(isOfEntity)), 0)")
       try session.run("DELETE FROM temp.\(table) WHERE instar_n <= 0")
     }
   }
@@ -168,6 +194,7 @@ extension CarriedValues.Property {
         + "WHERE \(reference.condition("NEW", refersTo: "t0"))); END"
     }
     switch source {
+    case .rows: return []
     case .attribute(_, let column, _):
       let isField = newName.contains(".")
       return [

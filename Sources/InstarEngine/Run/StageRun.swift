@@ -63,6 +63,15 @@ struct StageRun {
         }
       }
     }
+    for clone in clones {
+      let repairs = clone.stage.schemas.linkRepairs(clone.change.difference)
+      if repairs.isEmpty { continue }
+      try step("the other end of links") {
+        try clone.connection.perform { session in
+          try session.withoutTriggers { for statement in repairs { try session.run(statement) } }
+        }
+      }
+    }
     for (clone, unwritten) in zip(clones, unwritten) where clone.isLastStage {
       try step("the count of lost values") {
         let lost = try clone.connection.perform { session in try unwritten.finish(session) }

@@ -3,8 +3,8 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Values of the store that a run loses unless code of the plan writes them: attributes that change their type, and
-/// links that are stored elsewhere afterwards.
+/// Values of the store that a run loses unless code of the plan writes them: attributes that change their type,
+/// properties that only some rows keep, links that are stored elsewhere afterwards, and rows that lose their table.
 ///
 /// The process that makes the change of schema counts them, row by row (see `UnwrittenValues` in `InstarChange`). Here
 /// its counts get the names of the store's version, and somebody has to accept them.
@@ -15,6 +15,7 @@ struct ConvertedValues {
   var path: String { property.title }
 
   var sentence: String {
+    if property.isOfRows { return "drops \(count) rows of \(path)" }
     if property.isReportedOnly { return "drops \(count) values of \(path)" }
     return property.isRelationship
       ? "drops \(count) links of \(path)" : "drops \(count) non-null values of \(path)"
@@ -29,8 +30,25 @@ struct ConvertedValues {
   /// Why they are lost.
   fileprivate var reason: String {
     if property.isReportedOnly { return "no property of the store's version is known to become it" }
+    if property.isOfRows {
+      return "its table gets the rows of another entity, which may have the same keys"
+    }
+    if property.types.count > 1 { return "its type changes \(property.typeChange)" }
+    guard property.losingEntities.isEmpty else {
+      return "rows of \(property.losingEntities.joined(separator: " and ")) have it no longer"
+    }
     return property.isRelationship
-      ? "its links cannot stay where they are stored" : "its type changes \(property.typeChange)"
+      ? "its links cannot stay where they are stored" : "another property gets its column"
+  }
+
+  /// What keeps them.
+  fileprivate var exceptions: String {
+    if property.isOfRows { return "didMigrate inserts as many" }
+    if property.types.count < 2, !property.losingEntities.isEmpty {
+      return "willMigrate moves them"
+    }
+    return property.types.last == .codable
+      ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
   }
 }
 
@@ -38,32 +56,81 @@ extension StoreInspection {
   /// The values that are lost unless code of the plan writes them in their new type. Reads columns of all rows, so only
   /// `plan` asks.
   func convertedValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let converted = path.propertyPaths.filter(\.isConverted)
-    guard !converted.isEmpty else { return [] }
+    let properties = path.propertyPaths
+    let converted = properties.filter(\.mayLose)
+    let narrowed = properties.filter { $0.isKept && $0.narrowestInteger != nil }
+    guard !converted.isEmpty || !narrowed.isEmpty else { return [] }
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       try converted.compactMap { property -> Finding? in
         guard let count = try db.unconverted(property, in: layout), count > 0 else { return nil }
-        return finding(ConvertedValues(property: property, count: count))
-      }
+        let values = ConvertedValues(property: property, count: count)
+        return layout.makesConvertedColumnsEmpty
+          ? finding(values) : requirement(values) ?? finding(values)
+      } + narrowed.compactMap { try db.misfits($0, in: layout) }
     }
+  }
+
+  /// Why no acceptance helps: the column must have a value before `didMigrate` runs. Only the worker knows which values
+  /// the new type decodes, so these are not judged here.
+  private func requirement(_ values: ConvertedValues) -> Finding? {
+    let property = values.property
+    guard property.types.count == 2, property.types.last != .codable,
+      property.needsValue || property.needsUniqueValue && values.count > 1
+    else { return nil }
+    let (code, reason): (InstarError.Code, String) =
+      property.needsValue
+      ? (.missingRequiredValues, "its column is required and has no default")
+      : (.duplicateUniqueValues, "its column is unique, and all would get its default")
+    return Finding(
+      severity: .warning, code: code,
+      message: "\(values.count) values of \(values.path) do not convert "
+        + "\(values.property.typeChange), and \(reason): the run is refused unless willMigrate changes them",
+      fix:
+        "let willMigrate write values that convert; or add an optional property in one version, write it in "
+        + "didMigrate, and require it in the next version")
   }
 
   private func finding(_ values: ConvertedValues) -> Finding {
     let isAccepted = path.accepts(values)
-    let exceptions =
-      values.property.types.last == .codable
-      ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
     return Finding(
       severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
-      message: "\(values.sentence) unless \(exceptions): \(values.reason)"
+      message: "\(values.sentence) unless \(values.exceptions): \(values.reason)"
         + (isAccepted ? "; the plan accepts the loss" : ""),
       fix: isAccepted ? nil : path.lossAdvice([values], store: paths.store, plugin: plugin))
   }
 }
 
 extension Database {
+  /// Warns of integers that a narrower type cannot read. They stay in the store as they are.
+  fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
+  {
+    let (owner, name) = property.names[0]
+    guard let type = property.narrowestInteger, let range = type.integerRange,
+      let entity = layout.entityLayouts.first(where: { $0.name == owner }),
+      let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
+    else { return nil }
+    let conditions =
+      ["\(column) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)"]
+      + [entity.rowCondition].compactMap(\.self)
+    let rows = "FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
+    guard let count = try Int.fetchOne(self, sql: "SELECT count(*) \(rows)"), count > 0 else {
+      return nil
+    }
+    let key = entity.key.columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
+    let keys = try String.fetchAll(
+      self,
+      sql: "SELECT \(key) \(rows) ORDER BY \(entity.key.columns.joined(separator: ", ")) LIMIT 5")
+    return Finding(
+      severity: .warning, code: .missingRequiredValues,
+      message:
+        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: the new "
+        + "version's models cannot read them; rows \(keys.joined(separator: "; "))"
+        + (count > keys.count ? " and others" : ""),
+      fix: "let willMigrate write values that fit, or keep the wider type")
+  }
+
   /// How many values or links there are that Instar does not convert by itself; `nil` where the store has none of the
   /// property's columns.
   fileprivate func unconverted(
@@ -71,19 +138,32 @@ extension Database {
   ) throws -> Int? {
     let (owner, name) = property.names[0]
     guard let entity = layout.entityLayouts.first(where: { $0.name == owner }) else { return nil }
+    guard let name else { return try Int.fetchOne(self, sql: entity.ownRowCountStatement) }
     if let storage = entity.relationships.first(where: { $0.relationship.name == name }) {
-      return try linkCount(storage, of: entity, in: layout)
+      let losing = layout.entityLayouts.filter { property.losingEntities.contains($0.name) }
+      let owners = losing.isEmpty ? [entity] : losing
+      return try owners.reduce(0) { $0 + (try linkCount(storage, of: $1, in: layout) ?? 0) }
     }
     guard let column = entity.attributes.first(where: { $0.attribute.name == name })?.column
     else { return nil }
-    var conditions = ["\(column.name) IS NOT NULL"] + [entity.rowCondition].compactMap(\.self)
+    var unconverted = ""
     if property.types.count == 2, column.encoding == nil,
       let sql = NumberConversion.sql(
         column.name, from: property.types[0], to: property.types[1],
         keepsDecimalsAsNumbers: layout.format.keepsDecimalsAsNumbers)
     {
-      conditions.append("(\(sql)) IS NULL")
+      unconverted = "(\(sql)) IS NULL"
     }
+    let losing = layout.entityLayouts.filter { property.losingEntities.contains($0.name) }
+    if property.types.count < 2 || !unconverted.isEmpty, let number = entity.entityColumn,
+      !losing.isEmpty
+    {
+      let isLosing =
+        "\(number) IN (\(losing.map { "\($0.number)" }.joined(separator: ", ")))"
+      unconverted = unconverted.isEmpty ? isLosing : "(\(unconverted) OR \(isLosing))"
+    }
+    let conditions = ["\(column.name) IS NOT NULL", unconverted, entity.rowCondition ?? ""]
+      .filter { !$0.isEmpty }
     let sql = "SELECT count(*) FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
     return try Int.fetchOne(self, sql: sql)
   }
@@ -102,15 +182,16 @@ extension Database {
 }
 
 extension MigrationPath {
-  /// The plan names the property as the store's version does, or as a later one that a stage of the path starts at.
+  /// The plan names the property as the store's version does, or as the version does at which a stage converts it.
   func accepts(_ values: ConvertedValues) -> Bool {
-    values.property.names.contains { acceptedLosses.contains("\($0.entity).\($0.property)") }
+    values.property.acceptableTitles.contains(where: acceptedLosses.contains)
   }
 
   /// What a run lost of the store's values, of what its stages report. Values that stages made themselves, and those of
   /// properties that the plan removes, are left out. A report about any other property has the names that it gives: a
   /// worker runs code of the plan, and nothing that it says may hide a loss.
   func losses(_ reports: [LostValues]) -> [ConvertedValues] {
+    if reports.isEmpty { return [] }
     var losses = propertyPaths.map { ConvertedValues(property: $0, count: 0) }
     let added = addedPropertyPaths
     for report in reports where report.count > 0 {
@@ -122,7 +203,7 @@ extension MigrationPath {
       if let index = losses.firstIndex(where: { isMeant($0.property) }) {
         losses[index].add(report.count)
       } else if !added.contains(where: isMeant) {
-        let names = [(entity: report.entity, property: report.property)]
+        let names: [(entity: String, property: String?)] = [(report.entity, report.property)]
         losses.append(
           ConvertedValues(
             property: PropertyPath(names: names, isReportedOnly: true, isKept: true),

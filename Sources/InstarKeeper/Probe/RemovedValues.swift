@@ -44,9 +44,8 @@ extension MigrationPath {
   /// The attributes of the first schema that the last one does not continue, without those of removed entities, whose
   /// rows are counted.
   var endingAttributes: [(entity: String, attribute: String)] {
-    first.entities.flatMap { entity in
-      entity.attributes.filter { ends($0.name, of: entity.name) }
-        .map { (entity: entity.name, attribute: $0.name) }
+    attributePaths.filter(\.isRemoved).compactMap { path in
+      path.names[0].property.map { (path.names[0].entity, $0) }
     }
   }
 
@@ -56,24 +55,5 @@ extension MigrationPath {
       origin(of: candidate.name) == entity
         && candidate.attributes.contains { $0.name == attribute }
     }
-  }
-
-  private func ends(_ attribute: String, of entity: String) -> Bool {
-    var (owner, name) = (entity, attribute)
-    for difference in differences {
-      guard let mapping = difference.entities.first(where: { $0.old?.name == owner }) else {
-        return false
-      }
-      if mapping.removedAttributes.contains(where: { $0.name == name }) { return true }
-      // It may have moved to a superclass or a subclass.
-      for candidate in [mapping] + difference.entities {
-        guard let next = candidate.attributes.first(where: { $0.old?.name == name }) else {
-          continue
-        }
-        (owner, name) = (candidate.new.name, next.new.name)
-        break
-      }
-    }
-    return false
   }
 }

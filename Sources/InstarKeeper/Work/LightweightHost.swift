@@ -50,18 +50,31 @@ package struct LightweightHost: PluginHost {
       // After an error the clone is discarded, and its connection ends with this function.
       try? connection.close()
     }
+    var unwritten = UnwrittenValues()
     for (index, stage) in work.stages.enumerated() {
       try onEvent(.stageStarted(stage.manifest))
       let result = Result { () throws(InstarError) in
         try stage.makeLightweight(
-          plan: work.plan, number: "\(index + 1) of \(work.stages.count)", on: connection)
+          plan: work.plan, number: "\(index + 1) of \(work.stages.count)", after: unwritten,
+          on: connection)
       }
       log?.writeCounts()
       for line in lines.take() { try onEvent(.sql(line)) }
-      try result.get()
+      unwritten = try result.get()
       try onEvent(.stageFinished(stage.manifest))
     }
+    for values in try lostValues(unwritten, connection) { try onEvent(.valuesLost(values)) }
     try connection.close()
+  }
+
+  private func lostValues(
+    _ unwritten: UnwrittenValues, _ connection: StoreConnection
+  ) throws(InstarError) -> [LostValues] {
+    do {
+      return try connection.perform { session in try unwritten.finish(session) }
+    } catch {
+      throw InstarError(error, what: "cannot count lost values")
+    }
   }
 
   /// The lines of a log, until the end of a stage.

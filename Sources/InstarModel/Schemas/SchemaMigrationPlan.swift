@@ -21,15 +21,16 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   ///
   /// Instar reads the tool's table and never writes it. After a run the version is in `versionSource`.
   static var importedVersions: [ToolVersion: Schema.Version] { get }
-  /// Properties whose values may be lost where a custom stage changes their type, by their names in the version a store
-  /// is at: "CompiledTags.flavors".
+  /// Properties whose values may be lost, and entities whose rows may be: by their names in the version a store is at,
+  /// or in the version that the stage starts at: "CompiledTags.flavors".
   ///
   /// ```swift
   /// static var acceptedLosses: [String] { ["CompiledTags.flavors"] }
   /// ```
   ///
-  /// A change of type replaces the column, and `didMigrate` writes the converted values. A run that finds no new
-  /// value is refused, unless this list names the property or the operator runs `instarctl migrate --accept-loss`.
+  /// Values are lost where a stage changes a property's type and neither Instar nor `didMigrate` converts them, or
+  /// where some classes of a hierarchy have a property no longer; rows, where a class joins another hierarchy. Such a
+  /// run is refused, unless this list has the name or the operator runs `instarctl migrate --accept-loss`.
   /// The old values stay in the backup.
   static var acceptedLosses: [String] { get }
 }

@@ -83,6 +83,14 @@ public struct EntityLayout: Sendable {
     .sorted { $0.attribute.name.utf8.lexicographicallyPrecedes($1.attribute.name.utf8) }
   }
 
+  /// The condition on rows of the entity itself, without those of its subentities.
+  package var ownRowCondition: String { entityColumn.map { "\($0) = \(number)" } ?? "1" }
+
+  /// The statement that counts these rows.
+  package var ownRowCountStatement: String {
+    "SELECT count(*) FROM \(table) WHERE \(ownRowCondition)"
+  }
+
   /// The condition on rows of this entity and its subentities; `nil` where all rows of the table are.
   public var rowCondition: String? {
     guard let entityColumn, numbers.count > 1 || superNumber != 0 else { return nil }

@@ -38,10 +38,6 @@ public enum NumberConversion {
 
   /// The whole numbers that an integer type and a double both hold exactly.
   private static func wholeRange(of type: Schema.AttributeType) -> ClosedRange<Int> {
-    switch type {
-    case .int16: -32_768...32_767
-    case .int32: -2_147_483_648...2_147_483_647
-    default: -9_007_199_254_740_992...9_007_199_254_740_992
-    }
+    type.integerRange ?? -9_007_199_254_740_992...9_007_199_254_740_992
   }
 }

@@ -156,6 +156,42 @@ package struct CreateTableText: Sendable {
           + (behind.isEmpty ? "" : " \(behind)"))
     }
 
+    /// The text after `DEFAULT`: a literal, or an expression in parentheses; `nil` where the column has no default.
+    package var defaultValue: String? {
+      let tokens = SQLToken.tokens(of: text)
+      return Item.defaultClause(tokens).map { clause in
+        tokens[clause].dropFirst().drop { $0.kind == .space }.map(\.text).joined()
+      }
+    }
+
+    /// Returns the definition with another default, or without one.
+    package func withDefault(_ value: String?) -> Item {
+      var tokens = SQLToken.tokens(of: text)
+      guard let clause = Item.defaultClause(tokens) else {
+        return value.map { Item("\(text) DEFAULT \($0)") } ?? self
+      }
+      let clauseText = value.map { "DEFAULT \($0)" } ?? ""
+      tokens.replaceSubrange(clause, with: SQLToken.tokens(of: clauseText))
+      return Item(tokens.map(\.text).joined())
+    }
+
+    private static func defaultClause(_ tokens: [SQLToken]) -> ClosedRange<Int>? {
+      guard
+        let start = outerWords(tokens).first(where: { $0.name.uppercased() == "DEFAULT" })?.index
+      else { return nil }
+      var depth = 0
+      for index in tokens.indices.dropFirst(start + 1) where tokens[index].kind != .space {
+        if tokens[index].kind == .open { depth += 1 }
+        if tokens[index].kind == .close { depth -= 1 }
+        let isSign = tokens[index].text == "-" || tokens[index].text == "+"
+        guard depth == 0, !isSign else { continue }
+        // The parts of a number, or of x'00', stand next to each other.
+        let end = tokens[index...].firstIndex { $0.kind == .space || $0.kind == .comma }
+        return start...(tokens[index].kind == .close ? index : (end ?? tokens.count) - 1)
+      }
+      return nil
+    }
+
     /// Returns the clauses that begin with a keyword, each with its parentheses or the one name after it.
     package func clauses(_ keyword: String) -> [String] {
       let tokens = SQLToken.tokens(of: text)

@@ -1,0 +1,366 @@
+import GRDB
+import Instar
+import InstarEngine
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Whole runs of an app's container over changes of a hierarchy.
+@Suite("Values of a property that moves to another class", .serialized)
+struct MovedValuesTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("a.store")
+    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
+    Script.reset()
+  }
+
+  private func open(
+    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
+  ) throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema(versionedSchema: version), migrationPlan: plan,
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+  }
+
+  private func make(_ version: any VersionedSchema.Type, _ models: [any PersistentModel]) throws {
+    let container = try open(version)
+    let context = ModelContext(container)
+    for model in models { context.insert(model) }
+    try context.save()
+    try container.close()
+  }
+
+  /// Two animals, three dogs and one cat, all with a weight.
+  private func makeAnimals() throws {
+    let models = (1...6).map { number -> AnimalsV1.Animal in
+      let animal =
+        switch number {
+        case 1...2: AnimalsV1.Animal()
+        case 3...5: AnimalsV1.Dog()
+        default: AnimalsV1.Cat()
+        }
+      animal.weight = number
+      return animal
+    }
+    try make(AnimalsV1.self, models)
+  }
+
+  private func refusal(
+    _ version: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type
+  ) throws -> InstarError {
+    let before = try Data(contentsOf: URL(filePath: path))
+    let error = #expect(throws: SwiftDataError.self) { try open(version, plan) }
+    #expect(try Data(contentsOf: URL(filePath: path)) == before)
+    return try #require(error?.cause)
+  }
+
+  private var notes: [String] {
+    get throws { try StateFolder(path: folder.path("state")).history().reports.last?.notes ?? [] }
+  }
+
+  @Test("come along from all classes whose properties become one")
+  func joined() throws {
+    try make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
+    let container = try open(JoinedV2.self, ScriptedPlan<JoinedV1, JoinedV2>.self)
+    let animals = try ModelContext(container).fetch(FetchDescriptor<JoinedV2.Animal>())
+    #expect(
+      animals.map { "\(type(of: $0)) \($0.word ?? "-")" }.sorted() == ["Cat c", "Dog d", "Dog e"])
+    #expect(try notes.isEmpty)
+  }
+
+  @Test("of all classes whose properties become one with another type are counted")
+  func joinedWithType() throws {
+    try make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
+    let plan = ScriptedPlan<JoinedV1, JoinedV3>.self
+    let error = try refusal(JoinedV3.self, plan)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 1 non-null values of Cat.word:"), "\(error)")
+    #expect(error.cause.contains("drops 2 non-null values of Dog.word:"), "\(error)")
+    Script.losses = ["Cat.word", "Dog.word"]
+    try open(JoinedV3.self, plan).close()
+  }
+
+  @Test(
+    "are lost in the rows of other classes, which somebody has to accept",
+    arguments: [true, false])
+  func movedDown(isLightweight: Bool) throws {
+    try makeAnimals()
+    Script.isLightweight = isLightweight
+    let plan = ScriptedPlan<AnimalsV1, DownV2>.self
+    let error = try refusal(DownV2.self, plan)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 3 non-null values of Animal.weight:"), "\(error)")
+    #expect(error.cause.contains("rows of Animal and Cat have it no longer"), "\(error)")
+    Script.losses = ["Animal.weight"]
+    let container = try open(DownV2.self, plan)
+    let dogs = try ModelContext(container).fetch(FetchDescriptor<DownV2.Dog>())
+    #expect(dogs.compactMap(\.weight).sorted() == [3, 4, 5])
+    #expect(try notes == ["drops 3 non-null values of Animal.weight"])
+  }
+
+  @Test("come along to each of several classes below")
+  func movedDownTwice() throws {
+    try makeAnimals()
+    Script.losses = ["Animal.weight"]
+    let container = try open(BothV2.self, ScriptedPlan<AnimalsV1, BothV2>.self)
+    let context = ModelContext(container)
+    #expect(
+      try context.fetch(FetchDescriptor<BothV2.Dog>()).compactMap(\.weight).sorted() == [3, 4, 5])
+    #expect(try context.fetch(FetchDescriptor<BothV2.Cat>()).compactMap(\.weight) == [6])
+    #expect(try notes == ["drops 2 non-null values of Animal.weight"])
+  }
+
+  @Test("are lost in a class that leaves the hierarchy, which somebody has to accept")
+  func left() throws {
+    try makeAnimals()
+    let plan = ScriptedPlan<AnimalsV1, LeftV2>.self
+    let error = try refusal(LeftV2.self, plan)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 3 non-null values of Animal.weight:"), "\(error)")
+    Script.losses = ["Animal.weight"]
+    let container = try open(LeftV2.self, plan)
+    let context = ModelContext(container)
+    #expect(try context.fetchCount(FetchDescriptor<LeftV2.Dog>()) == 3)
+    #expect(
+      try context.fetch(FetchDescriptor<LeftV2.Animal>()).compactMap(\.weight).sorted()
+        == [1, 2, 6])
+  }
+
+  @Test(
+    "and the rows of a class that joins another hierarchy are lost, unless code inserts as many")
+  func joinedHierarchy() throws {
+    let plants = (1...3).map { ApartV1.Plant(height: $0) }
+    try make(ApartV1.self, plants + [ApartV1.Thing(name: "a"), ApartV1.Thing(name: "b")])
+    let plan = ScriptedPlan<ApartV1, TogetherV2>.self
+    let error = try refusal(TogetherV2.self, plan)
+    #expect(error.code == .unacceptedLoss)
+    #expect(error.cause.contains("drops 3 rows of Plant:"), "\(error)")
+    Script.didMigrate = { context in
+      context.insert(TogetherV2.Plant(height: 1))
+      context.insert(TogetherV2.Plant(height: 2))
+    }
+    #expect(try refusal(TogetherV2.self, plan).cause.contains("drops 1 rows of Plant:"))
+    Script.losses = ["Plant"]
+    let container = try open(TogetherV2.self, plan)
+    let things = try ModelContext(container).fetch(FetchDescriptor<TogetherV2.Thing>())
+    #expect(things.map(\.name).sorted() == ["", "", "a", "b"])
+    #expect(things.compactMap { ($0 as? TogetherV2.Plant)?.height }.sorted() == [1, 2])
+    #expect(try notes.contains("drops 1 rows of Plant"))
+  }
+
+  // MARK: Models
+
+  enum AnimalsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var weight: Int?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum DownV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      var weight: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum BothV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      var weight: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      var weight: Int?
+      override init() { super.init() }
+    }
+  }
+
+  enum LeftV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var weight: Int?
+      init() {}
+    }
+
+    @Model
+    final class Dog {
+      var tricks: Int = 0
+      init() {}
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum JoinedV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var word: String?
+      init(_ word: String) {
+        super.init()
+        self.word = word
+      }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var word: String?
+      init(_ word: String) {
+        super.init()
+        self.word = word
+      }
+    }
+  }
+
+  enum JoinedV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      var word: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int?
+      override init() { super.init() }
+    }
+  }
+
+  enum JoinedV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      var word: Int?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int?
+      override init() { super.init() }
+    }
+  }
+
+  enum ApartV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Thing.self, Plant.self] }
+
+    @Model
+    final class Thing {
+      var name: String
+      init(name: String) { self.name = name }
+    }
+
+    @Model
+    final class Plant {
+      var height: Int?
+      init(height: Int) { self.height = height }
+    }
+  }
+
+  enum TogetherV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Thing.self, Plant.self] }
+
+    @Model
+    class Thing {
+      var name: String = ""
+      init(name: String) { self.name = name }
+    }
+
+    @Model
+    final class Plant: Thing {
+      var height: Double?
+      init(height: Double) {
+        super.init(name: "")
+        self.height = height
+      }
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import Instar
+import InstarEngine
+import Testing
+
+/// A plan with one stage between two versions, custom or lightweight as the running test says.
+enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [Old.self, New.self] }
+  static var acceptedLosses: [String] { Script.losses }
+  static var stages: [MigrationStage] {
+    if Script.isLightweight { return [.lightweight(fromVersion: Old.self, toVersion: New.self)] }
+    return [
+      .custom(
+        fromVersion: Old.self, toVersion: New.self, willMigrate: nil,
+        didMigrate: { context in try Script.didMigrate?(context) })
+    ]
+  }
+}
+
+/// What the stage of the running test does. Suites that use it run one after the other (see `packaging/test`).
+enum Script {
+  nonisolated(unsafe) static var didMigrate: ((ModelContext) throws -> Void)?
+  nonisolated(unsafe) static var losses: [String] = []
+  nonisolated(unsafe) static var isLightweight = false
+
+  static func reset() {
+    didMigrate = nil
+    losses = []
+    isLightweight = false
+  }
+}
