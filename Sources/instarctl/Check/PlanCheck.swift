@@ -10,7 +10,7 @@ struct PlanCheck {
 
   /// The findings, in the order of the plan's versions.
   var findings: [Finding] {
-    plan.notes.map { finding(.warning, nil, $0) } + versionFindings
+    plan.notes.map { finding(.warning, nil, $0) } + versionFindings + lossFindings
       + plan.stages.flatMap(findings(on:))
   }
 
@@ -48,12 +48,38 @@ struct PlanCheck {
     return findings
   }
 
+  /// Names in `acceptedLosses` that no store can have, because a run starts at no version with such a property.
+  private var lossFindings: [Finding] {
+    let names = plan.versions.dropLast().flatMap { version in
+      version.schema.entities.flatMap { entity in
+        [entity.name]
+          + (entity.attributes.map(\.name) + entity.relationships.map(\.name))
+          .map { "\(entity.name).\($0)" }
+      }
+    }
+    let known = Set(names)
+    return plan.acceptedLosses.filter { !known.contains($0) }.map { name in
+      let hint = Suggestion.nearest(to: name, among: known.sorted())
+      return finding(
+        .warning, .invalidPlan,
+        "acceptedLosses names '\(name)', which no version before the last one has",
+        fix: hint.map { "write \"\($0)\"" } ?? "remove it")
+    }
+  }
+
   private func findings(on stage: StageManifest) -> [Finding] {
     guard let old = version(stage.from), let new = version(stage.to) else { return [] }
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     return difference.changes.compactMap { change in
       let sentence = "\(way) \(change.sentence)"
+      if let loss = losing(change, in: difference) {
+        return isAccepted(loss)
+          ? nil
+          : finding(
+            .warning, .unacceptedLoss, "\(sentence): a run is refused if they have values",
+            fix: "move the values in willMigrate, or add \"\(loss)\" to the plan's acceptedLosses")
+      }
       if change.kind == .destructive {
         return finding(
           .warning, nil, sentence,
@@ -73,8 +99,16 @@ struct PlanCheck {
           .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
           fix: fix)
       case .custom:
+        if change.kind == .bookkeeping, !isAccepted(change.entity) {
+          return finding(
+            .warning, .unacceptedLoss,
+            "\(way): \(reason), so that a run is refused if rows are lost",
+            fix:
+              "insert the rows of \(change.entity) in didMigrate, or add \"\(change.entity)\" to the "
+              + "plan's acceptedLosses")
+        }
         guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
-          !plan.acceptedLosses.contains(path)
+          !isAccepted(path), isKept(change.entity, change.property ?? "", after: stage.to)
         else { return nil }
         return finding(
           .warning, .unacceptedLoss,
@@ -82,6 +116,38 @@ struct PlanCheck {
           fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
       }
     }
+  }
+
+  private func isAccepted(_ path: String) -> Bool { plan.acceptedLosses.contains(path) }
+
+  /// The property that some rows of its entity lose, as `acceptedLosses` has it.
+  private func losing(
+    _ change: SchemaDifference.Change, in difference: SchemaDifference
+  ) -> String? {
+    guard change.kind == .destructive, let property = change.property else { return nil }
+    let entity =
+      difference.entities.first { $0.new.name == change.entity }.map { $0.old?.name ?? "" }
+      ?? change.entity
+    return difference.entitiesLosing(property, of: entity).isEmpty ? nil : "\(entity).\(property)"
+  }
+
+  /// Whether the last version still has a property of a version. What a later stage removes, needs nobody's acceptance.
+  private func isKept(_ entity: String, _ property: String, after number: Schema.Version) -> Bool {
+    var (entity, property, number) = (entity, property, number)
+    var steps = 0
+    while let stage = plan.stages.first(where: { $0.from == number }), steps < plan.stages.count,
+      let old = version(stage.from), let new = version(stage.to)
+    {
+      let difference = SchemaDifference(from: old.schema, to: new.schema)
+      guard let mapping = difference.entities.first(where: { $0.old?.name == entity }) else {
+        return false
+      }
+      let removed = mapping.removedAttributes.map(\.name) + mapping.removedRelationships.map(\.name)
+      if removed.contains(property) { return false }
+      (entity, property, number) = (mapping.new.name, mapping.newName(of: property), stage.to)
+      steps += 1
+    }
+    return true
   }
 
   /// The property by its names in the stage's first version, as `acceptedLosses` has them.

@@ -1,7 +1,7 @@
 /// Finds the name that was probably meant.
-enum Suggestion {
-  /// The candidate with the fewest letters to change, add or leave out; `nil` where none is near.
-  static func nearest(to word: String, among candidates: [String]) -> String? {
+package enum Suggestion {
+  /// Returns the candidate with the fewest letters to change, add or leave out; `nil` where none is near.
+  package static func nearest(to word: String, among candidates: [String]) -> String? {
     let limit = max(1, word.count / 3)
     return
       candidates
