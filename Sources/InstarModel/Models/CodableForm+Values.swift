@@ -45,6 +45,24 @@ extension CodableForm {
     }
   }
 
+  /// Returns why no value of a type can be stored; `nil` if values can, or if only a save can find out.
+  ///
+  /// It encodes a placeholder. That calls the type's code, so only types are asked that have a field which is not
+  /// Codable: they encode it in their own way, as `Measurement` does its unit.
+  func problem<Value: Codable>(of type: Value.Type) -> InstarError? {
+    guard case .fields(let fields) = self,
+      fields.contains(where: { !($0.swiftType.type is any Codable.Type) }),
+      let value = Placeholder.value(of: type)
+    else { return nil }
+    do {
+      _ = try slot(of: value)
+      return nil
+    } catch {
+      // The type's own error is about the placeholder's value.
+      return error as? InstarError
+    }
+  }
+
   /// Returns the value of a stored form; `nil` if the form does not fit the type.
   func value<Value: Codable>(of slot: Slot, as type: Value.Type) -> Value? {
     // `refusal` finds the reason again if an error needs it.

@@ -119,6 +119,8 @@ extension Schema {
       var accepts: ((Slot) -> Bool)?
       /// Why a Codable type's decoding refuses a stored value, without quoting the value.
       var refusal: ((Slot) -> String?)?
+      /// Why no value of a Codable type can be stored; `nil` if values can.
+      var typeProblem: (() -> InstarError?)?
       /// The error of a Codable type's encoding for the initial value; `nil` if it can be stored.
       var defaultProblem: (() -> (any Error)?)?
 
@@ -271,6 +273,7 @@ extension Schema {
         valueType: Value.self, form: form,
         accepts: { form.value(of: $0, as: type) != nil },
         refusal: { form.refusal(of: $0, as: type) },
+        typeProblem: { form.problem(of: type) },
         defaultProblem: {
           do {
             _ = try slot()

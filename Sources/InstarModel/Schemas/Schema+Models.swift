@@ -238,6 +238,7 @@ extension Schema {
       problems += descriptor.constraintProblems(version)
       if let problem = superclassProblem(of: descriptor, included) { problems.append(problem) }
       for slot in descriptor.ownSlots {
+        if let problem = typeProblem(of: descriptor, slot) { problems.append(problem) }
         if let problem = initialValueProblem(of: descriptor, slot) { problems.append(problem) }
         if let problem = relationshipProblem(of: descriptor, slot, included, in: set) {
           problems.append(problem)
@@ -277,6 +278,15 @@ extension Schema {
       "\(descriptor.name) inherits from \(superclass.qualifiedName), which is missing from the models of \(version)",
       code: .incompleteSchema,
       next: "add \(superclass.name).self to the models of version \(version)")
+  }
+
+  private func typeProblem(of descriptor: ModelDescriptor, _ slot: Int) -> InstarError? {
+    let property = descriptor.properties[slot]
+    guard case .attribute(let kind) = property.kind, let error = kind.typeProblem?() else {
+      return nil
+    }
+    return problem(
+      "\(descriptor.name).\(property.name) cannot be stored: \(error.cause)", next: error.next)
   }
 
   private func initialValueProblem(of descriptor: ModelDescriptor, _ slot: Int) -> InstarError? {
