@@ -84,6 +84,8 @@ public protocol HistoryDelete<Model>: Sendable {
 /// default: break
 /// }
 /// ```
+// Frozen, so that a `switch` over the three cases needs no `@unknown default` in the Swift 6 mode.
+@frozen
 public enum HistoryChange: Sendable {
   case insert(any HistoryInsert)
   case update(any HistoryUpdate)
