@@ -126,6 +126,19 @@ struct OtherVersionTests {
       ), "\(cause)")
   }
 
+  @Test("asking for a model in memory by the class of the stage's other version fails the stage")
+  func registered() throws {
+    let cause = try failure { context in
+      let samples = try context.fetch(FetchDescriptor<SamplesV2.Sample>())
+      for sample in samples {
+        let other: SamplesV1.Sample? = context.registeredModel(for: sample.persistentModelID)
+        #expect(other == nil)
+      }
+    }
+    #expect(cause.code == .modelNotInSchema)
+    #expect(cause.cause.contains("SamplesV1.Sample"), "\(cause)")
+  }
+
   @Test("a row is not an object of two classes")
   func twoClasses() throws {
     let cause = try failure { context in

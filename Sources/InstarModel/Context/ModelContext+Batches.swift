@@ -213,6 +213,10 @@ extension ModelContext {
   ///
   /// If the row does not exist, reading a value makes the next fetch or save throw. If the schema does not have the
   /// entity, the next fetch or save throws, and the returned model has no row.
+  ///
+  /// In the closure of a stage, the model is an object of the class that the stage's version lists, or of another
+  /// version's class that the closure fetched before. A cast to any other class (`as? OtherVersion.Note`) is `nil`
+  /// without an error, because Swift tells nobody of a cast. `registeredModel(for:)` and a fetch report such a class.
   public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
     if let model = registered(persistentModelID) { return model }
     if let entity = stores.entity(named: persistentModelID.entityName) {
@@ -226,11 +230,21 @@ extension ModelContext {
     return UnknownModel()
   }
 
-  /// Returns the model with an identifier if the context has it in memory, else `nil`.
+  /// Returns the model with an identifier if the context has it in memory as an object of the type, else `nil`.
+  ///
+  /// If the schema does not have the type, such as a class of another version in the closure of a stage, the next fetch
+  /// or save throws.
   public func registeredModel<T: PersistentModel>(
     for persistentModelID: PersistentIdentifier
   ) -> T? {
-    registered(persistentModelID) as? T
+    guard let model = registered(persistentModelID) else { return nil }
+    if let model = model as? T { return model }
+    do {
+      _ = try entity(for: T.self, to: "fetch")
+    } catch {
+      note(error)
+    }
+    return nil
   }
 
   private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
