@@ -26,6 +26,11 @@ struct ConcurrencyMessages {
       fix: "create it in the closure, capture a 'let' of a Sendable type, or pass values from "
         + "willMigrate to didMigrate in context.scratchpad"),
     Rule(
+      patterns: ["of 'Sendable'-conforming class"],
+      meaning: "a model is declared Sendable, but its properties can change",
+      fix: "remove Sendable, and pass the model's persistentModelID or values of it; "
+        + "or write '@unchecked Sendable' if only one thread uses each model"),
+    Rule(
       patterns: ["main actor-isolated"],
       meaning: "a plan does not run on the main actor, but this code belongs to it",
       fix: "mark the plan, the model or the function 'nonisolated', or move what the stage needs "
