@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHANNEL = 3, READABLE_LIMIT = 64, THREAD_LIMIT = 512 };
@@ -181,6 +182,18 @@ static int lacks_interface(const char *reason)
   return symbol && strstr(symbol, "Instar") != NULL;
 }
 
+/* Makes the folders of a user that an app on Apple's platforms finds in place, by the names of Foundation on Linux. A
+ * folder that cannot be made is missing for the plugin, which gets an error at its file. */
+static void make_home_folders(const char *home)
+{
+  const char *const folders[] = { "Documents", ".cache", ".local", ".local/share" };
+  char path[4096];
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    int length = snprintf(path, sizeof path, "%s/%s", home, folders[i]);
+    if (length > 0 && (size_t)length < sizeof path) mkdir(path, 0700);
+  }
+}
+
 static int wrong_usage(const char *problem)
 {
   fprintf(stderr, "instar-worker: %s\n%s", problem, usage);
@@ -279,10 +292,14 @@ int main(int argc, char *argv[])
   confinement.parent = keeper_of_channel();
   if (confinement.parent <= 0) return wrong_usage("descriptor 3 is not a connected socket");
 
-  /* For temporary files of SQLite and Foundation: only this folder is writable. */
+  /* For temporary files of SQLite and Foundation, and for the folders in which plans keep values in a file between
+   * two closures: only this folder is writable. Foundation asks the last one for the folder of documents. */
   if (confinement.clone_folder) {
-    setenv("SQLITE_TMPDIR", confinement.clone_folder, 1);
-    setenv("TMPDIR", confinement.clone_folder, 1);
+    const char *const names[] = { "SQLITE_TMPDIR", "TMPDIR", "HOME", "CFFIXED_USER_HOME" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+      setenv(names[i], confinement.clone_folder, 1);
+    }
+    make_home_folders(confinement.clone_folder);
   }
 
   char problem[1024] = "";
