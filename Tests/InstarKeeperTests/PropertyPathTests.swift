@@ -27,7 +27,7 @@ struct PropertyPathTests {
   ) throws -> MigrationPath {
     let manifests = try versions.enumerated().map { index, entities in
       let schema = Schema(entities: entities, version: Schema.Version(index + 1, 0, 0))
-      let structure = try CoreDataLayout(schema: schema).structure
+      let structure = try schema.layout().structure
       return VersionManifest(
         schema: schema, structure: structure, fingerprint: structure.fingerprint)
     }
@@ -87,6 +87,59 @@ struct PropertyPathTests {
     let losing = path.propertyPaths.filter { !$0.losingEntities.isEmpty }
     #expect(losing.map(\.title) == ["Animal.word"])
     #expect(losing.map(\.losingEntities) == [["Animal"]])
+  }
+
+  @Test("counts what several subclasses lost, although one of them loses it later")
+  func movedToSeveral() throws {
+    let path = try path([
+      [
+        entity("Animal", [attribute("weight")]), entity("Cat", below: "Animal"),
+        entity("Dog", below: "Animal"),
+      ],
+      [
+        entity("Animal"), entity("Cat", below: "Animal", [attribute("weight")]),
+        entity("Dog", below: "Animal", [attribute("weight")]),
+      ],
+      [
+        entity("Animal"), entity("Cat", below: "Animal"),
+        entity("Dog", below: "Animal", [attribute("weight")]),
+      ],
+    ])
+    #expect(path.endingAttributes.isEmpty)
+    let lost = LostValues(
+      version: Schema.Version(1, 0, 0), entity: "Animal", property: "weight", count: 3)
+    #expect(
+      path.losses([lost]).map(\.sentence) == ["drops 3 non-null values of Animal.weight"])
+  }
+
+  @Test("counts what a stage lost, although a relationship keeps the column later")
+  func keptColumn() throws {
+    func item(_ attributes: [Schema.Attribute], owner: Bool = false) -> Schema.Entity {
+      var item = entity("Item", [Schema.Attribute(name: "id", type: .int64)] + attributes)
+      item.table = Schema.Table("item")
+      if owner {
+        item.relationships = [
+          Schema.Relationship(
+            name: "owner", destination: "Owner", isOptional: true, isToOneRelationship: true)
+        ]
+      }
+      return item
+    }
+    func column(_ type: Schema.AttributeType) -> Schema.Attribute {
+      var attribute = attribute("ownerID", type)
+      attribute.column = Schema.Column("owner_id")
+      return attribute
+    }
+    var owner = entity("Owner", [Schema.Attribute(name: "id", type: .int64)])
+    owner.table = Schema.Table("owner")
+    let path = try path(
+      [
+        [item([column(.string)]), owner], [item([column(.int64)]), owner],
+        [item([], owner: true), owner],
+      ])
+    let lost = LostValues(
+      version: Schema.Version(1, 0, 0), entity: "Item", property: "ownerID", count: 3)
+    #expect(path.losses([lost]).map(\.sentence) == ["drops 3 non-null values of Item.ownerID"])
   }
 
   @Test("has the narrowest of its integer types")

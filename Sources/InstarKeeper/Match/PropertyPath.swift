@@ -139,21 +139,31 @@ extension MigrationPath {
     // By its name in the first version, the present name of each entity whose rows have the property.
     var holders = Dictionary(firstOf: schemas[start].family(of: entity).map { ($0, $0) })
     var (owner, name) = (entity, property.name)
+    // Whether it has moved to several entities, of which only the first is followed.
+    var isShared = false
     for index in differences.indices.dropFirst(start) {
       let difference = differences[index]
       let own = difference.entities.first { $0.old?.name == owner }
       if let own, own.removes(name) {
-        path.isRemoved = true
+        // Where several entities have it, another one may keep it: what the others lost still counts.
+        if isShared { path.isKept = true } else { path.isRemoved = true }
+        return path
+      }
+      // Its values stay, in the column of a property of another kind.
+      if own?.keptColumns[name] != nil {
+        path.isKept = true
         return path
       }
       func isSource(_ candidate: SchemaDifference.EntityMapping) -> Bool {
         candidate[keyPath: mappings].contains { $0.old?.name == name }
       }
-      // It may have moved to an entity above or below.
-      let next =
-        own.flatMap { isSource($0) ? $0 : nil }
-        ?? difference.entities.first { isSource($0) && isHeir($0.new, of: owner, at: index) }
-      guard let next, let mapping = next[keyPath: mappings].first(where: { $0.old?.name == name })
+      // It may have moved to an entity above, or to some below.
+      let heirs =
+        own.flatMap { isSource($0) ? [$0] : nil }
+        ?? difference.entities.filter { isSource($0) && isHeir($0.new, of: owner, at: index) }
+      if heirs.count > 1 { isShared = true }
+      guard let next = heirs.first,
+        let mapping = next[keyPath: mappings].first(where: { $0.old?.name == name })
       else { return path }
       let losing = Set(difference.entitiesLosing(name, of: owner).map(\.name))
       path.losingEntities += holders.filter { losing.contains($0.value) }.map(\.key).sorted()
