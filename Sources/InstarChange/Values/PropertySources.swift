@@ -166,8 +166,12 @@ extension SchemaStage {
     let layouts = to.layout.entityLayouts.keyed(by: \.name)
     return difference.entities.flatMap { mapping in
       mapping.relationships.compactMap { relationship -> String? in
-        guard relationship.old?.isToOneRelationship == false, relationship.new.isToOneRelationship,
-          let name = relationship.new.inverseName, let owner = layouts[mapping.new.name],
+        // An inverse with links of its own from before keeps them.
+        guard let before = relationship.old, !before.isToOneRelationship,
+          relationship.new.isToOneRelationship, let name = relationship.new.inverseName,
+          difference.entities.first(where: { $0.new.name == relationship.new.destination })?
+            .sourceName(of: name) == before.inverseName,
+          let owner = layouts[mapping.new.name],
           let member = layouts[relationship.new.destination],
           case .column(let link) = owner.storage(of: relationship.new.name)?.location,
           let inverse = member.storage(of: name), inverse.relationship.isOptional,
