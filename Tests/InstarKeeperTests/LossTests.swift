@@ -86,7 +86,7 @@ struct LossTests {
     #expect(finding?.severity == .warning && finding?.code == .missingRequiredValues)
     #expect(
       finding?.message == "2 values of Note.title do not fit int16, and stay as they are: "
-        + "the new version's models cannot read them; rows 2; 7", "\(finding?.message ?? "")")
+        + "models with int16 cannot read them; rows 2; 7", "\(finding?.message ?? "")")
   }
 
   @Test("a report about a property that the store does not have is refused, with its name")

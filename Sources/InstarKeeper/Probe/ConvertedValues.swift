@@ -45,10 +45,19 @@ struct ConvertedValues {
   fileprivate var exceptions: String {
     if property.isOfRows { return "didMigrate inserts as many" }
     if property.types.count < 2, !property.losingEntities.isEmpty {
-      return "willMigrate moves them"
+      return "willMigrate copies them and sets the property to nil"
     }
     return property.types.last == .codable
       ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
+  }
+
+  /// What the plan's author can do to keep them.
+  fileprivate var remedy: String {
+    if property.isOfRows { return "insert the rows in didMigrate" }
+    if property.types.count < 2, !property.losingEntities.isEmpty {
+      return "let willMigrate of a custom stage copy the values, and set the property to nil"
+    }
+    return "write the values in didMigrate"
   }
 }
 
@@ -125,8 +134,8 @@ extension Database {
     return Finding(
       severity: .warning, code: .missingRequiredValues,
       message:
-        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: the new "
-        + "version's models cannot read them; rows \(keys.joined(separator: "; "))"
+        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: models "
+        + "with \(type.rawValue) cannot read them; rows \(keys.joined(separator: "; "))"
         + (count > keys.count ? " and others" : ""),
       fix: "let willMigrate write values that fit, or keep the wider type")
   }
@@ -216,7 +225,10 @@ extension MigrationPath {
   /// What to do where values are lost.
   func lossAdvice(_ values: [ConvertedValues], store: String, plugin: String) -> String {
     let names = values.map { "\"\($0.path)\"" }.joined(separator: ", ")
-    return "write the values in didMigrate; or add \(names) to the plan's acceptedLosses; "
+    let remedies = values.map(\.remedy).reduce(into: [String]()) { known, remedy in
+      if !known.contains(remedy) { known.append(remedy) }
+    }
+    return remedies.joined(separator: "; ") + "; or add \(names) to the plan's acceptedLosses; "
       + "or run: "
       + CommandText.migrate(store, plugins: [plugin], options: "--accept-loss")
   }
