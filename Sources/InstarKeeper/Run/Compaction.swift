@@ -6,7 +6,7 @@ internal import InstarStore
 /// Gives the free pages of a clone back, where they are more than a quarter of it.
 ///
 /// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is private
-/// and thrown away where this fails, so no step needs a journal.
+/// and thrown away where this fails, so nothing has to be brought to disk.
 struct Compaction {
   let clone: String
   /// The tables whose rowids may change.
@@ -64,7 +64,7 @@ struct Compaction {
 
   /// - Returns: `false` where that is not possible.
   private func compact(_ db: Database) throws -> Bool {
-    try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    try db.execute(sql: "PRAGMA synchronous = OFF")
     if try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") != 0 {
       try db.execute(sql: "PRAGMA incremental_vacuum")
       return true
