@@ -21,7 +21,7 @@ struct CountedBackupsTests {
     #expect(counts.noteBackup(of: b, at: start) == 2)
     #expect(counts.noteBackup(of: a, at: start + .seconds(1)) == 3)
     #expect(counts.noteBackup(of: a, at: start + .seconds(1)) == 4)
-    // Another process removed none: the folder counts.
+    // The folder is read again, and has two.
     #expect(counts.noteBackup(of: a, at: start + .seconds(11)) == 2)
   }
 

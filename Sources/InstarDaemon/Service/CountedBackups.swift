@@ -21,16 +21,19 @@ final class CountedBackups: Sendable {
   func noteBackup(of store: String, at now: ContinuousClock.Instant = .now) -> Int {
     let path = store as NSString
     let (parent, name) = (path.deletingLastPathComponent, path.lastPathComponent)
-    return folders.withLock { folders in
-      if let readAt = folders[parent]?.readAt, now - readAt < Self.validity {
-        folders[parent]?.counts[name, default: 0] += 1
-        return folders[parent]?.counts[name] ?? 1
-      }
-      let counts = Self.counts(in: parent + "/.instar")
+    let known: Int? = folders.withLock { folders in
+      guard let readAt = folders[parent]?.readAt, now - readAt < Self.validity else { return nil }
+      folders[parent]?.counts[name, default: 0] += 1
+      return folders[parent]?.counts[name]
+    }
+    if let known { return known }
+    // Without the lock: a disk may not answer.
+    let counts = Self.counts(in: parent + "/.instar")
+    folders.withLock { folders in
       if folders.count >= Self.folderLimit { folders = [:] }
       folders[parent] = Folder(counts: counts, readAt: now)
-      return counts[name, default: 1]
     }
+    return counts[name, default: 1]
   }
 
   /// By the name of the store. The name of a backup is that of the store and of the run, with a suffix.
