@@ -46,7 +46,8 @@ def read_coredata(db, path):
         if stored[:1] == b"\x01":
             content = stored[1:]
         else:
-            file = stored[1:].rstrip(b"\x00").decode()
+            # A plugin may have written over the name.
+            file = stored[1:].rstrip(b"\x00").decode(errors="backslashreplace")
             files.append(file)
             try:
                 with open(os.path.join(external, file), "rb") as stream:
