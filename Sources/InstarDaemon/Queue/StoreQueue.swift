@@ -24,9 +24,9 @@ public import InstarWire
 ///
 /// Invariants:
 /// - At most `settings.parallelRuns` stores are running or recovering, where four small stores count as one
-///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. Where all runs are on stores
-///   of one owner and leave no room for `patience`, one more may start for another owner: stores of one owner never
-///   stop the work on those of another.
+///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. Where all runs are on
+///   stores of one owner and leave no room for `patience`, one more may start for another owner: stores of one owner
+///   never stop the work on those of another.
 /// - A store with a run that was cut off is neither probed nor migrated before it is recovered.
 /// - At most one batch of probes is out. It has stores of one owner, and ends with the first that its keeper could not
 ///   answer for. Then the next owner has a turn: stores that hang their keepers delay other owners by one of them.
