@@ -15,24 +15,28 @@ struct Compaction {
   private let free: Int
   private let all: Int
 
-  /// Reads the header of the clone: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
-  /// section 1.3).
-  ///
   /// - Returns: `nil` where at most a quarter of the pages is free.
   init?(_ clone: String, _ layout: any StoreLayout) throws {
+    guard let pages = try Self.pages(of: clone), pages.free * 4 > pages.all else { return nil }
+    self.clone = clone
+    (all, free) = pages
+    let format = layout.format
+    ownTables =
+      format.knowsRowsByColumns
+      ? Set(layout.structure.tables.map(\.name) + format.bookkeepingTables) : []
+  }
+
+  /// Reads the header of a clone: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
+  /// section 1.3).
+  ///
+  /// - Returns: `nil` where the file is shorter.
+  private static func pages(of clone: String) throws -> (all: Int, free: Int)? {
     let descriptor = open(clone, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw RunFolder.failure("cannot read '\(clone)'", errno) }
     defer { close(descriptor) }
     var header = [UInt32](repeating: 0, count: 3)
     guard pread(descriptor, &header, 12, 28) == 12 else { return nil }
-    self.clone = clone
-    let format = layout.format
-    ownTables =
-      format.knowsRowsByColumns
-      ? Set(layout.structure.tables.map(\.name) + format.bookkeepingTables) : []
-    all = Int(UInt32(bigEndian: header[0]))
-    free = Int(UInt32(bigEndian: header[2]))
-    guard free * 4 > all else { return nil }
+    return (Int(UInt32(bigEndian: header[0])), Int(UInt32(bigEndian: header[2])))
   }
 
   /// Compacts the clone.
@@ -53,9 +57,13 @@ struct Compaction {
         return try compact($0)
       }
       let pages = "\(free) of \(all) pages were free after the stages"
-      return isCompacted
-        ? "\(pages), and were given back to the file system"
-        : "\(pages), and stay so: a table has no INTEGER PRIMARY KEY, or is virtual, and its rows could get other rowids"
+      guard isCompacted else {
+        return pages
+          + ", and stay so: a table has no INTEGER PRIMARY KEY, or is virtual, and its rows could get other rowids"
+      }
+      let left = try Self.pages(of: clone)?.free ?? free
+      return pages
+        + ", and \(left > 0 ? "all but \(left) " : "")were given back to the file system"
     } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
       throw CloneVerification.failed(
         "its free pages cannot be given back: \(error.message ?? "the clone is damaged")")
