@@ -73,6 +73,27 @@ struct MovedValuesTests {
     #expect(try notes.isEmpty)
   }
 
+  @Test(
+    "become one required property: rows without a value get its default, by the rule of their class",
+    arguments: [true, false])
+  func joinedRequired(isRebuilt: Bool) throws {
+    try make(
+      HalfV1.self,
+      [HalfV1.Animal(), HalfV1.Cat("c"), HalfV1.Dog("d"), HalfV1.Dog(nil), HalfV1.Puppy("p")])
+    let words: [String]
+    if isRebuilt {
+      let container = try open(UniqueV2.self, ScriptedPlan<HalfV1, UniqueV2>.self)
+      words = try ModelContext(container).fetch(FetchDescriptor<UniqueV2.Animal>())
+        .map { "\(type(of: $0)) \($0.word)" }
+    } else {
+      let container = try open(WholeV2.self, ScriptedPlan<HalfV1, WholeV2>.self)
+      words = try ModelContext(container).fetch(FetchDescriptor<WholeV2.Animal>())
+        .map { "\(type(of: $0)) \($0.word)" }
+    }
+    #expect(words.sorted() == ["Animal none", "Cat c", "Dog d", "Dog none", "Puppy p"])
+    #expect(try notes.isEmpty)
+  }
+
   @Test("of all classes whose properties become one with another type are counted")
   func joinedWithType() throws {
     try make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
@@ -113,6 +134,19 @@ struct MovedValuesTests {
       try context.fetch(FetchDescriptor<BothV2.Dog>()).compactMap(\.weight).sorted() == [3, 4, 5])
     #expect(try context.fetch(FetchDescriptor<BothV2.Cat>()).compactMap(\.weight) == [6])
     #expect(try notes == ["drops 2 non-null values of Animal.weight"])
+  }
+
+  @Test("are noted where one of several classes below loses them later")
+  func movedDownTwiceThenRemoved() throws {
+    try makeAnimals()
+    Script.losses = ["Animal.weight"]
+    try open(DownV3.self, TwoStages.self).close()
+    let notes = try notes
+    #expect(
+      notes == [
+        "drops 1 non-null values of Animal.weight in rows of Cat",
+        "drops 2 non-null values of Animal.weight",
+      ], "\(notes)")
   }
 
   @Test("are lost in a class that leaves the hierarchy, which somebody has to accept")
@@ -300,6 +334,136 @@ struct MovedValuesTests {
     final class Cat: Animal {
       var lives: Int?
       override init() { super.init() }
+    }
+  }
+
+  enum HalfV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Cat.self, Dog.self, Puppy.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Cat: Animal {
+      var word: String
+      init(_ word: String) {
+        self.word = word
+        super.init()
+      }
+    }
+
+    @Model
+    class Dog: Animal {
+      var word: String?
+      init(_ word: String?) {
+        self.word = word
+        super.init()
+      }
+    }
+
+    @Model
+    final class Puppy: Dog {
+      var age: Int?
+      override init(_ word: String?) { super.init(word) }
+    }
+  }
+
+  enum WholeV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Cat.self, Dog.self, Puppy.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      var word: String = "none"
+      init() {}
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    class Dog: Animal {
+      var tricks: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Puppy: Dog {
+      var age: Int?
+      override init() { super.init() }
+    }
+  }
+
+  enum UniqueV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Cat.self, Dog.self, Puppy.self] }
+
+    @Model
+    class Animal {
+      @Attribute(.unique) var name: String?
+      var word: String = "none"
+      init() {}
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    class Dog: Animal {
+      var tricks: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Puppy: Dog {
+      var age: Int?
+      override init() { super.init() }
+    }
+  }
+
+  enum DownV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      var weight: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum TwoStages: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [AnimalsV1.self, BothV2.self, DownV3.self] }
+    static var acceptedLosses: [String] { Script.losses }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: AnimalsV1.self, toVersion: BothV2.self),
+        .lightweight(fromVersion: BothV2.self, toVersion: DownV3.self),
+      ]
     }
   }
 

@@ -78,7 +78,8 @@ extension CoreDataChangeSteps {
     var condition: String?
   }
 
-  /// A required attribute that is new, was optional or had another type gets its default where rows have no value.
+  /// A required attribute gets its default in rows without a value, where their own entity may have had none: the
+  /// attribute is new to it, was optional or had another type. Entities whose properties become one may differ in that.
   func fill(_ column: CoreDataLayout.Column, _ pair: TablePair, table: String) -> Fill? {
     guard case .attribute(let entity, let name) = column.role,
       let mapping = difference.entities.first(where: { $0.new.name == entity }),
@@ -86,27 +87,39 @@ extension CoreDataChangeSteps {
       !attribute.new.isOptional, let value = attribute.new.storedDefault,
       let numbers = new.entity(named: entity)?.numbers
     else { return nil }
-    if let before = attribute.old, !before.isOptional, !before.isEphemeral,
-      before.type.isStoredLike(attribute.new.type)
-    {
-      return nil
+    let sources = pair.numbers.filter { numbers.contains($0.after) }.map { number, _ in
+      (number: number, attribute: source(of: attribute, inRowsOf: number))
     }
+    let affected = sources.filter { _, before in
+      guard let before else { return true }
+      return before.isOptional || before.isEphemeral
+    }
+    guard !affected.isEmpty else { return nil }
     // Apps on Apple's platforms read collections from archives only.
     let archived =
       attribute.new.type == .codable && !new.conventions.isMadeByInstar
       ? ArchivedCollection.archive(ofEmpty: value) : nil
     var fill = Fill(literal: (archived ?? value).literal)
-    let affected = pair.numbers.filter { numbers.contains($0.after) }
     if affected.count != pair.numbers.count {
       // The rows still carry the old numbers here.
-      fill.rows = "Z_ENT IN (\(affected.map { "\($0.before)" }.joined(separator: ", ")))"
+      fill.rows = "Z_ENT IN (\(affected.map { "\($0.number)" }.joined(separator: ", ")))"
     }
-    let isNew = attribute.old?.type.isStoredLike(attribute.new.type) != true
+    let isNew = affected.contains { $0.attribute == nil }
     if isNew, mapping.new.uniquenessConstraints.contains([name]) {
       // One default for many rows would not be unique. The plan's code has to write the values.
       fill.condition = "(SELECT COUNT(*) FROM \(table)) = 1"
     }
     return fill
+  }
+
+  /// The attribute whose values the rows of an entity keep without conversion; `nil` for none.
+  private func source(
+    of attribute: SchemaDifference.PropertyMapping<Schema.Attribute>, inRowsOf number: Int
+  ) -> Schema.Attribute? {
+    guard let name = attribute.old?.name else { return nil }
+    let before = old.entities.first { $0.number == number }?.attributes
+      .first { $0.attribute.name == name }?.attribute
+    return before?.type.isStoredLike(attribute.new.type) == true ? before : nil
   }
 
   // MARK: Rebuilding a table
