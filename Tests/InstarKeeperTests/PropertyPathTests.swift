@@ -105,11 +105,54 @@ struct PropertyPathTests {
         entity("Dog", below: "Animal", [attribute("weight")]),
       ],
     ])
-    #expect(path.endingAttributes.isEmpty)
+    #expect(path.endingAttributes.map(\.losers) == [["Cat"]])
     let lost = LostValues(
       version: Schema.Version(1, 0, 0), entity: "Animal", property: "weight", count: 3)
     #expect(
       path.losses([lost]).map(\.sentence) == ["drops 3 non-null values of Animal.weight"])
+  }
+
+  @Test("is removed from all rows where each subclass that it moved to loses it")
+  func movedToSeveralAndRemoved() throws {
+    func version(_ cat: [Schema.Attribute], _ dog: [Schema.Attribute]) -> [Schema.Entity] {
+      [
+        entity("Animal"), entity("Cat", below: "Animal", cat), entity("Dog", below: "Animal", dog),
+      ]
+    }
+    let weight = [attribute("weight")]
+    let path = try path([
+      [
+        entity("Animal", weight), entity("Cat", below: "Animal"), entity("Dog", below: "Animal"),
+      ],
+      version(weight, weight), version([], weight), version([], []),
+    ])
+    #expect(path.endingAttributes.map(\.attribute) == ["weight"])
+    #expect(path.endingAttributes.map(\.losers) == [nil])
+    #expect(path.propertyPaths.allSatisfy { !$0.mayLose })
+  }
+
+  @Test("is followed to each class that it moves to, with the type that it has there")
+  func otherTypes() throws {
+    let path = try path(
+      [
+        [
+          entity("Animal", [attribute("weight")]), entity("Cat", below: "Animal"),
+          entity("Dog", below: "Animal"),
+        ],
+        [
+          entity("Animal"), entity("Cat", below: "Animal", [attribute("weight")]),
+          entity("Dog", below: "Animal", [attribute("weight")]),
+        ],
+        [
+          entity("Animal"), entity("Cat", below: "Animal", [attribute("weight")]),
+          entity("Dog", below: "Animal", [attribute("weight", .int64)]),
+        ],
+      ], accepting: ["Dog.weight"])
+    let lost = LostValues(
+      version: Schema.Version(2, 0, 0), entity: "Dog", property: "weight", count: 2)
+    let values = try #require(path.losses([lost]).first)
+    #expect(values.sentence == "drops 2 non-null values of Animal.weight")
+    #expect(path.accepts(values))
   }
 
   @Test("counts what a stage lost, although a relationship keeps the column later")

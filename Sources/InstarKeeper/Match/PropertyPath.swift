@@ -4,9 +4,12 @@ internal import InstarStore
 
 /// A property of a version of a path, or the rows of an entity, and what becomes of them.
 struct PropertyPath {
-  /// The entity that declares it, and its name, in its first version and in each next one that has it. Never empty.
-  /// Rows have no property.
-  var names: [(entity: String, property: String?)]
+  typealias Name = (entity: String, property: String?)
+
+  /// The entity that declares it, and its name, in its first version. Rows have no property.
+  let origin: Name
+  /// Its names in its first version and in each next one that has it: several where it moved to several entities.
+  var names: [[Name]]
   /// The position of its first version in the path.
   var start = 0
   /// Whether this is only a name that a worker reported.
@@ -16,8 +19,10 @@ struct PropertyPath {
   /// The positions in `names` at which stages start that make a new column for it, or store its links elsewhere; or
   /// that drop the rows.
   var conversions: [Int] = []
-  /// The entities of its first version whose rows lose it on the way.
+  /// The entities of its first version whose rows lose it on the way, because it moves.
   var losingEntities: [String] = []
+  /// The entities of its first version whose rows lose it because the plan removes it. Others may keep it.
+  var removingEntities: [String] = []
   /// The narrowest integer type on the way, if it is narrower than the first; the values stay as they are.
   var narrowestInteger: Schema.AttributeType?
   /// Whether its column has no default for values that the first change of type does not convert.
@@ -26,30 +31,35 @@ struct PropertyPath {
   var needsUniqueValue = false
   /// Whether the last version has it.
   var isKept = false
-  /// Whether a stage removes it, and not its entity.
-  var isRemoved = false
 
-  var isOfRows: Bool { names[0].property == nil }
+  init(_ origin: Name, start: Int = 0) {
+    self.origin = origin
+    names = [[origin]]
+    self.start = start
+  }
+
+  var isOfRows: Bool { origin.property == nil }
   var isRelationship: Bool { types.isEmpty && !isOfRows }
   /// Whether values of the first version may be lost although the last one has the property.
   var mayLose: Bool { isKept && !(conversions.isEmpty && losingEntities.isEmpty) }
 
   /// As in the plan's `acceptedLosses`.
-  var title: String { Self.title(names[0]) }
+  var title: String { Self.title(origin) }
 
   /// The names that `acceptedLosses` may use: that in the store's version, and those in the versions before stages that
   /// convert it.
   var acceptableTitles: [String] {
-    [title] + conversions.filter(names.indices.contains).map { Self.title(names[$0]) }
+    [title] + conversions.filter(names.indices.contains).flatMap { names[$0].map(Self.title) }
   }
 
-  private static func title(_ name: (entity: String, property: String?)) -> String {
+  private static func title(_ name: Name) -> String {
     name.property.map { "\(name.entity).\($0)" } ?? name.entity
   }
 
   /// Whether the property has these names in the version at a position in the path.
   func has(_ entity: String, _ property: String?, at index: Int) -> Bool {
-    names.indices.contains(index - start) && names[index - start] == (entity, property)
+    names.indices.contains(index - start)
+      && names[index - start].contains { $0 == (entity, property) }
   }
 
   /// "from string to int64".
@@ -114,15 +124,14 @@ extension MigrationPath {
   private func followedRows(
     of entity: String, since start: Int, _ lost: [[String]]
   ) -> PropertyPath {
-    var path = PropertyPath(names: [(entity, nil)], start: start)
+    var path = PropertyPath((entity, nil), start: start)
+    var name = entity
     for index in differences.indices.dropFirst(start) {
-      let name = path.names[path.names.count - 1].entity
       guard let next = differences[index].entities.first(where: { $0.old?.name == name })
       else { return path }
-      if lost[index].contains(name) {
-        path.conversions.append(path.names.count - 1)
-      }
-      path.names.append((next.new.name, nil))
+      if lost[index].contains(name) { path.conversions.append(index - start) }
+      name = next.new.name
+      path.names.append([(name, nil)])
     }
     path.isKept = true
     return path
@@ -134,52 +143,95 @@ extension MigrationPath {
       SchemaDifference.EntityMapping, [SchemaDifference.PropertyMapping<Property>]
     >
   ) -> PropertyPath {
-    var path = PropertyPath(names: [(entity, property.name)], start: start)
-    if let attribute = property as? Schema.Attribute { path.types = [attribute.type] }
-    // By its name in the first version, the present name of each entity whose rows have the property.
-    var holders = Dictionary(firstOf: schemas[start].family(of: entity).map { ($0, $0) })
-    var (owner, name) = (entity, property.name)
-    // Whether it has moved to several entities, of which only the first is followed.
-    var isShared = false
+    var path = PropertyPath((entity, property.name), start: start)
+    let type = (property as? Schema.Attribute)?.type
+    path.types = [type].compactMap(\.self)
+    var branches = [
+      Branch(
+        owner: entity, name: property.name, type: type,
+        holders: Dictionary(firstOf: schemas[start].family(of: entity).map { ($0, $0) }))
+    ]
     for index in differences.indices.dropFirst(start) {
-      let difference = differences[index]
-      let own = difference.entities.first { $0.old?.name == owner }
-      if let own, own.removes(name) {
-        // Where several entities have it, another one may keep it: what the others lost still counts.
-        if isShared { path.isKept = true } else { path.isRemoved = true }
-        return path
+      branches = branches.flatMap { branch in
+        followed(branch, over: index, moved, mappings, &path)
       }
-      // Its values stay, in the column of a property of another kind.
-      if own?.keptColumns[name] != nil {
-        path.isKept = true
-        return path
-      }
-      func isSource(_ candidate: SchemaDifference.EntityMapping) -> Bool {
-        candidate[keyPath: mappings].contains { $0.old?.name == name }
-      }
-      // It may have moved to an entity above, or to some below.
-      let heirs =
-        own.flatMap { isSource($0) ? [$0] : nil }
-        ?? difference.entities.filter { isSource($0) && isHeir($0.new, of: owner, at: index) }
-      if heirs.count > 1 { isShared = true }
-      guard let next = heirs.first,
-        let mapping = next[keyPath: mappings].first(where: { $0.old?.name == name })
-      else { return path }
-      let losing = Set(difference.entitiesLosing(name, of: owner).map(\.name))
-      path.losingEntities += holders.filter { losing.contains($0.value) }.map(\.key).sorted()
-      holders = holders.filter { !losing.contains($0.value) }.mapValues(difference.newName)
-      if path.note(mapping, in: next.new)
-        || moved.indices.contains(index)
-          && moved[index].contains("\(next.new.name).\(mapping.new.name)")
-        || !losing.isEmpty
-      {
-        path.conversions.append(path.names.count - 1)
-      }
-      (owner, name) = (next.new.name, mapping.new.name)
-      path.names.append((owner, name))
+      if branches.isEmpty { return path }
+      path.names.append(branches.map { ($0.owner, $0.name) })
     }
     path.isKept = true
     return path
+  }
+
+  /// A property at a version of the path, in one of the entities that it moved to.
+  private struct Branch {
+    var owner: String
+    var name: String
+    /// That of the first version, or of the last change of type; `nil` for a relationship.
+    var type: Schema.AttributeType?
+    /// By its name in the first version, the present name of each entity whose rows have the property here.
+    var holders: [String: String]
+  }
+
+  /// Follows a property over one stage: into the same entity, an entity above, or some below.
+  ///
+  /// - Returns: What becomes of it; nothing where it ends.
+  private func followed<Property: SchemaProperty>(
+    _ branch: Branch, over index: Int, _ moved: [Set<String>],
+    _ mappings: KeyPath<
+      SchemaDifference.EntityMapping, [SchemaDifference.PropertyMapping<Property>]
+    >, _ path: inout PropertyPath
+  ) -> [Branch] {
+    let difference = differences[index]
+    let own = difference.entities.first { $0.old?.name == branch.owner }
+    if let own, own.removes(branch.name) {
+      path.removingEntities += branch.holders.keys.sorted()
+      return []
+    }
+    // Its values stay, in the column of a property of another kind.
+    if own?.keptColumns[branch.name] != nil {
+      path.isKept = true
+      return []
+    }
+    func source(
+      _ candidate: SchemaDifference.EntityMapping
+    ) -> SchemaDifference.PropertyMapping<Property>? {
+      candidate[keyPath: mappings].first { $0.old?.name == branch.name }
+    }
+    let heirs =
+      own.flatMap { source($0) == nil ? nil : [$0] }
+      ?? difference.entities.filter {
+        source($0) != nil && isHeir($0.new, of: branch.owner, at: index)
+      }
+    if heirs.isEmpty { return [] }
+    let losing = Set(difference.entitiesLosing(branch.name, of: branch.owner).map(\.name))
+    path.losingEntities += branch.holders.filter { losing.contains($0.value) }.map(\.key).sorted()
+    let holders = branch.holders.filter { !losing.contains($0.value) }
+      .mapValues(difference.newName)
+    var isConverted = !losing.isEmpty
+    let next = heirs.compactMap { heir -> Branch? in
+      guard let mapping = source(heir) else { return nil }
+      var next = branch
+      (next.owner, next.name) = (heir.new.name, mapping.new.name)
+      if heirs.count == 1 {
+        next.holders = holders
+      } else {
+        next.holders = holders.filter {
+          schemas[index + 1].line(of: $0.value).contains(next.owner)
+        }
+      }
+      if path.note(mapping, in: heir.new, after: branch.type) {
+        next.type = (mapping.new as? Schema.Attribute)?.type
+        isConverted = true
+      } else if moved.indices.contains(index),
+        moved[index].contains("\(next.owner).\(next.name)")
+      {
+        isConverted = true
+      }
+      return next
+    }
+    let position = index - path.start
+    if isConverted, path.conversions.last != position { path.conversions.append(position) }
+    return next
   }
 
   /// Whether an entity of the next version can have properties from an old one: it comes from that, or from an entity
@@ -195,7 +247,7 @@ extension MigrationPath {
 
 extension Schema {
   /// The names of an entity and those below it.
-  fileprivate func family(of entity: String) -> [String] {
+  func family(of entity: String) -> [String] {
     guard entities.contains(where: { $0.superentityName != nil }) else { return [entity] }
     return entities.map(\.name).filter { line(of: $0).contains(entity) }
   }
@@ -209,13 +261,13 @@ extension SchemaDifference.EntityMapping {
 }
 
 extension PropertyPath {
+  /// - Parameter last: The attribute's type before; `nil` for a relationship.
   /// - Returns: Whether the type changes.
   fileprivate mutating func note<Property: SchemaProperty>(
-    _ mapping: SchemaDifference.PropertyMapping<Property>, in entity: Schema.Entity
+    _ mapping: SchemaDifference.PropertyMapping<Property>, in entity: Schema.Entity,
+    after last: Schema.AttributeType?
   ) -> Bool {
-    guard let attribute = mapping.new as? Schema.Attribute, let last = types.last else {
-      return false
-    }
+    guard let attribute = mapping.new as? Schema.Attribute, let last else { return false }
     guard !last.isStoredLike(attribute.type) else {
       let before = (narrowestInteger ?? last).integerRange?.count ?? .max
       if let range = attribute.type.integerRange, range.count < before {
@@ -227,7 +279,8 @@ extension PropertyPath {
       needsValue = attribute.storedDefault == nil && attribute.column?.defaultValue == nil
       needsUniqueValue = entity.uniquenessConstraints.contains([attribute.name])
     }
-    types.append(attribute.type)
+    // Another entity that it moved to may have changed its type in the same way.
+    if types.last != attribute.type { types.append(attribute.type) }
     return true
   }
 }

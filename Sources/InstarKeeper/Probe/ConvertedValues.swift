@@ -115,7 +115,7 @@ extension Database {
   /// Warns of integers that a narrower type cannot read. They stay in the store as they are.
   fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
   {
-    let (owner, name) = property.names[0]
+    let (owner, name) = property.origin
     guard let type = property.narrowestInteger, let range = type.integerRange,
       let entity = layout.entityLayouts.first(where: { $0.name == owner }),
       let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
@@ -145,7 +145,7 @@ extension Database {
   fileprivate func unconverted(
     _ property: PropertyPath, in layout: any StoreLayout
   ) throws -> Int? {
-    let (owner, name) = property.names[0]
+    let (owner, name) = property.origin
     guard let entity = layout.entityLayouts.first(where: { $0.name == owner }) else { return nil }
     guard let name else { return try Int.fetchOne(self, sql: entity.ownRowCountStatement) }
     if let storage = entity.relationships.first(where: { $0.relationship.name == name }) {
@@ -212,11 +212,9 @@ extension MigrationPath {
       if let index = losses.firstIndex(where: { isMeant($0.property) }) {
         losses[index].add(report.count)
       } else if !added.contains(where: isMeant) {
-        let names: [(entity: String, property: String?)] = [(report.entity, report.property)]
-        losses.append(
-          ConvertedValues(
-            property: PropertyPath(names: names, isReportedOnly: true, isKept: true),
-            count: report.count))
+        var property = PropertyPath((report.entity, report.property))
+        (property.isReportedOnly, property.isKept) = (true, true)
+        losses.append(ConvertedValues(property: property, count: report.count))
       }
     }
     return losses.filter { $0.count > 0 && $0.property.isKept }

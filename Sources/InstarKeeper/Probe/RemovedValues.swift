@@ -12,15 +12,22 @@ struct RemovedValues {
   ///   - layout: The layout of the path's first version, in the store.
   init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
     let layouts = layout.entityLayouts.keyed(by: \.name)
-    sentences = try path.endingAttributes.compactMap { entity, name in
+    sentences = try path.endingAttributes.compactMap { entity, name, losers in
       guard let layout = layouts[entity],
         let column = layout.attributes.first(where: { $0.attribute.name == name })?.column.name
       else { return nil }
-      let condition = layout.rowCondition.map { " WHERE \($0)" } ?? ""
+      var (condition, rows) = (layout.rowCondition, "")
+      if let losers, let column = layout.entityColumn {
+        let numbers = losers.compactMap { layouts[$0]?.number }
+        condition = "\(column) IN (\(numbers.map(String.init).joined(separator: ", ")))"
+        rows = " in rows of \(losers.joined(separator: " and "))"
+      }
       let count = try Int.fetchOne(
-        db, sql: "SELECT count(\(column)) FROM \(layout.table)\(condition)")
+        db,
+        sql: "SELECT count(\(column)) FROM \(layout.table)"
+          + (condition.map { " WHERE \($0)" } ?? ""))
       guard let count, count > 0 else { return nil }
-      let drops = "drops \(count) non-null values of \(entity).\(name)"
+      let drops = "drops \(count) non-null values of \(entity).\(name)\(rows)"
       return path.hasNewAttribute(name, of: entity)
         ? "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
         : drops
@@ -41,11 +48,19 @@ extension StoreInspection {
 }
 
 extension MigrationPath {
-  /// The attributes of the first schema that the last one does not continue, without those of removed entities, whose
-  /// rows are counted.
-  var endingAttributes: [(entity: String, attribute: String)] {
-    attributePaths.filter(\.isRemoved).compactMap { path in
-      path.names[0].property.map { (path.names[0].entity, $0) }
+  /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
+  /// counted. `losers` are the entities whose rows lose the values; `nil` where all rows do.
+  var endingAttributes: [(entity: String, attribute: String, losers: [String]?)] {
+    attributePaths.compactMap { path in
+      guard !path.removingEntities.isEmpty, let name = path.origin.property else { return nil }
+      // What nothing keeps is gone also in the rows that lost it before.
+      let losers = path.removingEntities + (path.isKept ? [] : path.losingEntities)
+      let abstract = Set(first.entities.lazy.filter(\.isAbstract).map(\.name))
+      let owners = first.family(of: path.origin.entity).filter { !abstract.contains($0) }
+      let isWhole = owners.allSatisfy(losers.contains)
+      return (
+        path.origin.entity, name, isWhole ? nil : owners.filter(losers.contains).sorted()
+      )
     }
   }
 
