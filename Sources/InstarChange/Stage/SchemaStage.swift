@@ -28,23 +28,34 @@ package struct SchemaStage: Sendable {
   package let to: PlanVersion
   package let kind: StageManifest.Kind
   package let columnOrder: ColumnOrder
-  /// Whether Instar adds the stage because the plan has none.
-  package let isImplicit: Bool
+  /// The plan's own stages that this one makes, in their order; several where they are made as one (see `fused`).
+  package let parts: [StageManifest]
 
+  /// One stage of the plan, or one that Instar adds because the plan has none.
   package init(
     from: PlanVersion, to: PlanVersion, kind: StageManifest.Kind, columnOrder: ColumnOrder,
     isImplicit: Bool
+  ) {
+    let part = StageManifest(
+      from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
+    self.init(from: from, to: to, kind: kind, columnOrder: columnOrder, parts: [part])
+  }
+
+  init(
+    from: PlanVersion, to: PlanVersion, kind: StageManifest.Kind, columnOrder: ColumnOrder,
+    parts: [StageManifest]
   ) {
     self.from = from
     self.to = to
     self.kind = kind
     self.columnOrder = columnOrder
-    self.isImplicit = isImplicit
+    self.parts = parts
   }
 
   package var manifest: StageManifest {
     StageManifest(
-      from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
+      from: from.schema.version, to: to.schema.version, kind: kind,
+      isImplicit: parts.allSatisfy(\.isImplicit))
   }
 
   /// What an error says could not be done.

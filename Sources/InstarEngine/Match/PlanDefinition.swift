@@ -184,7 +184,8 @@ package struct PlanDefinition: Sendable {
     versions.first { $0.schema.version == version }
   }
 
-  /// The stages from a version to the last one, in the order in which they run; empty for the last.
+  /// The stages from a version to the last one, in the order in which they run; empty for the last. Fused stages are
+  /// one.
   ///
   /// - Throws: `unknownVersion`; `noMigrationPath`, naming the version at which no stage starts.
   package func path(from start: Schema.Version) throws(InstarError) -> [Stage] {
@@ -203,7 +204,20 @@ package struct PlanDefinition: Sendable {
       path.append(self.stage(stage, from: current, to: next))
       current = next
     }
-    return path
+    return Self.fused(path)
+  }
+
+  private static func fused(_ path: [Stage]) -> [Stage] {
+    var rest = path[...]
+    return SchemaStage.fused(path.map(\.schemas)).compactMap { schemas in
+      let parts = rest.prefix(schemas.parts.count)
+      rest = rest.dropFirst(parts.count)
+      guard let first = parts.first?.stage, let last = parts.last?.stage else { return nil }
+      return Stage(
+        schemas: schemas,
+        stage: parts.count == 1
+          ? first : .lightweight(fromVersion: first.fromVersion, toVersion: last.toVersion))
+    }
   }
 
   private func stage(_ stage: MigrationStage, from: PlanVersion, to: PlanVersion) -> Stage {

@@ -31,10 +31,10 @@ extension PlanDefinition {
     for stage in path {
       let change = stage.change
       try StageCheck.check(stage.schemas, change.difference, plan: name)
-      if stage.schemas.isImplicit {
-        migration.notes.append(
-          Self.note(ofStageFrom: stage.from.schema.version, to: stage.to.schema.version))
+      for part in stage.schemas.parts where part.isImplicit {
+        migration.notes.append(Self.note(ofStageFrom: part.from, to: part.to))
       }
+      migration.notes += [stage.schemas.fusionNote].compactMap(\.self)
       migration.notes += StageCheck.rowRequirements(of: stage.schemas, change.difference)
       var planned: [PlannedChange]?
       do throws(InstarError) {

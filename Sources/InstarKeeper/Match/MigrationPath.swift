@@ -3,7 +3,7 @@ package import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// The stages from one version of a plan to its last one.
+/// The stages from one version of a plan to its last one. Fused stages are one stage here.
 package struct MigrationPath {
   var plan: String
   /// The schemas of the path, starting with the store's version. Never empty.
@@ -71,9 +71,6 @@ package struct MigrationPath {
           next: "let each stage end at a later version than it starts at")
       }
     }
-    self.schemas = schemas
-    self.stages = stages
-    differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
     var versions: [PlanVersion] = []
     for schema in schemas {
       versions.append(
@@ -82,11 +79,16 @@ package struct MigrationPath {
           name: names[schema.version] ?? "Schema \(schema.version)"))
     }
     layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
-    schemaStages = stages.indices.map { index in
-      SchemaStage(
-        from: versions[index], to: versions[index + 1], kind: stages[index].kind,
-        columnOrder: manifest.columnOrder, isImplicit: stages[index].isImplicit)
-    }
+    schemaStages = SchemaStage.fused(
+      stages.indices.map { index in
+        SchemaStage(
+          from: versions[index], to: versions[index + 1], kind: stages[index].kind,
+          columnOrder: manifest.columnOrder, isImplicit: stages[index].isImplicit)
+      })
+    self.stages = schemaStages.map(\.manifest)
+    self.schemas = [start] + schemaStages.map(\.to.schema)
+    differences = zip(self.schemas, self.schemas.dropFirst())
+      .map { SchemaDifference(from: $0, to: $1) }
   }
 
   /// The layout of a version of this path in a store with these conventions.

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import InstarChange
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
@@ -43,7 +44,8 @@ extension MigrationRun {
       reference: attempt.inspection.reference)
     result.structure = try write(stamp, to: attempt.folder.clone, attempt.layouts.after.format)
     report.notes =
-      backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
+      attempt.path.schemaStages.compactMap(\.fusionNote)
+      + backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
       + result.notes
       + metadataNotes(attempt.inspection, before)
       + [attempt.inspection.probe.replicator?.note].compactMap(\.self)
