@@ -126,7 +126,9 @@ struct PluginCheckTests {
             static let light = MigrationStage.lightweight(
               fromVersion: ShelfV2.self, toVersion: ShelfV3.self)
             static let same
-          """) + "\n" + Self.filter, to: "Shelf.swift")
+          """
+      ).replacing("var pages: Int?", with: "var pages: Int?; var stars: Int? = 3")
+        + "\n" + Self.filter, to: "Shelf.swift")
     let plugin = folder.path("Shelf.so")
     let built = try await CommandLineTool.run(
       "plugin", "build", "--debug", "-o", plugin, source)
@@ -135,6 +137,10 @@ struct PluginCheckTests {
     #expect(answer.status == 3)
     let findings = try #require(try answer.objects(Check.self).first?.findings)
     #expect(findings.contains { $0.message.contains("no stage from 1.0.0 to 1.1.0; Instar adds") })
+    #expect(
+      findings.contains {
+        $0.message.hasPrefix("ShelfPlan: 1.1.0 → 2.0.0 adds Book.stars, which is optional")
+      })
     let error = try #require(findings.first { $0.severity == .error })
     #expect(error.code == .needsCustomStage)
     #expect(

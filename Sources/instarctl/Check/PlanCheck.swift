@@ -71,50 +71,73 @@ struct PlanCheck {
     guard let old = version(stage.from), let new = version(stage.to) else { return [] }
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
-    return difference.changes.compactMap { change in
-      let sentence = "\(way) \(change.sentence)"
-      if let loss = losing(change, in: difference) {
-        return isAccepted(loss)
-          ? nil
-          : finding(
-            .warning, .unacceptedLoss, "\(sentence): a run is refused if they have values",
-            fix: "move the values in willMigrate, or add \"\(loss)\" to the plan's acceptedLosses")
-      }
-      if change.kind == .destructive {
-        return finding(
-          .warning, nil, sentence,
-          fix: "check that nothing needs them; only the backup of a store keeps them")
-      }
-      guard let reason = change.needsCustomStage else { return nil }
-      switch stage.kind {
-      case .lightweight:
-        let fix =
-          "write a custom stage; run: instarctl schema diff '\(plugin)@\(stage.from)' "
-          + "'\(plugin)@\(stage.to)' --plan \(plan.name)"
-        guard change.rowsInNeed != nil else {
-          return finding(
-            .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: fix)
-        }
-        return finding(
-          .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
-          fix: fix)
-      case .custom:
-        if change.kind == .bookkeeping, !isAccepted(change.entity) {
-          return finding(
-            .warning, .unacceptedLoss,
-            "\(way): \(reason), so that a run is refused if rows are lost",
-            fix:
-              "insert the rows of \(change.entity) in didMigrate, or add \"\(change.entity)\" to the "
-              + "plan's acceptedLosses")
-        }
-        guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
-          !isAccepted(path), isKept(change.entity, change.property ?? "", after: stage.to)
+    return (stage.kind == .lightweight ? unusedInitialValues(in: difference, way: way) : [])
+      + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
+  }
+
+  /// New optional properties whose initial value existing rows do not get.
+  private func unusedInitialValues(in difference: SchemaDifference, way: String) -> [Finding] {
+    difference.entities.filter { $0.old != nil }.flatMap { mapping in
+      mapping.attributes.compactMap { attribute in
+        guard attribute.old == nil, attribute.new.isOptional, attribute.new.storedDefault != nil
         else { return nil }
+        let path = "\(mapping.new.name).\(attribute.new.name)"
+        return finding(
+          .warning, nil,
+          "\(way) adds \(path), which is optional: existing rows get nil, not its initial value",
+          fix:
+            "if they need the value, make \(path) required, or set it in didMigrate of a custom stage"
+        )
+      }
+    }
+  }
+
+  private func finding(
+    on change: SchemaDifference.Change, in difference: SchemaDifference, _ stage: StageManifest,
+    way: String
+  ) -> Finding? {
+    let sentence = "\(way) \(change.sentence)"
+    if let loss = losing(change, in: difference) {
+      return isAccepted(loss)
+        ? nil
+        : finding(
+          .warning, .unacceptedLoss, "\(sentence): a run is refused if they have values",
+          fix: "move the values in willMigrate, or add \"\(loss)\" to the plan's acceptedLosses")
+    }
+    if change.kind == .destructive {
+      return finding(
+        .warning, nil, sentence,
+        fix: "check that nothing needs them; only the backup of a store keeps them")
+    }
+    guard let reason = change.needsCustomStage else { return nil }
+    switch stage.kind {
+    case .lightweight:
+      let fix =
+        "write a custom stage; run: instarctl schema diff '\(plugin)@\(stage.from)' "
+        + "'\(plugin)@\(stage.to)' --plan \(plan.name)"
+      guard change.rowsInNeed != nil else {
+        return finding(
+          .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: fix)
+      }
+      return finding(
+        .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
+        fix: fix)
+    case .custom:
+      if change.kind == .bookkeeping, !isAccepted(change.entity) {
         return finding(
           .warning, .unacceptedLoss,
-          "\(sentence): a run is refused if values or links of \(path) are neither converted nor written by code",
-          fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
+          "\(way): \(reason), so that a run is refused if rows are lost",
+          fix:
+            "insert the rows of \(change.entity) in didMigrate, or add \"\(change.entity)\" to the "
+            + "plan's acceptedLosses")
       }
+      guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
+        !isAccepted(path), isKept(change.entity, change.property ?? "", after: stage.to)
+      else { return nil }
+      return finding(
+        .warning, .unacceptedLoss,
+        "\(sentence): a run is refused if values or links of \(path) are neither converted nor written by code",
+        fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
     }
   }
 
