@@ -127,12 +127,16 @@ struct PluginCheckTests {
               fromVersion: ShelfV2.self, toVersion: ShelfV3.self)
             static let same
           """
-      ).replacing("var pages: Int?", with: "var pages: Int?; var stars: Int? = 3")
+      ).replacing(
+        "var pages: Int?", with: "var pages: Int?; var stars: Int? = 3; @Transient func open() {}")
         + "\n" + Self.filter, to: "Shelf.swift")
     let plugin = folder.path("Shelf.so")
     let built = try await CommandLineTool.run(
       "plugin", "build", "--debug", "-o", plugin, source)
     try #require(built.status == 0, Comment(rawValue: built.messages))
+    #expect(
+      built.messages.matches(of: /: warning: '@Transient' has no effect/).count == 1,
+      "a warning is printed once")
     let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
     #expect(answer.status == 3)
     let findings = try #require(try answer.objects(Check.self).first?.findings)

@@ -176,7 +176,9 @@ struct PluginBuilder {
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
     arguments += ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"]
-    arguments += isDebugBuild ? Self.debugOptions : ["-O", "-wmo"]
+    // One job expands all macros, so each warning is printed once. A second job would write a module for debuggers.
+    arguments += ["-wmo", "-no-emit-module-separately-wmo"]
+    arguments += isDebugBuild ? Self.debugOptions : ["-O"]
     arguments += ["-I", installation.modulesFolder]
     arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]
     arguments += ["-L", libraryFolder, "-lInstar"]
