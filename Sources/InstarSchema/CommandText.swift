@@ -9,9 +9,20 @@ package enum CommandText {
   package static func migrate(
     _ store: String, plugins: [String], options: String...
   ) -> String {
+    run("migrate", store, plugins, options)
+  }
+
+  /// Returns a command that rehearses the migration of a store; with plugins as for `migrate`.
+  package static func rehearse(_ store: String, plugins: [String]) -> String {
+    run("rehearse", store, plugins, [])
+  }
+
+  private static func run(
+    _ verb: String, _ store: String, _ plugins: [String], _ options: [String]
+  ) -> String {
     let files = plugins.filter { $0.hasSuffix(".so") }.map(quoted)
     let words = (files.isEmpty ? ["FILE.so"] : files).map { "--plugin \($0)" } + options
-    return "instarctl migrate \(words.joined(separator: " ")) \(quoted(store))"
+    return "instarctl \(verb) \(words.joined(separator: " ")) \(quoted(store))"
   }
 
   /// Returns a command that brings a store back to the backup of a run.

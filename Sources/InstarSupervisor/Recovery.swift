@@ -78,6 +78,7 @@ extension RunReport {
     from = phase.from
     to = phase.to
     restoredRun = phase.restoredRun
+    if phase.rehearses == true { rehearsal = Rehearsal() }
     let cause =
       cause
       ?? InstarError(

@@ -238,6 +238,7 @@ struct Run: Sendable {
       run: request.run, store: request.store, result: result, startedAt: startedAt)
     report.durationMicroseconds = elapsedMicroseconds
     report.error = error
+    if request.rehearses { report.rehearsal = RunReport.Rehearsal() }
     if case .restore(let request, _) = request { report.restoredRun = request.backup.run }
     return report
   }

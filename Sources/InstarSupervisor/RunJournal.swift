@@ -78,9 +78,12 @@ package final class RunJournal {
   /// Appends the report to the ledger, then removes the phase record. Removes the hold of a restore that left the store
   /// as it was.
   ///
-  /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done.
+  /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So is a
+  /// rehearsal.
   package func finish(_ report: RunReport) throws(InstarError) {
-    if report.result != .current { try folder.append(report, mayBeThere: isRecovery) }
+    if report.result != .current, report.rehearsal == nil {
+      try folder.append(report, mayBeThere: isRecovery)
+    }
     guard let phase else { return }
     if phase.restoredRun != nil, report.result != .restored {
       try folder.releaseHold(ofRun: run)

@@ -43,10 +43,18 @@ enum RunRequest: Sendable {
     }
   }
 
+  /// Whether the run leaves the store as it is, and throws its clone away.
+  var rehearses: Bool {
+    switch self {
+    case .migrate(let request): request.rehearses
+    case .restore: false
+    }
+  }
+
   /// Whether a hold on the store refuses the run. A restore is what a hold waits for.
   var respectsHold: Bool {
     switch self {
-    case .migrate: true
+    case .migrate(let request): !request.rehearses
     case .restore: false
     }
   }
@@ -54,7 +62,7 @@ enum RunRequest: Sendable {
   /// The start of the run's error: what could not be done.
   var what: String {
     switch self {
-    case .migrate(let request): "cannot migrate '\(request.store)'"
+    case .migrate(let request): request.what
     case .restore(let request, _): "cannot restore '\(request.store)'"
     }
   }
@@ -62,7 +70,7 @@ enum RunRequest: Sendable {
   /// The command that recovers the run and repeats it.
   var command: String {
     switch self {
-    case .migrate(let request): CommandText.migrate(request.store, plugins: request.plugins)
+    case .migrate(let request): request.command
     case .restore(let request, _): CommandText.restore(request.store, run: request.backup.run)
     }
   }

@@ -248,6 +248,9 @@ public final class Supervisor: Sendable {
   ///
   /// An earlier run of the store that was cut off is recovered first. If that fails, this run does not start.
   ///
+  /// A rehearsal (`MigrationRequest.rehearses`) never changes the store, is not stopped by a hold, and has no line in
+  /// the ledger.
+  ///
   /// - Parameters:
   ///   - folder: Where a copy of the backup goes, which `addingCopy` or `makeCopies` makes afterwards.
   ///   - onRecovery: Called with each run of the store that was recovered first.

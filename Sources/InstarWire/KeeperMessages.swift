@@ -57,6 +57,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var cutover = CutoverPolicy.automatic
   /// How much is read before the cutover.
   public var verification = VerificationPolicy.standard
+  /// Whether the run ends before the cutover: a rehearsal, whose clone is thrown away.
+  public var rehearses = false
 
   /// 4 GiB.
   public static let defaultWorkerMemoryBytes: Int64 = 4 << 30
@@ -73,6 +75,19 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
     self.stageTimeLimitSeconds = stageTimeLimitSeconds
     self.busyTimeoutSeconds = busyTimeoutSeconds
     self.sqlDebugLevel = sqlDebugLevel
+  }
+}
+
+extension MigrationRequest {
+  /// The start of the run's error: what could not be done.
+  package var what: String {
+    "cannot \(rehearses ? "rehearse the migration of" : "migrate") '\(store)'"
+  }
+
+  /// The command that makes the run again.
+  package var command: String {
+    rehearses
+      ? CommandText.rehearse(store, plugins: plugins) : CommandText.migrate(store, plugins: plugins)
   }
 }
 
@@ -158,6 +173,8 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var contentDigest: String?
   /// The digest of the rows that a restore replaces; left out for a migration, and for a damaged store.
   public var earlierContentDigest: String?
+  /// True for a rehearsal, which never enters `cutover`; else left out.
+  public var rehearses: Bool?
   /// Where a copy of the backup goes; left out if there is to be none.
   public var copyTo: BackupFolder?
   /// The way of the cutover that was begun; left out in `cloning`. An exchange that is not possible in the end becomes

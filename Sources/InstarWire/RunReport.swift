@@ -9,6 +9,8 @@ public struct RunReport: Sendable, Codable, Hashable {
     case migrated
     /// The store was brought back to a backup.
     case restored
+    /// The stages were made and verified on a clone, which was thrown away: the store was not changed.
+    case rehearsed
     /// The store was at the last version before: nothing was done.
     case current
     /// The run was refused before anything was touched.
@@ -45,6 +47,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var relationships: [Relationship]
   /// The size of the store's main file before the run, in bytes.
   public var bytes: Int64?
+  /// What a rehearsal measured; left out for a migration and a restore. The ledger has no rehearsals.
+  public var rehearsal: Rehearsal?
   /// How the store's content was replaced; left out if it was not.
   public var cutover: CutoverKind?
   /// The path of the backup; left out if none was kept.
@@ -66,7 +70,7 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var hold: Hold?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
-  /// Why the run ended without `migrated`, `restored` or `current`.
+  /// Why the run ended without `migrated`, `restored`, `rehearsed` or `current`.
   public var error: InstarError?
 
   /// A report without stages, counts and notes.
@@ -82,10 +86,24 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
-  /// The command that runs the migration or restore again.
+  /// The command that runs the migration, rehearsal or restore again.
   package var command: String {
-    restoredRun.map { CommandText.restore(store, run: $0) }
+    if rehearsal != nil {
+      return CommandText.rehearse(store, plugins: [plugin].compactMap(\.self))
+    }
+    return restoredRun.map { CommandText.restore(store, run: $0) }
       ?? CommandText.migrate(store, plugins: [plugin].compactMap(\.self))
+  }
+
+  /// What a rehearsal measured. Fields are left out if the rehearsal ended before.
+  public struct Rehearsal: Sendable, Codable, Hashable {
+    /// The size of the migrated clone, in bytes: the store's main file has it after the migration.
+    public var cloneBytes: Int64?
+    /// The free space that the migration needs beside the store, in bytes.
+    public var neededBytes: Int64?
+
+    /// Nothing measured yet.
+    public init() {}
   }
 
   /// A stage that finished.

@@ -49,7 +49,7 @@ enum ExitStatus: Int32, Sendable {
 
   init(for report: RunReport) {
     switch report.result {
-    case .migrated, .restored, .current: self = .done
+    case .migrated, .restored, .rehearsed, .current: self = .done
     case .busy: self = .busy
     case .failed: self = .failed
     case .refused:

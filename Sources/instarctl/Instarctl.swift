@@ -38,7 +38,8 @@ struct Instarctl: AsyncParsableCommand {
       """,
     version: versionText,
     subcommands: [
-      ProbeCommand.self, PlanCommand.self, MigrateCommand.self, RestoreCommand.self,
+      ProbeCommand.self, PlanCommand.self, RehearseCommand.self, MigrateCommand.self,
+      RestoreCommand.self,
       BackupsCommand.self, HoldCommand.self, ReleaseCommand.self, PluginCommand.self,
       SchemaCommand.self,
       HistoryCommand.self, ConfigCommand.self, VersionCommand.self,

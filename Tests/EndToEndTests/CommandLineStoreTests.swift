@@ -142,6 +142,53 @@ struct CommandLineStoreTests {
     #expect(folder.names() == ["a.store"])
   }
 
+  @Test("rehearse runs the plan on clones of a sample, and changes nothing")
+  func rehearse() async throws {
+    let stores = try ["a", "b", "c", "d"].map { try store("\($0).store") }
+    let plugin = try await BuiltPlugins.notes.value
+    let before = try Data(contentsOf: URL(fileURLWithPath: stores[0]))
+    let arguments = ["--plugin", plugin, "--state-dir", state]
+    let all = try await CommandLineTool.run(["rehearse"] + stores + arguments + ["--json"])
+    #expect(all.status == 0, Comment(rawValue: all.messages))
+    let reports = try all.objects(RunReport.self)
+    #expect(reports.map(\.store) == stores)
+    #expect(reports.allSatisfy { $0.result == .rehearsed && $0.stages.count == 2 })
+    #expect(reports.allSatisfy { ($0.rehearsal?.neededBytes ?? 0) > 0 && $0.backup == nil })
+
+    let half = try await CommandLineTool.run(
+      ["rehearse"] + stores + arguments + ["--sample", "50%"])
+    #expect(half.status == 0, Comment(rawValue: half.messages))
+    #expect(half.output.contains(stores[0]) && half.output.contains(stores[2]))
+    #expect(!half.output.contains(stores[1]) && !half.output.contains(stores[3]))
+    #expect(half.output.contains("rehearsed: 1.0.0 → 2.0.0"))
+    #expect(half.messages.contains("rehearsed 2 of 4 stores: 2 can be migrated;"))
+    let history = try await CommandLineTool.run(["history", "--state-dir", state, "--json"])
+    #expect(history.output.isEmpty)
+
+    for store in stores {
+      #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+    }
+    #expect(folder.names() == ["a.store", "b.store", "c.store", "d.store", "state"])
+  }
+
+  @Test("rehearse exits as migrate would where a store cannot be migrated")
+  func failedRehearsal() async throws {
+    let good = try store("a.store")
+    let bad = try folder.write("no database", to: "b.store")
+    let plugin = try await BuiltPlugins.notes.value
+    let answer = try await CommandLineTool.run(
+      "rehearse", good, bad, "--plugin", plugin, "--state-dir", state)
+    #expect(answer.status == 3)
+    #expect(answer.messages.contains("[I101]"))
+    #expect(
+      answer.messages.contains("rehearsed 2 of 2 stores: 1 can be migrated, 1 cannot be migrated;"))
+    for sample in ["0", "-1", "0%", "101%", "x"] {
+      let wrong = try await CommandLineTool.run(["rehearse", good, "--sample=\(sample)"])
+      #expect(wrong.status == 2)
+      #expect(wrong.messages.contains("is not a sample"))
+    }
+  }
+
   @Test("migrate brings each store to 2.0.0, with one report a store, and history lists the runs")
   func migrate() async throws {
     let stores = [try store("a.store"), try store("b.store")]

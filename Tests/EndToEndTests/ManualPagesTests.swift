@@ -42,6 +42,7 @@ struct ManualPagesTests {
     let state = ["--state-dir", folder.path("state")]
     for command in [
       ["probe", store, "--plugin", plugin], ["plan", store, "--plugin", plugin],
+      ["rehearse", store, "--plugin", plugin] + state,
       ["migrate", store, "--plugin", plugin] + state, ["history"] + state,
       ["migrate", store + "x", "--plugin", plugin] + state, ["plugin", "inspect", plugin],
       ["plugin", "check", plugin],

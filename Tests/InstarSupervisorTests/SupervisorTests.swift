@@ -126,6 +126,46 @@ struct SupervisorTests {
     #expect(try state.history().reports == [])
   }
 
+  @Test("a rehearsal is not noted in the ledger, and a hold does not stop it")
+  func rehearsal() async throws {
+    let held = try folder.write("a", to: "held.store")
+    try state.hold(held, by: "anna", why: "auditing")
+    var request = MigrationRequest(run: run, store: held, plugins: ["/p.so"])
+    request.rehearses = true
+    var record = phase(.cloning)
+    record.store = held
+    record.rehearses = true
+    var report = RunReport(run: run, store: held, result: .rehearsed, startedAt: 1000)
+    report.rehearsal = RunReport.Rehearsal()
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(record))); listen; \(try say(.finished(report))) ;;
+      """)
+    #expect(try await supervisor.migrate(request) { _ in } == report)
+    #expect(try state.history().reports == [])
+    #expect(try state.openPhases().records == [])
+  }
+
+  @Test("a rehearsal whose keeper dies is discarded by another, and not noted in the ledger")
+  func rehearsalDies() async throws {
+    var request = request
+    request.rehearses = true
+    var record = phase(.cloning)
+    record.rehearses = true
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(record))); listen; kill -SEGV $$ ;;
+      *'"recover"'*) log recovering; \(try recovered(.discarded)) ;;
+      """)
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .keeperDied)
+    #expect(report.rehearsal != nil)
+    #expect(try log().contains("recovering"))
+    #expect(try state.history().reports == [])
+    #expect(try state.openPhases().records == [])
+  }
+
   @Test(
     "a keeper that dies while it clones: another discards the run, and the report says how it died and what it wrote"
   )

@@ -293,8 +293,9 @@ extension DaemonEvent {
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
-    // instard restores no store: 'instarctl restore' reports by itself, and the hold that it places is an event.
-    case .current, .restored:
+    // instard restores and rehearses no store: instarctl reports by itself, and the hold that a restore places is an
+    // event.
+    case .current, .restored, .rehearsed:
       (kind, level) = (.runNotNeeded, .info)
       message = "\(store) is already current"
     case .refused:

@@ -477,7 +477,7 @@ public struct StoreQueue: Sendable {
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
     var followUp = FollowUp.none
     switch report.result {
-    case .migrated, .restored, .current:
+    case .migrated, .restored, .rehearsed, .current:
       entry.forgetFailures()
       entry.notBefore = nil
       entry.version = nil

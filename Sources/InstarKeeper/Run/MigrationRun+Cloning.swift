@@ -29,23 +29,27 @@ extension MigrationRun {
   ///
   /// Backup and clone take the space, and what SQLite needs for the cutover: the rollback journal takes every page of
   /// the old store, the write-ahead log every page of the new one.
-  func requireSpaceForRun(_ inspection: StoreInspection) throws {
+  mutating func requireSpaceForRun(_ inspection: StoreInspection) throws {
     let file = inspection.probe.file
-    let bytes = file.state.size + (file.log?.size ?? 0)
-    try FileCopy.requireSpace(bytes * 3 + Self.smallFiles, in: inspection.paths.folder)
+    let bytes = (file.state.size + (file.log?.size ?? 0)) * 3 + Self.smallFiles
+    report.rehearsal?.neededBytes = bytes
+    try FileCopy.requireSpace(bytes, in: inspection.paths.folder)
   }
 
   /// Refuses a cutover that would fill the disk: stages may have made the store larger.
-  func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
+  mutating func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
     let isDeparting = attempt.departing != nil
     let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.folder.backup)
     let new = try FileCopy.size(of: attempt.folder.clone)
     let growth = max(new - old, 0)
     // Where the exchange is not possible in the end, the store is copied after all.
     let copy = isDeparting ? old : 0
-    try FileCopy.requireSpace(
-      (attempt.lock.usesLog ? new : old) + growth + copy + Self.smallFiles,
-      in: attempt.folder.path)
+    let bytes = (attempt.lock.usesLog ? new : old) + growth + copy + Self.smallFiles
+    if let needed = report.rehearsal?.neededBytes {
+      // Clone and backup are there already.
+      report.rehearsal?.neededBytes = max(needed, old + new + bytes)
+    }
+    try FileCopy.requireSpace(bytes, in: attempt.folder.path)
   }
 
   /// The content of the locked store, where its own file can become the backup: the store is to be exchanged for its
@@ -54,7 +58,7 @@ extension MigrationRun {
     _ lock: StoreLock, _ folder: RunFolder
   ) throws -> StoreLock.LockedContent? {
     var holders = StoreHolders()
-    guard mayExchange, request.backupFolder == nil,
+    guard mayExchange, !request.rehearses, request.backupFolder == nil,
       Exchange.isWanted(request.cutover, bytes: report.bytes ?? 0, openPolicy),
       Exchange.obstacle(lock, folder) == nil, holders.ofFile(lock.path).isEmpty
     else { return nil }

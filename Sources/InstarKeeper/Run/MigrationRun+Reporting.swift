@@ -8,6 +8,7 @@ extension MigrationRun {
     var record = PhaseRecord(
       run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
     record.plugin = inspection.plugin
+    if request.rehearses { record.rehearses = true }
     record.plan = inspection.path.plan
     record.from = inspection.path.from
     record.to = inspection.path.to

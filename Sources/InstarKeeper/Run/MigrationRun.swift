@@ -15,7 +15,8 @@ package import InstarWire
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
 ///    store whose stages only write the schema shares one check with its clone, after them.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
-/// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`).
+/// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before,
+///    and throws its clone and backup away.
 ///
 /// Invariants:
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
@@ -72,6 +73,7 @@ package struct MigrationRun {
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
       startedAt: Date().timeIntervalSince1970)
+    if request.rehearses { report.rehearsal = RunReport.Rehearsal() }
   }
 
   /// Performs the run, and reports how it ended.
@@ -100,6 +102,11 @@ package struct MigrationRun {
     let layouts = try check(inspection)
     if request.whenBusy == .skip { try requireUnused(inspection) }
     emit(.started)
+    if request.rehearses {
+      // Without the lock: an app goes on, and what it writes meanwhile changes nothing in what was rehearsed.
+      _ = try attempt(inspection, layouts, .cutover)
+      return
+    }
     let optimistic = request.whenBusy == .migrate ? Self.optimisticAttempts : 0
     let attempts = optimistic + Self.attempts
     for attempt in 1...attempts {
@@ -261,6 +268,11 @@ package struct MigrationRun {
       throw error
     }
     try requireSpaceForCutover(attempt)
+    if request.rehearses {
+      report.rehearsal?.cloneBytes = try FileCopy.size(of: folder.clone)
+      report.result = .rehearsed
+      return true
+    }
     guard try lock.take() else { return false }
     if scope == .cutover { emit(.locked) }
     return try cutOver(attempt, try checking.wait(), result)

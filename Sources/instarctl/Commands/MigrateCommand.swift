@@ -29,11 +29,7 @@ struct MigrateCommand: InstarCommand {
   @OptionGroup var adoption: AdoptionOptions
   @OptionGroup var state: StateOptions
 
-  @Option(
-    help: ArgumentHelp(
-      "Stop a stage that takes longer, from 1s to 720h. (default: 1h)", valueName: "duration"),
-    transform: { try DurationArgument($0, in: .seconds(1)...(.seconds(30 * 86_400))) })
-  var stageTimeLimit = DurationArgument(.seconds(3600))
+  @OptionGroup var limits: StageLimitOptions
 
   @OptionGroup var busy: BusyOptions
 
@@ -62,18 +58,6 @@ struct MigrateCommand: InstarCommand {
     completion: .names(of: VerificationPolicy.self),
     transform: { try VerificationPolicy(named: $0) })
   var verify = VerificationPolicy.standard
-
-  @Option(
-    help: ArgumentHelp(
-      "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
-      valueName: "size"),
-    transform: { text in
-      guard let bytes = SizeText.parse(text), SizeText.workerMemory.contains(bytes) else {
-        throw ValidationError("'\(text)' is not a size from 256MiB to 1024GiB")
-      }
-      return bytes
-    })
-  var workerMemory = MigrationRequest.defaultWorkerMemoryBytes
 
   @Option(
     help: ArgumentHelp(
@@ -121,11 +105,11 @@ struct MigrateCommand: InstarCommand {
     }
     let recoveries = Recoveries()
     let paths = stores.paths
+    let runs = StoreRuns(stores: paths)
     let requests = paths.map { request(for: $0, plugins: plugins) }
-    let runsAtOnce = Self.runsAtOnce(paths)
     var status = ExitStatus.done
     let migrate = { @Sendable (request: MigrationRequest) async -> Result<RunReport, InstarError> in
-      guard !interruption.hasHappened else { return .success(Self.notStarted(request, folder)) }
+      guard !interruption.hasHappened else { return .success(runs.notStarted(request, folder)) }
       do throws(InstarError) {
         let report = try await supervisor.migrate(
           request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
@@ -135,7 +119,7 @@ struct MigrateCommand: InstarCommand {
         return .failure(error)
       }
     }
-    try await Self.inOrder(requests, atOnce: runsAtOnce, migrate) {
+    try await runs.perform(requests, migrate) {
       (request, result) async throws(InstarError) in
       var report = try result.get()
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
@@ -151,67 +135,15 @@ struct MigrateCommand: InstarCommand {
     return status
   }
 
-  /// Makes several runs at once, and reports each in the order of the requests.
-  ///
-  /// - Throws: The first error of `report`. No further run is started then. Those in progress end and are reported
-  ///   first.
-  private static func inOrder(
-    _ requests: [MigrationRequest], atOnce limit: Int,
-    _ migrate: @escaping @Sendable (MigrationRequest) async -> Result<RunReport, InstarError>,
-    report: (MigrationRequest, Result<RunReport, InstarError>) async throws(InstarError) -> Void
-  ) async throws(InstarError) {
-    var failure: InstarError?
-    await withTaskGroup(of: (Int, Result<RunReport, InstarError>).self) { group in
-      var started = 0
-      var reported = 0
-      var ended: [Int: Result<RunReport, InstarError>] = [:]
-      while true {
-        while failure == nil, started < requests.count, started - reported - ended.count < limit {
-          let (index, request) = (started, requests[started])
-          group.addTask { (index, await migrate(request)) }
-          started += 1
-        }
-        guard let (index, result) = await group.next() else { return }
-        ended[index] = result
-        while let next = ended.removeValue(forKey: reported) {
-          do throws(InstarError) {
-            try await report(requests[reported], next)
-          } catch {
-            failure = failure ?? error
-          }
-          reported += 1
-        }
-      }
-    }
-    if let failure { throw failure }
-  }
-
-  /// One for each processor, and more for many small stores, whose runs wait for the disk most of the time. Each run at
-  /// once needs a keeper, whose start takes time too.
-  ///
-  /// A store that is named twice is migrated once, so nothing runs beside it. The statements of two runs would be mixed
-  /// up.
-  private static func runsAtOnce(_ stores: [String]) -> Int {
-    guard Set(stores).count == stores.count, LaunchArguments.debug.level == 0 else { return 1 }
-    let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-    guard stores.allSatisfy({ RunWeight(ofStore: $0) == .small }) else { return processors }
-    let most = processors * RunWeight.large.rawValue / RunWeight.small.rawValue
-    return min(max(stores.count / storesForKeeper, processors), most)
-  }
-
-  /// The start of a keeper takes as long as the processor's work on so many small stores.
-  private static let storesForKeeper = 10
-
   private func request(for store: String, plugins: [String]) -> MigrationRequest {
     var request = MigrationRequest(
       run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
     request.sqlDebugLevel = LaunchArguments.debug.level
-    request.stageTimeLimitSeconds = stageTimeLimit.duration.inSeconds
+    limits.apply(to: &request)
     request.busyTimeoutSeconds = busy.timeoutSeconds
     request.whenBusy = whenBusy
     request.cutover = cutover
     request.verification = verify
-    request.workerMemoryBytes = workerMemory
     request.adoptsDifferences = yes
     request.acceptsLoss = acceptLoss
     return request
@@ -223,18 +155,5 @@ struct MigrateCommand: InstarCommand {
     Console.note(ConsoleLine.lines(of: error.cause))
     Console.note("Adopt '\(error.store ?? "the store")' despite these differences? Type yes:")
     return readLine() == "yes"
-  }
-
-  /// The report on a store whose run had not started when the command was interrupted.
-  private static func notStarted(_ request: MigrationRequest, _ folder: StateFolder) -> RunReport {
-    var report = RunReport(
-      run: request.run, store: request.store, result: .failed,
-      startedAt: Date().timeIntervalSince1970)
-    report.error = folder.completing(
-      InstarError(
-        .interrupted, "cannot migrate '\(request.store)'", store: request.store,
-        cause: "interrupted before the run started", state: "unchanged",
-        next: "run: " + CommandText.migrate(request.store, plugins: request.plugins)))
-    return report
   }
 }

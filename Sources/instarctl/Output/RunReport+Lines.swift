@@ -9,6 +9,8 @@ extension RunReport: Answer {
     switch result {
     case .migrated, .restored:
       lines.append("  \(result.styled): \(versions) \(took)")
+    case .rehearsed:
+      lines.append("  \(result.styled): \(versions) \(took); the store was not changed")
     case .current:
       lines.append("  \(result.styled): nothing to do\(to.map { ", at \($0)" } ?? "")")
     case .refused, .failed, .busy:
@@ -29,6 +31,7 @@ extension RunReport: Answer {
         count(relationship.linksAfter), "links")
     }
     lines += counts.lines(indent: "  ")
+    lines += rehearsal.map(spaceLines) ?? []
     if let backup { lines.append("  backup  \(backup)") }
     if let backupCopy { lines.append("  copy    \(backupCopy)") }
     lines += notes.map { "  note    \($0)" }
@@ -51,6 +54,17 @@ extension RunReport: Answer {
     return table.lines()
   }
 
+  private func spaceLines(of rehearsal: Rehearsal) -> [ConsoleLine] {
+    var lines: [ConsoleLine] = []
+    if let bytes, let after = rehearsal.cloneBytes {
+      lines.append("  size    \(Quantity.bytes(bytes)) → \(Quantity.bytes(after))")
+    }
+    if let needed = rehearsal.neededBytes {
+      lines.append("  space   \(Quantity.bytes(needed)) free beside the store, for the migration")
+    }
+    return lines
+  }
+
   private var versions: String {
     [from, to].compactMap { $0?.description }.joined(separator: " → ")
   }
@@ -61,7 +75,7 @@ extension RunReport: Answer {
 extension RunReport.Result {
   fileprivate var styled: ConsoleLine {
     switch self {
-    case .migrated, .restored, .current: Style.good("\(rawValue)")
+    case .migrated, .restored, .rehearsed, .current: Style.good("\(rawValue)")
     case .busy: Style.warning("\(rawValue)")
     case .refused, .failed: Style.bad("\(rawValue)")
     }

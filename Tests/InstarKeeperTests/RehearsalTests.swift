@@ -1,0 +1,76 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Testing
+
+@testable import InstarKeeper
+
+@Suite("A rehearsal")
+struct RehearsalTests {
+  private func request(_ fixture: KeeperFixture) -> MigrationRequest {
+    var request = fixture.request()
+    request.rehearses = true
+    return request
+  }
+
+  @Test("runs the stages on a clone, and leaves the store as it is", arguments: ["delete", "wal"])
+  func leavesStore(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let before = fixture.state()
+    let (report, conversation) = try fixture.migrate(request: request(fixture))
+    #expect(report.error == nil)
+    #expect(report.result == .rehearsed)
+    #expect(report.to == Schema.Version(2, 0, 0))
+    #expect(report.stages.count == 1)
+    #expect(report.entities.first { $0.name == "Note" }?.rowsAfter == 10)
+    #expect(report.backup == nil)
+    let bytes = try #require(report.bytes)
+    let rehearsal = try #require(report.rehearsal)
+    #expect(try #require(rehearsal.cloneBytes) >= bytes)
+    #expect(try #require(rehearsal.neededBytes) > 2 * bytes)
+    #expect(conversation.asked.map(\.phase) == [.cloning])
+    #expect(conversation.asked.first?.rehearses == true)
+    #expect(
+      conversation.steps == [.started, .backedUp, .stageStarted, .stageFinished, .verified])
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == before.instar)
+    #expect(try fixture.version() == Schema.Version(1, 0, 0))
+  }
+
+  @Test("lets an app write meanwhile", arguments: ["delete", "wal"])
+  func appWrites(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let (report, _) = try fixture.migrate(
+      request: request(fixture),
+      onStep: { step in
+        guard step == .stageStarted else { return }
+        #expect(throws: Never.self) { try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'new'") }
+      })
+    #expect(report.result == .rehearsed)
+    #expect(
+      try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZTITLE = 'new'") == 10)
+  }
+
+  @Test("ends with the error that would end the migration, and its report is still a rehearsal's")
+  func fails() throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    let failure = InstarError(.stageFailed, "cannot run the stage", cause: "didMigrate threw")
+    let (report, _) = try fixture.migrate(SQLHost(failure: failure), request: request(fixture))
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .stageFailed)
+    #expect(report.rehearsal != nil)
+    #expect(report.command.hasPrefix("instarctl rehearse "))
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == before.instar)
+  }
+
+  @Test("of a store at the last version has nothing to do")
+  func current() throws {
+    let fixture = try KeeperFixture()
+    #expect(try fixture.migrate().report.result == .migrated)
+    var request = request(fixture)
+    request.run = "20260101T000000Z-000002"
+    #expect(try fixture.migrate(request: request).report.result == .current)
+  }
+}
