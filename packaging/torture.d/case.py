@@ -29,9 +29,11 @@ SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
 # The classes in which some stores have a plan without code, and how many.
 LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange"), 0.2
+# The classes in which some runs are rehearsals, and how many.
+REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults"), 0.08
 # What a report says where an app used the file that left in an exchange.
 FORMER_FILE = "former file of the store"
-STATUS = {"migrated": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
+STATUS = {"migrated": 0, "rehearsed": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
 
 
 @dataclass
@@ -91,11 +93,20 @@ class Case:
         if self.is_light():
             self.recipe.lighten()
             self.programs.plugin = self.bench.light_plugin
+        if self.is_rehearsal():
+            self.programs.verb = "rehearse"
         stores.make(self.store, self.recipe)
         self.old, self.new = stores.contents(self.recipe)
         self.note(
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
-            + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else ""))
+            + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
+            + (", rehearsal" if self.is_rehearsal() else ""))
+
+    def is_rehearsal(self):
+        """Goes by the seed alone, as `is_light` does."""
+        if self.bench.focus or self.name not in REHEARSAL_CLASSES:
+            return False
+        return random.Random(f"rehearsal:{self.seed}").random() < REHEARSAL_SHARE
 
     def is_light(self):
         """Goes by the seed alone, so that other chances stay as they are."""
@@ -200,6 +211,8 @@ class Case:
                 self.problem("untrue", f"{what} is '{result}', but the store is at its {version} version")
             if result == "migrated":
                 self.require_backup(report.get("backup"), f"{what}'s backup")
+            return
+        if result == "rehearsed":
             return
         state = error.get("state") or ""
         if state.startswith("unchanged") and version != "old":
@@ -339,13 +352,25 @@ class Case:
         if before and version and version != before and answer is not None and answer.report is not None:
             self.problem("untrue", f"the recovery changed the store from {before} to {version} after the report")
         self.check_ledger(version)
+        if self.is_rehearsal():
+            self.check_rehearsal(version)
         self.check_leftovers(version, allowed)
         if finish if finish is not None else self.chance.random() < 0.3:
             self.migrate_at_last(version, extra)
         return version
 
+    def check_rehearsal(self, version):
+        """A rehearsal changes no store, and is in no ledger."""
+        if version != "old":
+            self.problem("lost", f"a rehearsal left the store at its {version} version")
+        runs, _ = self.ledger()
+        rehearsals = [run.get("run") for run in runs if "rehearsal" in run]
+        if rehearsals:
+            self.problem("untrue", f"the ledger has rehearsals: {', '.join(rehearsals)}")
+
     def migrate_at_last(self, version, extra=None):
         """The store is not merely whole: the next run migrates it, or finds it current."""
+        self.programs.verb = "migrate"
         answer = self.programs.migrate(self.store, self.state, self.bench.limit)
         self.check_hang(answer, "the next run")
         result = (answer.report or {}).get("result")
@@ -472,6 +497,7 @@ def trace_twin(case, program, path):
     twin = Case(case.bench, case.name, case.seed, folder)
     twin.recipe = case.recipe
     twin.programs.more, twin.programs.plugin = case.programs.more, case.programs.plugin
+    twin.programs.verb = case.programs.verb
     stores.make(twin.store, twin.recipe)
     log = os.path.join(folder, "trace")
     options = ["-y", "-e", "signal=none"]

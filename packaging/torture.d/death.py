@@ -40,7 +40,7 @@ def perform(case):
 def key(case):
     recipe = case.recipe
     return f"{recipe.format}-{recipe.journal}-{recipe.start}-{'e' if recipe.external else 'i'}{'l' if recipe.light else ''}" + "".join(
-        case.programs.more)
+        (case.programs.verb, *case.programs.more))
 
 
 def injection(call, signal_name):

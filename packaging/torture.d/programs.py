@@ -65,6 +65,8 @@ class Programs:
         self.starts = os.path.join(folder, "starts")
         # Options of every migration of the case.
         self.more = ()
+        # "rehearse" where the case's run is a rehearsal.
+        self.verb = "migrate"
         os.makedirs(self.bin)
         os.makedirs(self.starts)
         for name in ("libInstar.so", "Modules", "InstarMacros-tool"):
@@ -175,7 +177,7 @@ class Programs:
     def migration(self, store, state, plugin=None, more=()):
         """`store`: one, or a list of several."""
         return [
-            "migrate", *([store] if isinstance(store, str) else store), "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *self.more, *more]
+            self.verb, *([store] if isinstance(store, str) else store), "--plugin", plugin or self.plugin, "--state-dir", state, "--json", *self.more, *more]
 
     def recover(self, store, state, limit=60, strace=None, log=None):
         """A command first recovers the interrupted runs of the store that it names; without a plugin it ends then."""

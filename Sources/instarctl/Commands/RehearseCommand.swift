@@ -55,6 +55,9 @@ struct RehearseCommand: InstarCommand {
       Console.note("interrupted: stopping the rehearsal")
       supervisor.cancel()
     }
+
+    for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
+
     let recoveries = Recoveries()
     let all = stores.paths
     let paths = sample?.chosen(from: all) ?? all
