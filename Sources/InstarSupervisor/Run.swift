@@ -29,7 +29,9 @@ struct Run: Sendable {
       // A second run beside an open one would leave a second backup, and a second line in the ledger.
       try recovery.recover(store: request.store, in: stateFolder, onReport: onRecovery)
     } catch {
-      return finished(report(.failed, error.about(store: request.store)), journal)
+      return finished(
+        report(.failed, error.about(store: request.store, state: "not opened by this run")), journal
+      )
     }
     do throws(InstarError) {
       try requireNoHold()

@@ -337,12 +337,12 @@ public final class StateFolder: Sendable {
   }
 
   func names(in folder: String) throws(InstarError) -> [String] {
-    do {
-      return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    do throws(InstarError) {
+      return try FolderNames.all(in: folder).sorted()
     } catch {
-      throw InstarError(
-        .stateFolderFailed, "cannot read the folder '\(folder)'",
-        cause: error.localizedDescription, next: "run: ls -ld '\(folder)'")
+      var failure = error
+      failure.code = .stateFolderFailed
+      throw failure
     }
   }
 }
