@@ -23,11 +23,7 @@ final class RunFolder {
     try Self.makeInstarFolder(paths)
     Self.sweep(paths, names)
     let path = paths.runFolder(run)
-    guard mkdir(path, 0o700) == 0 else {
-      let code = errno
-      rmdir(paths.instarFolder)
-      throw Self.failure("cannot make '\(path)'", code)
-    }
+    try Self.make(path, in: paths)
     // Nobody else removes a folder without a clone.
     do {
       lock = try Self.fill(path, with: paths.name)
@@ -37,6 +33,23 @@ final class RunFolder {
       throw error
     }
   }
+
+  /// A run of a store beside this one removes `.instar/` when it is empty, at any instant before this run has its folder
+  /// there: then both are made again.
+  private static func make(_ path: String, in paths: StorePaths) throws {
+    var code: Int32 = 0
+    for _ in 1...makingAttempts {
+      if mkdir(path, 0o700) == 0 { return }
+      code = errno
+      guard code == ENOENT else { break }
+      try makeInstarFolder(paths)
+    }
+    rmdir(paths.instarFolder)
+    throw failure("cannot make '\(path)'", code)
+  }
+
+  /// Each attempt fails only if another run ends in that instant.
+  private static let makingAttempts = 1000
 
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
     guard let lock = try FolderLock.tryLock(path) else {
@@ -70,7 +83,11 @@ final class RunFolder {
     let code = errno
     guard code == EEXIST else { throw failure("cannot make '\(path)'", code) }
     var status = stat()
-    guard lstat(path, &status) == 0 else { throw failure("cannot use '\(path)'", errno) }
+    guard lstat(path, &status) == 0 else {
+      // Removed since by another run: `make` makes it again.
+      if errno == ENOENT { return }
+      throw failure("cannot use '\(path)'", errno)
+    }
     guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
       status.st_mode & 0o077 == 0
     else {
