@@ -182,6 +182,7 @@ struct CommandLineStoreTests {
     #expect(answer.messages.contains("[I101]"))
     #expect(
       answer.messages.contains("rehearsed 2 of 2 stores: 1 can be migrated, 1 cannot be migrated;"))
+    #expect(answer.messages.contains("  cannot be migrated: \(bad)\n"))
     for sample in ["0", "-1", "0%", "101%", "x"] {
       let wrong = try await CommandLineTool.run(["rehearse", good, "--sample=\(sample)"])
       #expect(wrong.status == 2)

@@ -83,7 +83,7 @@ struct RehearseCommand: InstarCommand {
       output.write(report)
     }
     try await recoveries.makeCopies(with: supervisor)
-    if !output.json, all.count > 1 { Console.note(summary.line) }
+    if !output.json, all.count > 1 { Console.note(summary.lines) }
     return status
   }
 

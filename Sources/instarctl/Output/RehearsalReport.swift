@@ -9,6 +9,9 @@ struct RehearsalReport {
   private var current = 0
   private var durationMicroseconds: Int64 = 0
   private var neededBytes: Int64 = 0
+  private var impossible: [String] = []
+  /// How many stores that cannot be migrated are named.
+  private static let namedLimit = 10
 
   /// - Parameter stores: How many stores were named.
   init(stores: Int) { self.stores = stores }
@@ -17,21 +20,25 @@ struct RehearsalReport {
     rehearsed += 1
     if report.result == .rehearsed { possible += 1 }
     if report.result == .current { current += 1 }
+    if report.error != nil { impossible.append(report.store) }
     durationMicroseconds += report.durationMicroseconds
     neededBytes = max(neededBytes, report.rehearsal?.neededBytes ?? 0)
   }
 
-  var line: ConsoleLine {
+  var lines: [ConsoleLine] {
     var parts: [String] = []
     if possible > 0 { parts.append("\(possible) can be migrated") }
     if current > 0 { parts.append("\(current) current") }
-    let failed = rehearsed - possible - current
-    if failed > 0 { parts.append("\(failed) cannot be migrated") }
-    let time = Quantity.duration(
-      microseconds: durationMicroseconds / Int64(max(rehearsed, 1)))
+    if !impossible.isEmpty { parts.append("\(impossible.count) cannot be migrated") }
+    let time = Quantity.duration(microseconds: durationMicroseconds / Int64(max(rehearsed, 1)))
     let space =
       neededBytes > 0 ? ", and up to \(Quantity.bytes(neededBytes)) of free space" : ""
-    return
+    var lines: [ConsoleLine] = [
       "rehearsed \(rehearsed) of \(stores) stores: \(parts.joined(separator: ", ")); \(time) for each\(space)"
+    ]
+    lines += impossible.prefix(Self.namedLimit).map { "  cannot be migrated: \($0)" }
+    let others = impossible.count - Self.namedLimit
+    if others > 0 { lines.append("  and \(others) more") }
+    return lines
   }
 }
