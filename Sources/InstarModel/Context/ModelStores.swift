@@ -107,10 +107,19 @@ final class ModelStores: Sendable {
     }
     throw InstarError(
       .modelNotInSchema, what, cause: cause,
-      next: phase == nil
-        ? "use the models of \(schema.version)"
-        : "willMigrate sees only the models of the old version, didMigrate only those of the new one"
-    )
+      next: Self.advice(on: verb, phase: phase) ?? "use the models of \(schema.version)")
+  }
+
+  /// What to write in a stage in place of the class of its other version; `nil` outside a stage.
+  private static func advice(on verb: String, phase: String?) -> String? {
+    switch (verb, phase) {
+    case (_, nil): nil
+    case ("save", "willMigrate"):
+      "insert models of the new version in didMigrate, and keep the values for them in context.scratchpad"
+    case ("save", _): "insert models of the new version"
+    default:
+      "willMigrate sees only the models of the old version, didMigrate only those of the new one"
+    }
   }
 
   /// Returns the entity of a class; `nil` if the stores have none, or another class of that name.
