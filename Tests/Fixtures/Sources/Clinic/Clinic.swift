@@ -1,7 +1,7 @@
 // swift-format-ignore-file
 //
 //  Clinic.swift
-//  Predicates made of many others, and of expressions
+//  The models, and a stage from a version to itself
 //
 
 import Foundation
@@ -22,23 +22,6 @@ enum ClinicV1: VersionedSchema {
             self.minutes = minutes
             self.isPaid = isPaid
             self.notes = notes
-        }
-
-        static func isDue(after minutes: Int) -> Predicate<Visit> {
-            let isLong = #Predicate<Visit> { $0.minutes > minutes }
-            let isUnpaid = #Predicate<Visit> { !$0.isPaid }
-            let isNamed = #Predicate<Visit> { !$0.patient.isEmpty }
-            let hasNotes = #Predicate<Visit> { $0.notes != nil }
-            let isKnown = #Predicate<Visit> { $0.patient != "nobody" }
-            let isShort = #Predicate<Visit> { $0.minutes < 500 }
-            let wasAsked = #Predicate<Visit> { $0.notes?.contains("asked") == true }
-            let initials = #Expression<Visit, Int> { $0.patient.count }
-            return #Predicate<Visit> { visit in
-                isLong.evaluate(visit) && isUnpaid.evaluate(visit) && isNamed.evaluate(visit)
-                    && (hasNotes.evaluate(visit) || visit.isOpen) && isKnown.evaluate(visit)
-                    && isShort.evaluate(visit) && !wasAsked.evaluate(visit)
-                    && initials.evaluate(visit) > 2 && initials.evaluate(visit) < 20
-            }
         }
     }
 }
@@ -64,6 +47,7 @@ enum ClinicPlan: SchemaMigrationPlan {
     static var schemas: [any VersionedSchema.Type] { [ClinicV1.self, ClinicV2.self] }
     static var stages: [MigrationStage] {
         [
+            .lightweight(fromVersion: ClinicV1.self, toVersion: ClinicV1.self),
             .custom(
                 fromVersion: ClinicV1.self, toVersion: ClinicV2.self,
                 willMigrate: { context in

@@ -71,9 +71,10 @@ enum ParcelsPlan: SchemaMigrationPlan {
         fromVersion: ParcelsV1.self, toVersion: ParcelsV2.self, willMigrate: nil,
         didMigrate: { context in
             context.undoManager = nil
+            let schema = context.container.schema
             for parcel in try context.fetch(FetchDescriptor<ParcelsV2.Parcel>()) {
                 let places = parcel.stops.map(\.place).sorted().joined(separator: "-")
-                parcel.summary = "\(parcel.kind.rawValue) \(parcel.weight) \(Int(parcel.sent.timeIntervalSinceReferenceDate)) \(places)"
+                parcel.summary = "\(Schema.entityName(for: ParcelsV2.Parcel.self)) \(schema.encodingVersion) \(parcel.kind.rawValue) \(parcel.weight) \(Int(parcel.sent.timeIntervalSinceReferenceDate)) \(places)"
             }
             try context.save()
         })
