@@ -34,8 +34,8 @@ final class RunFolder {
     }
   }
 
-  /// A run of a store beside this one removes `.instar/` when it is empty, at any instant before this run has its folder
-  /// there: then both are made again.
+  /// A run of a store beside this one removes `.instar/` when it is empty, at any instant before this run has its
+  /// folder there: then both are made again.
   private static func make(_ path: String, in paths: StorePaths) throws {
     var code: Int32 = 0
     for _ in 1...makingAttempts {
