@@ -28,36 +28,56 @@ package struct SchemaChange {
     return asks
   }
 
-  /// Makes the change, as `begin` does, without closures after it.
+  /// Makes the change, as `begin` and `endLinks` do, without closures between them.
   ///
   /// - Returns: the planned changes, with the statements that were executed.
   package func make(_ session: SQLSession) throws -> [PlannedChange] {
-    let (changes, unwritten) = try begin(session)
+    let values = CarriedValues(stage, difference, decodes: decodes)
+    let (steps, unwritten) = try begin(session, values, after: UnwrittenValues())
+    let repairs = try madeRepairs(session)
     _ = try unwritten.finish(session)
-    return changes
+    return ChangeStep.plannedChanges(values.classified(difference.changes), steps + repairs)
   }
 
   /// Makes the change in one transaction. No trigger of the app fires; the app's search indexes are rebuilt where
   /// their rows change.
   ///
   /// - Parameter earlier: Values that earlier stages left.
-  /// - Returns: the planned changes, with the statements that were executed; and the values that they neither kept nor
-  ///   converted, with the earlier ones. Hand these to the next change, or finish them.
+  /// - Returns: the values that were neither kept nor converted, with the earlier ones. Hand these to the next change,
+  ///   or finish them.
   /// - Throws: the error of a check of rows, `unexpectedStructure` where the store does not end with the new version's
   ///   structure, or the first error of a statement. The store is then in any state, and has to be discarded.
   package func begin(
     _ session: SQLSession, after earlier: UnwrittenValues = UnwrittenValues()
-  ) throws -> (changes: [PlannedChange], unwritten: UnwrittenValues) {
+  ) throws -> UnwrittenValues {
+    try begin(session, CarriedValues(stage, difference, decodes: decodes), after: earlier).unwritten
+  }
+
+  /// Ends links that one end no longer has. Runs after `didMigrate`, which may read them to choose one. No trigger of
+  /// the app fires.
+  package func endLinks(_ session: SQLSession) throws {
+    _ = try madeRepairs(session)
+  }
+
+  private func madeRepairs(_ session: SQLSession) throws -> [ChangeStep] {
+    let steps = stage.linkRepairs(difference)
+    if steps.isEmpty { return [] }
+    try session.withoutTriggers { for step in steps { try session.run(step.sql) } }
+    return steps
+  }
+
+  private func begin(
+    _ session: SQLSession, _ values: CarriedValues, after earlier: UnwrittenValues
+  ) throws -> (steps: [ChangeStep], unwritten: UnwrittenValues) {
     session.carryRowKeys(
       stage.entityLayoutPairs(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
-    let values = CarriedValues(stage, difference, decodes: decodes)
     do {
       try earlier.pause(session)
       var (steps, unwritten) = try session.withoutTriggers { try run(session, values) }
       try unwritten.follow(earlier, over: stage, difference, session)
-      return (ChangeStep.plannedChanges(values.classified(difference.changes), steps), unwritten)
+      return (steps, unwritten)
     } catch let error as InstarError {
       throw AppCode.explained(error)
     }

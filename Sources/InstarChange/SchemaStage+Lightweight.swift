@@ -25,7 +25,7 @@ extension SchemaStage {
     var unwritten = UnwrittenValues()
     try step("the change of schema", number) {
       unwritten = try connection.perform { session in
-        try change.begin(session, after: earlier).unwritten
+        try change.begin(session, after: earlier)
       }
     }
     return unwritten

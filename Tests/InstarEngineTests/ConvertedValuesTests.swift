@@ -1,67 +1,31 @@
-import GRDB
 import Instar
 import InstarEngine
-import InstarSupervisor
-import InstarTestSupport
 import InstarWire
 import Testing
 
 /// Whole runs of an app's container: the keeper counts, the change of schema carries values over.
 @Suite("Values of a property whose type changes", .serialized)
 struct ConvertedValuesTests {
-  private let folder: TemporaryFolder
-  private let path: String
+  private let store: MigratedStore
 
-  init() throws {
-    folder = try TemporaryFolder()
-    path = folder.path("a.store")
-    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
-  }
-
-  private func open(
-    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
-  ) throws -> ModelContainer {
-    try ModelContainer(
-      for: Schema(versionedSchema: version), migrationPlan: plan,
-      configurations: ModelConfiguration(url: URL(filePath: path)))
-  }
-
-  private var lastReport: RunReport? {
-    get throws { try StateFolder(path: folder.path("state")).history().reports.last }
-  }
+  init() throws { store = try MigratedStore() }
 
   /// Three tags with values of each kind.
   private func make(_ format: StoreFormat, flavors: Data? = Data(#"["sweet"]"#.utf8)) throws {
     if format == .plain {
-      let queue = try DatabaseQueue(path: path)
-      try queue.writeWithoutTransaction { db in
-        try db.execute(
-          sql: """
-            CREATE TABLE tag (id INTEGER PRIMARY KEY, text TEXT, number INTEGER);
-            INSERT INTO tag VALUES (1, '1', 1), (2, '2', 2), (3, NULL, 3); PRAGMA user_version = 1;
-            """)
-      }
-      return try queue.close()
+      return try store.makeTables(
+        """
+        CREATE TABLE tag (id INTEGER PRIMARY KEY, text TEXT, number INTEGER);
+        INSERT INTO tag VALUES (1, '1', 1), (2, '2', 2), (3, NULL, 3)
+        """)
     }
-    let container = try open(TagsV1.self)
-    let context = ModelContext(container)
-    for number in 1...3 {
-      context.insert(
+    try store.make(
+      TagsV1.self,
+      (1...3).map { number in
         TagsV1.Tag(
           text: number < 3 ? "\(number)" : nil, number: number,
-          compiled: TagsV1.Compiled(name: "\(number)", flavors: flavors)))
-    }
-    try context.save()
-    try container.close()
-  }
-
-  private func error(
-    _ version: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type
-  ) throws -> InstarError {
-    let before = try Data(contentsOf: URL(filePath: path))
-    let error = #expect(throws: SwiftDataError.self) { try open(version, plan) }
-    #expect(try Data(contentsOf: URL(filePath: path)) == before)
-    return try #require(error?.cause)
+          compiled: TagsV1.Compiled(name: "\(number)", flavors: flavors))
+      })
   }
 
   @Test(
@@ -71,14 +35,16 @@ struct ConvertedValuesTests {
     try make(format)
     let error =
       format == .plain
-      ? try error(RowTagsV2.self, RowPlan<Silent>.self) : try error(TagsV2.self, Plan<Silent>.self)
+      ? try store.refusal(RowTagsV2.self, RowPlan<Silent>.self)
+      : try store.refusal(TagsV2.self, Plan<Silent>.self)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 2 non-null values of Tag.text"), "\(error)")
     #expect(error.cause.contains("from string to int64"))
     #expect(
-      error.next?.contains("instarctl migrate --plugin FILE.so --accept-loss '\(path)'") == true)
+      error.next?.contains("instarctl migrate --plugin FILE.so --accept-loss '\(store.path)'")
+        == true)
     #expect(error.state == "unchanged")
-    #expect(try lastReport?.result == .refused)
+    #expect(try store.lastReport?.result == .refused)
   }
 
   @Test(
@@ -87,11 +53,11 @@ struct ConvertedValuesTests {
   func accepted(format: StoreFormat) throws {
     try make(format)
     if format == .plain {
-      try open(RowTagsV2.self, RowPlan<Accepting>.self).close()
+      try store.open(RowTagsV2.self, RowPlan<Accepting>.self).close()
     } else {
-      try open(TagsV2.self, Plan<Accepting>.self).close()
+      try store.open(TagsV2.self, Plan<Accepting>.self).close()
     }
-    #expect(try lastReport?.notes.contains("drops 2 non-null values of Tag.text") == true)
+    #expect(try store.lastReport?.notes.contains("drops 2 non-null values of Tag.text") == true)
   }
 
   @Test("are the plan's code's to write", arguments: [StoreFormat.coredata, .plain])
@@ -99,16 +65,16 @@ struct ConvertedValuesTests {
     try make(format)
     let texts: [Int?]
     if format == .plain {
-      let context = ModelContext(try open(RowTagsV2.self, RowPlan<Writing>.self))
+      let context = ModelContext(try store.open(RowTagsV2.self, RowPlan<Writing>.self))
       texts = try context.fetch(FetchDescriptor<RowTagsV2.Tag>(sortBy: [SortDescriptor(\.number)]))
         .map(\.text)
     } else {
-      let context = ModelContext(try open(TagsV2.self, Plan<Writing>.self))
+      let context = ModelContext(try store.open(TagsV2.self, Plan<Writing>.self))
       texts = try context.fetch(FetchDescriptor<TagsV2.Tag>(sortBy: [SortDescriptor(\.number)]))
         .map(\.text)
     }
     #expect(texts == [10, 20, 30])
-    #expect(try lastReport?.notes.contains { $0.contains("Tag.text") } == false)
+    #expect(try store.lastReport?.notes.contains { $0.contains("Tag.text") } == false)
   }
 
   @Test(
@@ -117,10 +83,10 @@ struct ConvertedValuesTests {
     try make(format)
     let numbers: [Double]
     if format == .plain {
-      let context = ModelContext(try open(RowTagsV2.self, RowPlan<Accepting>.self))
+      let context = ModelContext(try store.open(RowTagsV2.self, RowPlan<Accepting>.self))
       numbers = try context.fetch(FetchDescriptor<RowTagsV2.Tag>()).map(\.number)
     } else {
-      let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+      let context = ModelContext(try store.open(TagsV2.self, Plan<Accepting>.self))
       numbers = try context.fetch(FetchDescriptor<TagsV2.Tag>()).map(\.number)
     }
     #expect(numbers.sorted() == [1, 2, 3])
@@ -129,7 +95,7 @@ struct ConvertedValuesTests {
   @Test("come along where the new type decodes them, in a field of a composite too")
   func decoded() throws {
     try make(.coredata)
-    let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+    let context = ModelContext(try store.open(TagsV2.self, Plan<Accepting>.self))
     let tags = try context.fetch(FetchDescriptor<TagsV2.Tag>())
     #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet"], count: 3))
   }
@@ -139,7 +105,7 @@ struct ConvertedValuesTests {
     let archive = try NSKeyedArchiver.archivedData(
       withRootObject: ["sweet", "sour"] as NSArray, requiringSecureCoding: true)
     try make(.coredata, flavors: archive)
-    let context = ModelContext(try open(TagsV2.self, Plan<Accepting>.self))
+    let context = ModelContext(try store.open(TagsV2.self, Plan<Accepting>.self))
     let tags = try context.fetch(FetchDescriptor<TagsV2.Tag>())
     #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet", "sour"], count: 3))
   }
@@ -147,7 +113,7 @@ struct ConvertedValuesTests {
   @Test("are refused where the new type does not decode them")
   func undecodable() throws {
     try make(.coredata, flavors: Data("no JSON".utf8))
-    let error = try error(TagsV2.self, Plan<Accepting>.self)
+    let error = try store.refusal(TagsV2.self, Plan<Accepting>.self)
     #expect(error.code == .unacceptedLoss)
     #expect(
       error.cause.contains("drops 3 non-null values of Tag.compiled.flavors"), "\(error)")

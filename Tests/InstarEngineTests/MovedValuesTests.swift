@@ -1,39 +1,12 @@
-import GRDB
 import Instar
-import InstarEngine
-import InstarSupervisor
-import InstarTestSupport
-import InstarWire
 import Testing
 
 /// Whole runs of an app's container over changes of a hierarchy.
 @Suite("Values of a property that moves to another class", .serialized)
 struct MovedValuesTests {
-  private let folder: TemporaryFolder
-  private let path: String
+  private let store: MigratedStore
 
-  init() throws {
-    folder = try TemporaryFolder()
-    path = folder.path("a.store")
-    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
-    Script.reset()
-  }
-
-  private func open(
-    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
-  ) throws -> ModelContainer {
-    try ModelContainer(
-      for: Schema(versionedSchema: version), migrationPlan: plan,
-      configurations: ModelConfiguration(url: URL(filePath: path)))
-  }
-
-  private func make(_ version: any VersionedSchema.Type, _ models: [any PersistentModel]) throws {
-    let container = try open(version)
-    let context = ModelContext(container)
-    for model in models { context.insert(model) }
-    try context.save()
-    try container.close()
-  }
+  init() throws { store = try MigratedStore() }
 
   /// Two animals, three dogs and one cat, all with a weight.
   private func makeAnimals() throws {
@@ -47,63 +20,50 @@ struct MovedValuesTests {
       animal.weight = number
       return animal
     }
-    try make(AnimalsV1.self, models)
-  }
-
-  private func refusal(
-    _ version: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type
-  ) throws -> InstarError {
-    let before = try Data(contentsOf: URL(filePath: path))
-    let error = #expect(throws: SwiftDataError.self) { try open(version, plan) }
-    #expect(try Data(contentsOf: URL(filePath: path)) == before)
-    return try #require(error?.cause)
-  }
-
-  private var notes: [String] {
-    get throws { try StateFolder(path: folder.path("state")).history().reports.last?.notes ?? [] }
+    try store.make(AnimalsV1.self, models)
   }
 
   @Test("come along from all classes whose properties become one")
   func joined() throws {
-    try make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
-    let container = try open(JoinedV2.self, ScriptedPlan<JoinedV1, JoinedV2>.self)
+    try store.make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
+    let container = try store.open(JoinedV2.self, ScriptedPlan<JoinedV1, JoinedV2>.self)
     let animals = try ModelContext(container).fetch(FetchDescriptor<JoinedV2.Animal>())
     #expect(
       animals.map { "\(type(of: $0)) \($0.word ?? "-")" }.sorted() == ["Cat c", "Dog d", "Dog e"])
-    #expect(try notes.isEmpty)
+    #expect(try store.notes.isEmpty)
   }
 
   @Test(
     "become one required property: rows without a value get its default, by the rule of their class",
     arguments: [true, false])
   func joinedRequired(isRebuilt: Bool) throws {
-    try make(
+    try store.make(
       HalfV1.self,
       [HalfV1.Animal(), HalfV1.Cat("c"), HalfV1.Dog("d"), HalfV1.Dog(nil), HalfV1.Puppy("p")])
     let words: [String]
     if isRebuilt {
-      let container = try open(UniqueV2.self, ScriptedPlan<HalfV1, UniqueV2>.self)
+      let container = try store.open(UniqueV2.self, ScriptedPlan<HalfV1, UniqueV2>.self)
       words = try ModelContext(container).fetch(FetchDescriptor<UniqueV2.Animal>())
         .map { "\(type(of: $0)) \($0.word)" }
     } else {
-      let container = try open(WholeV2.self, ScriptedPlan<HalfV1, WholeV2>.self)
+      let container = try store.open(WholeV2.self, ScriptedPlan<HalfV1, WholeV2>.self)
       words = try ModelContext(container).fetch(FetchDescriptor<WholeV2.Animal>())
         .map { "\(type(of: $0)) \($0.word)" }
     }
     #expect(words.sorted() == ["Animal none", "Cat c", "Dog d", "Dog none", "Puppy p"])
-    #expect(try notes.isEmpty)
+    #expect(try store.notes.isEmpty)
   }
 
   @Test("of all classes whose properties become one with another type are counted")
   func joinedWithType() throws {
-    try make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
+    try store.make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
     let plan = ScriptedPlan<JoinedV1, JoinedV3>.self
-    let error = try refusal(JoinedV3.self, plan)
+    let error = try store.refusal(JoinedV3.self, plan)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 1 non-null values of Cat.word:"), "\(error)")
     #expect(error.cause.contains("drops 2 non-null values of Dog.word:"), "\(error)")
     Script.losses = ["Cat.word", "Dog.word"]
-    try open(JoinedV3.self, plan).close()
+    try store.open(JoinedV3.self, plan).close()
   }
 
   @Test(
@@ -113,35 +73,35 @@ struct MovedValuesTests {
     try makeAnimals()
     Script.isLightweight = isLightweight
     let plan = ScriptedPlan<AnimalsV1, DownV2>.self
-    let error = try refusal(DownV2.self, plan)
+    let error = try store.refusal(DownV2.self, plan)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 3 non-null values of Animal.weight:"), "\(error)")
     #expect(error.cause.contains("rows of Animal and Cat have it no longer"), "\(error)")
     Script.losses = ["Animal.weight"]
-    let container = try open(DownV2.self, plan)
+    let container = try store.open(DownV2.self, plan)
     let dogs = try ModelContext(container).fetch(FetchDescriptor<DownV2.Dog>())
     #expect(dogs.compactMap(\.weight).sorted() == [3, 4, 5])
-    #expect(try notes == ["drops 3 non-null values of Animal.weight"])
+    #expect(try store.notes == ["drops 3 non-null values of Animal.weight"])
   }
 
   @Test("come along to each of several classes below")
   func movedDownTwice() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
-    let container = try open(BothV2.self, ScriptedPlan<AnimalsV1, BothV2>.self)
+    let container = try store.open(BothV2.self, ScriptedPlan<AnimalsV1, BothV2>.self)
     let context = ModelContext(container)
     #expect(
       try context.fetch(FetchDescriptor<BothV2.Dog>()).compactMap(\.weight).sorted() == [3, 4, 5])
     #expect(try context.fetch(FetchDescriptor<BothV2.Cat>()).compactMap(\.weight) == [6])
-    #expect(try notes == ["drops 2 non-null values of Animal.weight"])
+    #expect(try store.notes == ["drops 2 non-null values of Animal.weight"])
   }
 
   @Test("are noted where one of several classes below loses them later")
   func movedDownTwiceThenRemoved() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
-    try open(DownV3.self, TwoStages.self).close()
-    let notes = try notes
+    try store.open(DownV3.self, TwoStages.self).close()
+    let notes = try store.notes
     #expect(
       notes == [
         "drops 1 non-null values of Animal.weight in rows of Cat",
@@ -153,11 +113,11 @@ struct MovedValuesTests {
   func left() throws {
     try makeAnimals()
     let plan = ScriptedPlan<AnimalsV1, LeftV2>.self
-    let error = try refusal(LeftV2.self, plan)
+    let error = try store.refusal(LeftV2.self, plan)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 3 non-null values of Animal.weight:"), "\(error)")
     Script.losses = ["Animal.weight"]
-    let container = try open(LeftV2.self, plan)
+    let container = try store.open(LeftV2.self, plan)
     let context = ModelContext(container)
     #expect(try context.fetchCount(FetchDescriptor<LeftV2.Dog>()) == 3)
     #expect(
@@ -169,22 +129,22 @@ struct MovedValuesTests {
     "and the rows of a class that joins another hierarchy are lost, unless code inserts as many")
   func joinedHierarchy() throws {
     let plants = (1...3).map { ApartV1.Plant(height: $0) }
-    try make(ApartV1.self, plants + [ApartV1.Thing(name: "a"), ApartV1.Thing(name: "b")])
+    try store.make(ApartV1.self, plants + [ApartV1.Thing(name: "a"), ApartV1.Thing(name: "b")])
     let plan = ScriptedPlan<ApartV1, TogetherV2>.self
-    let error = try refusal(TogetherV2.self, plan)
+    let error = try store.refusal(TogetherV2.self, plan)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 3 rows of Plant:"), "\(error)")
     Script.didMigrate = { context in
       context.insert(TogetherV2.Plant(height: 1))
       context.insert(TogetherV2.Plant(height: 2))
     }
-    #expect(try refusal(TogetherV2.self, plan).cause.contains("drops 1 rows of Plant:"))
+    #expect(try store.refusal(TogetherV2.self, plan).cause.contains("drops 1 rows of Plant:"))
     Script.losses = ["Plant"]
-    let container = try open(TogetherV2.self, plan)
+    let container = try store.open(TogetherV2.self, plan)
     let things = try ModelContext(container).fetch(FetchDescriptor<TogetherV2.Thing>())
     #expect(things.map(\.name).sorted() == ["", "", "a", "b"])
     #expect(things.compactMap { ($0 as? TogetherV2.Plant)?.height }.sorted() == [1, 2])
-    #expect(try notes.contains("drops 1 rows of Plant"))
+    #expect(try store.notes.contains("drops 1 rows of Plant"))
   }
 
   // MARK: Models

@@ -1,68 +1,14 @@
 import GRDB
 import Instar
-import InstarEngine
-import InstarStore
-import InstarSupervisor
-import InstarTestSupport
 import InstarWire
 import Testing
 
 /// What the app, not the models, declares about a column stays where SQLite can keep it, and is refused elsewhere.
 @Suite("Columns of ordinary tables that change their type", .serialized)
 struct RetypedColumnTests {
-  private let folder: TemporaryFolder
-  private let path: String
+  private let store: MigratedStore
 
-  init() throws {
-    folder = try TemporaryFolder()
-    path = folder.path("a.db")
-    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
-    Script.reset()
-  }
-
-  private func make(_ sql: String) throws {
-    let queue = try DatabaseQueue(path: path)
-    try queue.writeWithoutTransaction { try $0.execute(sql: "\(sql); PRAGMA user_version = 1") }
-    try queue.close()
-  }
-
-  private func migrate<Old: VersionedSchema, New: VersionedSchema>(
-    _ old: Old.Type, _ new: New.Type
-  ) throws {
-    try ModelContainer(
-      for: Schema(versionedSchema: new), migrationPlan: ScriptedPlan<Old, New>.self,
-      configurations: ModelConfiguration(url: URL(filePath: path))
-    ).close()
-  }
-
-  /// The error of a run, and that of the plan for the same store.
-  private func refusals<Old: VersionedSchema, New: VersionedSchema>(
-    _ old: Old.Type, _ new: New.Type
-  ) throws -> (run: InstarError, plan: InstarError?) {
-    let error = #expect(throws: SwiftDataError.self) { try migrate(old, new) }
-    let statements = try read(
-      "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
-    var planned: InstarError?
-    do {
-      _ = try PlanDefinition(ScriptedPlan<Old, New>.self).migration(
-        from: Old.versionIdentifier, of: StoreDDL(statements: statements))
-    } catch {
-      planned = error
-    }
-    return (try #require(error?.cause), planned)
-  }
-
-  private func read(_ sql: String) throws -> [String] {
-    let queue = try DatabaseQueue(path: path)
-    defer { try? queue.close() }
-    return try queue.read { try String.fetchAll($0, sql: sql) }
-  }
-
-  private func execute(_ sql: String) throws {
-    let queue = try DatabaseQueue(path: path)
-    defer { try? queue.close() }
-    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-  }
+  init() throws { store = try MigratedStore() }
 
   private static let appCode = [
     "CREATE INDEX by_size ON item (size DESC) WHERE size > 1",
@@ -73,7 +19,7 @@ struct RetypedColumnTests {
 
   @Test("keep constraints, indexes, views and triggers of the app")
   func surroundings() throws {
-    try make(
+    try store.makeTables(
       """
       CREATE TABLE log (n); INSERT INTO log VALUES (0);
       CREATE TABLE kind (id REAL PRIMARY KEY); INSERT INTO kind VALUES (5), (6), (8.5), (13);
@@ -82,68 +28,94 @@ struct RetypedColumnTests {
       INSERT INTO item (id, size) VALUES (1, 5), (2, NULL), (3, 6);
       \(Self.appCode.joined(separator: "; "))
       """)
-    try migrate(SizesV1.self, SizesV2.self)
+    try store.migrate(SizesV1.self, SizesV2.self)
     #expect(
-      try read(
+      try store.read(
         "SELECT sql FROM sqlite_schema WHERE name IN ('by_size', 'by_length', 'sizes', 'twice') ORDER BY name"
       ) == [1, 0, 2, 3].map { Self.appCode[$0] })
-    let table = try #require(try read("SELECT sql FROM sqlite_schema WHERE name = 'item'").first)
+    let table = try #require(
+      try store.read("SELECT sql FROM sqlite_schema WHERE name = 'item'").first)
     for clause in [
       "size REAL DEFAULT 7 UNIQUE CHECK (size < 100)", "REFERENCES kind (id)",
       "g AS (size * 2)",
       "CHECK (size <> 13)",
     ] { #expect(table.contains(clause), "\(table)") }
     #expect(
-      try read("SELECT id || ':' || ifnull(size, '-') || typeof(size) FROM item ORDER BY id")
+      try store.read("SELECT id || ':' || ifnull(size, '-') || typeof(size) FROM item ORDER BY id")
         == ["1:5.0real", "2:-null", "3:6.0real"])
-    try execute("UPDATE item SET size = 8.5 WHERE id = 1")
-    #expect(try read("SELECT n FROM log") == ["8.5"])
-    #expect(throws: DatabaseError.self) { try execute("UPDATE item SET size = 8.5 WHERE id = 3") }
-    #expect(throws: DatabaseError.self) { try execute("UPDATE item SET size = 13 WHERE id = 3") }
+    try store.execute("UPDATE item SET size = 8.5 WHERE id = 1")
+    #expect(try store.read("SELECT n FROM log") == ["8.5"])
+    #expect(throws: DatabaseError.self) {
+      try store.execute("UPDATE item SET size = 8.5 WHERE id = 3")
+    }
+    #expect(throws: DatabaseError.self) {
+      try store.execute("UPDATE item SET size = 13 WHERE id = 3")
+    }
+  }
+
+  @Test("with values that break a kept CHECK are refused, and the plan names each such CHECK")
+  func brokenCheck() throws {
+    try store.makeTables(
+      """
+      CREATE TABLE item (id INTEGER PRIMARY KEY, size INTEGER CHECK (typeof(size) <> 'real'),
+        CHECK (id > 0), CHECK (size <> 13));
+      INSERT INTO item VALUES (1, 5)
+      """)
+    let error = try store.refusal(SizesV1.self, SizesV2.self)
+    #expect(error.cause.contains("CHECK constraint failed"), "\(error)")
+    #expect(error.next?.contains("whose converted form meets the constraint") == true)
+    let statements = try store.plan(SizesV1.self, SizesV2.self).stages[0].planned
+      .flatMap(\.statements)
+    #expect(
+      statements.map(\.comment).contains(
+        "copies the rows; the run is refused if converted values do not meet "
+          + "CHECK (typeof(size) <> 'real') and CHECK (size <> 13)"), "\(statements)")
   }
 
   @Test("with a default that the new type cannot have are refused by plan and run")
   func strangeDefault() throws {
-    try make(
+    try store.makeTables(
       "CREATE TABLE item (id INTEGER PRIMARY KEY, size TEXT DEFAULT 'none'); INSERT INTO item VALUES (1, NULL)"
     )
-    let (run, plan) = try refusals(TextsV1.self, SizesV2.self)
+    let run = try store.refusal(TextsV1.self, SizesV2.self)
+    let plan = try store.planError(TextsV1.self, SizesV2.self)
     #expect(run.cause.contains("DEFAULT 'none'") && run.code == .needsCustomStage, "\(run)")
-    #expect(plan?.cause == run.cause)
+    #expect(plan.cause == run.cause)
   }
 
   @Test("of the primary key are refused by plan and run")
   func primaryKey() throws {
-    try make("CREATE TABLE word (key TEXT PRIMARY KEY); INSERT INTO word VALUES ('a')")
-    let (run, plan) = try refusals(WordsV1.self, WordsV2.self)
+    try store.makeTables("CREATE TABLE word (key TEXT PRIMARY KEY); INSERT INTO word VALUES ('a')")
+    let run = try store.refusal(WordsV1.self, WordsV2.self)
+    let plan = try store.planError(WordsV1.self, WordsV2.self)
     #expect(run.code == .needsCustomStage)
     #expect(
       run.cause.contains("'key' from TEXT to INTEGER, which is part of the primary key"), "\(run)"
     )
-    #expect(plan?.cause == run.cause)
+    #expect(plan.cause == run.cause)
   }
 
   @Test("and are required are refused with the number of values that do not convert")
   func required() throws {
-    try make(
+    try store.makeTables(
       "CREATE TABLE item (id INTEGER PRIMARY KEY, size REAL NOT NULL); INSERT INTO item VALUES (1, 2), (2, 2.5)"
     )
-    let (run, _) = try refusals(RealsV1.self, WholeV2.self)
+    let run = try store.refusal(RealsV1.self, WholeV2.self)
     #expect(run.code == .missingRequiredValues)
     #expect(run.cause.contains("1 rows of item have no value that converts"), "\(run)")
-    try execute("DELETE FROM item WHERE id = 2")
-    try migrate(RealsV1.self, WholeV2.self)
-    #expect(try read("SELECT size FROM item") == ["2"])
+    try store.execute("DELETE FROM item WHERE id = 2")
+    try store.migrate(RealsV1.self, WholeV2.self)
+    #expect(try store.read("SELECT size FROM item") == ["2"])
   }
 
   @Test("and are unique are refused where several rows would get the default")
   func unique() throws {
-    try make(
+    try store.makeTables(
       """
       CREATE TABLE item (id INTEGER PRIMARY KEY, size TEXT NOT NULL DEFAULT '' UNIQUE);
       INSERT INTO item VALUES (1, 'a'), (2, 'b')
       """)
-    let (run, _) = try refusals(UniqueV1.self, UniqueV2.self)
+    let run = try store.refusal(UniqueV1.self, UniqueV2.self)
     #expect(run.code == .duplicateUniqueValues)
     #expect(
       run.cause.contains("2 rows of item") && run.cause.contains("initial value 0"), "\(run)")
@@ -153,18 +125,18 @@ struct RetypedColumnTests {
   @Test(
     "take over JSON in text and bytes that the new type decodes", arguments: ["TEXT", "BLOB"])
   func json(type: String) throws {
-    try make(
+    try store.makeTables(
       """
       CREATE TABLE item (id INTEGER PRIMARY KEY, size \(type));
       INSERT INTO item VALUES (1, CAST('["a","b"]' AS \(type))), (2, NULL), (3, CAST('[]' AS \(type)))
       """)
     if type == "TEXT" {
-      try migrate(TextsV1.self, ListsV2.self)
+      try store.migrate(TextsV1.self, ListsV2.self)
     } else {
-      try migrate(BytesV1.self, ListsV2.self)
+      try store.migrate(BytesV1.self, ListsV2.self)
     }
     #expect(
-      try read("SELECT ifnull(size, '-') || typeof(size) FROM item ORDER BY id")
+      try store.read("SELECT ifnull(size, '-') || typeof(size) FROM item ORDER BY id")
         == [#"["a","b"]text"#, "-null", "[]text"])
   }
 
@@ -173,7 +145,7 @@ struct RetypedColumnTests {
     arguments: [true, false])
   func keptColumn(becomesRelationship: Bool) throws {
     let reference = becomesRelationship ? "" : " REFERENCES owner (id) ON DELETE SET NULL"
-    try make(
+    try store.makeTables(
       """
       CREATE TABLE owner (id INTEGER PRIMARY KEY); INSERT INTO owner VALUES (1), (2);
       CREATE TABLE item (id INTEGER PRIMARY KEY, owner_id INTEGER\(reference));
@@ -181,16 +153,16 @@ struct RetypedColumnTests {
       """)
     Script.isLightweight = true
     if becomesRelationship {
-      try migrate(KeysV1.self, LinksV2.self)
+      try store.migrate(KeysV1.self, LinksV2.self)
     } else {
-      try migrate(LinksV1.self, KeysV2.self)
+      try store.migrate(LinksV1.self, KeysV2.self)
     }
     #expect(
-      try read("SELECT ifnull(owner_id, '-') FROM item ORDER BY id") == ["2", "-", "1"])
-    let table = try #require(try read("SELECT sql FROM sqlite_schema WHERE name = 'item'").first)
+      try store.read("SELECT ifnull(owner_id, '-') FROM item ORDER BY id") == ["2", "-", "1"])
+    let table = try #require(
+      try store.read("SELECT sql FROM sqlite_schema WHERE name = 'item'").first)
     #expect(table.contains("REFERENCES owner") == becomesRelationship, "\(table)")
-    #expect(
-      try StateFolder(path: folder.path("state")).history().reports.last?.notes.isEmpty == true)
+    #expect(try store.notes.isEmpty)
   }
 
   // MARK: Models

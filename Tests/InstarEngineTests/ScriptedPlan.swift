@@ -8,9 +8,14 @@ enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPl
   static var acceptedLosses: [String] { Script.losses }
   static var stages: [MigrationStage] {
     if Script.isLightweight { return [.lightweight(fromVersion: Old.self, toVersion: New.self)] }
+    var willMigrate: (@Sendable (ModelContext) throws -> Void)?
+    // A plan without such a closure is previewed otherwise.
+    if Script.willMigrate != nil {
+      willMigrate = { context in try Script.willMigrate?(context) }
+    }
     return [
       .custom(
-        fromVersion: Old.self, toVersion: New.self, willMigrate: nil,
+        fromVersion: Old.self, toVersion: New.self, willMigrate: willMigrate,
         didMigrate: { context in try Script.didMigrate?(context) })
     ]
   }
@@ -18,11 +23,13 @@ enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPl
 
 /// What the stage of the running test does. Suites that use it run one after the other (see `packaging/test`).
 enum Script {
+  nonisolated(unsafe) static var willMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var didMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var losses: [String] = []
   nonisolated(unsafe) static var isLightweight = false
 
   static func reset() {
+    willMigrate = nil
     didMigrate = nil
     losses = []
     isLightweight = false

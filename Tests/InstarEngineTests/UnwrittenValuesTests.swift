@@ -1,50 +1,25 @@
-import GRDB
 import Instar
 import InstarEngine
-import InstarSupervisor
-import InstarTestSupport
 import InstarWire
 import Testing
 
 /// Whole runs of an app's container, with closures that write some rows of a property whose type or place changes.
 @Suite("Values that no closure replaces", .serialized)
 struct UnwrittenValuesTests {
-  private let folder: TemporaryFolder
-  private let path: String
+  private let store: MigratedStore
 
-  init() throws {
-    folder = try TemporaryFolder()
-    path = folder.path("a.store")
-    setenv("INSTAR_STATE_DIR", folder.path("state"), 1)
-    Script.reset()
-  }
-
-  private func open(
-    _ version: any VersionedSchema.Type, _ plan: (any SchemaMigrationPlan.Type)? = nil
-  ) throws -> ModelContainer {
-    try ModelContainer(
-      for: Schema(versionedSchema: version), migrationPlan: plan,
-      configurations: ModelConfiguration(url: URL(filePath: path)))
-  }
-
-  private var notes: [String] {
-    get throws { try StateFolder(path: folder.path("state")).history().reports.last?.notes ?? [] }
-  }
+  init() throws { store = try MigratedStore() }
 
   private func makeRows(_ rows: String) throws {
-    let queue = try DatabaseQueue(path: path)
-    try queue.writeWithoutTransaction { db in
-      try db.execute(
-        sql: """
-          CREATE TABLE item (id INTEGER PRIMARY KEY, text TEXT, size REAL, flag TEXT, width INTEGER NOT NULL);
-          INSERT INTO item VALUES \(rows); PRAGMA user_version = 1;
-          """)
-    }
-    try queue.close()
+    try store.makeTables(
+      """
+      CREATE TABLE item (id INTEGER PRIMARY KEY, text TEXT, size REAL, flag TEXT, width INTEGER NOT NULL);
+      INSERT INTO item VALUES \(rows)
+      """)
   }
 
   private func makeItems(_ count: Int) throws {
-    let container = try open(V1.self)
+    let container = try store.open(V1.self)
     let context = ModelContext(container)
     for number in 1...count {
       let item = V1.Item(number)
@@ -78,12 +53,8 @@ struct UnwrittenValuesTests {
   }
 
   private func refusal(_ format: StoreFormat) throws -> InstarError {
-    let before = try Data(contentsOf: URL(filePath: path))
-    let error = #expect(throws: SwiftDataError.self) {
-      try format == .coredata ? open(V2.self, Plan.self) : open(RowsV2.self, RowPlan.self)
-    }
-    #expect(try Data(contentsOf: URL(filePath: path)) == before)
-    return try #require(error?.cause)
+    try format == .coredata
+      ? store.refusal(V1.self, V2.self) : store.refusal(RowsV1.self, RowsV2.self)
   }
 
   private static let others = ["Item.size", "Item.flag", "Item.parts", "Item.token"]
@@ -109,7 +80,7 @@ struct UnwrittenValuesTests {
       items.first { $0.number == 1 }?.setText(11)
     }
     try migrate(format)
-    #expect(try !notes.contains { $0.contains("Item.text") })
+    #expect(try !store.notes.contains { $0.contains("Item.text") })
   }
 
   @Test(
@@ -127,7 +98,7 @@ struct UnwrittenValuesTests {
       sizes = try items(RowsV2.Item.self).map(\.size)
     }
     #expect(sizes == [1, nil, 3, 40])
-    #expect(try notes.contains("drops 1 non-null values of Item.size"))
+    #expect(try store.notes.contains("drops 1 non-null values of Item.size"))
   }
 
   @Test(
@@ -147,7 +118,7 @@ struct UnwrittenValuesTests {
     let sentence =
       format == .coredata
       ? "drops 1 non-null values of Item.token" : "drops 1 non-null values of Item.text"
-    let notes = try notes
+    let notes = try store.notes
     #expect(notes.contains(sentence), "\(notes)")
   }
 
@@ -159,7 +130,7 @@ struct UnwrittenValuesTests {
     Script.losses = ["Item.size", "Item.text", "Item.parts", "Item.token"]
     script(format) { items in for item in items { item.setFlag(false) } }
     try migrate(format)
-    #expect(try !notes.contains { $0.contains("Item.flag") })
+    #expect(try !store.notes.contains { $0.contains("Item.flag") })
   }
 
   @Test("include the links of a to-many relationship that becomes to-one")
@@ -176,12 +147,12 @@ struct UnwrittenValuesTests {
     #expect(try refusal(.coredata).cause.contains("drops 2 links of Item.parts:"))
     Script.losses.append("Item.parts")
     try migrate(.coredata)
-    #expect(try notes.contains("drops 2 links of Item.parts"))
+    #expect(try store.notes.contains("drops 2 links of Item.parts"))
   }
 
   @Test("of a relationship that becomes to-one are ended at both ends")
   func bothEnds() throws {
-    let container = try open(OneV1.self)
+    let container = try store.open(OneV1.self)
     let context = ModelContext(container)
     for number in 1...2 {
       let owner = OneV1.Owner(number)
@@ -196,10 +167,18 @@ struct UnwrittenValuesTests {
       let owner = try context.fetch(FetchDescriptor<OneV2.Owner>()).first { $0.number == 1 }
       owner?.pieces = pieces.first { $0.owner?.number == 1 && $0.number == 12 }
     }
-    let migrated = ModelContext(try open(OneV2.self, ScriptedPlan<OneV1, OneV2>.self))
+    let migrated = ModelContext(try store.open(OneV2.self, ScriptedPlan<OneV1, OneV2>.self))
     let owned = try migrated.fetch(FetchDescriptor<OneV2.Piece>()).filter { $0.owner != nil }
     #expect(owned.map(\.number) == [12])
-    #expect(try notes.contains("drops 2 links of Owner.pieces"))
+    let stage = try #require(
+      PlanDefinition(ScriptedPlan<OneV1, OneV2>.self).migration(from: OneV1.versionIdentifier)
+        .stages.first)
+    let change = stage.planned.first { $0.reason == "makes Owner.pieces a to-one relationship" }
+    #expect(
+      change?.statements.map(\.comment).last
+        == "ends the links that Owner.pieces no longer has, after didMigrate")
+    #expect(stage.statements.last?.hasPrefix("UPDATE ZPIECE SET ZOWNER = NULL WHERE") == true)
+    #expect(try store.notes.contains("drops 2 links of Owner.pieces"))
   }
 
   @Test("do not include numbers of a required column without a default, which convert")
@@ -214,27 +193,27 @@ struct UnwrittenValuesTests {
 
   @Test("include those of a property that moves to a new superclass with a new type")
   func movedUp() throws {
-    let container = try open(UpV1.self)
+    let container = try store.open(UpV1.self)
     let context = ModelContext(container)
     for number in 1...3 { context.insert(UpV1.Book("\(number)")) }
     try context.save()
     try container.close()
     script(UpV2.Book.self) { items in items.first?.setText(1) }
     let error = #expect(throws: SwiftDataError.self) {
-      try open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self)
+      try store.open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self)
     }
     let cause = try #require(error?.cause)
     #expect(cause.code == .unacceptedLoss)
     #expect(cause.cause.contains("drops 2 non-null values of Book.title:"), "\(cause)")
     Script.losses = ["Book.title"]
-    try open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self).close()
+    try store.open(UpV2.self, ScriptedPlan<UpV1, UpV2>.self).close()
   }
 
   @Test(
     "include those of all classes if a property moves to a subclass with a new type, at once or later"
   )
   func movedDown() throws {
-    let container = try open(DownV1.self)
+    let container = try store.open(DownV1.self)
     let context = ModelContext(container)
     context.insert(DownV1.Album(title: "a"))
     context.insert(DownV1.Work("w"))
@@ -243,7 +222,7 @@ struct UnwrittenValuesTests {
     try context.save()
     try container.close()
     func loss(_ plan: any SchemaMigrationPlan.Type) throws -> String {
-      let error = #expect(throws: SwiftDataError.self) { try open(DownV3.self, plan) }
+      let error = #expect(throws: SwiftDataError.self) { try store.open(DownV3.self, plan) }
       let cause = try #require(error?.cause)
       #expect(cause.code == .unacceptedLoss)
       return cause.cause
@@ -263,46 +242,42 @@ struct UnwrittenValuesTests {
     try makeItems(2)
     Script.losses = ["Item.text", "Item.size", "Item.flag", "Item.token"]
     let plan = ScriptedPlan<V1, LinksV2>.self
-    let error = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, plan) }
+    let error = #expect(throws: SwiftDataError.self) { try store.open(LinksV2.self, plan) }
     let cause = try #require(error?.cause)
     #expect(cause.code == .unacceptedLoss)
     #expect(cause.cause.contains("drops 4 links of Item.parts:"), "\(cause)")
     script(LinksV2.Item.self) { items in
       items.first { $0.number == 1 }?.parts.append(LinksV2.Piece(name: "p"))
     }
-    let rest = #expect(throws: SwiftDataError.self) { try open(LinksV2.self, plan) }
+    let rest = #expect(throws: SwiftDataError.self) { try store.open(LinksV2.self, plan) }
     #expect(rest?.cause?.cause.contains("drops 2 links of Item.parts:") == true)
   }
 
   @Test(
     "do not include numbers of a unique column with a default, in a table without rowid")
   func uniqueNumber() throws {
-    let queue = try DatabaseQueue(path: path)
-    try queue.writeWithoutTransaction { db in
-      try db.execute(
-        sql: """
-          CREATE TABLE code (area INTEGER NOT NULL, id INTEGER NOT NULL, width INTEGER NOT NULL UNIQUE,
-            PRIMARY KEY (area, id)) WITHOUT ROWID;
-          INSERT INTO code VALUES (1, 1, 11), (1, 2, 12), (2, 1, 21); PRAGMA user_version = 1;
-          """)
-    }
-    try queue.close()
-    let container = try open(CodesV2.self, ScriptedPlan<CodesV1, CodesV2>.self)
+    try store.makeTables(
+      """
+      CREATE TABLE code (area INTEGER NOT NULL, id INTEGER NOT NULL, width INTEGER NOT NULL UNIQUE,
+        PRIMARY KEY (area, id)) WITHOUT ROWID;
+      INSERT INTO code VALUES (1, 1, 11), (1, 2, 12), (2, 1, 21)
+      """)
+    let container = try store.open(CodesV2.self, ScriptedPlan<CodesV1, CodesV2>.self)
     let codes = try ModelContext(container).fetch(FetchDescriptor<CodesV2.Code>())
     #expect(codes.map(\.width).sorted() == [11, 12, 21])
   }
 
   private func migrate(_ format: StoreFormat) throws {
     if format == .coredata {
-      try open(V2.self, Plan.self).close()
+      try store.open(V2.self, Plan.self).close()
     } else {
-      try open(RowsV2.self, RowPlan.self).close()
+      try store.open(RowsV2.self, RowPlan.self).close()
     }
   }
 
   private func items<Item: TestItem>(_: Item.Type) throws -> [Item] {
     let container =
-      try Item.self == V2.Item.self ? open(V2.self) : open(RowsV2.self, RowPlan.self)
+      try Item.self == V2.Item.self ? store.open(V2.self) : store.open(RowsV2.self, RowPlan.self)
     return try ModelContext(container).fetch(FetchDescriptor<Item>())
       .sorted { $0.number < $1.number }
   }

@@ -329,7 +329,7 @@ struct TableRebuild {
     }
     add(
       "INSERT INTO \(newTable) (\(columns.joined(separator: ", "))) "
-        + "SELECT \(values.joined(separator: ", ")) FROM \(table)", "copies the rows")
+        + "SELECT \(values.joined(separator: ", ")) FROM \(table)", copyComment(newText))
     if newText.items.contains(where: { $0.words.contains("AUTOINCREMENT") }),
       try session.integer("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'") != nil
     {
@@ -359,6 +359,16 @@ struct TableRebuild {
       add(Self.move(kept, from: newName, to: name), "restores the statistics")
     }
     return steps
+  }
+
+  /// Names the checks that converted values have to meet: a preview has no rows on which SQLite would apply them.
+  private func copyComment(_ text: CreateTableText) -> String {
+    let converted = Set(pair.converted.map { $0.lowercased() })
+    let checks = text.items.filter { !converted.isDisjoint(with: $0.names) }
+      .flatMap { $0.clauses("CHECK") }
+    if checks.isEmpty { return "copies the rows" }
+    return "copies the rows; the run is refused if converted values do not meet "
+      + checks.joined(separator: " and ")
   }
 
   /// The tables with the results of ANALYZE. Where the indexes of constraints change, they get the names of others, and

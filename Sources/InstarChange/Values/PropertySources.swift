@@ -159,13 +159,13 @@ extension SchemaStage {
     return PropertySources(self, difference).entitiesWithoutTable.map(\.old.name)
   }
 
-  /// Returns the statements that end links which one end no longer has: where a to-many relationship became to-one, its
-  /// to-one inverse still has the links of all. They run after `didMigrate`, which may read them to choose one.
-  package func linkRepairs(_ difference: SchemaDifference) -> [String] {
+  /// Returns the steps that end links which one end no longer has: where a to-many relationship became to-one, its
+  /// to-one inverse still has the links of all.
+  func linkRepairs(_ difference: SchemaDifference) -> [ChangeStep] {
     guard kind == .custom else { return [] }
     let layouts = to.layout.entityLayouts.keyed(by: \.name)
     return difference.entities.flatMap { mapping in
-      mapping.relationships.compactMap { relationship -> String? in
+      mapping.relationships.compactMap { relationship -> ChangeStep? in
         // An inverse with links of its own from before keeps them.
         guard let before = relationship.old, !before.isToOneRelationship,
           relationship.new.isToOneRelationship, let name = relationship.new.inverseName,
@@ -178,11 +178,16 @@ extension SchemaStage {
           case .column(let back) = inverse.location
         else { return nil }
         let columns = back.columns + [inverse.entityColumn].compactMap(\.self)
-        return "UPDATE \(member.table) SET "
-          + columns.map { "\($0) = NULL" }.joined(separator: ", ")
-          + " WHERE \(back.columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")) AND NOT EXISTS "
-          + "(SELECT 1 FROM \(owner.table) AS o WHERE \(back.condition(member.table, refersTo: "o")) "
-          + "AND \(link.condition("o", refersTo: member.table)))"
+        let path = "\(mapping.new.name).\(relationship.new.name)"
+        return ChangeStep(
+          "UPDATE \(member.table) SET "
+            + columns.map { "\($0) = NULL" }.joined(separator: ", ")
+            + " WHERE \(back.columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")) AND NOT EXISTS "
+            + "(SELECT 1 FROM \(owner.table) AS o WHERE \(back.condition(member.table, refersTo: "o")) "
+            + "AND \(link.condition("o", refersTo: member.table)))",
+          "ends the links that \(path) no longer has, after didMigrate", .conversion,
+          table: member.table, column: back.columns.first, entity: mapping.new.name,
+          property: relationship.new.name)
       }
     }
   }

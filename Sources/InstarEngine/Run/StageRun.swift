@@ -16,6 +16,33 @@ struct StageRun {
 
   /// - Returns: the values that no closure replaced so far, for each clone.
   func run() throws(InstarError) -> [UnwrittenValues] {
+    try check()
+    if case .custom(_, _, let willMigrate?, _) = stage {
+      try runClosure(
+        willMigrate, "willMigrate",
+        clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
+        other: clones.map(\.stage.to.schema),
+        savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
+    }
+    let unwritten = try changeSchema()
+    if case .custom(_, _, _, let didMigrate?) = stage {
+      try runClosure(
+        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
+        other: clones.map(\.stage.from.schema),
+        savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
+      try orderNewLinks()
+    }
+    for clone in clones {
+      try step("the other end of links") {
+        try clone.connection.perform { session in try clone.change.endLinks(session) }
+      }
+    }
+    try checkValues(unwritten)
+    return unwritten
+  }
+
+  /// Refuses what the difference of the versions, or the rows, do not allow.
+  private func check() throws(InstarError) {
     for clone in clones {
       try StageCheck.check(clone.stage.schemas, clone.change.difference, plan: plan)
       try step("the check") {
@@ -25,13 +52,9 @@ struct StageRun {
         }
       }
     }
-    if case .custom(_, _, let willMigrate?, _) = stage {
-      try runClosure(
-        willMigrate, "willMigrate",
-        clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
-        other: clones.map(\.stage.to.schema),
-        savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
-    }
+  }
+
+  private func changeSchema() throws(InstarError) -> [UnwrittenValues] {
     var unwritten: [UnwrittenValues] = []
     try step("the change of schema") {
       let changes = clones.flatMap { $0.stage.schemas.entityLayoutPairs($0.change.difference) }
@@ -43,42 +66,34 @@ struct StageRun {
       for clone in clones {
         unwritten.append(
           try clone.connection.perform { session in
-            try clone.change.begin(session, after: clone.unwritten).unwritten
+            try clone.change.begin(session, after: clone.unwritten)
           })
       }
     }
-    if case .custom(_, _, _, let didMigrate?) = stage {
-      try runClosure(
-        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
-        other: clones.map(\.stage.from.schema),
-        savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
-      for clone in clones {
-        try step("the order of new links") {
-          try clone.connection.perform { session in
-            let layout = try clone.stage.to.schema.layout(in: session.database)
-            try session.withoutTriggers {
-              for statement in layout.linkOrderStatements { try session.run(statement) }
-            }
+    return unwritten
+  }
+
+  private func orderNewLinks() throws(InstarError) {
+    for clone in clones {
+      try step("the order of new links") {
+        try clone.connection.perform { session in
+          let layout = try clone.stage.to.schema.layout(in: session.database)
+          try session.withoutTriggers {
+            for statement in layout.linkOrderStatements { try session.run(statement) }
           }
         }
       }
     }
-    for clone in clones {
-      let repairs = clone.stage.schemas.linkRepairs(clone.change.difference)
-      if repairs.isEmpty { continue }
-      try step("the other end of links") {
-        try clone.connection.perform { session in
-          try session.withoutTriggers { for statement in repairs { try session.run(statement) } }
-        }
-      }
-    }
+  }
+
+  /// After the last stage: reports values that are lost.
+  private func checkValues(_ unwritten: [UnwrittenValues]) throws(InstarError) {
     for (clone, unwritten) in zip(clones, unwritten) where clone.isLastStage {
       try step("the count of lost values") {
         let lost = try clone.connection.perform { session in try unwritten.finish(session) }
         for values in lost { clone.onEvent(.valuesLost(values)) }
       }
     }
-    return unwritten
   }
 
   /// Saves pending changes when the closure returns, and discards them when it throws. An error of a fetch or a save
