@@ -160,7 +160,7 @@ public final class Keeper {
         report.findings =
           try inspection.findings() + inspection.rowsInNeed(openPolicy)
           + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
-          + inspection.brokenLinks(openPolicy)
+          + inspection.readingFindings(openPolicy) + inspection.brokenLinks(openPolicy)
         let path = inspection.path
         report.migration =
           path.stages.isEmpty

@@ -10,6 +10,8 @@ public struct VersionManifest: Sendable, Codable, Hashable {
   public var name: String?
   /// The models that the `VersionedSchema` does not list, and that Instar adds because listed ones reference them.
   public var unlistedModels: [String] = []
+  /// What the types of properties read, by "Entity.property", where a type may refuse a stored value.
+  package var valueShapes: [String: ValueShape] = [:]
 
   /// A version.
   public init(

@@ -8,11 +8,17 @@ package struct PlanVersion: Sendable {
   package let layout: any StoreLayout
   /// The name of the `VersionedSchema` type.
   package let name: String
+  /// What the types of properties read, by "Entity.property", where a type may refuse a stored value.
+  package let valueShapes: [String: ValueShape]
 
-  package init(schema: Schema, layout: any StoreLayout, name: String) {
+  package init(
+    schema: Schema, layout: any StoreLayout, name: String,
+    valueShapes: [String: ValueShape] = [:]
+  ) {
     self.schema = schema
     self.layout = layout
     self.name = name
+    self.valueShapes = valueShapes
   }
 
   /// Returns what in a change to this version needs code, whatever the rows are.
@@ -70,5 +76,23 @@ package struct SchemaStage: Sendable {
     .custom(fromVersion: \(from).self, toVersion: \(to).self,
       willMigrate: { context in … }, didMigrate: { context in … })
     """
+  }
+}
+
+extension [SchemaStage] {
+  /// The properties of the last version whose stored values another type reads than in the first, with its names.
+  package var readingChanges: [SchemaDifference.ReadingChange] {
+    guard contains(where: { $0.from.valueShapes != $0.to.valueShapes }) else { return [] }
+    return reduce(into: []) { found, stage in
+      let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
+      let earlier = difference.following(found, to: stage.to.valueShapes)
+      let own = difference.readingChanges(
+        from: stage.from.valueShapes, to: stage.to.valueShapes)
+      found =
+        earlier
+        + own.filter { change in
+          !earlier.contains { ($0.entity, $0.property) == (change.entity, change.property) }
+        }
+    }
   }
 }

@@ -44,7 +44,9 @@ extension PlanDefinition {
         guard !schema.entities.isEmpty || !parts.isEmpty else { continue }
         let layout = try version.layout.format.layout(of: schema)
         if layout.createStatements.isEmpty { throw gap(at: version, in: storeNames[store]) }
-        parts.append(PlanVersion(schema: schema, layout: layout, name: version.name))
+        parts.append(
+          PlanVersion(
+            schema: schema, layout: layout, name: version.name, valueShapes: version.valueShapes))
       }
       return PlanDefinition(self, versions: parts)
     }

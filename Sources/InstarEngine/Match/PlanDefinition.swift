@@ -97,7 +97,9 @@ package struct PlanDefinition: Sendable {
             + "and schema \(schema.version) the format \(layout.format.rawValue)",
           next: "write @Table before the models of all versions, or of none")
       }
-      versions.append(PlanVersion(schema: schema, layout: layout, name: "\(versioned)"))
+      versions.append(
+        PlanVersion(
+          schema: schema, layout: layout, name: "\(versioned)", valueShapes: schema.valueShapes))
     }
     guard !versions.isEmpty else {
       throw InstarError(
@@ -242,6 +244,7 @@ package struct PlanDefinition: Sendable {
           schema: $0.schema, structure: structure, fingerprint: structure.fingerprint,
           name: $0.name)
         version.unlistedModels = $0.schema.modelTypes.reached.sorted()
+        version.valueShapes = $0.valueShapes
         return version
       },
       stages: stages.compactMap { stage in

@@ -86,9 +86,10 @@ struct StageRun {
     }
   }
 
-  /// After the last stage: reports values that are lost.
+  /// After the last stage: refuses values that cannot be read, and reports those that are lost.
   private func checkValues(_ unwritten: [UnwrittenValues]) throws(InstarError) {
     for (clone, unwritten) in zip(clones, unwritten) where clone.isLastStage {
+      try step("the check of stored values") { try clone.requireReadableValues() }
       try step("the count of lost values") {
         let lost = try clone.connection.perform { session in try unwritten.finish(session) }
         for values in lost { clone.onEvent(.valuesLost(values)) }
@@ -160,6 +161,8 @@ struct StageClone {
   /// What earlier stages left.
   let unwritten: UnwrittenValues
   let isLastStage: Bool
+  /// All stages of the run.
+  private let path: [SchemaStage]
 
   init(
     _ clone: StageExecutor.Clone, stage: PlanDefinition.Stage, unwritten: UnwrittenValues
@@ -167,9 +170,37 @@ struct StageClone {
     self.stage = stage
     self.unwritten = unwritten
     isLastStage = clone.path.last?.manifest == stage.manifest
+    path = clone.path.map(\.schemas)
     connection = clone.connection
     store = clone.store
     onEvent = clone.onEvent
     change = stage.change
+  }
+}
+
+extension StageClone {
+  /// Refuses stored values that the last version cannot read: they would stay in the store, and no app would get them.
+  ///
+  /// - Throws: `missingRequiredValues` with their number and the first rows.
+  fileprivate func requireReadableValues() throws {
+    let changes = path.readingChanges
+    if changes.isEmpty { return }
+    let version = stage.to.schema.version
+    let context = try ModelContext.forStage(
+      [(stage.to.schema, connection, store)], other: [], phase: "the check",
+      keptValues: ScratchpadStore())
+    for change in changes {
+      guard let values = try context.unreadableValues(of: change.property, in: change.entity)
+      else { continue }
+      let keys = values.keys.map(String.init).joined(separator: ", ")
+      throw InstarError(
+        .missingRequiredValues,
+        "cannot migrate from \(stage.from.schema.version) to \(version)",
+        cause:
+          "\(values.count) values of \(change.entity).\(change.property) cannot be read in \(version): "
+          + "rows \(keys)\(values.count > values.keys.count ? " and others" : ""); \(values.error.cause)",
+        next: (values.error.next.map { "\($0); or " } ?? "")
+          + "let willMigrate write values that \(version) reads")
+    }
   }
 }

@@ -23,6 +23,8 @@ package struct MigrationPath {
   let differences: [SchemaDifference]
   /// The stages with the layouts of their versions.
   let schemaStages: [SchemaStage]
+  /// The properties whose stored values another type reads at the end.
+  let readingChanges: [SchemaDifference.ReadingChange]
   private let layouts: [Schema.Version: any StoreLayout]
   /// Which schemas the stages leave.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
@@ -71,12 +73,15 @@ package struct MigrationPath {
           next: "let each stage end at a later version than it starts at")
       }
     }
+    let shapes = Dictionary(
+      firstOf: manifest.versions.map { ($0.schema.version, $0.valueShapes) })
     var versions: [PlanVersion] = []
     for schema in schemas {
       versions.append(
         PlanVersion(
           schema: schema, layout: try schema.layout(),
-          name: names[schema.version] ?? "Schema \(schema.version)"))
+          name: names[schema.version] ?? "Schema \(schema.version)",
+          valueShapes: shapes[schema.version] ?? [:]))
     }
     layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
     schemaStages = SchemaStage.fused(
@@ -89,6 +94,7 @@ package struct MigrationPath {
     self.schemas = [start] + schemaStages.map(\.to.schema)
     differences = zip(self.schemas, self.schemas.dropFirst())
       .map { SchemaDifference(from: $0, to: $1) }
+    readingChanges = schemaStages.readingChanges
   }
 
   /// The layout of a version of this path in a store with these conventions.

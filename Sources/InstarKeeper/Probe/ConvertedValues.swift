@@ -115,14 +115,30 @@ extension Database {
   /// Warns of integers that a narrower type cannot read. They stay in the store as they are.
   fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
   {
-    let (owner, name) = property.origin
     guard let type = property.narrowestInteger, let range = type.integerRange,
-      let entity = layout.entityLayouts.first(where: { $0.name == owner }),
+      let (count, rows) = try values(
+        of: property, in: layout,
+        where: { "\($0) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)" })
+    else { return nil }
+    return Finding(
+      severity: .warning, code: .missingRequiredValues,
+      message:
+        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: models "
+        + "with \(type.rawValue) cannot read them; \(rows)",
+      fix: "let willMigrate write values that fit, or keep the wider type")
+  }
+
+  /// Counts values that meet a condition on their column, as they are stored.
+  ///
+  /// - Returns: their number, and "rows 1; 2; 3 and others"; `nil` for none, or if the column has no such values.
+  func values(
+    of property: PropertyPath, in layout: any StoreLayout, where condition: (String) -> String
+  ) throws -> (count: Int, rows: String)? {
+    let (owner, name) = property.origin
+    guard let entity = layout.entityLayouts.first(where: { $0.name == owner }),
       let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
     else { return nil }
-    let conditions =
-      ["\(column) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)"]
-      + [entity.rowCondition].compactMap(\.self)
+    let conditions = [condition(column)] + [entity.rowCondition].compactMap(\.self)
     let rows = "FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
     guard let count = try Int.fetchOne(self, sql: "SELECT count(*) \(rows)"), count > 0 else {
       return nil
@@ -131,13 +147,9 @@ extension Database {
     let keys = try String.fetchAll(
       self,
       sql: "SELECT \(key) \(rows) ORDER BY \(entity.key.columns.joined(separator: ", ")) LIMIT 5")
-    return Finding(
-      severity: .warning, code: .missingRequiredValues,
-      message:
-        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: models "
-        + "with \(type.rawValue) cannot read them; rows \(keys.joined(separator: "; "))"
-        + (count > keys.count ? " and others" : ""),
-      fix: "let willMigrate write values that fit, or keep the wider type")
+    return (
+      count, "rows \(keys.joined(separator: "; "))" + (count > keys.count ? " and others" : "")
+    )
   }
 
   /// How many values or links there are that Instar does not convert by itself; `nil` where the store has none of the

@@ -31,6 +31,7 @@ package struct LightweightHost: PluginHost {
   package func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool {
     // The module of a virtual table would parse shadow tables that a hostile store has filled: only in a worker.
     stages.contains(where: \.needsPlugin) || schema.hasVirtualTable
+      || !stages.readingChanges.isEmpty
   }
 
   /// Brings a clone to the last version of a plan, in this process where no stage needs the plugin.

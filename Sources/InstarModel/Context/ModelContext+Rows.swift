@@ -67,6 +67,38 @@ extension ModelContext {
     return model
   }
 
+  /// Reads a slot in the rows that a statement finds, and makes no models.
+  ///
+  /// - Parameter body: Called with the key of each row whose stored value is not of the slot's type.
+  func forEachUnreadable(
+    _ slot: Int, of entity: ModelEntity, _ sql: String, _ reader: RowReader,
+    _ body: (Int64, InstarError) -> Void
+  ) throws {
+    func check(_ key: Int64, _ read: () throws -> Void) throws {
+      do {
+        try read()
+      } catch let error as InstarError where error.code == .missingRequiredValues {
+        body(key, error)
+      }
+    }
+    var keysOfFiles: [Int64] = []
+    try entity.store.connection.perform { session in
+      let statement = try session.statement(sql)
+      defer { statement.reset() }
+      while try statement.step() {
+        let key = statement.integer(at: 0)
+        try check(key) {
+          let slots = try slots(at: statement, key, reader.part(of: statement))
+          if case .unloaded = slots[slot] { keysOfFiles.append(key) }
+        }
+      }
+    }
+    for key in keysOfFiles {
+      let storage = ModelStorage(entity, key: key, slots: entity.emptySlots.slots)
+      try check(key) { _ = try externalValue(at: slot, of: storage, entity) }
+    }
+  }
+
   private func read(
     _ statement: SQLStatement, into storage: ModelStorage, _ part: RowReader.Part
   ) throws {
@@ -215,7 +247,7 @@ extension ModelContext {
     }
     guard case .blob(let stored) = value else { return value }
     let file = Slot.blob(try entity.store.connection.externalValues.read(stored))
-    guard entity.accepts(file, at: slot) else { throw storage.unreadable(slot) }
+    guard entity.accepts(file, at: slot) else { throw storage.unreadable(slot, stored: file) }
     return file
   }
 

@@ -72,6 +72,12 @@ struct PlanCheck {
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     return (stage.kind == .lightweight ? unusedInitialValues(in: difference, way: way) : [])
+      + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
+        finding(
+          .note, nil,
+          "\(way) \(change.sentence): a run reads all of them, and is refused (I204) if one does not fit"
+        )
+      }
       + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
   }
 

@@ -1,0 +1,64 @@
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+internal import InstarWire
+
+extension StoreInspection {
+  /// Values that the types of the last version may not read. The worker reads them all at the end of a run; values of
+  /// an enum can be counted without the plugin's code.
+  func readingFindings(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
+    let changes = path.readingChanges
+    guard !changes.isEmpty else { return [] }
+    let layout = try layout(of: path.first)
+    let file = try openPolicy.probeFile(paths.store)
+    let properties = path.attributePaths
+    return try StoreReader.withReadOnlyStore(file.path) { db in
+      try changes.compactMap { change in
+        guard let raw = change.after.rawValues,
+          let property = properties.first(where: { $0.isStored(as: change, in: layout) })
+        else { return finding(change) }
+        return try db.values(
+          of: property, in: layout, where: { "\($0) NOT IN (\(raw.joined(separator: ", ")))" }
+        )
+        .map { finding($0, of: property, change) }
+      }
+    }
+  }
+
+  private func finding(_ change: SchemaDifference.ReadingChange) -> Finding {
+    Finding(
+      severity: .note,
+      message:
+        "version \(path.to) \(change.sentence): the run reads all of them, and is refused if "
+        + "one does not fit")
+  }
+
+  private func finding(
+    _ values: (count: Int, rows: String), of property: PropertyPath,
+    _ change: SchemaDifference.ReadingChange
+  ) -> Finding {
+    Finding(
+      severity: path.isLightweight ? .error : .warning, code: .missingRequiredValues,
+      message:
+        "\(values.count) values of \(property.title) are none of \(change.after.text), which version "
+        + "\(path.to) reads: the run is refused unless code of the plan writes others; \(values.rows)",
+      fix:
+        "let willMigrate of a custom stage write values that version \(path.to) reads, or add these to "
+        + "the type")
+  }
+}
+
+extension PropertyPath {
+  /// Whether the first version stores the values that another type reads at the end, in a column of their own and as
+  /// models have them.
+  fileprivate func isStored(
+    as change: SchemaDifference.ReadingChange, in layout: any StoreLayout
+  ) -> Bool {
+    guard isKept, types.count == 1,
+      names.last?.contains(where: { $0 == (change.entity, change.property) }) == true,
+      let entity = layout.entityLayouts.first(where: { $0.name == origin.entity }),
+      let column = entity.attributes.first(where: { $0.attribute.name == origin.property })?.column
+    else { return false }
+    return column.encoding == nil
+  }
+}

@@ -1,0 +1,291 @@
+import Instar
+import InstarChange
+import InstarEngine
+import InstarWire
+import Testing
+
+/// Whole runs of an app's container over versions whose properties have other Swift types, and the same stored ones.
+@Suite("Values that another Swift type reads", .serialized)
+struct ReinterpretedValuesTests {
+  private let store: MigratedStore
+
+  init() throws { store = try MigratedStore() }
+
+  private func makeTasks() throws {
+    try store.make(
+      FirstV1.self,
+      [FirstV1.Kind.open, .closed, .open].enumerated().map { number, kind in
+        FirstV1.Task(kind, tags: ["\(number)"], author: FirstV1.Author(name: "n"))
+      })
+  }
+
+  @Test(
+    "are refused where an enum has no such case, with their number and rows",
+    arguments: [true, false])
+  func otherCases(isLightweight: Bool) throws {
+    try makeTasks()
+    Script.isLightweight = isLightweight
+    let error = try store.refusal(FirstV1.self, CasesV2.self)
+    #expect(error.code == .missingRequiredValues)
+    #expect(
+      error.cause
+        == "1 values of Task.kind cannot be read in 2.0.0: rows 2; 'kind' holds 'closed'; "
+        + "Kind accepts 'open', 'done'", "\(error)")
+    #expect(error.next?.contains("let willMigrate write values that 2.0.0 reads") == true)
+    Script.isLightweight = false
+    Script.willMigrate = { context in
+      for task in try context.fetch(FetchDescriptor<FirstV1.Task>()) { task.kind = .open }
+    }
+    try store.migrate(FirstV1.self, CasesV2.self)
+  }
+
+  @Test("are refused in an ordinary table too")
+  func table() throws {
+    try store.makeTables(
+      "CREATE TABLE task (id INTEGER PRIMARY KEY, kind TEXT); "
+        + "INSERT INTO task VALUES (1, 'open'), (2, NULL), (3, 'later'), (4, 'closed')")
+    let error = try store.refusal(RowsV1.self, RowsV2.self)
+    #expect(error.cause.hasPrefix("2 values of Task.kind cannot be read in 2.0.0: rows 3, 4;"))
+    try store.execute("UPDATE task SET kind = 'open'")
+    try store.migrate(RowsV1.self, RowsV2.self)
+  }
+
+  @Test("may be those of an enum that only gets more cases, which nobody has to read")
+  func moreCases() throws {
+    try makeTasks()
+    Script.isLightweight = true
+    try store.migrate(FirstV1.self, MoreV2.self)
+    let plan = try PlanDefinition(ScriptedPlan<FirstV1, MoreV2>.self)
+    #expect(try plan.path(from: FirstV1.versionIdentifier).map(\.schemas).readingChanges.isEmpty)
+  }
+
+  @Test("are refused where elements of an array have a type that does not decode")
+  func otherElements() throws {
+    try makeTasks()
+    let error = try store.refusal(FirstV1.self, ElementsV2.self)
+    #expect(error.cause.hasPrefix("3 values of Task.tags cannot be read in 2.0.0: rows 1, 2, 3;"))
+  }
+
+  @Test("are those of composites too: a struct with one more required field does not decode")
+  func otherFields() throws {
+    try makeTasks()
+    let error = try store.refusal(FirstV1.self, FieldsV2.self)
+    #expect(
+      error.cause.hasPrefix("3 values of Task.author cannot be read in 2.0.0: rows 1, 2, 3;"),
+      "\(error)")
+  }
+
+  @Test("are only those of the last version: a later stage may remove or convert them")
+  func removedLater() throws {
+    try makeTasks()
+    try store.open(LastV3.self, Long.self).close()
+  }
+
+  @Test("have the shapes of their types in the plan")
+  func shapes() throws {
+    func text(_ old: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type) throws
+      -> [String]
+    {
+      try PlanDefinition(plan).path(from: old.versionIdentifier).map(\.schemas).readingChanges
+        .map(\.sentence)
+    }
+    #expect(
+      try text(FirstV1.self, ScriptedPlan<FirstV1, CasesV2>.self) == [
+        "reads the values of Task.kind as 'done' | 'open' instead of 'closed' | 'open'"
+      ])
+    #expect(
+      try text(FirstV1.self, ScriptedPlan<FirstV1, ElementsV2>.self) == [
+        "reads the values of Task.tags as [Int] instead of [String]"
+      ])
+    #expect(
+      try text(FirstV1.self, ScriptedPlan<FirstV1, FieldsV2>.self) == [
+        "reads the values of Task.author as {age: Int, name: String} instead of {name: String}"
+      ])
+    #expect(
+      try text(RowsV1.self, ScriptedPlan<RowsV1, RowsV2>.self) == [
+        "reads the values of Task.kind as 'open'? instead of string"
+      ])
+    #expect(try text(FirstV1.self, Long.self) == [])
+  }
+
+  // MARK: Models
+
+  enum Long: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [FirstV1.self, CasesV2.self, LastV3.self] }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: FirstV1.self, toVersion: CasesV2.self),
+        .lightweight(fromVersion: CasesV2.self, toVersion: LastV3.self),
+      ]
+    }
+  }
+
+  enum FirstV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open, closed
+    }
+
+    struct Author: Codable {
+      var name: String
+    }
+
+    @Model
+    final class Task {
+      var kind: Kind
+      var tags: [String]
+      var author: Author
+      init(_ kind: Kind, tags: [String], author: Author) {
+        (self.tags, self.author) = (tags, author)
+        self.kind = kind
+      }
+    }
+  }
+
+  enum CasesV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open, done
+    }
+
+    struct Author: Codable {
+      var name: String
+    }
+
+    @Model
+    final class Task {
+      var kind: Kind
+      var tags: [String]
+      var author: Author
+      init(_ kind: Kind, tags: [String], author: Author) {
+        (self.tags, self.author) = (tags, author)
+        self.kind = kind
+      }
+    }
+  }
+
+  enum MoreV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open, closed, later
+    }
+
+    struct Author: Codable {
+      var name: String
+    }
+
+    @Model
+    final class Task {
+      var kind: Kind
+      var tags: [String]
+      var author: Author
+      init(_ kind: Kind, tags: [String], author: Author) {
+        (self.tags, self.author) = (tags, author)
+        self.kind = kind
+      }
+    }
+  }
+
+  enum ElementsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open, closed
+    }
+
+    struct Author: Codable {
+      var name: String
+    }
+
+    @Model
+    final class Task {
+      var kind: Kind
+      var tags: [Int]
+      var author: Author
+      init(_ kind: Kind, tags: [Int], author: Author) {
+        (self.tags, self.author) = (tags, author)
+        self.kind = kind
+      }
+    }
+  }
+
+  enum FieldsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open, closed
+    }
+
+    struct Author: Codable {
+      var name: String
+      var age: Int
+    }
+
+    @Model
+    final class Task {
+      var kind: Kind
+      var tags: [String]
+      var author: Author
+      init(_ kind: Kind, tags: [String], author: Author) {
+        (self.tags, self.author) = (tags, author)
+        self.kind = kind
+      }
+    }
+  }
+
+  enum LastV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    struct Author: Codable {
+      var name: String
+    }
+
+    @Model
+    final class Task {
+      var tags: [String]
+      var author: Author
+      init(tags: [String], author: Author) {
+        (self.tags, self.author) = (tags, author)
+      }
+    }
+  }
+
+  enum RowsV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    @Table("task")
+    @Model
+    final class Task {
+      var id: Int
+      var kind: String?
+      init(id: Int) { self.id = id }
+    }
+  }
+
+  enum RowsV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Task.self] }
+
+    enum Kind: String, Codable {
+      case open
+    }
+
+    @Table("task")
+    @Model
+    final class Task {
+      var id: Int
+      var kind: Kind?
+      init(id: Int) { self.id = id }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import InstarSchema
+import Testing
+
+@Suite("What a Swift type reads")
+struct ValueShapeTests {
+  private static let word = ValueShape.named(type: "String")
+  private static let number = ValueShape.named(type: "Int")
+  private static func cases(_ values: String...) -> ValueShape { .cases(values: values) }
+
+  @Test(
+    "is certain for equal types, further cases, and optional values or fields",
+    arguments: [
+      (word, word, true), (word, number, false), (.optional(of: word), word, true),
+      (word, .optional(of: word), false), (cases("'a'", "'b'"), cases("'a'"), true),
+      (cases("'a'"), cases("'a'", "'b'"), false), (cases("'a'"), word, false),
+      (.list(of: cases("1", "2")), .list(of: cases("1")), true),
+      (.map(of: number), .map(of: word), false), (.list(of: word), .map(of: word), false),
+      (.fields(of: ["a": word]), .fields(of: ["a": word, "b": number]), true),
+      (.fields(of: ["a": word, "b": number]), .fields(of: ["a": word]), false),
+      (.fields(of: ["a": word, "b": .optional(of: number)]), .fields(of: ["a": word]), true),
+    ] as [(ValueShape, ValueShape, Bool)])
+  func reads(new: ValueShape, old: ValueShape, isCertain: Bool) {
+    #expect(new.reads(old) == isCertain)
+  }
+
+  @Test("is told in Swift's own notation")
+  func text() {
+    let shape = ValueShape.fields(of: [
+      "tags": .list(of: Self.word), "counts": .map(of: .optional(of: Self.number)),
+      "kind": Self.cases("'a'", "'b'"),
+    ])
+    #expect(shape.text == "{counts: [String: Int?], kind: 'a' | 'b', tags: [String]}")
+    #expect(ValueShape.cases(values: (1...25).map { "\($0)" }).text.hasSuffix("20 | 5 more"))
+  }
+
+  @Test("differs only for properties whose values stay as they are")
+  func changes() {
+    func schema(_ version: Int, _ type: Schema.AttributeType, name: String, from: String? = nil)
+      -> Schema
+    {
+      Schema(
+        entities: [
+          Schema.Entity(
+            name: "Note",
+            attributes: [Schema.Attribute(name: name, originalName: from, type: type)])
+        ], version: Schema.Version(version, 0, 0))
+    }
+    let first = schema(1, .string, name: "kind")
+    let renamed = SchemaDifference(
+      from: first, to: schema(2, .string, name: "state", from: "kind"))
+    let changes = renamed.readingChanges(
+      from: ["Note.kind": Self.cases("'a'")], to: ["Note.state": Self.cases("'b'")])
+    #expect(changes.map(\.sentence) == ["reads the values of Note.state as 'b' instead of 'a'"])
+    let converted = SchemaDifference(from: first, to: schema(2, .int64, name: "kind"))
+    #expect(
+      converted.readingChanges(
+        from: ["Note.kind": Self.cases("'a'")], to: ["Note.kind": Self.cases("1")]
+      ).isEmpty)
+  }
+}
