@@ -152,6 +152,32 @@ struct PluginCheckTests {
     #expect(error.fix?.contains("instarctl schema diff '\(plugin)@1.1.0'") == true)
   }
 
+  @Test("a name in acceptedLosses that no version has is found, with the nearest one")
+  func unknownLosses() async throws {
+    let source = try folder.write(
+      Self.models.replacing(
+        "static var stages: [MigrationStage] {",
+        with: """
+          static var acceptedLosses: [String] { ["Book.rnak", "Book.pages", "Shelf"] }
+              static var stages: [MigrationStage] {
+          """) + "\n" + Self.filter, to: "Shelf.swift")
+    let plugin = folder.path("Shelf.so")
+    let built = try await CommandLineTool.run(
+      "plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    let losses = findings.filter { $0.message.contains("acceptedLosses") }
+    #expect(
+      losses.map(\.message)
+        == ["Book.rnak", "Shelf"].map {
+          "ShelfPlan: acceptedLosses names '\($0)', which no version before the last one has"
+        })
+    #expect(losses.map(\.fix) == ["write \"Book.rank\"", "remove it"])
+    #expect(losses.allSatisfy { $0.severity == .warning && $0.code == .invalidPlan })
+    #expect(!findings.contains { $0.message.contains("changes the type of Book.pages") })
+  }
+
   /// A plan that shares an object and a main actor's function with a stage. Beyond that, `shared` is a constant.
   private static func concurrent(version: String, shared: String) -> String {
     """
