@@ -28,7 +28,9 @@ extension StoreStructure {
               $0.name.lowercased() == column.name.lowercased()
             })
           else { return column }
-          let isAlike = ColumnAffinity(same.type).isLike(ColumnAffinity(column.type))
+          let isAlike =
+            same.type == column.type
+            || ColumnAffinity(same.type).isLike(ColumnAffinity(column.type))
           return Column(name: same.name, type: isAlike ? same.type : column.type)
         })
     }
