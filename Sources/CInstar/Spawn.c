@@ -65,14 +65,15 @@ static int become(const struct instar_identity *identity)
   return 0;
 }
 
-/* Descriptors 0 to `count` - 1 become copies of `sources`; no other stays open but `failure`, which
- * becomes `count`, close-on-exec. 0, or an errno. */
-static int arrange_descriptors(const int *sources, int count, int failure)
+/* Descriptors 0 to `count` - 1 become copies of `sources`; no other stays open but `*failure`, which
+ * becomes `count`, close-on-exec. 0, or an errno; `*failure` then says where the pipe is. */
+static int arrange_descriptors(const int *sources, int count, int *failure)
 {
   for (int i = 0; i < count; i++) {
     if (dup2(sources[i], i) < 0) return errno;
   }
-  if (dup3(failure, count, O_CLOEXEC) < 0) return errno;
+  if (dup3(*failure, count, O_CLOEXEC) < 0) return errno;
+  *failure = count;
   if (syscall(SYS_close_range, count + 1, ~0u, 0) != 0) return errno;
   return 0;
 }
@@ -161,7 +162,7 @@ static void exec_as(
   char *const environment[], const struct sources *sources, int failure)
 {
   int reason = setpgid(0, 0) == 0 ? 0 : errno;
-  if (reason == 0) reason = arrange_descriptors(sources->descriptors, sources->count, failure);
+  if (reason == 0) reason = arrange_descriptors(sources->descriptors, sources->count, &failure);
   if (reason == 0) reason = become(identity);
   /* Where the parent is may be closed to that user. */
   if (reason == 0 && chdir("/") != 0) reason = errno;
@@ -170,10 +171,8 @@ static void exec_as(
     execve(executable, arguments, environment);
     reason = errno;
   }
-  /* The descriptor is still the old one where arranging failed. */
-  if (write(sources->count, &reason, sizeof reason) != (ssize_t)sizeof reason) {
-    (void)!write(failure, &reason, sizeof reason);
-  }
+  /* So few bytes fit into the empty pipe. */
+  (void)!write(failure, &reason, sizeof reason);
   _exit(127);
 }
 
