@@ -43,14 +43,15 @@ extension InstarError {
 extension InstarError {
   /// The error for statements that do not end: SQLite interrupted them, or their process was ended.
   package static func overBudget(_ what: String, store: String? = nil) -> InstarError {
-    let file = store.map(CommandText.quoted) ?? "STORE"
-    return InstarError(
+    InstarError(
       .timeLimit, what, store: store,
       cause: "the SQL on the store exceeded its limit of processor time",
-      next:
-        "look for a slow generated column, trigger, view, CHECK constraint or index: "
-        + "sqlite3 -readonly \(file) .schema"
-    )
+      next: adviceOnSlowSQL(in: store))
+  }
+
+  fileprivate static func adviceOnSlowSQL(in store: String?) -> String {
+    "look for a slow generated column, trigger, view, CHECK constraint or index: "
+      + "sqlite3 -readonly \(store.map(CommandText.quoted) ?? "STORE") .schema"
   }
 }
 
@@ -98,6 +99,10 @@ extension InstarError {
       }
       if isNew { copy.cause = "\(self.what): \(cause)" }
       copy.what = what
+    }
+    // What noticed it, such as a single statement, may not know the store that the command is to name.
+    if let store, copy.store == nil, copy.next == Self.adviceOnSlowSQL(in: nil) {
+      copy.next = Self.adviceOnSlowSQL(in: store)
     }
     copy.store = copy.store ?? store
     copy.stage = copy.stage ?? stage

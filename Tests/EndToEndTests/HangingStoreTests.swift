@@ -38,6 +38,7 @@ struct HangingStoreTests {
     let report = try #require(try answer.objects(RunReport.self).first)
     #expect(report.error?.code == .timeLimit, "\(answer.output)")
     #expect(report.error?.state == "unchanged")
+    #expect(report.error?.next?.contains("sqlite3 -readonly '\(store.path)' .schema") == true)
     #expect(try Data(contentsOf: URL(filePath: store.path)) == before)
     #expect(store.folder.names() == ["alembic.db", "state"])
     #expect(store.folder.names("state/phases") == [])

@@ -173,23 +173,3 @@ struct SchemaDifferenceTests {
       ])
   }
 }
-
-@Suite("The error value")
-struct InstarErrorTests {
-  @Test("its text says what, where, why, in which state the store is, and what to do")
-  func text() {
-    let error = InstarError(
-      .missingRequiredValues, "cannot migrate '/srv/app/a.store' from 1.2.0 to 2.0.0",
-      store: "/srv/app/a.store", stage: "AddTags (2 of 3), plugin 'notes' 0.4.1",
-      cause: "14 rows of Note have no value for required attribute 'uid'", state: "unchanged",
-      next: "give 'uid' a default, or fill it in willMigrate")
-    #expect(
-      error.description == """
-        error: cannot migrate '/srv/app/a.store' from 1.2.0 to 2.0.0
-          stage:  AddTags (2 of 3), plugin 'notes' 0.4.1
-          cause:  14 rows of Note have no value for required attribute 'uid'
-          store:  unchanged
-          next:   give 'uid' a default, or fill it in willMigrate   [I204]
-        """)
-  }
-}
