@@ -19,35 +19,15 @@ struct BackupsCopyCommand: InstarCommand {
       """)
 
   @OptionGroup var selection: BackupOptions
-
-  @Option(
-    help: ArgumentHelp("The existing folder for the copies.", valueName: "folder"),
-    completion: .directory, transform: FilePath.typed)
-  var backupFolder: String?
-
-  @Option(
-    help: ArgumentHelp(
-      "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
-        + "(default: none)",
-      valueName: "compression"),
-    completion: .names(of: BackupCompression.self), transform: { try BackupCompression(named: $0) })
-  var backupCompression = BackupCompression.none
+  @OptionGroup var copies: BackupFolderOptions
 
   @OptionGroup var output: OutputOptions
-
-  func validate() throws {
-    guard backupFolder != nil || backupCompression == .none else {
-      throw ValidationError("--backup-compression needs --backup-folder")
-    }
-  }
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
     let interruption = Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
-    let folder = backupFolder.map {
-      BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
-    }
+    let folder = copies.folder
     var status = ExitStatus.done
     let backups = try selection.backups()
     var isIdle = true

@@ -59,19 +59,7 @@ struct MigrateCommand: InstarCommand {
     transform: { try VerificationPolicy(named: $0) })
   var verify = VerificationPolicy.standard
 
-  @Option(
-    help: ArgumentHelp(
-      "Also copy each backup to this folder, and verify the copy.", valueName: "folder"),
-    completion: .directory, transform: FilePath.typed)
-  var backupFolder: String?
-
-  @Option(
-    help: ArgumentHelp(
-      "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
-        + "(default: none)",
-      valueName: "compression"),
-    completion: .names(of: BackupCompression.self), transform: { try BackupCompression(named: $0) })
-  var backupCompression = BackupCompression.none
+  @OptionGroup var copies: BackupFolderOptions
 
   @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
   var yes = false
@@ -81,12 +69,6 @@ struct MigrateCommand: InstarCommand {
   var acceptLoss = false
 
   @OptionGroup var output: OutputOptions
-
-  func validate() throws {
-    guard backupFolder != nil || backupCompression == .none else {
-      throw ValidationError("--backup-compression needs --backup-folder")
-    }
-  }
 
   func perform() async throws(InstarError) -> ExitStatus {
     let folder = try StateFolder(path: state.path)
@@ -100,9 +82,7 @@ struct MigrateCommand: InstarCommand {
 
     for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
 
-    let copies = backupFolder.map {
-      BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
-    }
+    let copies = copies.folder
     let recoveries = Recoveries()
     let paths = stores.paths
     let runs = StoreRuns(stores: paths)
