@@ -101,14 +101,28 @@ extension StateFolder {
     return Self.merge(listed, found)
   }
 
-  /// Inserts backups into those of the ledger. These stay in the order of their runs: a clock may have been set back.
-  private static func merge(_ listed: [ListedBackup], _ found: [ListedBackup]) -> [ListedBackup] {
-    var merged = listed
-    for backup in found {
-      let place = merged.firstIndex { $0.madeAt > backup.madeAt } ?? merged.endIndex
-      merged.insert(backup, at: place)
+  /// Returns the backups of several stores, oldest first, without those that were removed on purpose.
+  public func backups(ofAll stores: [String]) throws(InstarError) -> [ListedBackup] {
+    var seen: Set<String> = []
+    var backups: [ListedBackup] = []
+    for store in stores where seen.insert(StorePath(store).text).inserted {
+      backups = Self.merge(backups, try self.backups(of: store))
     }
-    return merged
+    return backups
+  }
+
+  /// Merges two lists. Each stays in its own order, that of the runs: a clock may have been set back.
+  private static func merge(_ first: [ListedBackup], _ second: [ListedBackup]) -> [ListedBackup] {
+    var merged: [ListedBackup] = []
+    var rest = second[...]
+    for backup in first {
+      while let next = rest.first, next.madeAt < backup.madeAt {
+        merged.append(next)
+        rest.removeFirst()
+      }
+      merged.append(backup)
+    }
+    return merged + rest
   }
 
   private func backupsInLedger(

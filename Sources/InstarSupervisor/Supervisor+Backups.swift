@@ -46,7 +46,7 @@ extension Supervisor {
   /// a store with an open run are left alone: its recovery may need them.
   ///
   /// - Parameters:
-  ///   - backups: Those of the stores of one watch, oldest first.
+  ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
   ///   - now: In seconds since 1970.
   ///   - isRehearsal: Whether nothing is removed, so that the results say what would be.
   /// - Throws: `interrupted`, `stateFolderFailed`. Why a backup could not be removed is its result.

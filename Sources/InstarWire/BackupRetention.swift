@@ -6,7 +6,7 @@ public struct BackupRetention: Sendable, Hashable {
   public var age: Duration?
   /// The most bytes of the backups of one store; `nil` without a limit.
   public var bytes: Int64?
-  /// The most bytes of the backups of all stores of a watch; `nil` without a limit.
+  /// The most bytes of the backups of all stores together, such as those of a watch; `nil` without a limit.
   public var totalBytes: Int64?
 
   /// By default ten backups of each store, of any age and size.
@@ -42,7 +42,7 @@ public struct BackupRetention: Sendable, Hashable {
   /// Returns the backups that are not to be kept, by run, with the reason.
   ///
   /// - Parameters:
-  ///   - backups: The backups of the stores of one watch, oldest first. Their order says which is newer, not
+  ///   - backups: The backups of all stores that share `totalBytes`, oldest first. Their order says which is newer, not
   ///     `madeAt`: a clock may have been set back.
   ///   - now: In seconds since 1970.
   public func surplus(of backups: [Backup], now: Double) -> [String: String] {
@@ -77,7 +77,7 @@ public struct BackupRetention: Sendable, Hashable {
     var total = kept.reduce(0) { $0 + $1.bytes }
     for backup in kept where newest[backup.store] != backup.run {
       guard total > totalBytes else { return }
-      surplus[backup.run] = "more than \(Quantity.bytes(totalBytes)) of backups in the watch"
+      surplus[backup.run] = "more than \(Quantity.bytes(totalBytes)) of backups of all stores"
       total -= backup.bytes
     }
   }

@@ -224,6 +224,85 @@ struct BackupsTests {
     #expect(try await backups("verify").lines.map(\.run) == left.dropFirst().map(\.run))
   }
 
+  /// Two stores with three backups each.
+  private func makeTwoStores() async throws -> [Line] {
+    let plugin = try await FixturePlugins.boxes.value
+    let stores = try ["fine", "more"].map { try BoxStore($0, boxes: 20_000, in: folder) }
+    for store in stores {
+      #expect(try await run("migrate", store.path, "--plugin", plugin).status == 0)
+    }
+    // By turns: the oldest are of both.
+    for _ in 0..<2 {
+      for store in stores { #expect(try await run("restore", store.path).status == 0) }
+    }
+    let all = try await backups("list").lines
+    try #require(all.count == 6)
+    return all
+  }
+
+  /// A total in MiB that the newest four of six backups fit in, and five do not.
+  private func totalOfFour(_ all: [Line]) throws -> Int64 {
+    let four = all.suffix(4).reduce(0) { $0 + ($1.bytes ?? 0) }
+    let total = (four >> 20) + 1
+    try #require(four + (all[1].bytes ?? 0) > total << 20)
+    return total
+  }
+
+  @Test("of several stores the oldest are removed where all together are too large")
+  func pruneByTotalSize() async throws {
+    let all = try await makeTwoStores()
+    let total = try totalOfFour(all)
+    let stores = [all[1].store, all[0].store]
+    // The order in which the stores are named says nothing about age.
+    #expect(try await backups("list", stores[0], stores[1]).lines.map(\.run) == all.map(\.run))
+    let pruned = try await backups("prune", "--total-size", "\(total)MiB", stores[0], stores[1])
+    #expect(pruned.status == 0 && Set(pruned.lines.map(\.run)) == Set(all.prefix(2).map(\.run)))
+    #expect(
+      pruned.lines.allSatisfy {
+        $0.state == "removed" && $0.reason?.hasSuffix("of backups of all stores") == true
+      })
+    // Each store keeps its newest one, whatever the size.
+    let most = try await backups("prune", "--total-size", "0MiB").lines
+    #expect(Set(most.map(\.run)) == Set(all[2...3].map(\.run)))
+    #expect(try await backups("verify").lines.map(\.state) == ["sound", "sound"])
+    #expect(try await run("backups", "prune", "--total-size", "many").status == 2)
+  }
+
+  @Test("the daemon removes the oldest of a watch where all together are too large")
+  func daemonTotalSize() async throws {
+    let all = try await makeTwoStores()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("plugins"), withIntermediateDirectories: false)
+    try folder.write(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      checkBackups: 1s
+      backups: {totalSize: \(try totalOfFour(all))MiB}
+      watches:
+        - {folder: \(folder.path), pattern: "*.store"}
+      """, to: "instard.yml")
+    let output = try await daemonOutput(until: "backups-verified")
+    for backup in all.prefix(2) {
+      #expect(output.contains("removed the backup '\(backup.backup)'"), Comment(rawValue: output))
+    }
+    #expect(try await backups("list").lines.map(\.run) == all.suffix(4).map(\.run))
+  }
+
+  /// Runs instard until it logs an event.
+  private func daemonOutput(until event: String) async throws -> String {
+    let daemon = try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
+      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=\(event)") {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let output = daemon.capturedOutput
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    return output
+  }
+
   @Test("one that cannot be removed is present, with the error")
   func keptBackup() async throws {
     let store = try await makeStore(restores: 1)
@@ -335,15 +414,7 @@ struct BackupsTests {
       watches:
         - {folder: \(folder.path), pattern: "*.store"}
       """, to: "instard.yml")
-    let daemon = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
-    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=backups-verified") {
-      try await Task.sleep(for: .milliseconds(20))
-    }
-    let output = daemon.capturedOutput
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    let output = try await daemonOutput(until: "backups-verified")
     #expect(output.contains("verified 2 of 2 backups: 1 sound"), Comment(rawValue: output))
     #expect(output.contains("removed the backup '\(all[0].backup)'"))
     #expect(output.contains("removed the backup '\(all[1].backup)'"))

@@ -39,13 +39,14 @@ struct BackupsPruneCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp("Keep at most this size of backups of each store.", valueName: "size"),
-    transform: { text in
-      guard let bytes = SizeText.parse(text) else {
-        throw ValidationError("'\(text)' is not a size such as 512MiB or 4GiB")
-      }
-      return bytes
-    })
+    transform: bytes)
   var size: Int64?
+
+  @Option(
+    help: ArgumentHelp(
+      "Keep at most this size of backups of all these stores together.", valueName: "size"),
+    transform: bytes)
+  var totalSize: Int64?
 
   @Flag(help: "Show what would be removed, and remove nothing.")
   var dryRun = false
@@ -59,7 +60,8 @@ struct BackupsPruneCommand: InstarCommand {
     var status = ExitStatus.done
     try await supervisor.prune(
       try selection.backups(),
-      keeping: BackupRetention(count: keep, age: age?.duration, bytes: size),
+      keeping: BackupRetention(
+        count: keep, age: age?.duration, bytes: size, totalBytes: totalSize),
       now: Date().timeIntervalSince1970, isRehearsal: dryRun
     ) { result in
       let answer = BackupReport(result)
@@ -67,5 +69,12 @@ struct BackupsPruneCommand: InstarCommand {
       output.write(answer)
     }
     return status
+  }
+
+  private static func bytes(_ text: String) throws -> Int64 {
+    guard let bytes = SizeText.parse(text) else {
+      throw ValidationError("'\(text)' is not a size such as 512MiB or 4GiB")
+    }
+    return bytes
   }
 }

@@ -11,12 +11,10 @@ struct BackupOptions: ParsableArguments {
 
   @OptionGroup var state: StateOptions
 
-  /// Oldest first; in the order of the stores, where some were named.
+  /// Oldest first.
   func backups() throws(InstarError) -> [ListedBackup] {
     let folder = StateFolder(reading: state.path)
-    guard !stores.isEmpty else { return try folder.backups() }
-    var backups: [ListedBackup] = []
-    for store in stores { backups += try folder.backups(of: FilePath.ofStore(store)) }
-    return backups
+    return stores.isEmpty
+      ? try folder.backups() : try folder.backups(ofAll: stores.map(FilePath.ofStore))
   }
 }
