@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -152,6 +153,11 @@ int instar_file_flags(const char *path)
     | (flags & STATX_ATTR_APPEND ? INSTAR_FILE_APPEND_ONLY : 0)
     | (flags & STATX_ATTR_MOUNT_ROOT ? INSTAR_FILE_MOUNT_POINT : 0)
     | (lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0 ? INSTAR_FILE_ACCESS_LIST : 0);
+}
+
+uint64_t instar_device(uint32_t major_number, uint32_t minor_number)
+{
+  return makedev(major_number, minor_number);
 }
 
 int instar_is_open(const char *path)

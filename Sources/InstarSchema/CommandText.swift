@@ -38,6 +38,9 @@ package enum CommandText {
       ?? "restore the store from a backup"
   }
 
+  /// Returns a command that shows the state of a store, and who has it open.
+  package static func probe(_ store: String) -> String { "instarctl probe \(quoted(store))" }
+
   /// Returns a command that ends the hold of a store.
   package static func release(_ store: String) -> String { "instarctl release \(quoted(store))" }
 

@@ -84,7 +84,8 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var replicator: Replicator?
   /// The order to leave the store alone; left out without one.
   public var hold: Hold?
-  /// The processes that have the store open, as far as this user can see: only root sees those of other users.
+  /// The processes that have the store open, as far as this user can see. Those of other users are seen while they have
+  /// a lock on the store.
   public var holders: [Holder] = []
 
   /// A report without the fields that only a readable store has.

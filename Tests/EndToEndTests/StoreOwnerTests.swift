@@ -62,6 +62,7 @@ struct StoreOwnerTests {
       plugins: [\(folder.path("plugins"))]
       debounce: 50ms
       retry: {first: 200ms, most: 1s}
+      busyTimeout: 200ms
       watches:
       \(watches.map { "  - folder: \(folder.path("srv/\($0)"))" }.joined(separator: "\n"))
       """.utf8
@@ -177,6 +178,29 @@ struct StoreOwnerTests {
     // No keeper could have been there.
     #expect(try status("state").mode == 0o700)
     #expect(try status("state/ledger/ledger.jsonl").owner == user.uid)
+  }
+
+  @Test(
+    "an app of root that has a lock is named, although a keeper may not see what root has open",
+    arguments: [DaemonUser.root, .service], ["srv/alice/a.store", "srv/root.store"])
+  func lockedByRoot(user: DaemonUser, name: String) async throws {
+    try configure(user, watches: [name == "srv/root.store" ? "" : "alice"])
+    let made = try BoxStore("plain", in: folder, journalMode: "delete")
+    try FileManager.default.moveItem(atPath: made.path, toPath: folder.path(name))
+    if name != "srv/root.store" {
+      try give(name, to: alice, mode: 0o600)
+      try give("srv/alice", to: alice, mode: 0o700)
+    }
+    try await plugin("Boxes.so")
+    let app = try OtherProcess.holding(folder.path(name), "IMMEDIATE")
+    let daemon = try start(user)
+    try await wait("the busy store") { daemon.capturedOutput.contains("INSTAR_EVENT=run-busy") }
+    #expect(
+      daemon.capturedOutput.contains("it is open in \(app.pid) (python3"),
+      "\(daemon.capturedOutput)")
+    app.finish()
+    try await wait("the store migrated") { daemon.capturedOutput.contains("=run-migrated") }
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
   }
 
   @Test("a store and a plugin that are put right are taken at once")

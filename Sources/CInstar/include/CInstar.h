@@ -112,6 +112,9 @@ enum {
 };
 int instar_file_flags(const char *path);
 
+/* The device of two numbers, as stat(2) gives it. */
+uint64_t instar_device(uint32_t major_number, uint32_t minor_number);
+
 /* Whether another process, or this one, has the file open: asks for a lease on it (fcntl(2)), and
  * releases that at once. Opens and closes the file, which drops this process's POSIX locks on it.
  * Needs to be the file's owner. 1 or 0; -1 and errno where the kernel does not answer. */

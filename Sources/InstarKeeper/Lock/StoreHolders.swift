@@ -1,10 +1,16 @@
+internal import CInstar
 internal import Foundation
 internal import InstarSchema
 internal import InstarWire
 
-/// Finds the processes that have a store open. Only root can see those of other users.
+/// Finds the processes that have a store open.
 ///
-/// One scan of `/proc` serves a batch of stores for a second. No other file is opened.
+/// Which files a process has open is seen by its own user, and for a process with capabilities only by one that has as
+/// many: a keeper has none. Who has a lock is seen by all, and an app has one while it reads or writes a store, and on
+/// the index of the log (`-shm`) as long as it has a store with a log open.
+///
+/// One scan of `/proc` serves a batch of stores for a second. No other file is opened: closing a store would end this
+/// process's own locks on it.
 struct StoreHolders {
   private var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
   private var scannedAt: ContinuousClock.Instant?
@@ -13,25 +19,33 @@ struct StoreHolders {
   /// Returns the processes that have a file open, in the order of their ids, without this one. Empty where the file
   /// does not exist.
   mutating func ofFile(_ path: String) -> [ProbeReport.Holder] {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return [] }
+    guard let store = Self.identity(of: path) else { return [] }
     let now = ContinuousClock.now
     if scannedAt.map({ now - $0 > Self.validity }) ?? true {
       holders = Self.scanProcesses()
       scannedAt = now
     }
-    return holders[FileIdentity(status)] ?? []
+    let ofStore = holders[store] ?? []
+    let ofIndex = Self.identity(of: path + "-shm").flatMap { holders[$0] } ?? []
+    return (ofStore + ofIndex.filter { !ofStore.contains($0) }).sorted { $0.pid < $1.pid }
+  }
+
+  private static func identity(of path: String) -> FileIdentity? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? FileIdentity(status) : nil
   }
 
   private static func scanProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
     let own = getpid()
+    let locks = FileManager.default.contents(atPath: "/proc/locks") ?? Data()
+    let locked = lockedFiles(inLocks: String(decoding: locks, as: UTF8.self))
     var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
     // Processes end during the scan, and those of other users cannot be read.
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     for pid in names.compactMap({ Int32($0) }).sorted() where pid != own {
       let folder = "/proc/\(pid)/fd"
       let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-      var files = Set<FileIdentity>()
+      var files = locked[pid] ?? []
       for descriptor in descriptors {
         var status = stat()
         guard stat(folder + "/" + descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
@@ -47,6 +61,26 @@ struct StoreHolders {
       for file in files { holders[file, default: []].append(holder) }
     }
     return holders
+  }
+
+  /// Returns the files that each process has a lock on, by the text of `/proc/locks` (proc_locks(5)):
+  /// `1: POSIX  ADVISORY  WRITE 4211 fe:00:2868431 1073741824 1073742335`. A process that waits for a lock has an arrow
+  /// after the number, and does not count.
+  static func lockedFiles(inLocks text: String) -> [Int32: Set<FileIdentity>] {
+    var files: [Int32: Set<FileIdentity>] = [:]
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.count == 8, words[1] == "POSIX", let pid = Int32(words[4]), pid > 0 else {
+        continue
+      }
+      let file = words[5].split(separator: ":")
+      guard file.count == 3, let major = UInt32(file[0], radix: 16),
+        let minor = UInt32(file[1], radix: 16), let inode = UInt64(file[2])
+      else { continue }
+      let device = instar_device(major, minor)
+      files[pid, default: []].insert(FileIdentity(device: device, inode: inode))
+    }
+    return files
   }
 
   /// Returns the systemd unit of a process from its `/proc/PID/cgroup`, whose lines are `ID:CONTROLLERS:PATH`; `nil`
@@ -68,7 +102,7 @@ struct StoreHolders {
 }
 
 extension InstarError {
-  /// Adds the processes that have the store open to the cause.
+  /// Adds the processes that have the store open to the cause; where none can be seen, how to see them to the advice.
   ///
   /// - Returns: The processes, in the order of their ids.
   @discardableResult
@@ -76,7 +110,13 @@ extension InstarError {
     var scan = StoreHolders()
     let holders = scan.ofFile(store)
     let text = holders.map(\.sentence).joined(separator: ", ")
-    if !text.isEmpty { cause += "; it is open in \(text)" }
+    if text.isEmpty {
+      // The system may hide the processes of others, as it does from a service with `ProtectProc=`.
+      let command = "to see which process it is, run as root: \(CommandText.probe(store))"
+      next = [next, command].compactMap(\.self).joined(separator: "; ")
+    } else {
+      cause += "; it is open in \(text)"
+    }
     return holders
   }
 }

@@ -50,9 +50,12 @@ package struct RestoreRun {
     do {
       try restore()
     } catch {
-      let known = describe(error)
+      var known = describe(error)
+      if known.code == .busyStore {
+        report.holders = known.nameHolders(of: request.store)
+        report.result = .busy
+      }
       report.error = known
-      if known.code == .busyStore { report.result = .busy }
       if state != .cutover {
         report.backup = nil
         report.manifest = nil
