@@ -31,6 +31,10 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange"), 0.2
 # The classes in which some runs are rehearsals, and how many.
 REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults"), 0.08
+# The classes in which some stores have many free pages, which a run gives back, and how many.
+FREE_CLASSES, FREE_SHARE = ("death", "daemon", "container", "faults", "disk", "power", "writers", "exchange"), 0.2
+# What a report says of free pages.
+GIVEN_BACK = re.compile(r"pages were free after the stages, and (?:all but (\d+) )?were given back")
 # What a report says where an app used the file that left in an exchange.
 FORMER_FILE = "former file of the store"
 STATUS = {"migrated": 0, "rehearsed": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
@@ -93,6 +97,8 @@ class Case:
         if self.is_light():
             self.recipe.lighten()
             self.programs.plugin = self.bench.light_plugin
+        else:
+            self.free_pages()
         if self.is_rehearsal():
             self.programs.verb = "rehearse"
         stores.make(self.store, self.recipe)
@@ -100,6 +106,7 @@ class Case:
         self.note(
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
             + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
+            + (f", free pages, auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.free else "")
             + (", rehearsal" if self.is_rehearsal() else ""))
 
     def is_rehearsal(self):
@@ -113,6 +120,12 @@ class Case:
         if not self.bench.light_plugin or self.bench.focus or self.name not in LIGHT_CLASSES:
             return False
         return random.Random(f"light:{self.seed}").random() < LIGHT_SHARE
+
+    def free_pages(self):
+        """Goes by the seed alone, too."""
+        chance = random.Random(f"free:{self.seed}")
+        if not self.bench.focus and self.name in FREE_CLASSES and chance.random() < FREE_SHARE:
+            self.recipe.free, self.recipe.auto_vacuum = True, chance.choice((0, 0, 1, 2, 2))
 
     def read(self, path):
         """What a fresh connection, in a process of its own, finds in a store."""
@@ -181,6 +194,7 @@ class Case:
             self.problem("lost", f"{when}: {reason}")
         elif not copy:
             self.found = found
+        self.free = found.get("free")
         return version
 
     # What was said
@@ -211,6 +225,7 @@ class Case:
                 self.problem("untrue", f"{what} is '{result}', but the store is at its {version} version")
             if result == "migrated":
                 self.require_backup(report.get("backup"), f"{what}'s backup")
+                self.check_free_pages(" ".join(report.get("notes", ())), what)
             return
         if result == "rehearsed":
             return
@@ -226,6 +241,17 @@ class Case:
             self.problem("crashes", f"the keeper died: {error.get('cause')}")
         if not state:
             self.problem("untrue", f"{what} does not say which state the store is in: {error}")
+
+    def check_free_pages(self, notes, what):
+        """Compares what a report said of free pages with those that were found. Apps may use or leave some."""
+        # A recovery that finishes a run knows nothing of its pages.
+        if not self.recipe.is_compacted or self.name in ("writers", "exchange") or "a recovery finished" in notes:
+            return
+        given = GIVEN_BACK.search(notes)
+        if given is None:
+            self.problem("untrue", f"{what} does not say that free pages were given back: {notes}")
+        elif self.free > int(given.group(1) or 0):
+            self.problem("untrue", f"{what} says '{given.group(0)}', but {self.free} are free")
 
     def require_backup(self, path, what):
         if not path or not os.path.exists(path):

@@ -39,8 +39,19 @@ def perform(case):
 
 def key(case):
     recipe = case.recipe
-    return f"{recipe.format}-{recipe.journal}-{recipe.start}-{'e' if recipe.external else 'i'}{'l' if recipe.light else ''}" + "".join(
+    kind = ("e" if recipe.external else "i") + ("l" if recipe.light else "")
+    if recipe.free:
+        kind += f"f{recipe.auto_vacuum}"
+    return f"{recipe.format}-{recipe.journal}-{recipe.start}-{kind}" + "".join(
         (case.programs.verb, *case.programs.more))
+
+
+def calls_of(case, number=1):
+    """The calls of the keeper; of a run that gives free pages back, half of the time only those on the clone."""
+    starts = trace_of(case, KEEPER, key(case))
+    if not case.recipe.is_compacted or case.chance.random() < 0.5:
+        return starts[number]
+    return trace_of(case, KEEPER, key(case), "/clone/")[number] or starts[number]
 
 
 def injection(call, signal_name):
@@ -52,7 +63,7 @@ def kill_one(case, victim):
     starts = trace_of(case, victim, key(case))
     # The later starts of a worker do the work; the first ones only describe the plan.
     number = max(starts) if case.chance.random() < 0.7 else case.chance.choice(sorted(starts))
-    call = choose(case.chance, starts[number])
+    call = choose(case.chance, calls_of(case, number) if victim == KEEPER else starts[number])
     case.note(f"{victim} (start {number}) is killed at {call[0]} number {call[1]}")
     options = injection(call, "KILL")
     if victim == SUPERVISOR:
@@ -64,10 +75,10 @@ def kill_one(case, victim):
 
 
 def kill_all(case, late=False):
-    starts = trace_of(case, KEEPER, key(case))
-    found = starts[1][len(starts[1]) // 2:] if late else starts[1]
+    all_calls = trace_of(case, KEEPER, key(case))[1]
+    found = all_calls[len(all_calls) // 2:] if late else calls_of(case)
     if case.bench.focus.get("late") == "commit":
-        found = after_commit(case, starts[1])
+        found = after_commit(case, all_calls)
     call = choose(case.chance, found)
     case.note(f"everything is killed after {call[0]} number {call[1]} of the keeper")
     stop_and_kill(case, call, lambda: case.programs.start(case.programs.migration(case.store, case.state)))

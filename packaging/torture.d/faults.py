@@ -40,6 +40,8 @@ def perform(case):
         names = frozenset(name for name, errors in ERRORS.items() if wanted in errors)
     starts = trace_of(case, program, death.key(case), "@/")
     found = [call for number in starts for call in starts[number]]
+    if program == KEEPER and case.recipe.is_compacted and not in_recovery:
+        found = death.calls_of(case)
     call = choose(case.chance, found, names)
     name, number = call
     if in_recovery:

@@ -17,6 +17,7 @@ def read(path):
     db.text_factory = lambda text: text.decode(errors="backslashreplace")
     found = {"integrity": "; ".join(row[0] for row in db.execute("PRAGMA integrity_check(5)"))}
     found["foreign"] = len(db.execute("PRAGMA foreign_key_check").fetchall())
+    found["free"] = db.execute("PRAGMA freelist_count").fetchone()[0]
     found["journal"] = db.execute("PRAGMA journal_mode").fetchone()[0]
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     found["schema"] = sorted(

@@ -38,7 +38,7 @@ class Mutation:
     cases: int = 120
 
 
-LOCK, EXCHANGE = "Lock/StoreLock.swift", "Cutover/Exchange.swift"
+LOCK, EXCHANGE, COMPACTION = "Lock/StoreLock.swift", "Cutover/Exchange.swift", "Run/Compaction.swift"
 BEGIN = '      try db.execute(sql: usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")\n'
 NO_LOCK_IN_LOG = (
     Edit(LOCK, BEGIN, f"if !usesLog || !MUTATION {{\n{BEGIN}}}\n"),
@@ -107,6 +107,13 @@ MUTATIONS = {
         "a recovery does not know the file that left in an exchange by its inode", ("exchange",),
         {"former": "replaced"}, (
             Edit("Recovery/Recovery.swift", "{ $0 == record.storeInode }", "{ !MUTATION && $0 == record.storeInode }"),)),
+    "free-pages": Mutation(
+        "free pages are not given back, and nobody reads how many are left", ("faults",),
+        {"free": True, "auto_vacuum": 2, "error": "EINTR"}, (
+            Edit(COMPACTION, '      try db.execute(sql: "PRAGMA incremental_vacuum")\n',
+                 '      if !MUTATION { try db.execute(sql: "PRAGMA incremental_vacuum") }\n'),
+            Edit(COMPACTION, "try Self.pages(of: clone)?.free ?? free",
+                 "MUTATION ? 0 : (try Self.pages(of: clone)?.free ?? free)"))),
     "index-fingerprint": Mutation(
         "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}, (
             unchecked_indexes("Verify/CloneVerification.swift", "try requireSound(db)"),)),

@@ -29,8 +29,8 @@ def perform(case):
         cut(case, mount)
     else:
         answer = None
-        starts = trace_of(case, KEEPER, death.key(case))
-        found = starts[1][len(starts[1]) // 3:]
+        found = death.calls_of(case)
+        found = found[len(found) // 3:]
         call = choose(case.chance, found)
         case.note(f"{mount.kind}; the power is cut after {call[0]} number {call[1]} of the keeper")
         cut_at(case, mount, call, case.programs.migration(case.store, case.state))

@@ -63,11 +63,20 @@ class Recipe:
     padding: int = 0
     # Whether its plan has no code.
     light: bool = False
+    # Whether most of its pages are free, because rows were deleted.
+    free: bool = False
+    # Core Data's stores have 2, incremental; None: what the format has.
+    auto_vacuum: int | None = None
 
     def lighten(self):
         """Makes it the recipe of a store whose stages write the schema alone."""
         self.light = True
         self.rows, self.page_size, self.padding = 24, LIGHT_PAGE_SIZE, LIGHT_PADDING[self.format]
+
+    @property
+    def is_compacted(self):
+        """Whether its migration finds more free pages in the clone than stay there."""
+        return self.free and not self.light and self.auto_vacuum != 1
 
     @staticmethod
     def draw(chance: random.Random, **fixed):
@@ -172,14 +181,16 @@ def make(path, recipe):
     db = sqlite3.connect(path, isolation_level=None)
     db.execute(f"PRAGMA page_size = {recipe.page_size}")
     db.execute("PRAGMA synchronous = OFF")
-    if recipe.format == "coredata":
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    auto_vacuum = recipe.auto_vacuum if recipe.auto_vacuum is not None else 2 * (recipe.format == "coredata")
+    db.execute(f"PRAGMA auto_vacuum = {auto_vacuum}")
     db.execute(f"PRAGMA journal_mode = {recipe.journal}")
     db.execute("BEGIN")
     for statement in sorted(SCHEMAS[recipe.format, OLD], key=lambda text: "INDEX" in text):
         db.execute(statement)
     (_make_coredata if recipe.format == "coredata" else _make_plain)(db, path, recipe)
     db.execute("COMMIT")
+    if recipe.free:
+        _free_pages(db, recipe)
     db.close()
     if recipe.start != "clean":
         _leave_unfinished(path, recipe)
@@ -224,6 +235,18 @@ def _make_plain(db, path, recipe):
     db.executemany("INSERT INTO payment VALUES (?, ?, ?)", payments)
     db.execute("INSERT INTO setting VALUES (1, ?)", (recipe.behaviour,))
     db.execute("PRAGMA user_version = 1")
+
+
+def _free_pages(db, recipe):
+    """Adds rows that take twice as many pages as the store has, and deletes them."""
+    insert, delete = {
+        "coredata": ("ZPARCEL (Z_PK, Z_ENT, Z_OPT, ZSIZE, ZSHELF, ZNAME) VALUES (?, 1, 1, 0, 1, ?)", "ZPARCEL WHERE Z_PK"),
+        "plain": ("account (id, owner, balance) VALUES (?, ?, 0)", "account WHERE id"),
+    }[recipe.format]
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    for key in range(recipe.rows + 1, recipe.rows + 1 + pages):
+        db.execute(f"INSERT INTO {insert}", (key, f"{key} " + "z" * 2 * recipe.page_size))
+    db.execute(f"DELETE FROM {delete} > ?", (recipe.rows,))
 
 
 def external_folder(store):
