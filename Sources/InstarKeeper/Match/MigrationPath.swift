@@ -35,37 +35,59 @@ package struct MigrationPath {
   /// - Throws: `noMigrationPath` where a stage is missing, `invalidPlan` where stages form a cycle; `invalidModel`
   ///   where a schema has no layout.
   package init(from version: Schema.Version, in manifest: PlanManifest) throws(InstarError) {
-    let what = "cannot migrate from \(version)"
     plan = manifest.name
     versionSource = manifest.versionSource
     acceptedLosses = manifest.acceptedLosses
-    let names = Dictionary(
-      firstOf: manifest.versions.compactMap { version in
-        version.name.map { (version.schema.version, $0) }
+    let route = try Self.route(from: version, in: manifest)
+    var versions: [PlanVersion] = []
+    for version in route.versions {
+      versions.append(
+        PlanVersion(
+          schema: version.schema, layout: try version.schema.layout(),
+          name: version.name ?? "Schema \(version.schema.version)",
+          valueShapes: version.valueShapes))
+    }
+    first = versions[0].schema
+    last = versions[versions.count - 1].schema
+    layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
+    schemaStages = SchemaStage.fused(
+      route.stages.indices.map { index in
+        SchemaStage(
+          from: versions[index], to: versions[index + 1], kind: route.stages[index].kind,
+          columnOrder: manifest.columnOrder, isImplicit: route.stages[index].isImplicit)
       })
-    guard let start = manifest.versions.first(where: { $0.schema.version == version })?.schema,
-      let target = manifest.versions.last?.schema
+    stages = schemaStages.map(\.manifest)
+    schemas = [first] + schemaStages.map(\.to.schema)
+    differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
+    readingChanges = schemaStages.readingChanges
+  }
+
+  /// Returns the stages from a version to the last one, and the versions that they pass: one more than stages.
+  private static func route(
+    from version: Schema.Version, in manifest: PlanManifest
+  ) throws(InstarError) -> (versions: [VersionManifest], stages: [StageManifest]) {
+    let what = "cannot migrate from \(version)"
+    guard let start = manifest.versions.first(where: { $0.schema.version == version }),
+      let target = manifest.versions.last?.schema.version
     else {
       throw InstarError(
         .noMigrationPath, what, cause: "plan '\(manifest.name)' has no schema \(version)",
         next: "add schema \(version) to the plan's 'schemas'")
     }
-    var schemas = [start]
+    var versions = [start]
     var stages: [StageManifest] = []
-    first = start
-    last = target
     var current = version
-    while current != target.version {
+    while current != target {
       guard let stage = manifest.stages.first(where: { $0.from == current }),
-        let next = manifest.versions.first(where: { $0.schema.version == stage.to })?.schema
+        let next = manifest.versions.first(where: { $0.schema.version == stage.to })
       else {
         throw InstarError(
           .noMigrationPath, what,
-          cause: "no stage starts at \(current); the plan ends at \(target.version)",
+          cause: "no stage starts at \(current); the plan ends at \(target)",
           next: "add a stage that starts at \(current) to the plan's 'stages'")
       }
       stages.append(stage)
-      schemas.append(next)
+      versions.append(next)
       current = stage.to
       guard stages.count <= manifest.stages.count else {
         throw InstarError(
@@ -73,28 +95,7 @@ package struct MigrationPath {
           next: "let each stage end at a later version than it starts at")
       }
     }
-    let shapes = Dictionary(
-      firstOf: manifest.versions.map { ($0.schema.version, $0.valueShapes) })
-    var versions: [PlanVersion] = []
-    for schema in schemas {
-      versions.append(
-        PlanVersion(
-          schema: schema, layout: try schema.layout(),
-          name: names[schema.version] ?? "Schema \(schema.version)",
-          valueShapes: shapes[schema.version] ?? [:]))
-    }
-    layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
-    schemaStages = SchemaStage.fused(
-      stages.indices.map { index in
-        SchemaStage(
-          from: versions[index], to: versions[index + 1], kind: stages[index].kind,
-          columnOrder: manifest.columnOrder, isImplicit: stages[index].isImplicit)
-      })
-    self.stages = schemaStages.map(\.manifest)
-    self.schemas = [start] + schemaStages.map(\.to.schema)
-    differences = zip(self.schemas, self.schemas.dropFirst())
-      .map { SchemaDifference(from: $0, to: $1) }
-    readingChanges = schemaStages.readingChanges
+    return (versions, stages)
   }
 
   /// The layout of a version of this path in a store with these conventions.
