@@ -5,6 +5,7 @@ public struct CountedEntity: Sendable, Codable, Hashable {
   /// The number of rows; left out if they were not counted.
   public var rows: Int?
 
+  /// An entity or table; without a number, one whose rows were not counted.
   public init(name: String, rows: Int? = nil) {
     self.name = name
     self.rows = rows

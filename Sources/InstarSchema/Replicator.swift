@@ -10,12 +10,14 @@ public struct Replicator: Sendable, Codable, Hashable {
     case litestream
   }
 
+  /// Which replicator it is.
   public var name: Name
   /// The folder beside the store in which the replicator keeps its state; `nil` without one.
   public var folder: String?
   /// The tables of the replicator in the store, in the order of their names.
   public var tables: [String]
 
+  /// A replicator that was found beside a store or in it.
   public init(name: Name, folder: String?, tables: [String]) {
     self.name = name
     self.folder = folder

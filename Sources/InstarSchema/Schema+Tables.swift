@@ -67,13 +67,16 @@ extension Schema {
 
   /// An index that `@Table` declares.
   public struct TableIndex: Sendable, Hashable, Codable {
+    /// As the table's `CREATE INDEX` names it.
     public var name: String
     /// Columns or expressions, as SQL.
     public var terms: [String]
+    /// Whether SQLite refuses rows with equal terms.
     public var isUnique: Bool
     /// Which rows are in it, as SQL; `nil` for all.
     public var condition: String?
 
+    /// An index; without a condition, over all rows.
     public init(name: String, terms: [String], isUnique: Bool = false, condition: String? = nil) {
       self.name = name
       self.terms = terms
@@ -92,6 +95,7 @@ extension Schema {
     public var type: String?
     /// How a date, UUID or JSON value is written; `nil` for the first of each kind.
     public var encoding: Encoding?
+    /// Whether the column is the primary key of the table, or a part of it.
     public var isPrimaryKey = false
     /// Whether keys of deleted rows are never given again.
     public var isAutoincrement = false
@@ -211,10 +215,14 @@ extension Schema {
 
     /// A table that holds nothing but links between two others.
     public struct Junction: Sendable, Hashable, Codable {
+      /// The name of the table with the links.
       public var table: String
+      /// Its columns that refer to the rows of the own entity.
       public var own: [String]
+      /// Its columns that refer to the rows of the destination.
       public var other: [String]
 
+      /// A table of links; each list of columns is in the order of the key that it refers to.
       public init(table: String, own: [String], other: [String]) {
         self.table = table
         self.own = own

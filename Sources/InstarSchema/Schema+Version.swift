@@ -6,10 +6,14 @@ extension Schema {
   /// "\(Schema.Version(1, 2, 0))"                         // "1.2.0"
   /// ```
   public struct Version: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The first number, which counts most.
     public var major: Int
+    /// The second number.
     public var minor: Int
+    /// The third number.
     public var patch: Int
 
+    /// The version with these numbers.
     public init(_ major: Int, _ minor: Int, _ patch: Int) {
       self.major = major
       self.minor = minor
@@ -30,16 +34,21 @@ extension Schema {
       self.init(numbers[0], numbers[1], numbers[2])
     }
 
+    /// Whether a version is older: its first different number is smaller.
     public static func < (left: Version, right: Version) -> Bool {
       (left.major, left.minor, left.patch) < (right.major, right.minor, right.patch)
     }
 
+    /// "1.2.3".
     public var description: String { "\(major).\(minor).\(patch)" }
   }
 }
 
 /// A version is one string, "1.2.3", in every JSON and YAML document.
 extension Schema.Version: Codable {
+  /// Reads "1.2.3".
+  ///
+  /// - Throws: `DecodingError` for any other text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     let text = try container.decode(String.self)
@@ -50,6 +59,7 @@ extension Schema.Version: Codable {
     self = version
   }
 
+  /// Writes "1.2.3".
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)

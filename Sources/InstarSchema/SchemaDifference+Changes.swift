@@ -1,6 +1,7 @@
 extension SchemaDifference {
   /// One change, as plans and reports show it.
   public struct Change: Sendable, Hashable {
+    /// What the change means for the values of a store.
     public var kind: ChangeKind
     /// The name of the entity in the new version, or in the old version if it is removed.
     public var entity: String
@@ -28,6 +29,7 @@ extension SchemaDifference {
 
   /// Rows that have no value for a property that the new version requires. Names are those of the new version.
   public struct RowsInNeed: Sendable, Hashable {
+    /// The entity whose rows they are.
     public var entity: String
     /// Only rows without a value of this property need the stage; `nil` for a new property, for which all rows do.
     public var property: String?

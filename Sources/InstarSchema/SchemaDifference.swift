@@ -6,7 +6,9 @@
 /// property may belong to a superentity or subentity of its own entity: the property moved. The same holds for the
 /// properties of a new superentity.
 public struct SchemaDifference: Sendable {
+  /// The entities of the new version, each with its source.
   public var entities: [EntityMapping]
+  /// The entities of the old version that are the source of none.
   public var removedEntities: [Schema.Entity]
   let old: Schema
   let new: Schema
@@ -20,10 +22,15 @@ public struct SchemaDifference: Sendable {
   public struct EntityMapping: Sendable {
     /// The source; `nil` for an added entity.
     public var old: Schema.Entity?
+    /// The entity as the new version declares it.
     public var new: Schema.Entity
+    /// Its attributes, each with its source.
     public var attributes: [PropertyMapping<Schema.Attribute>]
+    /// Its relationships, each with its source.
     public var relationships: [PropertyMapping<Schema.Relationship>]
+    /// The attributes of the source that nothing continues.
     public var removedAttributes: [Schema.Attribute]
+    /// The relationships of the source that nothing continues.
     public var removedRelationships: [Schema.Relationship]
     /// In a plain store: properties that the new version does not have but whose column it has, as that of another
     /// kind of property: a key in an attribute becomes a relationship, or the reverse. By their names in the old
@@ -35,6 +42,7 @@ public struct SchemaDifference: Sendable {
   public struct PropertyMapping<Property: SchemaProperty>: Sendable {
     /// The source; `nil` for an added property.
     public var old: Property?
+    /// The property as the new version declares it.
     public var new: Property
   }
 

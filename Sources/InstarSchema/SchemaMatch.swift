@@ -5,6 +5,7 @@
 /// schemas without a version. A store adopted with additional tables or columns matches as long as its structure is the
 /// one that Instar stamped.
 public struct SchemaMatch: Sendable, Codable, Hashable {
+  /// Where the store stands, seen from the plan.
   public var state: StoreState
   /// The version of the plan that the store has; `nil` if it has none of them, or if several have its structure.
   public var version: Schema.Version?
@@ -17,6 +18,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
   /// The differences from the nearest version, one sentence each.
   public var differences: [String]
 
+  /// A match with these findings.
   public init(
     state: StoreState, version: Schema.Version? = nil, reason: String = "",
     nearest: Schema.Version? = nil, differences: [String] = []

@@ -8,6 +8,7 @@ public struct StoreStructure: Sendable, Codable, Hashable {
   /// Ordered by name.
   public var indexes: [Index]
 
+  /// A structure of these tables and indexes, in any order.
   public init(tables: [Table], indexes: [Index]) {
     self.tables = tables.sorted { $0.name < $1.name }
     self.indexes = indexes.sorted { $0.name < $1.name }
@@ -15,10 +16,12 @@ public struct StoreStructure: Sendable, Codable, Hashable {
 
   /// A table and its columns.
   public struct Table: Sendable, Codable, Hashable {
+    /// As the store's `CREATE TABLE` names it.
     public var name: String
     /// Ordered by name.
     public var columns: [Column]
 
+    /// A table with these columns, in any order.
     public init(name: String, columns: [Column]) {
       self.name = name
       self.columns = columns.sorted { $0.name < $1.name }
@@ -27,10 +30,12 @@ public struct StoreStructure: Sendable, Codable, Hashable {
 
   /// A column and its declared type.
   public struct Column: Sendable, Codable, Hashable {
+    /// As the table declares it.
     public var name: String
     /// As the table declares it, for example `VARCHAR`.
     public var type: String
 
+    /// A column with its declared type.
     public init(name: String, type: String) {
       self.name = name
       self.type = type
@@ -39,12 +44,16 @@ public struct StoreStructure: Sendable, Codable, Hashable {
 
   /// An index and what it covers.
   public struct Index: Sendable, Codable, Hashable {
+    /// As the store names it; SQLite names those of constraints.
     public var name: String
+    /// The name of the table that it covers.
     public var table: String
+    /// Whether SQLite refuses rows with equal columns.
     public var isUnique: Bool
     /// In the order of the index.
     public var columns: [String]
 
+    /// An index over columns of one table.
     public init(name: String, table: String, isUnique: Bool, columns: [String]) {
       self.name = name
       self.table = table

@@ -11,10 +11,12 @@ public struct ToolVersion: Sendable, Hashable, Codable {
     case grdb, room
   }
 
+  /// The tool that wrote the version.
   public var tool: Tool
   /// The tool's name of the version.
   public var name: String
 
+  /// A version by the name that a tool gave it.
   public init(tool: Tool, name: String) {
     self.tool = tool
     self.name = name

@@ -4,6 +4,7 @@ public struct NullableValue<Value: Sendable & Codable & Hashable>: Sendable, Cod
   /// The value; `nil` is written as null, not left out.
   public var wrappedValue: Value?
 
+  /// A value, or null.
   public init(wrappedValue: Value?) {
     self.wrappedValue = wrappedValue
   }
