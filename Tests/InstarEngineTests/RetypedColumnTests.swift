@@ -68,7 +68,7 @@ struct RetypedColumnTests {
       .flatMap(\.statements)
     #expect(
       statements.map(\.comment).contains(
-        "copies the rows; the run is refused if converted values do not meet "
+        "copies the rows; the run fails if converted values do not meet "
           + "CHECK (typeof(size) <> 'real') and CHECK (size <> 13)"), "\(statements)")
   }
 

@@ -66,7 +66,7 @@ struct PlannedValuesTests {
     #expect(
       findings.map(\.message) == [
         "2 values of Item.size do not convert from double to int64, and its column is required and has no "
-          + "default: the run is refused unless willMigrate changes them"
+          + "default: the run fails unless willMigrate changes them"
       ])
     #expect(findings.first?.fix?.hasPrefix("let willMigrate write values that convert; or") == true)
   }
@@ -83,14 +83,14 @@ struct PlannedValuesTests {
     #expect(
       two.first?.message
         == "2 values of Item.size do not convert from double to int64, and its column is unique, and all "
-        + "would get its default: the run is refused unless willMigrate changes them")
+        + "would get its default: the run fails unless willMigrate changes them")
     // One row can have the default: the value is lost then, and nothing is refused for its uniqueness.
     #expect(try warnings("(1, 2), (2, 2.5)").map(\.code) == [.unacceptedLoss])
     #expect(try warnings("(1, 2), (2, 3)").isEmpty)
   }
 
   @Test(
-    "that an enum has no case for, with their rows; where no code runs, the run is refused for sure",
+    "that an enum has no case for, with their rows; where no code runs, the run fails for sure",
     arguments: [StageManifest.Kind.lightweight, .custom])
   func cases(kind: StageManifest.Kind) throws {
     let shapes: [ValueShape?] = [
@@ -106,7 +106,7 @@ struct PlannedValuesTests {
     #expect(found.map(\.severity) == [kind == .lightweight ? .error : .warning])
     #expect(
       found.first?.message
-        == "2 values of Item.size are none of 'a' | 'c', which version 2.0.0 reads: the run is refused unless "
+        == "2 values of Item.size are none of 'a' | 'c', which version 2.0.0 reads: the run fails unless "
         + "code of the plan writes others; rows 1; 4", "\(found)")
     #expect(try warnings("(1, 'a'), (2, NULL)").isEmpty)
   }
@@ -120,7 +120,7 @@ struct PlannedValuesTests {
     #expect(
       found.map(\.message) == [
         "version 2.0.0 reads the values of Item.size as [Int] instead of [String]: the run reads all of them, "
-          + "and is refused if one does not fit"
+          + "and fails if one does not fit"
       ])
   }
 }

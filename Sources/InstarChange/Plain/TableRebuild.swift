@@ -367,7 +367,7 @@ struct TableRebuild {
     let checks = text.items.filter { !converted.isDisjoint(with: $0.names) }
       .flatMap { $0.clauses("CHECK") }
     if checks.isEmpty { return "copies the rows" }
-    return "copies the rows; the run is refused if converted values do not meet "
+    return "copies the rows; the run fails if converted values do not meet "
       + checks.joined(separator: " and ")
   }
 

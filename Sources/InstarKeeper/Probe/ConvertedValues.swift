@@ -95,7 +95,7 @@ extension StoreInspection {
     return Finding(
       severity: .warning, code: code,
       message: "\(values.count) values of \(values.path) do not convert "
-        + "\(values.property.typeChange), and \(reason): the run is refused unless willMigrate changes them",
+        + "\(values.property.typeChange), and \(reason): the run fails unless willMigrate changes them",
       fix:
         "let willMigrate write values that convert; or add an optional property in one version, write it in "
         + "didMigrate, and require it in the next version")

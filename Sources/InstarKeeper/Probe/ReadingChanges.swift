@@ -25,11 +25,13 @@ extension StoreInspection {
     }
   }
 
+  private static let shownCases = 20
+
   private func finding(_ change: SchemaDifference.ReadingChange) -> Finding {
     Finding(
       severity: .note,
       message:
-        "version \(path.to) \(change.sentence): the run reads all of them, and is refused if "
+        "version \(path.to) \(change.sentence): the run reads all of them, and fails if "
         + "one does not fit")
   }
 
@@ -37,11 +39,12 @@ extension StoreInspection {
     _ values: (count: Int, rows: String), of property: PropertyPath,
     _ change: SchemaDifference.ReadingChange
   ) -> Finding {
-    Finding(
+    let cases = (change.after.rawValues ?? []).prefix(Self.shownCases).joined(separator: " | ")
+    return Finding(
       severity: path.isLightweight ? .error : .warning, code: .missingRequiredValues,
       message:
-        "\(values.count) values of \(property.title) are none of \(change.after.text), which version "
-        + "\(path.to) reads: the run is refused unless code of the plan writes others; \(values.rows)",
+        "\(values.count) values of \(property.title) are none of \(cases), which version "
+        + "\(path.to) reads: the run fails unless code of the plan writes others; \(values.rows)",
       fix:
         "let willMigrate of a custom stage write values that version \(path.to) reads, or add these to "
         + "the type")

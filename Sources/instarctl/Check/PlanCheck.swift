@@ -75,7 +75,7 @@ struct PlanCheck {
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
-          "\(way) \(change.sentence): a run reads all of them, and is refused (I204) if one does not fit"
+          "\(way) \(change.sentence): a run reads all of them, and fails (I204) if one does not fit"
         )
       }
       + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
