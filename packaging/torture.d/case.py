@@ -228,6 +228,10 @@ class Case:
                 self.check_free_pages(" ".join(report.get("notes", ())), what)
             return
         if result == "rehearsed":
+            if version != "old":
+                self.problem("untrue", f"{what} is 'rehearsed', but the store is at its {version} version")
+            if report.get("backup"):
+                self.problem("untrue", f"{what} of a rehearsal names the backup '{report['backup']}'")
             return
         state = error.get("state") or ""
         if state.startswith("unchanged") and version != "old":
@@ -364,6 +368,9 @@ class Case:
         `answer`: what the call said that was tortured, if it lived to say it.
         """
         before = self.require_whole("before recovery", copy=True, extra=extra)
+        rehearsals = [name.removesuffix(".json") for name in self.open_phases()]
+        if answer is not None and answer.report is not None:
+            rehearsals.append(answer.report.get("run"))
         if answer is not None:
             self.check_hang(answer, "the command")
             if answer.status is not None and answer.status >= 0:
@@ -379,20 +386,23 @@ class Case:
             self.problem("untrue", f"the recovery changed the store from {before} to {version} after the report")
         self.check_ledger(version)
         if self.is_rehearsal():
-            self.check_rehearsal(version)
+            self.check_rehearsal(version, rehearsals)
         self.check_leftovers(version, allowed)
         if finish if finish is not None else self.chance.random() < 0.3:
             self.migrate_at_last(version, extra)
         return version
 
-    def check_rehearsal(self, version):
-        """A rehearsal changes no store, and is in no ledger."""
+    def check_rehearsal(self, version, rehearsals):
+        """A rehearsal changes no store, and is in no ledger.
+
+        `rehearsals`: the runs that were cut off or reported.
+        """
         if version != "old":
             self.problem("lost", f"a rehearsal left the store at its {version} version")
         runs, _ = self.ledger()
-        rehearsals = [run.get("run") for run in runs if "rehearsal" in run]
-        if rehearsals:
-            self.problem("untrue", f"the ledger has rehearsals: {', '.join(rehearsals)}")
+        for run in runs:
+            if run.get("run") in rehearsals or "rehearsal" in run:
+                self.problem("untrue", f"the ledger has the rehearsal {run.get('run')}")
 
     def migrate_at_last(self, version, extra=None):
         """The store is not merely whole: the next run migrates it, or finds it current."""
