@@ -61,57 +61,27 @@ struct MigrateCommand: InstarCommand {
 
   @OptionGroup var copies: BackupFolderOptions
 
-  @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
-  var yes = false
-
-  @Flag(
-    help: "Migrate even if a change of type loses values that no code of the plan writes.")
-  var acceptLoss = false
-
+  @OptionGroup var risks: RiskOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let folder = try StateFolder(path: state.path)
-    let supervisor = try Supervisor(stateFolder: folder)
+    let runs = try StoreRuns(
+      stateFolder: state.path, isQuiet: output.json, copies: copies.folder)
     let plugins = try plugins.paths()
-    let progress = RunProgress(isQuiet: output.json)
-    let interruption = Interruption {
-      Console.note("interrupted: stopping the run")
-      supervisor.cancel()
-    }
-
-    for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
-
-    let copies = copies.folder
-    let recoveries = Recoveries()
-    let paths = stores.paths
-    let runs = StoreRuns(stores: paths)
-    let requests = paths.map { request(for: $0, plugins: plugins) }
+    let requests = stores.paths.map { request(for: $0, plugins: plugins) }
     var status = ExitStatus.done
-    let migrate = { @Sendable (request: MigrationRequest) async -> Result<RunReport, InstarError> in
-      guard !interruption.hasHappened else { return .success(runs.notStarted(request, folder)) }
-      do throws(InstarError) {
-        let report = try await supervisor.migrate(
-          request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
-          onEvent: { progress.show($0) })
-        return .success(await supervisor.addingCopy(to: report))
-      } catch {
-        return .failure(error)
-      }
-    }
-    try await runs.perform(requests, migrate) {
+    try await runs.perform(requests) {
       (request, result) async throws(InstarError) in
       var report = try result.get()
       if let error = report.error, error.code == .unconfirmedAdoption, isConfirmed(error) {
         var request = request
         request.run = RunIdentifier.make()
         request.adoptsDifferences = true
-        report = try await migrate(request).get()
+        report = try await runs.run(request).get()
       }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
     }
-    try await recoveries.makeCopies(with: supervisor)
     return status
   }
 
@@ -124,8 +94,7 @@ struct MigrateCommand: InstarCommand {
     request.whenBusy = whenBusy
     request.cutover = cutover
     request.verification = verify
-    request.adoptsDifferences = yes
-    request.acceptsLoss = acceptLoss
+    risks.apply(to: &request)
     return request
   }
 

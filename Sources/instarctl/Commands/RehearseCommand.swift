@@ -15,7 +15,8 @@ struct RehearseCommand: InstarCommand {
 
       Does all that 'instarctl migrate' does before it replaces a store's content: copies the store to a \
       clone in .instar/ beside it, checks the copy, runs every stage, and verifies the clone. Then it \
-      removes the clone. The store is not locked and not changed, and apps can use it meanwhile.
+      removes the clone. The store is not changed. Apps can use it meanwhile; a store with a rollback \
+      journal cannot be written while it is copied.
 
       Reports how each store's migration would end, how long it takes, which size the store gets, and how much \
       free space the migration needs. If a store cannot be migrated, the exit status says so: 1, or 3 if \
@@ -37,52 +38,23 @@ struct RehearseCommand: InstarCommand {
   @OptionGroup var limits: StageLimitOptions
   @OptionGroup var busy: BusyOptions
 
-  @Flag(help: "Adopt a store even if it differs from the version that --adopt names.")
-  var yes = false
-
-  @Flag(
-    help: "Go on if a change of type loses values that no code of the plan writes.")
-  var acceptLoss = false
-
+  @OptionGroup var risks: RiskOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let folder = try StateFolder(path: state.path)
-    let supervisor = try Supervisor(stateFolder: folder)
+    let runs = try StoreRuns(stateFolder: state.path, isQuiet: output.json)
     let plugins = try plugins.paths()
-    let progress = RunProgress(isQuiet: output.json)
-    let interruption = Interruption {
-      Console.note("interrupted: stopping the rehearsal")
-      supervisor.cancel()
-    }
-
-    for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
-
-    let recoveries = Recoveries()
     let all = stores.paths
     let paths = sample?.chosen(from: all) ?? all
-    let runs = StoreRuns(stores: paths)
-    let rehearse = {
-      @Sendable (request: MigrationRequest) async -> Result<RunReport, InstarError> in
-      guard !interruption.hasHappened else { return .success(runs.notStarted(request, folder)) }
-      do throws(InstarError) {
-        return .success(
-          try await supervisor.migrate(
-            request, onRecovery: { recoveries.note($0) }, onEvent: { progress.show($0) }))
-      } catch {
-        return .failure(error)
-      }
-    }
     var summary = RehearsalReport(stores: all.count)
     var status = ExitStatus.done
-    try await runs.perform(paths.map { request(for: $0, plugins: plugins) }, rehearse) {
+    try await runs.perform(paths.map { request(for: $0, plugins: plugins) }) {
       (_, result) throws(InstarError) in
       let report = try result.get()
       summary.add(report)
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
     }
-    try await recoveries.makeCopies(with: supervisor)
     if !output.json, all.count > 1 { Console.note(summary.lines) }
     return status
   }
@@ -94,8 +66,7 @@ struct RehearseCommand: InstarCommand {
     request.sqlDebugLevel = LaunchArguments.debug.level
     limits.apply(to: &request)
     request.busyTimeoutSeconds = busy.timeoutSeconds
-    request.adoptsDifferences = yes
-    request.acceptsLoss = acceptLoss
+    risks.apply(to: &request)
     return request
   }
 }

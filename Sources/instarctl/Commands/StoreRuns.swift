@@ -5,21 +5,67 @@ import InstarSupervisor
 import InstarWire
 
 /// The runs of one command: several at once, each reported in the order in which its store was named.
-struct StoreRuns {
-  /// How many runs are made at once.
-  private let limit: Int
+///
+/// Ctrl-C stops the runs in progress, and no further one starts.
+struct StoreRuns: Sendable {
+  private let folder: StateFolder
+  private let supervisor: Supervisor
+  private let interruption: Interruption
+  private let recoveries = Recoveries()
+  private let progress: RunProgress
+  private let copies: BackupFolder?
 
-  init(stores: [String]) { limit = Self.limit(stores) }
+  /// Tells the user of phase records that cannot be read.
+  ///
+  /// - Parameters:
+  ///   - isQuiet: Whether the steps of the runs are not shown.
+  ///   - copies: Where copies of backups go.
+  init(
+    stateFolder path: String, isQuiet: Bool, copies: BackupFolder? = nil
+  ) throws(InstarError) {
+    folder = try StateFolder(path: path)
+    let supervisor = try Supervisor(stateFolder: folder)
+    self.supervisor = supervisor
+    self.copies = copies
+    progress = RunProgress(isQuiet: isQuiet)
+    interruption = Interruption {
+      Console.note("interrupted: stopping the run")
+      supervisor.cancel()
+    }
+    for error in try supervisor.storesWithOpenRuns().unreadable { Console.note(error) }
+  }
 
-  /// Makes several runs at once, and reports each in the order of the requests.
+  /// Makes several runs at once, and reports each in the order of the requests. Then makes the copies that recovered
+  /// runs lack.
   ///
   /// - Throws: The first error of `report`. No further run is started then. Those in progress end and are reported
   ///   first.
   func perform(
     _ requests: [MigrationRequest],
-    _ run: @escaping @Sendable (MigrationRequest) async -> Result<RunReport, InstarError>,
     report: (MigrationRequest, Result<RunReport, InstarError>) async throws(InstarError) -> Void
   ) async throws(InstarError) {
+    try await inOrder(requests, report: report)
+    try await recoveries.makeCopies(with: supervisor)
+  }
+
+  /// Makes one run.
+  func run(_ request: MigrationRequest) async -> Result<RunReport, InstarError> {
+    guard !interruption.hasHappened else { return .success(notStarted(request)) }
+    do throws(InstarError) {
+      let report = try await supervisor.migrate(
+        request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
+        onEvent: { progress.show($0) })
+      return .success(await supervisor.addingCopy(to: report))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func inOrder(
+    _ requests: [MigrationRequest],
+    report: (MigrationRequest, Result<RunReport, InstarError>) async throws(InstarError) -> Void
+  ) async throws(InstarError) {
+    let limit = Self.limit(requests.map(\.store))
     var failure: InstarError?
     await withTaskGroup(of: (Int, Result<RunReport, InstarError>).self) { group in
       var started = 0
@@ -49,8 +95,8 @@ struct StoreRuns {
   /// One for each processor, and more for many small stores, whose runs wait for the disk most of the time. Each run at
   /// once needs a keeper, whose start takes time too.
   ///
-  /// A store that is named twice is migrated once, so nothing runs beside it. The statements of two runs would be mixed
-  /// up.
+  /// One at a time where a store is named twice, because its second run depends on the first one, and where SQL is
+  /// shown, because the statements of two runs would be mixed up.
   private static func limit(_ stores: [String]) -> Int {
     guard Set(stores).count == stores.count, LaunchArguments.debug.level == 0 else { return 1 }
     let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
@@ -63,7 +109,7 @@ struct StoreRuns {
   private static let storesForKeeper = 10
 
   /// The report on a store whose run had not started when the command was interrupted.
-  func notStarted(_ request: MigrationRequest, _ folder: StateFolder) -> RunReport {
+  private func notStarted(_ request: MigrationRequest) -> RunReport {
     var report = RunReport(
       run: request.run, store: request.store, result: .failed,
       startedAt: Date().timeIntervalSince1970)

@@ -4,12 +4,14 @@ import InstarWire
 /// What the rehearsals of several stores found.
 struct RehearsalReport {
   private let stores: Int
-  private var rehearsed = 0
   private var possible = 0
   private var current = 0
+  private var busy = 0
+  private var interrupted = 0
+  private var impossible: [String] = []
+  /// Of the rehearsals that came to their end.
   private var durationMicroseconds: Int64 = 0
   private var neededBytes: Int64 = 0
-  private var impossible: [String] = []
   /// How many stores that cannot be migrated are named.
   private static let namedLimit = 10
 
@@ -17,25 +19,36 @@ struct RehearsalReport {
   init(stores: Int) { self.stores = stores }
 
   mutating func add(_ report: RunReport) {
-    rehearsed += 1
-    if report.result == .rehearsed { possible += 1 }
-    if report.result == .current { current += 1 }
-    if report.error != nil { impossible.append(report.store) }
-    durationMicroseconds += report.durationMicroseconds
+    switch report.result {
+    case .rehearsed:
+      possible += 1
+      durationMicroseconds += report.durationMicroseconds
+    case .current: current += 1
+    case .busy: busy += 1
+    case .refused, .failed, .migrated, .restored:
+      if report.error?.code == .interrupted {
+        interrupted += 1
+      } else {
+        impossible.append(report.store)
+      }
+    }
     neededBytes = max(neededBytes, report.rehearsal?.neededBytes ?? 0)
   }
 
   var lines: [ConsoleLine] {
-    var parts: [String] = []
-    if possible > 0 { parts.append("\(possible) can be migrated") }
-    if current > 0 { parts.append("\(current) current") }
-    if !impossible.isEmpty { parts.append("\(impossible.count) cannot be migrated") }
-    let time = Quantity.duration(microseconds: durationMicroseconds / Int64(max(rehearsed, 1)))
-    let space =
-      neededBytes > 0 ? ", and up to \(Quantity.bytes(neededBytes)) of free space" : ""
-    var lines: [ConsoleLine] = [
-      "rehearsed \(rehearsed) of \(stores) stores: \(parts.joined(separator: ", ")); \(time) for each\(space)"
+    let counts = [
+      (possible, "can be migrated"), (current, "current"), (busy, "busy"),
+      (impossible.count, "cannot be migrated"), (interrupted, "interrupted"),
     ]
+    let rehearsed = counts.map(\.0).reduce(0, +) - interrupted
+    let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+    var text = "rehearsed \(rehearsed) of \(stores) stores: \(parts.joined(separator: ", "))"
+    if possible > 0 {
+      let time = Quantity.duration(microseconds: durationMicroseconds / Int64(possible))
+      text += "; \(time) for each"
+      text += ", and up to \(Quantity.bytes(neededBytes)) of free space"
+    }
+    var lines: [ConsoleLine] = ["\(text)"]
     lines += impossible.prefix(Self.namedLimit).map { "  cannot be migrated: \($0)" }
     let others = impossible.count - Self.namedLimit
     if others > 0 { lines.append("  and \(others) more") }
