@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarSchema
 import InstarWire
 import Testing
@@ -37,6 +38,31 @@ struct RehearsalTests {
     #expect(try fixture.version() == Schema.Version(1, 0, 0))
   }
 
+  @Test("does not roll back a transaction that an app left interrupted")
+  func hotJournal() throws {
+    let fixture = try KeeperFixture(journalMode: "delete")
+    let journal = fixture.store + "-journal"
+    var copy = Data()
+    let queue = try DatabaseQueue(path: fixture.store)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN;
+          UPDATE ZNOTE SET ZTITLE = hex(zeroblob(3000))
+          """)
+      copy = try Data(contentsOf: URL(filePath: journal))
+      try db.execute(sql: "ROLLBACK")
+    }
+    try queue.close()
+    try copy.write(to: URL(filePath: journal))
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(request: request(fixture))
+    #expect(report.result == .busy)
+    #expect(report.error?.cause.contains("a transaction was interrupted") == true)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(try Data(contentsOf: URL(filePath: journal)) == copy)
+  }
+
   @Test("lets an app write meanwhile", arguments: ["delete", "wal"])
   func appWrites(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
@@ -60,9 +86,20 @@ struct RehearsalTests {
     #expect(report.result == .failed)
     #expect(report.error?.code == .stageFailed)
     #expect(report.rehearsal != nil)
+    #expect(report.error?.what.hasPrefix("cannot rehearse the migration of") == true)
     #expect(report.command.hasPrefix("instarctl rehearse "))
     #expect(fixture.state().bytes == before.bytes)
     #expect(fixture.state().instar == before.instar)
+  }
+
+  @Test("is what its advice goes on with")
+  func advice() throws {
+    let fixture = try KeeperFixture(version: Schema.Version(1, 5, 0))
+    let (report, _) = try fixture.migrate(request: request(fixture))
+    #expect(report.result == .refused)
+    let next = try #require(report.error?.next)
+    #expect(next.contains("instarctl rehearse --plugin"))
+    #expect(!next.contains("instarctl migrate"))
   }
 
   @Test("of a store at the last version has nothing to do")

@@ -47,6 +47,9 @@ final class StoreLock {
     case run
     /// From right before the cutover until after it: others write while the worker works.
     case cutover
+    /// Never: the store is only copied. A store with a rollback journal is opened for reading alone, so that SQLite
+    /// rolls back no interrupted transaction in it.
+    case never
   }
 
   let path: String
@@ -86,8 +89,12 @@ final class StoreLock {
     path = file.path
     // SQLite makes an empty log, and removes it again, where there is none.
     keepsLog = Self.hasLog(path)
-    let holder = try Self.open(path, busyTimeout, keepsLog: keepsLog)
-    self.holder = holder
+    let onlyReads = scope == .never && !file.usesWriteAheadLog
+    do {
+      holder = try Self.open(path, busyTimeout, onlyReads: onlyReads, keepsLog: keepsLog)
+    } catch {
+      throw onlyReads ? Self.explained(error) : error
+    }
     do {
       try Self.requireOpen(file)
       try StoreTrust.requireSingleLink(path)
@@ -99,7 +106,7 @@ final class StoreLock {
       writer = try usesLog ? Self.open(path, busyTimeout, keepsLog: keepsLog) : holder
     } catch {
       try? holder.close()
-      throw error
+      throw onlyReads ? Self.explained(error) : error
     }
     do {
       try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -169,11 +176,23 @@ final class StoreLock {
     return lstat(path + "-wal", &status) == 0 && status.st_size > 0
   }
 
+  /// Explains why a connection that may not write cannot read.
+  private static func explained(_ error: any Error) -> any Error {
+    guard let error = error as? DatabaseError,
+      [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
+    else { return error }
+    return InstarError(
+      .busyStore, "cannot copy the store",
+      cause: "a transaction was interrupted, and a rehearsal does not roll it back in the store",
+      next: "open the store once with its app, which rolls the transaction back")
+  }
+
   private static func open(
-    _ path: String, _ busyTimeout: Double, keepsLog: Bool
+    _ path: String, _ busyTimeout: Double, onlyReads: Bool = false, keepsLog: Bool
   ) throws -> DatabaseQueue {
     let queue = try GuardedConnection.open(
-      path, access: .readWrite, busyTimeout: busyTimeout, firesTriggers: false)
+      path, access: onlyReads ? .readOnly : .readWrite, busyTimeout: busyTimeout,
+      firesTriggers: false)
     try queue.inDatabase { try GuardedConnection.keepLogOnClose(keepsLog, $0) }
     return queue
   }

@@ -52,6 +52,16 @@ extension MigrationRun {
     try FileCopy.requireSpace(bytes, in: attempt.folder.path)
   }
 
+  /// A clone that is compacted is there twice for a moment, beside the backup.
+  ///
+  /// - Parameter grown: The size of the clone before it was compacted.
+  mutating func noteSpace(ofCompaction grown: Int64, _ attempt: CutoverAttempt) throws {
+    let compacted = try FileCopy.size(of: attempt.folder.clone)
+    guard compacted < grown, let needed = report.rehearsal?.neededBytes else { return }
+    let backup = try FileCopy.size(of: attempt.folder.backup)
+    report.rehearsal?.neededBytes = max(needed, backup + grown + compacted + Self.smallFiles)
+  }
+
   /// The content of the locked store, where its own file can become the backup: the store is to be exchanged for its
   /// clone, and nothing is known that prevents that.
   func departingContent(

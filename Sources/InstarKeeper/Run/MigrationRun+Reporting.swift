@@ -53,7 +53,7 @@ extension MigrationRun {
 
   /// The error as the supervisor gets it: about this store, with the state that the store is in now.
   func describe(_ error: any Error) -> InstarError {
-    var what = "cannot migrate '\(request.store)'"
+    var what = request.what
     if let from = report.from, let to = report.to { what += " from \(from) to \(to)" }
     var known = InstarError(error, what: what, store: request.store)
     known.what = what
@@ -64,6 +64,10 @@ extension MigrationRun {
       known.code = .noSpace
       known.cause += "; the file system of '\(folder)' is full"
       known.next = "free some space, then run: \(report.command)"
+    }
+    if request.rehearses {
+      // Whoever follows the advice wants to go on with the rehearsal, which has the same options.
+      known.next = known.next?.replacing("instarctl migrate ", with: "instarctl rehearse ")
     }
     if known.code != .missingStore { known.state = known.state ?? "unchanged" }
     if state == .cutover, let backup = report.backup {

@@ -28,7 +28,9 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
+    let grown = try FileCopy.size(of: attempt.folder.clone)
     let verified = try verify(attempt, before, verification, comparison, checking)
+    try noteSpace(ofCompaction: grown, attempt)
     let lost = attempt.path.losses(lostValues)
     let backup = try checking.wait()
     var result = verified

@@ -103,8 +103,8 @@ package struct MigrationRun {
     if request.whenBusy == .skip { try requireUnused(inspection) }
     emit(.started)
     if request.rehearses {
-      // Without the lock: an app goes on, and what it writes meanwhile changes nothing in what was rehearsed.
-      _ = try attempt(inspection, layouts, .cutover)
+      // What an app writes after the copy changes nothing in what was rehearsed.
+      _ = try attempt(inspection, layouts, .never)
       return
     }
     let optimistic = request.whenBusy == .migrate ? Self.optimisticAttempts : 0
