@@ -50,6 +50,7 @@ struct SourceShapeTests {
       ("Clinic", "ClinicPlan"),
     ],
     [("Page", "PagePlan"), ("Kennel", "KennelPlan"), ("Almanac", "AlmanacPlan")],
+    [("Fitness", "FitMigrationPlan"), ("Accounts", "LedgerPlan")],
   ]
 
   private let scratch: TemporaryFolder
@@ -194,6 +195,16 @@ struct SourceShapeTests {
 
   /// What the stages of each app make of its old store.
   private static let migratedRows = [
+    "Accounts": [
+      "2024-03 250 NOK", "Café 3 -12.25 2 labels", "Café https://c.no 600000", "Job - -",
+      "Job 1 1000 0 labels", "Main 85.25 #FF0000", "Old 0 #FF0000", "Rainy 1007 #00FF00",
+      "café* 2 kg 1", "food 0", "food/out 1", "tip 3 -3 1 labels",
+    ],
+    "Fitness": [
+      "10k 40.0 770428800", #"5.0 km, 2 splits 55.0 {"heartRate":{"zone":3}}"#,
+      "Ada King ak@example.com 1", "Asix 5.0 km", "Bo bo@z 0", "Squat 100.0 [300,100]",
+      "best of 3", "volume 700.0",
+    ],
     "Almanac": [
       #"1 0.5 ["t0","of 3"] ++++-"#, #"2 - ["t1","of 3"] ++++-"#, #"3 2.5 ["t2","of 3"] ++++-"#,
       "RED SKY",
@@ -215,6 +226,25 @@ struct SourceShapeTests {
   ]
 
   private static let queries = [
+    "Accounts":
+      "SELECT ZNAME || ' ' || ZBALANCE || ' ' || ZCOLORHEX FROM ZACCOUNT "
+      + "UNION SELECT ZMONTH || ' ' || ZAMOUNT || ' ' || ZCURRENCY FROM ZBUDGET "
+      + "UNION SELECT ZPATH || ' ' || ZDEPTH FROM ZCATEGORY "
+      + "UNION SELECT e.ZMEMO || ' ' || e.ZFLAGS || ' ' || e.ZVALUE || ' ' "
+      + "|| (SELECT COUNT(*) FROM ZENTRYLABEL l WHERE l.ZENTRY = e.Z_PK) || ' labels' FROM ZENTRY e "
+      + "UNION SELECT ZNAME || ' ' || ifnull(ZWEBSITE, '-') || ' ' || ifnull(ZLASTUSED, '-') FROM ZPAYEE "
+      + "UNION SELECT ZPATTERN || ' ' || json_extract(CAST(ZLIMITS AS TEXT), '$.value') || ' ' "
+      + "|| json_extract(CAST(ZLIMITS AS TEXT), '$.unit.symbol') || ' ' "
+      + "|| (instr(CAST(ZACTIONS AS TEXT), 'migrated') > 0) FROM ZRULE",
+    "Fitness":
+      "SELECT ZFULLNAME || ' ' || ZEMAIL || ' ' || ZRUNCOUNT FROM ZATHLETE "
+      + "UNION SELECT ZSUMMARY || ' ' || ZCLIMB || ' ' || CAST(ZINTENSITY AS TEXT) FROM ZACTIVITY "
+      + "WHERE ZSUMMARY <> '' "
+      + "UNION SELECT 'volume ' || ZVOLUME FROM ZACTIVITY WHERE ZVOLUME IS NOT NULL "
+      + "UNION SELECT 'best of ' || ZREPS FROM ZEXERCISESET WHERE ZISPERSONALBEST "
+      + "UNION SELECT ZTITLE || ' ' || ZTARGET || ' ' || ZDEADLINE FROM ZGOAL "
+      + "UNION SELECT ZBRAND || ' ' || ZKILOMETERS || ' km' FROM ZGEAR "
+      + "UNION SELECT ZEXERCISE || ' ' || ZKILOGRAMS || ' ' || CAST(ZHISTORY AS TEXT) FROM ZPERSONALRECORD",
     "Almanac":
       "SELECT Z_PHASE || ' ' || ifnull(ZWARMEST, '-') || ' ' || CAST(Z_TAGS AS TEXT) || ' ' || ZLOG FROM ZDAY "
       + "UNION SELECT ZTEXT FROM ZSAYING",
