@@ -96,6 +96,14 @@ final class RunFolder {
         cause: "not a folder that only user \(geteuid()) can enter",
         next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
     }
+    // Where a folder can be made but not removed, something would be left of each run.
+    if let finding = WriteFinding(
+      path, W_OK | X_OK, "the folder '\(path)'",
+      fix: "run: chmod 700 \(CommandText.quoted(path))")
+    {
+      throw InstarError(
+        .unreadableStore, "cannot use '\(path)'", cause: finding.message, next: finding.fix)
+    }
   }
 
   /// Best effort: what stays is removed by the next run.

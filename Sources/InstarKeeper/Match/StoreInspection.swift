@@ -52,14 +52,18 @@ struct StoreInspection {
   func findings() -> [Finding] {
     var findings: [Finding] = []
     findings += [
-      writeFinding(
+      WriteFinding(
         paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK, "the folder '\(paths.folder)'",
         fix: "Instar makes clone and backup there: run as the store's owner, or let user "
           + "\(geteuid()) write the folder"),
-      writeFinding(
+      WriteFinding(
         paths.store, R_OK | W_OK, "the store",
         fix: "run as the store's owner, or let user \(geteuid()) write the file"),
-    ].compactMap(\.self)
+    ].compactMap {
+      $0.map {
+        Finding(severity: .error, code: .unreadableStore, message: $0.message, fix: $0.fix)
+      }
+    }
     do {
       try StoreTrust.requireSingleLink(paths.store)
     } catch {
@@ -99,29 +103,6 @@ struct StoreInspection {
           fix: "nothing is needed: the store gets new metadata, without what the app kept there"))
     }
     return findings
-  }
-
-  /// Why this user cannot write a file or folder; `nil` where nothing forbids it.
-  private func writeFinding(
-    _ path: String, _ rights: Int32, _ what: String, fix fixOfRights: String
-  ) -> Finding? {
-    let reason = access(path, rights) == 0 ? 0 : errno
-    let flags = FileFlag.of(path)
-    let (message, fix): (String, String)
-    if flags.contains(.immutable) || flags.contains(.appendOnly) {
-      let isImmutable = flags.contains(.immutable)
-      message = "\(what) is \(isImmutable ? "immutable" : "append-only")"
-      fix = "run as root: chattr -\(isImmutable ? "i" : "a") \(CommandText.quoted(path))"
-    } else if reason == EROFS {
-      message = "the file system of \(what) is read-only"
-      fix = "mount it for writing; to find it, run: findmnt --target \(CommandText.quoted(path))"
-    } else if reason != 0 {
-      message = "user \(geteuid()) cannot write \(what)"
-      fix = fixOfRights
-    } else {
-      return nil
-    }
-    return Finding(severity: .error, code: .unreadableStore, message: message, fix: fix)
   }
 
   /// A reason to refuse a store with a replicator, or a note that it has one.
