@@ -153,4 +153,24 @@ struct ConcurrentWriterTests {
     #expect(report.error?.code == .storeChanged)
     #expect(FileManager.default.contents(atPath: store) == intruder)
   }
+
+  @Test(
+    "a store whose folder is renamed during the run is missing, and is not written",
+    arguments: ["delete", "wal"])
+  func renamedFolder(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let (folder, moved) = (fixture.folder, fixture.folder + ".moved")
+    let before = try #require(FileManager.default.contents(atPath: fixture.store))
+    let host = SQLHost(tamper: { _ in
+      try FileManager.default.moveItem(atPath: folder, toPath: moved)
+    })
+    let (report, _) = try fixture.migrate(host)
+    // So that the fixture finds its folder, and removes it.
+    try FileManager.default.moveItem(atPath: moved, toPath: folder)
+    #expect(report.result == .failed && report.error?.code == .missingStore)
+    #expect(report.error?.state == "missing" && report.error?.next != nil)
+    #expect(FileManager.default.contents(atPath: fixture.store) == before)
+    #expect(try fixture.migrate().report.result == .migrated)
+    #expect(fixture.state().instar?.contains { $0.hasPrefix("run-") } == false)
+  }
 }
