@@ -110,8 +110,8 @@ class Case:
             + (", rehearsal" if self.is_rehearsal() else ""))
 
     def is_rehearsal(self):
-        """Goes by the seed alone, as `is_light` does."""
-        if self.bench.focus or self.name not in REHEARSAL_CLASSES:
+        """Goes by the seed, as `is_light` does. A store with a hot journal is not rehearsed: Instar refuses that."""
+        if self.bench.focus or self.name not in REHEARSAL_CLASSES or self.recipe.start == "hot":
             return False
         return random.Random(f"rehearsal:{self.seed}").random() < REHEARSAL_SHARE
 
