@@ -89,17 +89,25 @@ struct PluginCheckTests {
     "a file that imports Foundation only uses the SDK, in both modes, and check finds what a plan loses",
     arguments: ["5", "6"])
   func check(mode: String) async throws {
-    let sources = [
+    var sources = [
       // Code of an app may name its own module.
       try folder.write(
         Self.models.replacing("[ShelfV1.self", with: "[Library.ShelfV1.self"), to: "Shelf.swift"),
       try folder.write(Self.filter, to: "Filter.swift"),
     ]
+    // With more than four files the compiler writes other outputs.
+    for number in 1...4 {
+      sources.append(try folder.write("let part\(number) = \(number)", to: "Part\(number).swift"))
+    }
+    let current = URL(filePath: folder.path("current"))
+    try FileManager.default.createDirectory(at: current, withIntermediateDirectories: true)
     let plugin = folder.path("Shelf.so")
     let built = try await CommandLineTool.run(
       ["plugin", "build", "--debug", "--swift-version", mode, "--module-name", "Library"]
-        + ["-o", plugin] + sources)
+        + ["-o", plugin] + sources, in: current)
     try #require(built.status == 0, Comment(rawValue: built.messages))
+    let left = try FileManager.default.contentsOfDirectory(atPath: current.path)
+    #expect(left == [], "the current folder gets no file")
 
     let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
     #expect(answer.status == 0, Comment(rawValue: answer.messages))

@@ -176,8 +176,8 @@ struct PluginBuilder {
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
     arguments += ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"]
-    // One job expands all macros, so each warning is printed once. A second job would write a module for debuggers.
-    arguments += ["-wmo", "-no-emit-module-separately-wmo"]
+    // One job for all files: it expands each macro, and prints its warnings, once.
+    arguments.append("-wmo")
     arguments += isDebugBuild ? Self.debugOptions : ["-O"]
     arguments += ["-I", installation.modulesFolder]
     arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]
@@ -190,8 +190,10 @@ struct PluginBuilder {
 
   /// Without optimization the compiler uses generic code that libswiftSwiftOnoneSupport.so has ready. The worker is
   /// optimized, so neither it nor the packages have that library: the plugin has that code itself.
+  ///
+  /// Only the frontend gets `-g`: for it the driver would make a module, and leave it in the current folder.
   private static let debugOptions = [
-    "-Onone", "-g", "-Xllvm", "-sil-disable-pass=use-prespecialized",
+    "-Onone", "-Xfrontend", "-g", "-Xllvm", "-sil-disable-pass=use-prespecialized",
     "-Xfrontend", "-disable-autolink-library", "-Xfrontend", "swiftSwiftOnoneSupport",
   ]
 
