@@ -11,8 +11,8 @@ extension SchemaDifference {
 
     /// "reads the values of Note.kind as 'open' | 'done' instead of 'open' | 'closed'"
     package var sentence: String {
-      "reads the values of \(entity).\(property) as \(after.text)"
-        + (before == after.text ? " of another type" : " instead of \(before)")
+      "reads the values of \(entity).\(property) as \(after.unwrapped.text)"
+        + (before == after.unwrapped.text ? " of another type" : " instead of \(before)")
     }
   }
 
@@ -28,11 +28,15 @@ extension SchemaDifference {
     return properties { entity, mapping in
       guard let new = after["\(entity.name).\(mapping.new.wholeName)"] else { return nil }
       let sources = owners(of: mapping, in: entity).map { before["\($0).\(mapping.old.wholeName)"] }
-      let isRead = sources.allSatisfy { old in old.map(new.reads) == true }
+      // A row without a value is checked with the column.
+      let isRead = sources.allSatisfy { old in
+        old.map { new.unwrapped.reads($0.unwrapped) } == true
+      }
       guard !isRead else { return nil }
       return ReadingChange(
         entity: entity.name, property: mapping.new.wholeName,
-        before: sources.lazy.compactMap { $0?.text }.first ?? mapping.old.type.rawValue, after: new)
+        before: sources.lazy.compactMap { $0?.unwrapped.text }.first ?? mapping.old.type.rawValue,
+        after: new)
     }
   }
 

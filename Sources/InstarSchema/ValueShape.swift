@@ -6,10 +6,12 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
   case optional(of: ValueShape)
   /// An array or a set.
   case list(of: ValueShape)
-  /// A dictionary with these values.
-  case map(of: ValueShape)
-  /// An enum: its raw values as SQL literals, or the names of its cases.
-  case cases(values: [String])
+  /// A dictionary.
+  case map(keys: ValueShape, values: ValueShape)
+  /// An enum that is stored by the names of its cases.
+  case cases(names: [String])
+  /// An enum that is stored by its raw values.
+  case rawValues(of: [AttributeValue])
   /// A struct.
   case fields(of: [String: ValueShape])
 
@@ -19,9 +21,11 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
     switch (self, other) {
     case (.optional(let own), .optional(let other)): return own.reads(other)
     case (.optional(let own), _): return own.reads(other)
-    case (.list(let own), .list(let other)), (.map(let own), .map(let other)):
-      return own.reads(other)
+    case (.list(let own), .list(let other)): return own.reads(other)
+    case (.map(let ownKeys, let own), .map(let otherKeys, let other)):
+      return ownKeys.reads(otherKeys) && own.reads(other)
     case (.cases(let own), .cases(let other)): return Set(own).isSuperset(of: other)
+    case (.rawValues(let own), .rawValues(let other)): return Set(own).isSuperset(of: other)
     case (.fields(let own), .fields(let other)):
       return own.allSatisfy { name, shape in
         other[name].map(shape.reads) ?? shape.isOptional
@@ -34,13 +38,14 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
     if case .optional = self { true } else { false }
   }
 
-  /// The raw values of an enum, as SQL literals; `nil` for other types.
-  package var rawValues: [String]? {
-    switch self {
-    case .optional(let wrapped): wrapped.rawValues
-    case .cases(let values): values
-    default: nil
-    }
+  /// The shape of a value, where there may be none.
+  package var unwrapped: ValueShape {
+    if case .optional(let wrapped) = self { wrapped.unwrapped } else { self }
+  }
+
+  /// The raw values of an enum; `nil` for other types.
+  package var rawValues: [AttributeValue]? {
+    if case .rawValues(let values) = unwrapped { values } else { nil }
   }
 
   private static let shownCount = 20
@@ -51,10 +56,20 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
     case .named(let type): type
     case .optional(let wrapped): "\(wrapped.text)?"
     case .list(let element): "[\(element.text)]"
-    case .map(let value): "[String: \(value.text)]"
-    case .cases(let values): Self.list(values, " | ")
+    case .map(let key, let value): "[\(key.text): \(value.text)]"
+    case .cases(let names): Self.list(names.sorted(), " | ")
+    case .rawValues(let values): Self.list(values.map(Self.text(of:)).sorted(), " | ")
     case .fields(let fields):
       "{\(Self.list(fields.sorted { $0.key < $1.key }.map { "\($0): \($1.text)" }, ", "))}"
+    }
+  }
+
+  private static func text(of value: AttributeValue) -> String {
+    switch value {
+    case .integer(let integer): "\(integer)"
+    case .real(let real): "\(real)"
+    case .text(let text): "'\(text)'"
+    case .blob(let bytes): "\(bytes.count) bytes"
     }
   }
 

@@ -103,7 +103,7 @@ struct ReinterpretedValuesTests {
       ])
     #expect(
       try text(RowsV1.self, ScriptedPlan<RowsV1, RowsV2>.self) == [
-        "reads the values of Task.kind as 'open'? instead of string"
+        "reads the values of Task.kind as 'open' instead of string"
       ])
     #expect(try text(FirstV1.self, Long.self) == [])
   }

@@ -90,11 +90,12 @@ struct PlannedValuesTests {
   }
 
   @Test(
-    "that an enum has no case for, with their rows; where no code runs, the run fails for sure",
+    "that an enum has no case for, with their rows",
     arguments: [StageManifest.Kind.lightweight, .custom])
   func cases(kind: StageManifest.Kind) throws {
     let shapes: [ValueShape?] = [
-      .cases(values: ["'a'", "'b'"]), .cases(values: ["'a'", "'c'"]),
+      .rawValues(of: [.text("a"), .text("b")]),
+      .optional(of: .rawValues(of: [.text("a"), .text("c")])),
     ]
     func warnings(_ values: String) throws -> [Finding] {
       try findings(
@@ -103,12 +104,25 @@ struct PlannedValuesTests {
     }
     let found = try warnings("(1, 'b'), (2, 'a'), (3, NULL), (4, 'b')")
     #expect(found.map(\.code) == [.missingRequiredValues])
-    #expect(found.map(\.severity) == [kind == .lightweight ? .error : .warning])
+    #expect(found.map(\.severity) == [.warning])
     #expect(
       found.first?.message
         == "2 values of Item.size are none of 'a' | 'c', which version 2.0.0 reads: the run fails unless "
-        + "code of the plan writes others; rows 1; 4", "\(found)")
+        + "the type reads them or code of the plan writes others; rows 1; 4", "\(found)")
     #expect(try warnings("(1, 'a'), (2, NULL)").isEmpty)
+  }
+
+  @Test("and asks no SQL of a manifest: raw values are bound, and names of cases are not compared")
+  func namesAreNoSQL() throws {
+    let optional = Self.attribute(.string, isOptional: true)
+    let hostile = try findings(
+      "TEXT", "(1, 'a')", optional, optional,
+      shapes: [nil, .rawValues(of: [.text("a') OR (1 = 1"), .integer(7)])])
+    #expect(hostile.map(\.code) == [.missingRequiredValues])
+    let names = try findings(
+      "TEXT", "(1, 'open')", Self.attribute(.codable), Self.attribute(.codable),
+      shapes: [.cases(names: ["open"]), .cases(names: ["closed"])])
+    #expect(names.map(\.severity) == [.note])
   }
 
   @Test("that only the plan's own types can read: the run reads them all")

@@ -132,7 +132,8 @@ extension Database {
   ///
   /// - Returns: their number, and "rows 1; 2; 3 and others"; `nil` for none, or if the column has no such values.
   func values(
-    of property: PropertyPath, in layout: any StoreLayout, where condition: (String) -> String
+    of property: PropertyPath, in layout: any StoreLayout, where condition: (String) -> String,
+    arguments: StatementArguments = StatementArguments()
   ) throws -> (count: Int, rows: String)? {
     let (owner, name) = property.origin
     guard let entity = layout.entityLayouts.first(where: { $0.name == owner }),
@@ -140,13 +141,14 @@ extension Database {
     else { return nil }
     let conditions = [condition(column)] + [entity.rowCondition].compactMap(\.self)
     let rows = "FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
-    guard let count = try Int.fetchOne(self, sql: "SELECT count(*) \(rows)"), count > 0 else {
-      return nil
-    }
+    guard let count = try Int.fetchOne(self, sql: "SELECT count(*) \(rows)", arguments: arguments),
+      count > 0
+    else { return nil }
     let key = entity.key.columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
     let keys = try String.fetchAll(
       self,
-      sql: "SELECT \(key) \(rows) ORDER BY \(entity.key.columns.joined(separator: ", ")) LIMIT 5")
+      sql: "SELECT \(key) \(rows) ORDER BY \(entity.key.columns.joined(separator: ", ")) LIMIT 5",
+      arguments: arguments)
     return (
       count, "rows \(keys.joined(separator: "; "))" + (count > keys.count ? " and others" : "")
     )

@@ -18,14 +18,15 @@ extension StoreInspection {
           let property = properties.first(where: { $0.isStored(as: change, in: layout) })
         else { return finding(change) }
         return try db.values(
-          of: property, in: layout, where: { "\($0) NOT IN (\(raw.joined(separator: ", ")))" }
+          of: property, in: layout,
+          where: { column in
+            "\(column) NOT IN (\(raw.map { _ in "?" }.joined(separator: ", ")))"
+          }, arguments: StatementArguments(raw.map(\.databaseValue))
         )
         .map { finding($0, of: property, change) }
       }
     }
   }
-
-  private static let shownCases = 20
 
   private func finding(_ change: SchemaDifference.ReadingChange) -> Finding {
     Finding(
@@ -39,12 +40,11 @@ extension StoreInspection {
     _ values: (count: Int, rows: String), of property: PropertyPath,
     _ change: SchemaDifference.ReadingChange
   ) -> Finding {
-    let cases = (change.after.rawValues ?? []).prefix(Self.shownCases).joined(separator: " | ")
-    return Finding(
-      severity: path.isLightweight ? .error : .warning, code: .missingRequiredValues,
+    Finding(
+      severity: .warning, code: .missingRequiredValues,
       message:
-        "\(values.count) values of \(property.title) are none of \(cases), which version "
-        + "\(path.to) reads: the run fails unless code of the plan writes others; \(values.rows)",
+        "\(values.count) values of \(property.title) are none of \(change.after.unwrapped.text), which version "
+        + "\(path.to) reads: the run fails unless the type reads them or code of the plan writes others; \(values.rows)",
       fix:
         "let willMigrate of a custom stage write values that version \(path.to) reads, or add these to "
         + "the type")
@@ -57,7 +57,7 @@ extension PropertyPath {
   fileprivate func isStored(
     as change: SchemaDifference.ReadingChange, in layout: any StoreLayout
   ) -> Bool {
-    guard isKept, types.count == 1,
+    guard isKept, types.count == 1, types[0] != .codable,
       names.last?.contains(where: { $0 == (change.entity, change.property) }) == true,
       let entity = layout.entityLayouts.first(where: { $0.name == origin.entity }),
       let column = entity.attributes.first(where: { $0.attribute.name == origin.property })?.column

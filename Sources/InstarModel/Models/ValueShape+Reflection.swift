@@ -36,9 +36,11 @@ extension ValueShape {
     } else if type is any PersistentAttribute.Type {
       self = .named(type: "\(type)")
     } else if let raw = type as? any RawRepresentable.Type, let values = Self.rawValues(of: raw) {
-      self = .cases(values: values)
+      self = .rawValues(of: values)
     } else if let map = type as? any DictionaryType.Type {
-      self = .map(of: ValueShape(of: map.valueType, within: outer))
+      self = .map(
+        keys: ValueShape(of: map.keyType, within: outer),
+        values: ValueShape(of: map.valueType, within: outer))
     } else if let list = type as? any ListType.Type {
       self = .list(of: ValueShape(of: list.elementType, within: outer))
     } else if let codable = type as? any Codable.Type, !outer.contains(ObjectIdentifier(type)) {
@@ -58,27 +60,28 @@ extension ValueShape {
           firstOf: fields.map {
             ($0.name, ValueShape(of: $0.swiftType.type ?? Any.self, within: outer))
           }))
-    case .cases(let names): self = .cases(values: names.sorted())
+    case .cases(let names): self = .cases(names: names.sorted())
     // The type's own coding: only its full name tells it from another one.
     case .json: self = .named(type: String(reflecting: type))
     }
   }
 
-  private static func rawValues<Value: RawRepresentable>(of type: Value.Type) -> [String]? {
+  private static func rawValues<Value: RawRepresentable>(of type: Value.Type) -> [AttributeValue]? {
     guard let cases = EnumCases.all(of: type) else { return nil }
-    let values = cases.compactMap {
-      ($0.rawValue as? any PersistentAttribute)?.attributeValue?.literal
-    }
-    return values.count == cases.count ? values.sorted() : nil
+    let values = cases.compactMap { ($0.rawValue as? any PersistentAttribute)?.attributeValue }
+    // The order of cases tells nothing.
+    return values.count == cases.count ? values.sorted { "\($0)" < "\($1)" } : nil
   }
 }
 
 /// `Dictionary`, as a type.
 private protocol DictionaryType {
+  static var keyType: any Any.Type { get }
   static var valueType: any Any.Type { get }
 }
 
 extension Dictionary: DictionaryType {
+  static var keyType: any Any.Type { Key.self }
   static var valueType: any Any.Type { Value.self }
 }
 

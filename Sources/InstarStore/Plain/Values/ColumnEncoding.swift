@@ -1,5 +1,5 @@
 internal import Foundation
-internal import GRDB
+package import GRDB
 public import InstarSchema
 
 /// Converts values that SQLite has no type for, in plain stores.
@@ -115,7 +115,8 @@ extension AttributeValue {
     }
   }
 
-  fileprivate var databaseValue: DatabaseValue {
+  /// The value as SQLite binds it.
+  package var databaseValue: DatabaseValue {
     switch self {
     case .integer(let integer): integer.databaseValue
     case .real(let real): real.databaseValue
