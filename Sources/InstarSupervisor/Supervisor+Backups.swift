@@ -10,7 +10,7 @@ public struct BackupResult: Sendable {
     case sound
     /// The backup was removed; with the reason.
     case removed(String)
-    /// The backup would be removed, but nothing was: a rehearsal; with the reason.
+    /// The backup would be removed, but nothing was: a dry run; with the reason.
     case surplus(String)
     /// The backup should be removed, and could not be.
     case kept(InstarError)
@@ -48,11 +48,11 @@ extension Supervisor {
   /// - Parameters:
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
   ///   - now: In seconds since 1970.
-  ///   - isRehearsal: Whether nothing is removed, so that the results say what would be.
+  ///   - isDryRun: Whether nothing is removed, so that the results say what would be.
   /// - Throws: `interrupted`, `stateFolderFailed`. Why a backup could not be removed is its result.
   public func prune(
     _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
-    isRehearsal: Bool = false, onResult: (BackupResult) -> Void
+    isDryRun: Bool = false, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let present = backups.compactMap { backup in
       backup.isMissing
@@ -68,13 +68,13 @@ extension Supervisor {
     for store in stores.subtracting(open).sorted() {
       let ofStore = backups.filter { $0.reference.store == store && !$0.isMissing }
       try await prune(
-        ofStore.map(\.reference), surplus, isRehearsal: isRehearsal, onResult: onResult)
+        ofStore.map(\.reference), surplus, isDryRun: isDryRun, onResult: onResult)
     }
   }
 
   /// - Parameter backups: Those of one store, oldest first.
   private func prune(
-    _ backups: [BackupReference], _ surplus: [String: String], isRehearsal: Bool,
+    _ backups: [BackupReference], _ surplus: [String: String], isDryRun: Bool,
     onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     // Those that stay first, each group newest first.
@@ -93,7 +93,7 @@ extension Supervisor {
     for backup in backups {
       guard let reason = surplus[backup.run], backup.run != lastGood.run else { continue }
       let outcome: BackupResult.Outcome
-      if isRehearsal {
+      if isDryRun {
         outcome = .surplus(reason)
       } else if let error = try await failure(of: backup, .remove) {
         outcome = .kept(error)

@@ -62,7 +62,7 @@ struct BackupsPruneCommand: InstarCommand {
       try selection.backups(),
       keeping: BackupRetention(
         count: keep, age: age?.duration, bytes: size, totalBytes: totalSize),
-      now: Date().timeIntervalSince1970, isRehearsal: dryRun
+      now: Date().timeIntervalSince1970, isDryRun: dryRun
     ) { result in
       let answer = BackupReport(result)
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
