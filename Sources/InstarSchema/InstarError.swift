@@ -36,6 +36,9 @@ extension InstarError {
   /// The state of a store that may be at the old version or at the new one, until a recovery has read it.
   package static let inDoubt = "in doubt: at the old version or at the new one"
 
+  /// The cause where SQLite did not get its lock.
+  package static let isLocked = "another process has locked the store"
+
   /// Whether only a recovery can find out what content the store has.
   package var isInDoubt: Bool { state?.hasPrefix(Self.inDoubt) == true }
 }

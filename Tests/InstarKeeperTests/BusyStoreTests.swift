@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarSchema
 import InstarStore
 import InstarTestSupport
@@ -229,11 +230,18 @@ struct BusyStoreTests {
     let folder = try TemporaryFolder()
     let path = folder.path("a b.store")
     try folder.write("", to: "a b.store")
-    var error = InstarError(.busyStore, "cannot lock the store", cause: "busy", next: "wait")
+    let busy = DatabaseError(resultCode: .SQLITE_BUSY, message: "database is locked")
+    var error = InstarError(busy, what: "cannot lock the store")
+    error.next = "wait"
+    let cause = error.cause
     #expect(error.nameHolders(of: path).isEmpty)
     #expect(
       error.next == "wait; to see which process it is, run as root: instarctl probe '\(path)'")
-    #expect(error.cause == "busy")
+    #expect(error.cause == cause)
+    var interrupted = InstarError(
+      .busyStore, "cannot copy the store", cause: "a transaction was interrupted", next: "open it")
+    interrupted.nameHolders(of: path)
+    #expect(interrupted.next == "open it")
   }
 
   @Test(

@@ -110,12 +110,12 @@ extension InstarError {
     var scan = StoreHolders()
     let holders = scan.ofFile(store)
     let text = holders.map(\.sentence).joined(separator: ", ")
-    if text.isEmpty {
+    if !text.isEmpty {
+      cause += "; it is open in \(text)"
+    } else if cause.contains(Self.isLocked) {
       // The system may hide the processes of others, as it does from a service with `ProtectProc=`.
       let command = "to see which process it is, run as root: \(CommandText.probe(store))"
       next = [next, command].compactMap(\.self).joined(separator: "; ")
-    } else {
-      cause += "; it is open in \(text)"
     }
     return holders
   }

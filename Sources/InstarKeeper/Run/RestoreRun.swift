@@ -267,7 +267,6 @@ package struct RestoreRun {
     let what = "cannot restore '\(request.store)' to the backup of run \(request.backup.run)"
     var known = InstarError(error, what: what, store: request.store)
       .about(what, store: request.store)
-    if known.code == .busyStore { known.nameHolders(of: request.store) }
     if known.code != .missingStore { known.state = known.state ?? "unchanged" }
     if let backup = report.backup {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
