@@ -28,6 +28,8 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
+    // Where the whole folder was moved, the clone went with the store.
+    try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
     let grown = try FileCopy.size(of: attempt.folder.clone)
     let verified = try verify(attempt, before, verification, comparison, checking)
     try noteSpace(ofCompaction: grown, attempt)
@@ -60,8 +62,6 @@ extension MigrationRun {
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
-    // Where the whole folder was moved, the clone went with the store.
-    try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
     // A clone that is compared with the store keeps its pages where they are.
     let compaction = verification.leavesRows ? nil : try Compaction(folder.clone, layout)
