@@ -79,7 +79,7 @@ struct EventTests {
     #expect(
       entry.message
         == "cannot migrate '/srv/a.store' from 1.2.0 to 2.0.0: 14 rows of Note have no value "
-        + "for 'uid'; instard retries in 20 s; give it a default")
+        + "for 'uid'; instard retries in 20 s; if that fails too, give it a default")
     #expect(entry.level == .error)
     #expect(entry.fields["INSTAR_CODE"] == "I204")
     #expect(entry.fields["INSTAR_STATE"] == "unchanged")
@@ -92,16 +92,19 @@ struct EventTests {
     arguments: [
       (
         StoreQueue.FollowUp.waitsForChange(failures: 3),
-        "; failed 3 times with the same error; instard waits until the store or a plugin changes"
+        "; failed 3 times with the same error; instard waits until the store or a plugin changes; "
       ),
-      (.atOnce, "; instard retries now, because the store or a plugin changed"),
-      (.afterRestart, "; instard retries after its next start"),
+      (.waitsForChange(failures: 1), "; instard retries when the store or a plugin changes; "),
+      (
+        .atOnce, "; instard retries now, because the store or a plugin changed; if that fails too, "
+      ),
+      (.afterRestart, "; instard retries after its next start; if that fails too, "),
     ])
   func followUps(followUp: StoreQueue.FollowUp, end: String) {
     var report = report(.failed)
     report.error = error
     #expect(
-      DaemonEvent.runEnded(report, followUp).entry.message.hasSuffix("\(end); give it a default"))
+      DaemonEvent.runEnded(report, followUp).entry.message.hasSuffix("\(end)give it a default"))
   }
 
   @Test("an unversioned store is reported with the command that adopts it")

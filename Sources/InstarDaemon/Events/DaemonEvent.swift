@@ -86,7 +86,7 @@ extension DaemonEvent {
     case .probeFailed(let store, let error, let followUp):
       return .make(
         .probeFailed, .warning, Self.line(error) + Self.clause(followUp), error: error,
-        [("INSTAR_STORE", store)])
+        isRetried: followUp.isRetry, [("INSTAR_STORE", store)])
     case .run(let event):
       return Self.step(event)
     case .linesLeftOut(let count):
@@ -100,7 +100,8 @@ extension DaemonEvent {
       return Self.recovered(report)
     case .recoveryFailed(let error, let followUp):
       return .make(
-        .recoveryFailed, .error, Self.line(error) + Self.clause(followUp), error: error)
+        .recoveryFailed, .error, Self.line(error) + Self.clause(followUp), error: error,
+        isRetried: followUp.isRetry)
     case .backupHandled(let result):
       return Self.handled(result)
     case .backupsVerified(let sound, let sample, let all):
@@ -155,7 +156,7 @@ extension DaemonEvent {
       if let hold = report.hold {
         (kind, level) = (.storeHeld, .notice)
         message +=
-          ", and \(hold.sentence); to migrate it: "
+          ", and \(hold.sentence); to let instard migrate the store, run: "
           + (stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)
       } else {
         (kind, level) = (.storeBehind, .info)
@@ -187,7 +188,7 @@ extension DaemonEvent {
       message = "\(store) is in use\(reason); instard tries again later"
     }
     return .make(
-      kind, level, message, error: report.error,
+      kind, level, message, error: report.error, isRetried: report.state == .busy,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_FROM", report.version?.description),
@@ -314,7 +315,7 @@ extension DaemonEvent {
     if followUp == .afterRestart { level = .notice }
     let rows = report.entities.compactMap(\.rowsAfter)
     return .make(
-      kind, level, message + clause(followUp), error: report.error,
+      kind, level, message + clause(followUp), error: report.error, isRetried: followUp.isRetry,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_RUN", report.run),
@@ -412,16 +413,30 @@ extension DaemonEvent {
   }
 }
 
+extension StoreQueue.FollowUp {
+  /// Whether instard tries again even if neither the store nor a plugin changes from now on.
+  fileprivate var isRetry: Bool {
+    switch self {
+    case .retry, .atOnce, .afterRestart: true
+    case .none, .waitsForChange: false
+    }
+  }
+}
+
 extension EventEntry {
   /// An entry with the fields that have a value. Fields of the error do not replace others.
+  ///
+  /// - Parameter isRetried: Whether instard itself tries again: a person acts only if that fails too.
   fileprivate static func make(
     _ kind: EventKind, _ level: Logger.Level, _ message: String, error: InstarError? = nil,
-    _ values: [(name: String, value: String?)] = []
+    isRetried: Bool = false, _ values: [(name: String, value: String?)] = []
   ) -> EventEntry {
     var message = message
     var all = values
     if let error {
-      if let next = error.next, !message.contains(next) { message += "; \(next)" }
+      if let next = error.next, !message.contains(next) {
+        message += isRetried ? "; if that fails too, \(next)" : "; \(next)"
+      }
       all += [
         ("INSTAR_STORE", error.store), ("INSTAR_STAGE", error.stage),
         ("INSTAR_STATE", error.state), ("INSTAR_CODE", error.code.rawValue),

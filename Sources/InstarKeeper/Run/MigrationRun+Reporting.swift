@@ -65,6 +65,11 @@ extension MigrationRun {
       known.cause += "; the file system of '\(folder)' is full"
       known.next = "free some space, then run: \(report.command)"
     }
+    if report.plugin != nil {
+      // Whoever reads the journal has run no command.
+      known.next = known.next?.replacing(
+        "run the same command again", with: "run: \(report.command)")
+    }
     if request.rehearses {
       // Whoever follows the advice wants to go on with the rehearsal, which has the same options.
       known.next = known.next?.replacing("instarctl migrate ", with: "instarctl rehearse ")

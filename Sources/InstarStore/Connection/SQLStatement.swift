@@ -144,7 +144,7 @@ public final class SQLStatement {
       return InstarError(
         .noSpace, "cannot run a statement",
         cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
-        next: "free some space, or raise the quota of the store's owner, and retry")
+        next: "free some space on the store's file system, or raise the quota of the store's owner")
     }
     return InstarError(
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,

@@ -20,7 +20,7 @@ extension InstarError {
     case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL:
       self.init(
         .busyStore, what, store: store, cause: "\(Self.isLocked) (\(text))",
-        next: "retry when that process has closed the store")
+        next: "stop that process, or wait until it closes the store")
     case .SQLITE_NOTADB:
       self.init(.notAStore, what, store: store, cause: text)
     case .SQLITE_CORRUPT:
@@ -30,11 +30,11 @@ extension InstarError {
       self.init(
         .noSpace, what, store: store,
         cause: "SQLite cannot enlarge the index of the store's log (\(text))",
-        next: "free some space and retry")
+        next: "free some space on the store's file system")
     case .SQLITE_FULL:
       self.init(
         .noSpace, what, store: store, cause: text,
-        next: "free some space, or raise the quota of the store's owner, and retry")
+        next: "free some space on the store's file system, or raise the quota of the store's owner")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")

@@ -80,7 +80,7 @@ public enum StoreReader {
     throw InstarError(
       .busyStore, what, store: path,
       cause: "another process wrote to the store during each of \(attempts) reads",
-      next: "retry when the store is less busy")
+      next: "stop the process, or wait until it writes less often")
   }
 
   /// The most bytes of a store and its journal that are copied.
