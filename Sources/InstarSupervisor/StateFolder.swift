@@ -177,7 +177,7 @@ public final class StateFolder: Sendable {
         let file = phases + "/" + name
         let record = try readPhase(file: file)
         guard name == record.run + ".json" else {
-          throw unreadable(file, cause: "it describes another run: '\(record.run)'")
+          throw malformed(file, cause: "it describes another run: '\(record.run)'")
         }
         records.append(record)
       } catch {
@@ -313,17 +313,20 @@ public final class StateFolder: Sendable {
   }
 
   private func readPhase(file: String) throws(InstarError) -> PhaseRecord {
+    let data = try read(file)
     do throws(InstarError) {
-      return try WireCoder.message(PhaseRecord.self, from: try read(file))
+      return try WireCoder.message(PhaseRecord.self, from: data)
     } catch {
-      throw unreadable(file, cause: error.cause)
+      throw malformed(file, cause: error.cause)
     }
   }
 
-  private func unreadable(_ file: String, cause: String) -> InstarError {
-    InstarError(
+  private func malformed(_ file: String, cause: String) -> InstarError {
+    let quoted = CommandText.quoted(file)
+    return InstarError(
       .stateFolderFailed, "cannot read the phase record '\(file)'", cause: cause,
-      next: "run 'instarctl probe' on the store that the file names, then remove the file")
+      next: "to see the path of the store, run: cat \(quoted); then run: instarctl probe STORE; "
+        + "if the store is not corrupt, run: mv \(quoted) \(CommandText.quoted(file + ".old"))")
   }
 
   func read(_ file: String) throws(InstarError) -> Data {
