@@ -110,7 +110,11 @@ extension RunReport {
       error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,
         cause: "the file no longer exists; \(cause.cause)", state: "missing",
-        next: recovered.backup.map { "the store's backup is '\($0)'" })
+        next: recovered.backup.map { _ in
+          "if the store was not moved on purpose, run: "
+            + CommandText.restore(phase.store, run: phase.run)
+            + " --to \(CommandText.quoted(phase.store))"
+        })
       backup = recovered.backup
       manifest = backup == nil ? nil : phase.manifest
     }
