@@ -45,8 +45,8 @@ struct RehearsalReport {
     var text = "rehearsed \(rehearsed) of \(stores) stores: \(parts.joined(separator: ", "))"
     if possible > 0 {
       let time = Quantity.duration(microseconds: durationMicroseconds / Int64(possible))
-      text += "; \(time) for each"
-      text += ", and up to \(Quantity.bytes(neededBytes)) of free space"
+      text += "; a migration takes \(time) on average"
+      text += " and needs up to \(Quantity.bytes(neededBytes)) of free space"
     }
     var lines: [ConsoleLine] = ["\(text)"]
     lines += impossible.prefix(Self.namedLimit).map { "  cannot be migrated: \($0)" }

@@ -60,7 +60,8 @@ extension RunReport: Answer {
       lines.append("  size    \(Quantity.bytes(bytes)) → \(Quantity.bytes(after))")
     }
     if let needed = rehearsal.neededBytes {
-      lines.append("  space   \(Quantity.bytes(needed)) free beside the store, for the migration")
+      lines.append(
+        "  space   the migration needs \(Quantity.bytes(needed)) of free space beside the store")
     }
     return lines
   }
