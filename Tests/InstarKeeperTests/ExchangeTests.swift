@@ -195,7 +195,10 @@ struct ExchangeTests {
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(report.cutover == .writeBack)
     #expect(
-      report.notes == ["the store was written back, not exchanged for its clone: \(Exchange.inUse)"]
+      report.notes == [
+        "Instar copied the clone into the store's file instead of exchanging the two files: "
+          + Exchange.inUse
+      ]
     )
     #expect(try ReadyRun.inode(of: fixture.store) == inode)
     #expect(try Self.usesLog(fixture) == (journalMode == "wal"))
@@ -554,7 +557,9 @@ struct ExchangeTests {
         continue
       }
       let note = try #require(report.notes?.first)
-      #expect(note.contains(use == .open ? "still has the former file" : "lacks these writes"))
+      #expect(
+        note.contains(
+          use == .open ? "still has the store's old file" : "does not have these writes"))
       #expect(report.notes?.count == 1)
       let found = try #require(report.manifest)
       #expect(found.isSound && (found.contentHash != manifest.contentHash) == (use == .written))

@@ -36,7 +36,7 @@ FREE_CLASSES, FREE_SHARE = ("death", "daemon", "container", "faults", "disk", "p
 # What a report says of free pages.
 GIVEN_BACK = re.compile(r"pages were free after the stages, and (?:all but (\d+) )?were given back")
 # What a report says where an app used the file that left in an exchange.
-FORMER_FILE = "former file of the store"
+FORMER_FILE = "the store's old file"
 STATUS = {"migrated": 0, "rehearsed": 0, "current": 0, "failed": 1, "refused": 3, "busy": 4}
 
 

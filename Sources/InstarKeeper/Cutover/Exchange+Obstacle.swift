@@ -20,7 +20,7 @@ extension Exchange {
   static func obstacle(_ lock: StoreLock, _ folder: RunFolder) -> String? {
     let paths = folder.paths
     if instar_may_exchange(folder.cloneFolder) == 0 {
-      return "the file system is not known to support it"
+      return "Instar does not exchange files on this type of file system"
     }
     // Only within a file system. Where one of them cannot be read, the exchange itself finds out.
     var (store, clone) = (stat(), stat())

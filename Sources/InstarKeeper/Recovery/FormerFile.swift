@@ -28,16 +28,17 @@ struct FormerFile {
     } else {
       manifest.contentHash = try FileDigest.ofFile(path)
       notes.append(
-        "a process still has the former file of the store open, which is the backup now: restart the apps "
-          + "that use the store, because what they write to '\(path)' is not in the store")
+        "a process still has the store's old file open, and this file is now the backup: restart the apps "
+          + "that use the store; what they write to '\(path)' does not reach the store")
     }
     if manifest.contentHash != earlier.contentHash {
       manifest.bytes = try FileCopy.size(of: path)
       manifest.check = Self.check(path)
       notes.append(
-        "an app wrote to the former file of the store after the exchange, because its journal is off or in memory; "
-          + "that file is the backup now, and the store lacks these writes; to use the content with them, "
-          + "run: " + CommandText.restore(earlier.store, run: earlier.run))
+        "an app with PRAGMA journal_mode OFF or MEMORY wrote to the store's old file after the exchange; "
+          + "that file is now the backup, and the store does not have these writes; to replace the store's "
+          + "whole content with the backup, run: "
+          + CommandText.restore(earlier.store, run: earlier.run))
     }
     self.manifest = manifest
   }

@@ -259,7 +259,9 @@ struct Cutover {
   }
 
   private mutating func note(_ obstacle: String) {
-    notes.append("the store was written back, not exchanged for its clone: \(obstacle)")
+    notes.append(
+      "Instar copied the clone into the store's file instead of exchanging the two files: \(obstacle)"
+    )
   }
 
   /// - Returns: `false` where another process used the store in the meantime: it is as before, and no longer locked.
@@ -316,7 +318,7 @@ struct Cutover {
     guard isWritten else {
       let version = content.version.map { "version \($0)" } ?? "the version of the clone"
       throw InstarError(
-        .writeBackFailed, Self.what, cause: "the store does not read back as \(version)")
+        .writeBackFailed, Self.what, cause: "after the cutover the store is not at \(version)")
     }
     kind = .writeBack
     return true
