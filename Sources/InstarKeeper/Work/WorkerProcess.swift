@@ -388,7 +388,11 @@ extension WorkerProcess {
     case .signaled(let signal):
       return InstarError(
         .workerDied, what, cause: "the worker \(ChildProcess.Termination.signaled(signal))\(last)",
-        next: "find the trap (force unwrap, array index, overflow) in the plugin")
+        next: signal == SIGKILL
+          ? "to see whether the kernel ended it for lack of memory, run: "
+            + "journalctl -k | grep -i 'killed process'"
+          : "the plugin's code crashed: send this message to the plugin's authors (look for a force "
+            + "unwrap, an array index or an overflow)")
     case .exited(let status):
       return InstarError(
         .workerExited, what,
