@@ -133,8 +133,7 @@ public struct StoreTrust: Sendable {
           "'\(path)' belongs to user \(ProcessIdentity.label(of: foreigner)), not to root or the store's "
           + "owner\(owner.map { " \(ProcessIdentity.label(of: $0))" } ?? "")",
         state: "unchanged",
-        next:
-          "if you trust the store, give it and every folder above it to the same user or to root")
+        next: "if you trust the store, run: chown -h \(owner ?? 0) \(CommandText.quoted(path))")
     case .unavailable(let path, let number):
       switch number {
       case ENOENT, ENOTDIR:
@@ -147,10 +146,15 @@ public struct StoreTrust: Sendable {
           state: "unchanged",
           next: "use the path without links; run: readlink -f \(CommandText.quoted(store))")
       default:
+        let folder = CommandText.quoted(PathTrust.folder(of: path))
+        let access =
+          number == EACCES
+          ? "let user \(ProcessIdentity.label(of: ProcessIdentity.ownUser)) read and enter \(folder); "
+          : ""
         return InstarError(
           .unreadableStore, what, store: store,
           cause: "'\(path)': \(String(cString: strerror(number)))", state: "unchanged",
-          next: "give the store's owner access to the folder")
+          next: access + "run: ls -ld \(folder)")
       }
     }
   }

@@ -81,7 +81,8 @@ public struct Scanner: Sendable {
           InstarError(
             .unsafePath, "cannot use a file in '\(folder)'",
             cause: "its name is not UTF-8", state: "unchanged",
-            next: "rename the file if it is a store"))
+            next: "to find the file, run: ls -lb \(CommandText.quoted(folder)); if it is a store, "
+              + "rename it"))
         continue
       }
       if name == "." || name == ".." { continue }
@@ -134,7 +135,7 @@ public struct Scanner: Sendable {
       state: "not opened",
       next: status.st_mode & S_IFMT == S_IFLNK
         ? "watch the folder that contains the store itself"
-        : "delete it, or narrow the watch's 'pattern'")
+        : "narrow the watch's 'pattern', or remove '\(path)' if no app uses it")
   }
 
   /// Why no store below a folder can be written: a service sees the file system as read-only, except for the folders
