@@ -162,7 +162,7 @@ struct StoreMatch {
         cause: Self.list(
           "the store cannot be adopted as \(version) of \(plan)",
           start.fit.obstacles + start.consequences),
-        next: Self.stageToWrite(to: version))
+        next: Self.stageToWrite(from: store, to: version))
     }
     guard start.fit.isExact || adoptsDifferences else {
       throw InstarError(
@@ -187,12 +187,12 @@ struct StoreMatch {
       match.differences)
     guard start.fit.obstacles.isEmpty else {
       return InstarError(
-        .unknownVersion, what, cause: cause, next: Self.stageToWrite(to: nearest))
+        .unknownVersion, what, cause: cause, next: Self.stageToWrite(from: store, to: nearest))
     }
     return InstarError(
       .unknownVersion, what, cause: cause,
       next: "to adopt the store as it is, run: \(command(store, adopting: "\(nearest)")); or "
-        + Self.stageToWrite(to: nearest))
+        + Self.stageToWrite(from: store, to: nearest))
   }
 
   private static func list(_ head: String, _ lines: [String]) -> String {
@@ -203,10 +203,12 @@ struct StoreMatch {
   }
 
   /// What to add to a plan for a store that has the structure of none of its versions.
-  private static func stageToWrite(to version: Schema.Version) -> String {
+  private static func stageToWrite(from store: String, to version: Schema.Version) -> String {
     let name = "SchemaV\(version.major)_\(version.minor)_\(version.patch)"
     return """
-      add a schema with the store's structure to the plan, and a stage from that schema
+      to write the store's schema, run: instarctl schema import \(CommandText.quoted(store)) \
+      --name FoundSchema -o FoundSchema.swift; add it to the plan with a version that the plan does not \
+      have, and with this stage:
         static let fromFound = MigrationStage.custom(
           fromVersion: FoundSchema.self, toVersion: \(name).self,
           willMigrate: nil, didMigrate: nil)
