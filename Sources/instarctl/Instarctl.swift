@@ -31,10 +31,11 @@ struct Instarctl: AsyncParsableCommand {
         2   wrong usage
         3   refused by a check, or the store is ahead, unknown, unversioned,
             corrupt, encrypted or not a store
-        4   another process holds the store
+        4   busy: another process has the store locked or open
         5   the file does not exist
 
-      For several stores, instarctl returns the first of 1, 3, 5, 4, 0 that occurred.
+      For several stores, instarctl returns the most severe status. From most to least severe: \
+      1, 3, 5, 4, 0.
       """,
     version: versionText,
     subcommands: [

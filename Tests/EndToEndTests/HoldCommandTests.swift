@@ -36,7 +36,7 @@ struct HoldCommandTests {
       let answer = try await run("hold", "--why", "auditing", folder.path(name), "--json")
       #expect(answer.status == status, Comment(rawValue: name + answer.messages))
       #expect(try answer.objects(Line.self).first?.error?.code == code)
-      #expect(!answer.messages.contains("note: the hold is in"))
+      #expect(!answer.messages.contains("note: instard.service does not see this hold"))
     }
     #expect(folder.names("state/holds") == [])
     // A damaged store is held: nobody should touch it.

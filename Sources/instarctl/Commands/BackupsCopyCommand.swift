@@ -7,15 +7,15 @@ import InstarWire
 struct BackupsCopyCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
-    abstract: "Make the copies of backups that are missing in another folder.",
+    abstract: "Copy backups that have no copy yet to another folder.",
     usage: "instarctl backups copy [<option> ...] [<store> ...]",
     discussion: """
         instarctl backups copy a.store
         instarctl backups copy --backup-folder /mnt/backups a.store
 
-      Copies each sound backup that has no copy, reads the copy back and compares it with the manifest. Without \
-      --backup-folder, it uses the folder that the backup's run was given, and leaves out the backups of other \
-      runs. instard does this once a day for its setting 'backupFolder'.
+      Copies each sound backup that has no copy yet, then reads the copy and compares it with the backup's \
+      manifest. Without --backup-folder, it copies each backup to the folder for copies that its run was given, \
+      and skips the backups of runs without such a folder. instard does this once a day for its setting 'backupFolder'.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -41,7 +41,7 @@ struct BackupsCopyCommand: InstarCommand {
       let rest = folder == nil && backups.contains { $0.copyTo == nil && $0.copyBytes == nil }
       Console.note(
         rest
-          ? "nothing to do: for backups whose run was given no folder, add --backup-folder FOLDER"
+          ? "nothing to do; some runs were given no folder for copies: to copy their backups, add --backup-folder FOLDER"
           : "nothing to do: no backup lacks its copy")
     }
     return status

@@ -11,9 +11,14 @@ struct BackupsListCommand: InstarCommand {
     discussion: """
         instarctl backups list a.store
 
-      A backup is missing if its file is gone although nobody removed it with 'backups prune', and copyOnly if \
-      its copy in another folder is left: 'instarctl restore' uses the copy. It is damaged \
-      if its store was damaged when it was made, and unreadable if you may not read its folder.
+      The state of a backup:
+
+        present      its file is there; 'instarctl backups verify' checks it
+        missing      its file is gone, and 'backups prune' did not remove it
+        copyOnly     only its copy in another folder is left, which
+                     'instarctl restore' uses
+        damaged      the store was damaged when the backup was made
+        unreadable   you have no permission to read its folder
       """)
 
   @OptionGroup var selection: BackupOptions

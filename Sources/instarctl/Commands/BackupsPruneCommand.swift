@@ -14,9 +14,9 @@ struct BackupsPruneCommand: InstarCommand {
         instarctl backups prune --dry-run --keep 3
         instarctl backups prune --keep 3 --age 720h a.store
 
-      Keeps the newest backup of each store, and of the others those within all limits. Before it removes \
-      a backup, it verifies that the store has a sound one left. instard removes backups by the settings \
-      'backups' in instard.yml.
+      Always keeps the newest backup of each store. An older backup is kept only within all limits: --keep, \
+      --age, --size and --total-size. Before it removes a backup, it verifies that the store has a sound one \
+      left. instard removes backups by the limits in the setting 'backups' of instard.yml.
       """)
 
   @OptionGroup var selection: BackupOptions

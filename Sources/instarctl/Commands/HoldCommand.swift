@@ -9,7 +9,8 @@ import Synchronization
 struct HoldCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "hold",
-    abstract: "Leave stores alone until they are released, or list the stores that are held.",
+    abstract:
+      "Keep instard and 'instarctl migrate' from migrating stores, or list the held stores.",
     usage: """
       instarctl hold --why <reason> [<option> ...] <store> ...
       instarctl hold [<option> ...]
@@ -18,7 +19,8 @@ struct HoldCommand: InstarCommand {
         instarctl hold --why 'auditing until Friday' a.store
         instarctl release a.store
 
-      instard and 'instarctl migrate' with the same state folder do not migrate a held store. A hold \
+      instard and 'instarctl migrate' with the same state folder do not migrate a held store. An app \
+      that opens the store with its plan still migrates it. A hold \
       survives restarts. It belongs to the path and to the file: a store that was moved is still held, \
       and so is a file that took its place. 'instarctl restore' places a hold by itself.
 

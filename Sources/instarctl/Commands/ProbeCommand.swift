@@ -26,7 +26,7 @@ struct ProbeCommand: InstarCommand {
         0   read, whatever its state is
         1   the keeper, the process that reads stores, crashed
         3   unreadable
-        4   busy: another process holds the store
+        4   busy: another process has the store locked
         5   missing
       """)
 

@@ -25,7 +25,7 @@ struct RestoreCommand: InstarCommand {
       but only until you restore again: the second restore undoes the first. If the store was damaged before \
       the first restore, the second is refused: it would bring the damage back.
 
-      The store is then held: instard and 'instarctl migrate' leave it alone until 'instarctl release'. \
+      A restored store is held: instard and 'instarctl migrate' do not migrate it until 'instarctl release'. \
       Stop the app first if it cannot read the old version.
 
       A damaged backup is never restored; 'instarctl backups verify' finds a sound one.
@@ -103,7 +103,8 @@ struct RestoreCommand: InstarCommand {
       hasHeld = true
       if !output.json {
         Console.note(
-          "\(hold.sentence); to migrate the store again: \(folder.releaseCommand(of: hold))")
+          "\(hold.sentence); to let instard migrate the store again, run: "
+            + "\(folder.releaseCommand(of: hold))")
       }
     }
     try await recoveries.makeCopies(with: supervisor)

@@ -20,7 +20,8 @@ struct StateOptions: ParsableArguments {
     let service = Installation.serviceStateFolder
     guard folder == nil, path != service, access(service, F_OK) == 0 else { return }
     Console.note(
-      "note: the hold is in '\(path)', but instard.service reads '\(service)'; to hold the store for instard, run as root: instarctl hold --why REASON STORE"
+      "note: instard.service does not see this hold: the hold is in '\(path)', and the service reads '\(service)'; "
+        + "to hold the store for instard, run as root: instarctl hold --why REASON STORE"
     )
   }
 
