@@ -30,7 +30,8 @@ public struct PluginNote: Sendable, Hashable {
       let user = ProcessIdentity.label(of: ProcessIdentity.ownUser)
       throw InstarError(
         .untrustedPlugin, "cannot use '\(path)' as a plugin",
-        cause: "user \(user) may not read the file", next: "pass a copy that this user can read")
+        cause: "user \(user) has no permission to read the file",
+        next: "pass a copy that this user can read")
     }
     defer { close(descriptor) }
     let file = try ELFFile(path: path, descriptor: descriptor)

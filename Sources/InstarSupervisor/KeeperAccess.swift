@@ -79,8 +79,8 @@ struct KeeperAccess: Sendable {
       throw InstarError(
         .unreadableStore, "cannot open '\(store)'", store: store,
         cause:
-          "the store belongs to user \(ProcessIdentity.label(of: owner)); this process of user "
-          + "\(ProcessIdentity.label(of: ownUser)) may not act for other users",
+          "the store belongs to user \(ProcessIdentity.label(of: owner)); this process runs as user "
+          + "\(ProcessIdentity.label(of: ownUser)) and cannot act as another user",
         state: "unchanged",
         next: "watch the store with instard.service, or run instard as user "
           + ProcessIdentity.label(of: owner))

@@ -230,13 +230,14 @@ struct StoreOwnerTests {
     let daemon = try start(.ordinary)
     try await wait("one migrated, one refused") {
       daemon.capturedOutput.contains("=run-migrated")
-        && daemon.capturedOutput.contains("may not act for other users")
+        && daemon.capturedOutput.contains("cannot act as another user")
     }
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
     try expectMigrated("alice/a.store", of: alice, mode: 0o600)
     #expect(
       daemon.capturedOutput.contains(
-        "the store belongs to user 4002; this process of user 4001 may not act for other users"))
+        "the store belongs to user 4002; this process runs as user 4001 and cannot act as another user"
+      ))
     #expect(try BoxStore(path: folder.path("srv/bob/b.store")).version() == Schema.Version(1, 0, 0))
   }
 
@@ -288,7 +289,9 @@ struct StoreOwnerTests {
     try await plugin("Boxes.so", mode: 0o600)
     let answer = try await migrate("alice/a.store", plugin: "Boxes.so")
     #expect(answer.status == 3)
-    #expect(answer.messages.contains("user 4001 may not read the file"), "\(answer.messages)")
+    #expect(
+      answer.messages.contains("user 4001 has no permission to read the file"), "\(answer.messages)"
+    )
     #expect(answer.messages.contains("I404"), "\(answer.messages)")
     #expect(answer.messages.contains("pass a copy that this user can read"))
     #expect(folder.names("srv/alice") == ["a.store"])
