@@ -12,7 +12,8 @@ extension SchemaDifference {
     /// "reads the values of Note.kind as 'open' | 'done' instead of 'open' | 'closed'"
     package var sentence: String {
       "reads the values of \(entity).\(property) as \(after.unwrapped.text)"
-        + (before == after.unwrapped.text ? " of another type" : " instead of \(before)")
+        + (before == after.unwrapped.text
+          ? ", with a different Swift type" : " instead of \(before)")
     }
   }
 

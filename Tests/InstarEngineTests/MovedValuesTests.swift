@@ -76,7 +76,7 @@ struct MovedValuesTests {
     let error = try store.refusal(DownV2.self, plan)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 3 non-null values of Animal.weight:"), "\(error)")
-    #expect(error.cause.contains("rows of Animal and Cat have it no longer"), "\(error)")
+    #expect(error.cause.contains("rows of Animal and Cat no longer have this property"), "\(error)")
     Script.losses = ["Animal.weight"]
     let container = try store.open(DownV2.self, plan)
     let dogs = try ModelContext(container).fetch(FetchDescriptor<DownV2.Dog>())

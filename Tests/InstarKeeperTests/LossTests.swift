@@ -21,8 +21,8 @@ struct LossTests {
     #expect(report.error?.code == .unacceptedLoss)
     #expect(
       report.error?.cause
-        == "the run drops 10 non-null values of Note.title: its type changes from string to int64, "
-        + "and no code of the plan wrote them")
+        == "the run drops 10 non-null values of Note.title: its type changes from string to int64; "
+        + "the plan's code did not write them")
     #expect(
       report.error?.next
         == "write the values in didMigrate; or add \"Note.title\" to the plan's acceptedLosses; "

@@ -107,8 +107,8 @@ struct PlannedValuesTests {
     #expect(found.map(\.severity) == [.warning])
     #expect(
       found.first?.message
-        == "2 values of Item.size are none of 'a' | 'c', which version 2.0.0 reads: the run fails unless "
-        + "the type reads them or code of the plan writes others; rows 1; 4", "\(found)")
+        == "version 2.0.0 may be unable to read 2 values of Item.size (rows 1; 4); it lists 'a' | 'c': the run "
+        + "fails unless the plan's code changes these values or the type accepts them", "\(found)")
     #expect(try warnings("(1, 'a'), (2, NULL)").isEmpty)
   }
 
@@ -134,7 +134,7 @@ struct PlannedValuesTests {
     #expect(
       found.map(\.message) == [
         "version 2.0.0 reads the values of Item.size as [Int] instead of [String]: the run reads all of them, "
-          + "and fails if one does not fit"
+          + "and fails if the new type cannot read one of them"
       ])
   }
 }

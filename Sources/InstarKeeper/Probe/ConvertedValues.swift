@@ -29,13 +29,16 @@ struct ConvertedValues {
 
   /// Why they are lost.
   fileprivate var reason: String {
-    if property.isReportedOnly { return "no property of the store's version is known to become it" }
+    if property.isReportedOnly {
+      return "Instar cannot tell which property of the store's version these values come from"
+    }
     if property.isOfRows {
       return "its table gets the rows of another entity, which may have the same keys"
     }
     if property.types.count > 1 { return "its type changes \(property.typeChange)" }
     guard property.losingEntities.isEmpty else {
-      return "rows of \(property.losingEntities.joined(separator: " and ")) have it no longer"
+      return
+        "rows of \(property.losingEntities.joined(separator: " and ")) no longer have this property"
     }
     return property.isRelationship
       ? "its links cannot stay where they are stored" : "another property gets its column"
@@ -254,7 +257,7 @@ extension MigrationPath {
     throw InstarError(
       .unacceptedLoss, "cannot migrate the store",
       cause: lost.map {
-        "the run \($0.sentence): \($0.reason), and no code of the plan wrote them"
+        "the run \($0.sentence): \($0.reason); the plan's code did not write them"
       }.joined(separator: "\n"),
       next: lossAdvice(lost, store: store, plugin: plugin))
   }

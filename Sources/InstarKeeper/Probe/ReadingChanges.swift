@@ -33,7 +33,7 @@ extension StoreInspection {
       severity: .note,
       message:
         "version \(path.to) \(change.sentence): the run reads all of them, and fails if "
-        + "one does not fit")
+        + "the new type cannot read one of them")
   }
 
   private func finding(
@@ -43,8 +43,9 @@ extension StoreInspection {
     Finding(
       severity: .warning, code: .missingRequiredValues,
       message:
-        "\(values.count) values of \(property.title) are none of \(change.after.unwrapped.text), which version "
-        + "\(path.to) reads: the run fails unless the type reads them or code of the plan writes others; \(values.rows)",
+        "version \(path.to) may be unable to read \(values.count) values of \(property.title) (\(values.rows)); "
+        + "it lists \(change.after.unwrapped.text): the run fails unless the plan's code changes these values "
+        + "or the type accepts them",
       fix:
         "let willMigrate of a custom stage write values that version \(path.to) reads, or add these to "
         + "the type")

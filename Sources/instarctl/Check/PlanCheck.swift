@@ -75,7 +75,8 @@ struct PlanCheck {
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
-          "\(way) \(change.sentence): a run reads all of them, and fails (I204) if one does not fit"
+          "\(way) \(change.sentence): a run reads all of them, and fails (I204) if the new type "
+            + "cannot read one of them"
         )
       }
       + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
