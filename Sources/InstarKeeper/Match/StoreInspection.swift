@@ -54,11 +54,11 @@ struct StoreInspection {
     findings += [
       WriteFinding(
         paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK, "the folder '\(paths.folder)'",
-        fix: "Instar makes clone and backup there: run as the store's owner, or let user "
-          + "\(geteuid()) write the folder"),
+        fix: "run as the store's owner, or give user \(geteuid()) write permission on the folder: "
+          + "Instar creates the clone and the backup there"),
       WriteFinding(
         paths.store, R_OK | W_OK, "the store",
-        fix: "run as the store's owner, or let user \(geteuid()) write the file"),
+        fix: "run as the store's owner, or give user \(geteuid()) write permission on the file"),
     ].compactMap {
       $0.map {
         Finding(severity: .error, code: .unreadableStore, message: $0.message, fix: $0.fix)
@@ -100,7 +100,9 @@ struct StoreInspection {
       findings.append(
         Finding(
           severity: .warning, code: .corruptStore, message: problem,
-          fix: "nothing is needed: the store gets new metadata, without what the app kept there"))
+          fix:
+            "no action is needed: Instar writes new metadata; values that the app stored in the old "
+            + "metadata remain only in the backup"))
     }
     return findings
   }
@@ -172,8 +174,10 @@ struct StoreInspection {
         return "\(entity.name) is entity \(entity.number) in \(list) has no such number"
       }
       guard row.superNumber == entity.superNumber else {
-        return "\(entity.name) is an entity below \(entity.superNumber) in \(list) has it below "
-          + "\(row.superNumber)"
+        func parent(_ number: Int) -> String { number == 0 ? "no parent" : "the parent \(number)" }
+        return
+          "entity \(entity.name) has \(parent(entity.superNumber)) in version \(path.from), but "
+          + "\(parent(row.superNumber)) in the store's list of entities (Z_PRIMARYKEY)"
       }
       if row.name != entity.name, let named = entities.first(where: { $0.name == row.name }),
         listed[named.number]?.name != row.name
