@@ -150,7 +150,7 @@ public final class ChildProcess: Sendable {
     let reason = errno
     Glibc.kill(-pid, SIGKILL)
     waitpid(pid, nil, 0)
-    throw .systemFailure("cannot watch over '\(executable)'", reason)
+    throw .systemFailure("cannot monitor '\(executable)'", reason)
   }
 
   /// Waits until the child has ended, and reaps it. Any number of threads may wait.

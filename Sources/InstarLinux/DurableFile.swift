@@ -108,7 +108,7 @@ public enum DurableFile {
   }
 
   private static func synchronize(_ path: String, flags: Int32) throws(InstarError) {
-    let what = "cannot bring '\(path)' to disk"
+    let what = "cannot sync '\(path)' to disk"
     let descriptor = open(path, flags | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(what, path, errno) }
     defer { close(descriptor) }

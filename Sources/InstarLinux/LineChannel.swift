@@ -53,7 +53,7 @@ public final class LineChannel: Sendable {
     var ours: Int32 = -1
     var theirs: Int32 = -1
     guard instar_stream_pair(&ours, &theirs) == 0 else {
-      throw .systemFailure("cannot make a pair of sockets", errno)
+      throw .systemFailure("cannot create a pair of sockets", errno)
     }
     return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
   }

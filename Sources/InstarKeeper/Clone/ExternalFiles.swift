@@ -352,7 +352,7 @@ struct ExternalFiles {
   ) throws(InstarError) {
     if link(source, target) == 0 || errno == EEXIST { return }
     guard errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP else {
-      throw RunFolder.failure("cannot make '\(target)'", errno)
+      throw RunFolder.failure("cannot create '\(target)'", errno)
     }
     try copy(source, to: target, mode: mode)
   }
@@ -379,7 +379,7 @@ struct ExternalFiles {
 
   private func makeFolders(mode: mode_t) throws(InstarError) {
     for path in [supportFolder, folder] where mkdir(path, mode) != 0 {
-      guard errno == EEXIST else { throw RunFolder.failure("cannot make '\(path)'", errno) }
+      guard errno == EEXIST else { throw RunFolder.failure("cannot create '\(path)'", errno) }
     }
     guard try existingFolder() != nil else {
       throw RunFolder.failure("cannot use '\(folder)'", ENOENT)

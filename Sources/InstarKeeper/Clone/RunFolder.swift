@@ -45,7 +45,7 @@ final class RunFolder {
       try makeInstarFolder(paths)
     }
     rmdir(paths.instarFolder)
-    throw failure("cannot make '\(path)'", code)
+    throw failure("cannot create '\(path)'", code)
   }
 
   /// Each attempt fails only if another run ends in that instant.
@@ -57,7 +57,7 @@ final class RunFolder {
         .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'")
     }
     guard mkdir(path + "/clone", 0o700) == 0 else {
-      throw failure("cannot make '\(path)/clone'", errno)
+      throw failure("cannot create '\(path)/clone'", errno)
     }
     try makeFile(path + "/clone/" + name)
     return lock
@@ -73,7 +73,7 @@ final class RunFolder {
   /// Makes an empty file that only this user can read. Fails where the file exists.
   static func makeFile(_ path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure("cannot make '\(path)'", errno) }
+    guard descriptor >= 0 else { throw failure("cannot create '\(path)'", errno) }
     close(descriptor)
   }
 
@@ -81,7 +81,7 @@ final class RunFolder {
     let path = paths.instarFolder
     guard mkdir(path, 0o700) != 0 else { return }
     let code = errno
-    guard code == EEXIST else { throw failure("cannot make '\(path)'", code) }
+    guard code == EEXIST else { throw failure("cannot create '\(path)'", code) }
     var status = stat()
     guard lstat(path, &status) == 0 else {
       // Removed since by another run: `make` makes it again.
@@ -122,6 +122,8 @@ final class RunFolder {
     let isFull = code == ENOSPC || code == EDQUOT
     return InstarError(
       isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
-      next: isFull ? "free some space, or raise the quota of the store's owner, and retry" : nil)
+      next: isFull
+        ? "free some space on the store's file system, or raise the quota of the store's owner"
+        : nil)
   }
 }

@@ -84,7 +84,7 @@ final class LeasedFile {
   /// Brings content and attributes to disk.
   func synchronize() throws(InstarError) {
     guard fsync(descriptor) == 0 else {
-      throw RunFolder.failure("cannot bring the clone to disk", errno)
+      throw RunFolder.failure("cannot sync the clone to disk", errno)
     }
   }
 

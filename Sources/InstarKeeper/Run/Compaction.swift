@@ -56,14 +56,14 @@ struct Compaction {
         try requireSchema($0)
         return try compact($0)
       }
-      let pages = "\(free) of \(all) pages were free after the stages"
       guard isCompacted else {
-        return pages
-          + ", and stay so: a table has no INTEGER PRIMARY KEY, or is virtual, and its rows could get other rowids"
+        return
+          "\(free) of \(all) pages are free; Instar did not compact the store, because that could change the "
+          + "rowids of a virtual table or a table without INTEGER PRIMARY KEY"
       }
       let left = try Self.pages(of: clone)?.free ?? free
-      return pages
-        + ", and \(left > 0 ? "all but \(left) " : "")were given back to the file system"
+      return "\(free) of \(all) pages were free after the stages, and "
+        + "\(left > 0 ? "all but \(left) " : "")were given back to the file system"
     } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
       throw CloneVerification.failed(
         "its free pages cannot be given back: \(error.message ?? "the clone is damaged")")
