@@ -184,7 +184,8 @@ package struct MigrationRun {
     guard instar_is_open(store) == 1 || !holders.ofFile(store).isEmpty else { return }
     throw InstarError(
       .busyStore, "cannot migrate the store",
-      cause: "another process has the store open, and the run was to skip such a store",
+      cause:
+        "another process has the store open, and 'whenBusy' is 'skip' (instarctl: --when-busy skip)",
       next: "when that process has closed the store, run: \(report.command)")
   }
 
