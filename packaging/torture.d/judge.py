@@ -55,6 +55,8 @@ def read_coredata(db, path):
                     content = stream.read()
             except OSError as error:
                 return f"no file: {error.strerror}"
+            except ValueError:
+                return "no file: a null byte in its name"
         return hashlib.sha256(content).hexdigest()[:16]
 
     parcels = [
