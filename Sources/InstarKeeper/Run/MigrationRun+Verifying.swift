@@ -28,11 +28,7 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    // Where the whole folder was moved, the clone went with the store.
-    try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
-    let grown = try FileCopy.size(of: attempt.folder.clone)
     let verified = try verify(attempt, before, verification, comparison, checking)
-    try noteSpace(ofCompaction: grown, attempt)
     let lost = attempt.path.losses(lostValues)
     let backup = try checking.wait()
     var result = verified
@@ -57,15 +53,19 @@ extension MigrationRun {
     return result
   }
 
-  private func verify(
+  private mutating func verify(
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
+    // Where the whole folder was moved, the clone went with the store.
+    try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
     try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    let grown = try FileCopy.size(of: folder.clone)
     // A clone that is compared with the store keeps its pages where they are.
     let compaction = verification.leavesRows ? nil : try Compaction(folder.clone, layout)
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
+    try noteSpace(ofCompaction: grown, attempt)
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
