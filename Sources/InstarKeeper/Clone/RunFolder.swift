@@ -96,8 +96,8 @@ final class RunFolder {
         cause: "not a folder that only user \(geteuid()) can enter",
         next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
     }
-    // Where a folder can be made but not removed, something would be left of each run. A folder that another run removed
-    // since is made again.
+    // Where a folder can be made but not removed, something would be left of each run. A folder that another run
+    // removed since is made again.
     let inode = status.st_ino
     if let finding = WriteFinding(
       path, W_OK | X_OK, "the folder '\(path)'",
