@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +23,37 @@ int instar_pidfd_send_signal(int pidfd, int signal)
 {
   return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
+
+static volatile sig_atomic_t is_canceled;
+static int cancellation_descriptor = -1;
+
+static void remember_cancellation(int signal)
+{
+  (void)signal;
+  is_canceled = 1;
+  uint64_t one = 1;
+  int error = errno;
+  if (cancellation_descriptor >= 0 && write(cancellation_descriptor, &one, sizeof one) < 0) {
+    /* It is readable already. */
+  }
+  errno = error;
+}
+
+void instar_observe_cancellation(void)
+{
+  struct sigaction action = {.sa_handler = remember_cancellation, .sa_flags = SA_RESTART};
+  /* It fails for signals that cannot be caught only. */
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+int instar_cancellation_descriptor(void)
+{
+  if (cancellation_descriptor < 0) cancellation_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return cancellation_descriptor;
+}
+
+bool instar_is_canceled(void) { return is_canceled != 0; }
 
 int instar_pidfd_wait(int pidfd, int *signaled, int *code)
 {

@@ -1,29 +1,26 @@
 import Dispatch
-import Foundation
-import Synchronization
+import InstarLinux
+import InstarSchema
 
 /// Handles Ctrl-C and `kill` while work is going on that must end in order.
 ///
-/// Once it exists, SIGINT and SIGTERM no longer end the process; each calls the action.
+/// Once it exists, SIGINT and SIGTERM no longer end the process; each calls the action, also one that comes at once.
 final class Interruption: Sendable {
-  private let happened = Mutex(false)
   /// Set once, in `init`, and only kept alive: a source stops when it is released.
-  nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
+  nonisolated(unsafe) private let source: any DispatchSourceRead
 
-  init(action: @escaping @Sendable () -> Void) {
-    sources = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      return DispatchSource.makeSignalSource(signal: number, queue: .global())
+  /// - Throws: `internalError` where the process has no descriptor left.
+  init(action: @escaping @Sendable () -> Void) throws(InstarError) {
+    // A signal source of Dispatch misses signals until its own thread has registered it.
+    source = DispatchSource.makeReadSource(
+      fileDescriptor: try Cancellation.descriptor(), queue: .global())
+    source.setEventHandler {
+      Cancellation.acknowledge()
+      action()
     }
-    for source in sources {
-      source.setEventHandler { [weak self] in
-        guard let self else { return }
-        self.happened.withLock { $0 = true }
-        action()
-      }
-      source.resume()
-    }
+    Cancellation.observe()
+    source.resume()
   }
 
-  var hasHappened: Bool { happened.withLock { $0 } }
+  var hasHappened: Bool { Cancellation.isRequested }
 }

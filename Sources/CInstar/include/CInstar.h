@@ -2,6 +2,7 @@
 #ifndef CINSTAR_H
 #define CINSTAR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -81,6 +82,12 @@ int instar_pidfd_send_signal(int pidfd, int signal);
 /* Waits for the child behind the descriptor and reaps it. `*code` is the exit status where
  * `*signaled` is 0, else the signal. 0; -1 and errno. */
 int instar_pidfd_wait(int pidfd, int *signaled, int *code);
+
+/* From now on SIGINT and SIGTERM do not end the process; instar_is_canceled() tells whether one has arrived. */
+void instar_observe_cancellation(void);
+/* An eventfd(2) that is readable when one has arrived; the same for each call. -1 and errno on failure. */
+int instar_cancellation_descriptor(void);
+bool instar_is_canceled(void);
 
 /* A connected pair of stream sockets, both close-on-exec. 0; -1 and errno. */
 int instar_stream_pair(int *one, int *other);

@@ -45,7 +45,7 @@ struct PluginBuilder {
       output: .captured(limitBytes: 16 << 20))
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let supervisor = try Supervisor()
-    let interruption = Interruption {
+    let interruption = try Interruption {
       compilation.kill()
       supervisor.cancel()
     }

@@ -25,7 +25,7 @@ struct BackupsCopyCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
-    let interruption = Interruption { supervisor.cancel() }
+    let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     let folder = copies.folder
     var status = ExitStatus.done

@@ -55,7 +55,7 @@ struct BackupsPruneCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
-    let interruption = Interruption { supervisor.cancel() }
+    let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done
     try await supervisor.prune(

@@ -20,7 +20,7 @@ struct BackupsVerifyCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let supervisor = try Supervisor(stateFolder: StateFolder(reading: selection.state.path))
-    let interruption = Interruption { supervisor.cancel() }
+    let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done
     try await supervisor.verify(try selection.backups().map(\.reference)) { result in

@@ -68,7 +68,7 @@ struct RestoreCommand: InstarCommand {
     let folder = try StateFolder(path: state.path)
     let supervisor = try Supervisor(stateFolder: folder)
     let progress = RunProgress(isQuiet: output.json)
-    let interruption = Interruption {
+    let interruption = try Interruption {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()
     }

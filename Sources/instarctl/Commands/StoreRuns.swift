@@ -28,7 +28,7 @@ struct StoreRuns: Sendable {
     self.supervisor = supervisor
     self.copies = copies
     progress = RunProgress(isQuiet: isQuiet)
-    interruption = Interruption {
+    interruption = try Interruption {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()
     }
