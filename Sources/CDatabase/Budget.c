@@ -25,8 +25,7 @@ volatile unsigned instar_step_number;
 /* The step that used up its time; 0 for none, as no step has an even number. */
 static volatile unsigned late_step;
 
-static int is_used_up(void *unused) {
-  (void)unused;
+static int is_used_up(void) {
   if (late_step != 0 && late_step == instar_step_number) return 1;
   long long end = atomic_load(&end_of_budget);
   return end != 0 && processor_nanoseconds() >= end;
@@ -37,9 +36,37 @@ static void end_process(int signal_number) {
   _exit(exit_status);
 }
 
+enum { INSTRUCTIONS_PER_CALL = 20000 };
+
+static int check_budget(void *unused) {
+  (void)unused;
+  return is_used_up();
+}
+
 void instar_budget_observe(sqlite3 *database) {
-  enum { INSTRUCTIONS = 20000 };
-  sqlite3_progress_handler(database, INSTRUCTIONS, is_used_up, NULL);
+  sqlite3_progress_handler(database, INSTRUCTIONS_PER_CALL, check_budget, NULL);
+}
+
+static int64_t scanned_rows(sqlite3 *database, int reset) {
+  int64_t rows = 0;
+  for (sqlite3_stmt *statement = NULL; (statement = sqlite3_next_stmt(database, statement)) != NULL;)
+    if (reset || sqlite3_stmt_busy(statement))
+      rows += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_FULLSCAN_STEP, reset);
+  return rows;
+}
+
+static int report_progress(void *context) {
+  struct instar_progress_observer *observer = context;
+  observer->instructions += INSTRUCTIONS_PER_CALL;
+  observer->report(observer->context, scanned_rows(observer->database, 0), observer->instructions);
+  return is_used_up();
+}
+
+void instar_progress_observe(sqlite3 *database, struct instar_progress_observer *observer) {
+  observer->database = database;
+  observer->instructions = 0;
+  scanned_rows(database, 1);
+  sqlite3_progress_handler(database, INSTRUCTIONS_PER_CALL, report_progress, observer);
 }
 
 int instar_budget_begin(double seconds, double grace, int status) {

@@ -9,11 +9,13 @@ extension SchemaStage {
   ///   - plan: The name of the plan, for errors.
   ///   - number: The place of the stage in its run, such as "1 of 2".
   ///   - earlier: Values that earlier stages lost.
+  ///   - meter: Measures the change of schema.
   /// - Returns: The values that were lost so far. Hand them to the next stage, or finish them.
   /// - Throws: `needsCustomStage` where the stage needs code; else the first error of the change of schema. The clone
   ///   is then in any state, and the caller discards it.
   package func makeLightweight(
-    plan: String, number: String, after earlier: UnwrittenValues, on connection: StoreConnection
+    plan: String, number: String, after earlier: UnwrittenValues, on connection: StoreConnection,
+    meter: WorkMeter? = nil
   ) throws(InstarError) -> UnwrittenValues {
     let change = SchemaChange(self)
     try StageCheck.check(self, change.difference, plan: plan)
@@ -25,7 +27,9 @@ extension SchemaStage {
     var unwritten = UnwrittenValues()
     try step("the change of schema", number) {
       unwritten = try connection.perform { session in
-        try change.begin(session, after: earlier)
+        session.meter = meter
+        defer { session.meter = nil }
+        return try change.begin(session, after: earlier)
       }
     }
     return unwritten

@@ -111,7 +111,8 @@ struct Run: Sendable {
         case .started, .locked, .verified, .cutOver: limit = stepLimit
         case .backedUp, .stageStarted, .stageFinished:
           limit = stepLimit + .seconds(request.stageTimeLimitSeconds)
-        case .output, .sql: continue
+        // What a worker sends without end must not keep its run alive.
+        case .progress, .output, .sql: continue
         }
         deadline = .now + limit
       case .ask(let asked):

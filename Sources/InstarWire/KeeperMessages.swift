@@ -282,6 +282,8 @@ public struct RunEvent: Sendable, Codable, Hashable {
     case backedUp
     /// A stage started or finished; `stage` is set, and `durationMicroseconds` at its end.
     case stageStarted, stageFinished
+    /// A long stage goes on; `stage` and `progress` are set.
+    case progress
     /// The clone is verified; `rows` is set.
     case verified
     /// The cutover is complete; `backup` and `cutover` are set.
@@ -308,6 +310,8 @@ public struct RunEvent: Sendable, Codable, Hashable {
   public var to: Schema.Version?
   /// The stage, such as "1.0.0 → 1.1.0 (1 of 2)".
   public var stage: String?
+  /// How far the stage's present piece of work is.
+  public var progress: WorkProgress?
   /// The number of rows in the verified clone.
   public var rows: Int?
   /// The size of the backup, in bytes.

@@ -31,6 +31,8 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   /// A stage started or finished on the clone.
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
+  /// How far a long piece of work of the stage is, as the worker sees it.
+  case progress(WorkProgress)
   /// The stages left values behind that no closure replaced. The run is refused if nobody accepts the loss.
   case valuesLost(LostValues)
   /// A line about executed statements, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.

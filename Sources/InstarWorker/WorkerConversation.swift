@@ -25,6 +25,7 @@ struct WorkerConversation {
 
   /// - Throws: when the keeper is gone or sends something other than requests.
   func run() throws {
+    Cancellation.observe()
     UnansweredRead.reporting { [channel] error in
       fflush(nil)
       // The process ends next. If this message is lost, the keeper still sees that.
@@ -62,7 +63,7 @@ struct WorkerConversation {
         // The keeper kills a worker that it cannot read from.
         try? send(event)
       }
-      try StageExecutor.run([clone], plan: name)
+      try StageExecutor.run([clone], plan: name, isCanceled: { Cancellation.isRequested })
       try connection.close()
       log?.writeCounts()
       try send(.migrated)

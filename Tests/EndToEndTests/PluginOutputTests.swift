@@ -34,7 +34,7 @@ struct PluginOutputTests {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
       case .migrated, .failed: break messages
-      case .described, .planned, .stageStarted, .stageFinished, .valuesLost, .sql: break
+      case .described, .planned, .stageStarted, .stageFinished, .progress, .valuesLost, .sql: break
       }
     }
     worker.kill()

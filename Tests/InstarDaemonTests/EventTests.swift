@@ -206,6 +206,20 @@ struct EventTests {
     #expect(entry.fields["INSTAR_DURATION_USEC"] == "900")
   }
 
+  @Test("progress in a long stage is reported with what is done and left")
+  func progress() {
+    var event = RunEvent(run: "R1", store: "/srv/a.store", step: .progress)
+    event.stage = "1.0.0 → 1.1.0 (1 of 2)"
+    event.progress = WorkProgress(what: "rows of Note", done: 340, total: 1000, seconds: 3.4)
+    let entry = DaemonEvent.run(event).entry
+    #expect(
+      entry.message
+        == "'/srv/a.store': stage 1.0.0 → 1.1.0 (1 of 2): 340 of 1000 rows of Note (34 %), 100 a second, 6.6 s left"
+    )
+    #expect(entry.level == .info)
+    #expect(entry.fields["INSTAR_ROWS"] == "340")
+  }
+
   /// Keeps what is logged.
   private struct Recorder: LogHandler {
     final class Lines: Sendable {

@@ -36,13 +36,13 @@ struct StageBatchTests {
 
   /// Calls `body` with the context of a stage's closure, as the closure gets it.
   private func inStage(
-    _ body: (ModelContext, StoreConnection) throws -> Void
+    meter: WorkMeter? = nil, _ body: (ModelContext, StoreConnection) throws -> Void
   ) throws {
     let connection = try StoreConnection(path: path, durability: .clone)
     let context = try ModelContext.forStage(
       [(schema: Schema(versionedSchema: Library.self), connection: connection, store: nil)],
       other: [],
-      phase: "didMigrate", keptValues: ScratchpadStore())
+      phase: "didMigrate", keptValues: ScratchpadStore(), meter: meter)
     try body(context, connection)
     try connection.close()
   }
@@ -68,6 +68,32 @@ struct StageBatchTests {
     try context.enumerate(
       FetchDescriptor<Note>(), batchSize: 7, allowEscapingMutations: escaping
     ) { note in note.title += "!" }
+  }
+
+  @Test("enumerate reports its rows, and ends where the run is canceled")
+  func progress() throws {
+    var time = ContinuousClock.now
+    var reports: [WorkProgress] = []
+    var isCanceled = false
+    let meter = WorkMeter(
+      now: {
+        time += .seconds(1)
+        return time
+      }, isCanceled: { isCanceled }, report: { reports.append($0) })
+    try inStage(meter: meter) { context, _ in
+      let descriptor = FetchDescriptor<Note>(predicate: #Predicate { $0.count >= 10 })
+      try context.enumerate(descriptor, batchSize: 7) { note in note.title += "!" }
+      #expect(reports.map(\.done) == Array(1...40))
+      #expect(reports.allSatisfy { $0.what == "rows of Note" && $0.total == 40 })
+      var seen = 0
+      #expect(throws: CancellationError.self) {
+        try context.enumerate(FetchDescriptor<Note>(), batchSize: 7) { _ in
+          seen += 1
+          isCanceled = true
+        }
+      }
+      #expect(seen == 7)
+    }
   }
 
   private static let marked = "SELECT count(*) FROM ZNOTE WHERE ZTITLE LIKE '%!'"

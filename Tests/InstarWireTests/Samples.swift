@@ -166,6 +166,7 @@ enum Sample {
     event.backup = "/b"
     event.cutover = .writeBack
     event.text = "printed"
+    event.progress = WorkProgress(what: "rows of Note", done: 1, total: 3, seconds: 0.5)
     return event
   }
 

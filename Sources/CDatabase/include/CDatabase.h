@@ -50,6 +50,21 @@ void instar_keep_write_lock(int on);
 /* Interrupts the statements of a connection (SQLITE_INTERRUPT) while the budget of the process is used up. */
 void instar_budget_observe(struct sqlite3 *database);
 
+/* Told how far the statements of a connection are: the rows that full scans of tables have read, and the instructions
+ * since the observer was set. */
+struct instar_progress_observer {
+  void (*report)(void *context, int64_t scanned_rows, int64_t instructions);
+  void *context;
+  /* For instar_progress_observe() alone. */
+  struct sqlite3 *database;
+  int64_t instructions;
+};
+
+/* Observes a connection as instar_budget_observe() does, and calls the observer again and again while a statement runs:
+ * within the statement's step, on its thread, some thousand times a second. It must not use the connection. The observer
+ * must stay valid until the connection is closed or observed again. Starts the counts at 0. */
+void instar_progress_observe(struct sqlite3 *database, struct instar_progress_observer *observer);
+
 /* Gives the process a budget of processor time. If the process is still in the same SQL function when `grace` more seconds
  * are used, it exits with `status`. Child processes do not inherit the budget. Returns -1 and sets errno on failure. */
 int instar_budget_begin(double seconds, double grace, int status);

@@ -24,7 +24,7 @@ struct CoreDataChangeExecutor {
 
   private mutating func execute(_ session: SQLSession, _ step: ChangeStep) throws {
     try searchIndexes.prepare(for: step)
-    try session.run(step.sql)
+    try session.run(step.sql, on: step.table)
     steps.append(step)
   }
 

@@ -19,7 +19,7 @@ struct PlainChangeSteps {
 
   private mutating func execute(_ step: ChangeStep) throws {
     try searchIndexes.prepare(for: step)
-    try session.run(step.sql)
+    try session.run(step.sql, on: step.table)
     steps.append(step)
   }
 

@@ -237,11 +237,11 @@ struct CarriedValues {
     let before = properties.flatMap(\.stepsBefore)
     let after = isWrittenAfterwards ? properties.compactMap(\.stepAfter) : []
     for step in after { try searchIndexes.prepare(for: step) }
-    for step in before { try session.run(step.sql) }
+    for step in before { try session.run(step.sql, on: step.table) }
     for property in properties { try property.forgetUndecodable(session) }
     var unwritten = try UnwrittenValues(properties, of: version, session)
     let steps = try change()
-    for step in after { try session.run(step.sql) }
+    for step in after { try session.run(step.sql, on: step.table) }
     try unwritten.watch(session)
     // Tables that only count change nothing, so the plan does not show them.
     return (properties.filter(\.isConverted).flatMap(\.stepsBefore) + steps + after, unwritten)

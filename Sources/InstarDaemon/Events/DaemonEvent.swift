@@ -250,6 +250,9 @@ extension DaemonEvent {
     case .stageFinished:
       kind = .runStageFinished
       message = "\(store): stage \(event.stage ?? "?") finished\(took)"
+    case .progress:
+      kind = .runProgress
+      message = "\(store): stage \(event.stage ?? "?"): \(event.progress?.text ?? "in progress")"
     case .verified:
       kind = .runVerified
       message = "verified the migrated clone of \(store)\(took)"
@@ -272,7 +275,8 @@ extension DaemonEvent {
         ("INSTAR_STORE", event.store), ("INSTAR_PLAN", event.plan),
         ("INSTAR_PLUGIN", event.plugin), ("INSTAR_RUN", event.run),
         ("INSTAR_STAGE", event.stage), ("INSTAR_FROM", event.from?.description),
-        ("INSTAR_TO", event.to?.description), ("INSTAR_ROWS", event.rows.map(String.init)),
+        ("INSTAR_TO", event.to?.description),
+        ("INSTAR_ROWS", (event.rows ?? event.progress?.done).map(String.init)),
         ("INSTAR_BYTES", event.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", event.durationMicroseconds.map(String.init)),
         ("INSTAR_BACKUP", event.backup), ("INSTAR_CUTOVER", event.cutover?.rawValue),

@@ -42,6 +42,7 @@ struct Daemon {
   private var folders: WatchedFolders
   private var plugins: WatchedPlugins
   private var queue: StoreQueue
+  private var runsInProgress = RunsInProgress()
   private var manager = ManagerNotifications()
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
@@ -115,6 +116,8 @@ struct Daemon {
       feed(plugins.handle(descriptions))
     case .store(let event):
       feed([event])
+    case .progress(let event):
+      if runsInProgress.note(event, at: .now) { log.post(.run(event)) }
     case .tick:
       tick()
     case .reload:
@@ -212,6 +215,7 @@ struct Daemon {
         return plugins.describeNext()
       }
     case .reportRun(let report, let followUp):
+      runsInProgress.end(report.run)
       log.post(.runEnded(report, followUp))
       if report.result == .migrated {
         keepers.keepBackups(of: report, configuration.retention(ofStore: report.store))
@@ -271,7 +275,10 @@ struct Daemon {
     var parts = [
       "watching \(queue.storeCount) stores in \(share)\(total) \(total == 1 ? "folder" : "folders")"
     ]
-    if queue.runningCount > 0 { parts.append("\(queue.runningCount) running") }
+    if queue.runningCount > 0 {
+      let progress = runsInProgress.status.map { " (\($0))" } ?? ""
+      parts.append("\(queue.runningCount) running\(progress)")
+    }
     if queue.queuedCount > 0 { parts.append("\(queue.queuedCount) queued") }
     if queue.blockedCount > 0 { parts.append("\(queue.blockedCount) waiting for a change") }
     let status = parts.joined(separator: ", ")

@@ -1,6 +1,7 @@
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
+import InstarWire
 
 /// What the daemon's loop takes in, one input after the other.
 enum DaemonMessage: Sendable {
@@ -8,6 +9,8 @@ enum DaemonMessage: Sendable {
   case scanned(WatchedFolders.Scan)
   case described([PluginDescription])
   case store(StoreQueue.Event)
+  /// How far a long stage is, or its end.
+  case progress(RunEvent)
   case tick
   case reload
   case shutdown

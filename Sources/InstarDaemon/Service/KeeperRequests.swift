@@ -73,7 +73,10 @@ struct KeeperRequests: Sendable {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(
           request, copyingBackupTo: folder, onRecovery: { recovered($0) },
-          onEvent: { log.post(.run($0)) })
+          onEvent: { event in
+            if event.step != .progress { log.post(.run(event)) }
+            if [.progress, .stageFinished].contains(event.step) { mailbox.yield(.progress(event)) }
+          })
       } catch {
         report = RunReport(
           run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)

@@ -32,8 +32,11 @@ package enum StageExecutor {
 
   /// Runs each stage once, on all clones that are at its first version. Each clone ends at its last version.
   ///
+  /// - Parameter isCanceled: Whether the run is to stop. Closures can ask, and long work ends with `CancellationError`.
   /// - Throws: The first error of a closure or statement, with its stage.
-  package static func run(_ clones: [Clone], plan: String) throws(InstarError) {
+  package static func run(
+    _ clones: [Clone], plan: String, isCanceled: @escaping () -> Bool = { Task.isCancelled }
+  ) throws(InstarError) {
     let keptValues = ScratchpadStore()
     var stages: [StageManifest] = []
     for stage in clones.flatMap(\.path).map(\.manifest) where !stages.contains(stage) {
@@ -53,9 +56,13 @@ package enum StageExecutor {
       }
       guard let stage = stageClones.first?.stage.stage else { continue }
       for clone in stageClones { clone.onEvent(.stageStarted(manifest)) }
+      let reports = stageClones.map(\.onEvent)
+      let meter = WorkMeter(isCanceled: isCanceled) { progress in
+        for report in reports { report(.progress(progress)) }
+      }
       let left = try StageRun(
         stage: stage, manifest: manifest, clones: stageClones, keptValues: keptValues, plan: plan,
-        number: "\(index + 1) of \(stages.count)"
+        number: "\(index + 1) of \(stages.count)", meter: meter
       )
       .run()
       for (position, values) in zip(positions, left) { unwritten[position] = values }

@@ -13,6 +13,7 @@ struct StageRun {
   let keptValues: ScratchpadStore
   let plan: String
   let number: String
+  let meter: WorkMeter
 
   /// - Returns: the values that no closure replaced so far, for each clone.
   func run() throws(InstarError) -> [UnwrittenValues] {
@@ -66,7 +67,9 @@ struct StageRun {
       for clone in clones {
         unwritten.append(
           try clone.connection.perform { session in
-            try clone.change.begin(session, after: clone.unwritten)
+            session.meter = meter
+            defer { session.meter = nil }
+            return try clone.change.begin(session, after: clone.unwritten)
           })
       }
     }
@@ -109,7 +112,8 @@ struct StageRun {
   ) throws(InstarError) {
     try step(phase) {
       let context = try ModelContext.forStage(
-        clones, other: other, phase: phase, keptValues: keptValues)
+        clones, other: other, phase: phase, keptValues: keptValues, meter: meter)
+      defer { meter.endNamed() }
       context.savesEqualValues = savesEqualValues
       do {
         try closure(context)

@@ -21,7 +21,7 @@ extension MigrationRun {
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
     work.externalFolder = try attempt.external.existingFolder()
-    var progress = StageProgress(stages: attempt.path.stages)
+    var progress = ReportedStages(stages: attempt.path.stages)
     do {
       try host.migrate(work) { event throws(InstarError) in
         try follow(event, &progress)
@@ -37,7 +37,7 @@ extension MigrationRun {
   private static let smallestFileSizeLimit: Int64 = 4 << 30
 
   private mutating func follow(
-    _ event: CloneWorkEvent, _ progress: inout StageProgress
+    _ event: CloneWorkEvent, _ progress: inout ReportedStages
   ) throws(InstarError) {
     switch event {
     case .stageStarted(let stage):
@@ -48,6 +48,12 @@ extension MigrationRun {
       emit(.stageFinished) {
         $0.stage = title
         $0.durationMicroseconds = duration
+      }
+    case .progress(let work):
+      guard let title = progress.titleForReport(at: .now) else { return }
+      emit(.progress) {
+        $0.stage = title
+        $0.progress = work
       }
     case .valuesLost(let values):
       lostValues.append(values)
@@ -80,12 +86,15 @@ extension MigrationRun {
   }
 }
 
-/// Which stages a worker has reported, held against those of the plan.
-private struct StageProgress {
+/// The stages that a worker has reported, held against those of the plan.
+private struct ReportedStages {
   let stages: [StageManifest]
   private var finished: [RunReport.Stage] = []
   private var running: Int?
   private var start = ContinuousClock.now
+  /// A worker may report its progress as often as it likes; the supervisor hears of it no more often than this.
+  private static let reportInterval = Duration.milliseconds(200)
+  private var nextReport = ContinuousClock.now
 
   init(stages: [StageManifest]) { self.stages = stages }
 
@@ -94,6 +103,13 @@ private struct StageProgress {
   private func title(_ index: Int) -> String {
     let stage = stages[index]
     return "\(stage.from) → \(stage.to) (\(index + 1) of \(stages.count))"
+  }
+
+  /// - Returns: The stage whose progress may be reported now; `nil` if none runs, or the last report was just before.
+  mutating func titleForReport(at now: ContinuousClock.Instant) -> String? {
+    guard let runningTitle, nextReport <= now else { return nil }
+    nextReport = now + Self.reportInterval
+    return runningTitle
   }
 
   mutating func start(_ stage: StageManifest) throws(InstarError) -> String {

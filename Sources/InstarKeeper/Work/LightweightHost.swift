@@ -55,9 +55,13 @@ package struct LightweightHost: PluginHost {
     for (index, stage) in work.stages.enumerated() {
       try onEvent(.stageStarted(stage.manifest))
       let result = Result { () throws(InstarError) in
-        try stage.makeLightweight(
-          plan: work.plan, number: "\(index + 1) of \(work.stages.count)", after: unwritten,
-          on: connection)
+        try withoutActuallyEscaping(onEvent) { onEvent throws(InstarError) in
+          try stage.makeLightweight(
+            plan: work.plan, number: "\(index + 1) of \(work.stages.count)", after: unwritten,
+            on: connection,
+            // No run depends on a report of its progress.
+            meter: WorkMeter { try? onEvent(.progress($0)) })
+        }
       }
       log?.writeCounts()
       for line in lines.take() { try onEvent(.sql(line)) }

@@ -71,6 +71,8 @@ package struct CloneWork: Sendable {
 package enum CloneWorkEvent: Sendable, Hashable {
   case stageStarted(StageManifest)
   case stageFinished(StageManifest)
+  /// How far a long piece of work of the stage is.
+  case progress(WorkProgress)
   /// Values that the stages lost.
   case valuesLost(LostValues)
   /// An SQL statement that the worker ran.

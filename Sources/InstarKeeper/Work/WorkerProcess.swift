@@ -102,6 +102,9 @@ package struct WorkerProcess: PluginHost {
         case .stageFinished(let stage):
           try onEvent(.stageFinished(stage))
           return .restarted
+        case .progress(let progress):
+          try onEvent(.progress(progress))
+          return .kept
         case .valuesLost(let values):
           try onEvent(.valuesLost(values))
           return .kept
@@ -220,6 +223,7 @@ extension WorkerProcess {
         throw Self.death(of: child, plugin: plugin, work)
       case .timedOut:
         guard try waitForNews(channel) else {
+          Self.cancel(child, channel)
           throw InstarError(
             .interrupted, Self.what(plugin), cause: "the supervisor ended during the run",
             next: "run the same command again")
@@ -231,6 +235,21 @@ extension WorkerProcess {
           ? Self.overTime(of: child, plugin: plugin, limit, work)
           : Self.slowToLoad(plugin, limit)
       }
+    }
+  }
+
+  /// How long a worker whose run is canceled may go on. The supervisor waits a second for the keeper.
+  private static let cancellationGrace = Duration.milliseconds(300)
+
+  /// Tells the worker that its run is canceled, and gives a closure that asks for that the time to end by itself.
+  private static func cancel(_ child: ChildProcess, _ channel: LineChannel) {
+    child.kill(SIGTERM)
+    let deadline = ContinuousClock.now + cancellationGrace
+    // Whatever it says or does not say, it is killed next.
+    while case .line(let line)? = try? channel.receive(deadline: deadline),
+      ContinuousClock.now < deadline
+    {
+      if case .failed? = try? WireCoder.message(WorkerEvent.self, from: line) { return }
     }
   }
 

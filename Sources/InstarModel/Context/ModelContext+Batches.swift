@@ -112,16 +112,25 @@ extension ModelContext {
     // With pending changes all models would have to be in memory.
     if writesBatches { writeBatch() }
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
+    let piece = try meter?.begin("rows of \(entity.layout.name)") {
+      isPending ? nil : try self.count(descriptor)
+    }
+    defer { if let piece { meter?.end(piece) } }
+    func visit(_ model: T) throws {
+      try block(model)
+      if let piece { meter?.advance(piece, by: 1) }
+    }
     if isPending || statement.order == nil {
-      for model in try fetch(descriptor) { try block(model) }
+      for model in try fetch(descriptor) { try visit(model) }
       return
     }
     let batches = try Batches(descriptor, statement, size: batchSize, self)
     var lastKey = Int64.min
     var count = 0
     repeat {
+      try progress.checkCancellation()
       // In its own scope, so that the batch is released before the next one is read.
-      count = try visit(batches, after: &lastKey, descriptor, block)
+      count = try self.visit(batches, after: &lastKey, descriptor, visit)
       if writesBatches, count == batchSize { writeBatch() }
       releaseRelationships()
     } while count > 0

@@ -67,7 +67,7 @@ extension ModelContext {
     try failingStage { try count(descriptor) }
   }
 
-  private func count<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+  func count<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
     try throwDeferredError()
     let entity = try self.entity(for: T.self, to: "count")
     let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)

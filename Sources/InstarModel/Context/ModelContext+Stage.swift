@@ -11,10 +11,11 @@ extension ModelContext {
   ///   - other: The schemas of the stage's other version, whose classes the closure must not use.
   ///   - phase: "willMigrate" or "didMigrate", as errors name it.
   ///   - keptValues: The scratchpad of the run.
+  ///   - meter: Measures the work of the closure.
   /// - Throws: `unknownVersion` if the structure of a clone does not match its schema.
   package static func forStage(
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
-    phase: String, keptValues: ScratchpadStore
+    phase: String, keptValues: ScratchpadStore, meter: WorkMeter? = nil
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
     let whole = Schema(
@@ -35,6 +36,6 @@ extension ModelContext {
           clone.store.map { ModelConfiguration(url: URL(filePath: $0)) }
             ?? ModelConfiguration(isStoredInMemoryOnly: true)
         }))
-    return ModelContext(container, phase: phase, keptValues: keptValues)
+    return ModelContext(container, phase: phase, keptValues: keptValues, meter: meter)
   }
 }

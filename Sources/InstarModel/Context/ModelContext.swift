@@ -67,6 +67,8 @@ public final class ModelContext {
   let phase: String?
   /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?
+  /// Measures the work of the closure of a stage; `nil` outside a stage.
+  let meter: WorkMeter?
 
   /// Creates a context for the container's stores. It has no models in memory yet.
   public convenience init(_ container: ModelContainer) {
@@ -75,13 +77,14 @@ public final class ModelContext {
 
   init(
     _ container: ModelContainer, phase: String?, keptValues: ScratchpadStore? = nil,
-    isMain: Bool = false
+    meter: WorkMeter? = nil, isMain: Bool = false
   ) {
     stores = container.stores
     configurations = container.configurations
     if isMain { ownerOfMain = container } else { owner = container }
     self.phase = phase
     self.keptValues = keptValues
+    self.meter = meter
     registered = Array(repeating: RegisteredModels(), count: stores.entities.count)
     lastSeenSaves = stores.all.map { $0.connection.saves.addListener() }
     lastSeenCommitsOfOthers = stores.all.map(\.connection.commitCountOfOthers)

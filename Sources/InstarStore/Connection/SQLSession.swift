@@ -8,12 +8,14 @@ public import InstarSchema
 ///
 /// Sendable because the connection's queue guards it: it is reached only from inside `perform`.
 public final class SQLSession: @unchecked Sendable {
-  private let connection: OpaquePointer
+  let connection: OpaquePointer
   private var statements: [String: SQLStatement] = [:]
   /// SQLite's data version at the last check or after our own last commit.
   private var dataVersion: UInt32
   /// Whether this `perform` has met commits of others.
   package private(set) var hasMetCommitsOfOthers = false
+  /// Reports how far statements that read a whole table are; `nil` where nobody wants to know.
+  package var meter: WorkMeter?
   /// Statement texts vary with the set of changed columns. Above this number all kept statements are closed.
   private let statementLimit = 256
   /// The same connection, for code written against GRDB.

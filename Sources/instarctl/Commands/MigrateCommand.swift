@@ -63,10 +63,15 @@ struct MigrateCommand: InstarCommand {
 
   @OptionGroup var risks: RiskOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var events: EventOptions
+
+  func validate() throws {
+    try events.validate(with: output)
+  }
 
   func perform() async throws(InstarError) -> ExitStatus {
     let runs = try StoreRuns(
-      stateFolder: state.path, isQuiet: output.json, copies: copies.folder)
+      stateFolder: state.path, shows: events.extent(json: output.json), copies: copies.folder)
     let plugins = try plugins.paths()
     let requests = stores.paths.map { request(for: $0, plugins: plugins) }
     var status = ExitStatus.done

@@ -40,9 +40,14 @@ struct RehearseCommand: InstarCommand {
 
   @OptionGroup var risks: RiskOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var events: EventOptions
+
+  func validate() throws {
+    try events.validate(with: output)
+  }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let runs = try StoreRuns(stateFolder: state.path, isQuiet: output.json)
+    let runs = try StoreRuns(stateFolder: state.path, shows: events.extent(json: output.json))
     let plugins = try plugins.paths()
     let all = stores.paths
     let paths = sample?.chosen(from: all) ?? all

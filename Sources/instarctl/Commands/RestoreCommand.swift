@@ -67,7 +67,7 @@ struct RestoreCommand: InstarCommand {
     if let target { return try await copy(to: FilePath.absolute(target)) }
     let folder = try StateFolder(path: state.path)
     let supervisor = try Supervisor(stateFolder: folder)
-    let progress = RunProgress(isQuiet: output.json)
+    let progress = RunProgress(output.json ? .output : .steps)
     let interruption = try Interruption {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()

@@ -18,16 +18,16 @@ struct StoreRuns: Sendable {
   /// Tells the user of phase records that cannot be read.
   ///
   /// - Parameters:
-  ///   - isQuiet: Whether the steps of the runs are not shown.
+  ///   - shows: Which steps of the runs are shown.
   ///   - copies: Where copies of backups go.
   init(
-    stateFolder path: String, isQuiet: Bool, copies: BackupFolder? = nil
+    stateFolder path: String, shows extent: RunProgress.Extent, copies: BackupFolder? = nil
   ) throws(InstarError) {
     folder = try StateFolder(path: path)
     let supervisor = try Supervisor(stateFolder: folder)
     self.supervisor = supervisor
     self.copies = copies
-    progress = RunProgress(isQuiet: isQuiet)
+    progress = RunProgress(extent)
     interruption = try Interruption {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()
@@ -51,6 +51,7 @@ struct StoreRuns: Sendable {
   /// Makes one run.
   func run(_ request: MigrationRequest) async -> Result<RunReport, InstarError> {
     guard !interruption.hasHappened else { return .success(notStarted(request)) }
+    defer { progress.end(request.run) }
     do throws(InstarError) {
       let report = try await supervisor.migrate(
         request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },

@@ -72,13 +72,37 @@ enum Console {
       to: STDOUT_FILENO)
   }
 
+  /// The line at the bottom of the terminal behind standard error. It goes away before other output and comes back
+  /// after it. `nil` for none.
+  static var status: ConsoleLine? {
+    get { shownStatus.withLock { $0 } }
+    set {
+      shownStatus.withLock { status in
+        guard status != nil || newValue != nil else { return }
+        status = newValue
+        writeAll(Data((clearLine + (newValue?.text ?? "")).utf8), to: STDERR_FILENO)
+      }
+    }
+  }
+  private static let shownStatus = Mutex<ConsoleLine?>(nil)
+  private static let clearLine = "\r\u{1B}[K"
+
   private static func write(_ lines: [ConsoleLine], to descriptor: Int32) {
     write(Data(lines.map { $0.text + "\n" }.joined().utf8), to: descriptor)
   }
 
+  private static func write(_ data: Data, to descriptor: Int32) {
+    shownStatus.withLock { status in
+      guard let status else { return writeAll(data, to: descriptor) }
+      writeAll(Data(clearLine.utf8), to: STDERR_FILENO)
+      writeAll(data, to: descriptor)
+      writeAll(Data(status.text.utf8), to: STDERR_FILENO)
+    }
+  }
+
   /// A reader that is gone ends the process by SIGPIPE, as with any tool. Errors of standard error cannot be reported
   /// anywhere.
-  private static func write(_ data: Data, to descriptor: Int32) {
+  private static func writeAll(_ data: Data, to descriptor: Int32) {
     var rest = data[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }

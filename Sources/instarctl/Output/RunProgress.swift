@@ -1,14 +1,34 @@
 import InstarSchema
 import InstarWire
 
-/// Shows the steps of a run on standard error.
+/// Shows the steps of runs on standard error, or as JSON on standard output.
 struct RunProgress: Sendable {
-  /// Shows only what the plugin prints, and the SQL that was asked for.
-  var isQuiet: Bool
+  /// Which steps are shown.
+  enum Extent {
+    /// All, in words.
+    case steps
+    /// Only what the plugin prints, and the SQL that was asked for.
+    case output
+    /// All, each as one object on standard output.
+    case events
+  }
+  var extent: Extent
+  private let bar = ProgressBar()
+
+  init(_ extent: Extent) { self.extent = extent }
 
   func show(_ event: RunEvent) {
-    Console.note(lines(for: event))
+    switch (extent, event.step) {
+    case (.events, _): Console.write(json: event)
+    case (.steps, .progress): bar.update(event)
+    default:
+      if ![.sql, .output].contains(event.step) { bar.end(event.run) }
+      Console.note(lines(for: event))
+    }
   }
+
+  /// The run has ended, in any way.
+  func end(_ run: String) { bar.end(run) }
 
   private func lines(for event: RunEvent) -> [ConsoleLine] {
     switch event.step {
@@ -19,7 +39,8 @@ struct RunProgress: Sendable {
     case .output:
       return ConsoleLine.lines(of: event.text ?? "").map { "plugin: \($0)" }
     default:
-      return isQuiet ? [] : ["\(event.store): \(description(of: event))\(details(of: event))"]
+      return extent == .output
+        ? [] : ["\(event.store): \(description(of: event))\(details(of: event))"]
     }
   }
 
@@ -35,6 +56,7 @@ struct RunProgress: Sendable {
     case .verified: return "verified"
     case .cutOver:
       return event.cutover == .exchange ? "exchanged for its clone" : "replaced by its clone"
+    case .progress: return event.progress?.text ?? ""
     case .output, .sql: return ""
     }
   }

@@ -1,8 +1,8 @@
 import Glibc
 import Instar
 
-// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow", "waiting" and
-// "threads" are runs that a store may come out of changed.
+// A plan that does to its worker whatever the first box of a store is named after. Only "fine", "slow", "painted",
+// "waiting" and "threads" are runs that a store may come out of changed.
 
 enum BoxSchemaV1: VersionedSchema {
   static var versionIdentifier = Schema.Version(1, 0, 0)
@@ -70,6 +70,7 @@ enum BoxPlan: SchemaMigrationPlan {
           if first.name == "beside", let store = context.container.configurations.first {
             try Data().write(to: store.url.appendingPathExtension("done"))
           }
+          if first.name == "painted" { try paint(boxes, context) }
           try misbehave(first.name)
         },
         didMigrate: { context in
@@ -78,6 +79,16 @@ enum BoxPlan: SchemaMigrationPlan {
           }
         })
     ]
+  }
+
+  /// Takes a tenth of a second for each box, and stops when it is told to.
+  static func paint(_ boxes: [BoxSchemaV1.Box], _ context: ModelContext) throws {
+    context.progress.begin("boxes painted", total: boxes.count)
+    for _ in boxes {
+      try context.progress.checkCancellation()
+      usleep(100_000)
+      context.progress.advance()
+    }
   }
 
   static func misbehave(_ name: String) throws {

@@ -1,0 +1,129 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// A closure that takes a tenth of a second for each box.
+@Suite("The progress of a long stage")
+struct RunProgressTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private static let stage = "1.0.0 → 2.0.0 (1 of 1)"
+
+  @Test("is an object for each report with --events, and is right")
+  func events() async throws {
+    let plugin = try await FixturePlugins.boxes.value
+    let store = try BoxStore("painted", boxes: 30, in: folder)
+    let answer = try await CommandLineTool.run([
+      "migrate", store.path, "--plugin", plugin, "--state-dir", folder.path("state"), "--json",
+      "--events",
+    ])
+    #expect(answer.status == 0)
+    let lines = answer.output.split(separator: "\n")
+    let events = try lines.dropLast().map {
+      try WireCoder.message(RunEvent.self, from: Data($0.utf8))
+    }
+    #expect(events.first?.step == .started && events.last?.step == .cutOver)
+    let reports = events.filter { $0.step == .progress }
+    #expect(reports.count > 1)
+    #expect(reports.allSatisfy { $0.stage == Self.stage })
+    var done = 0
+    for progress in try reports.map({ try #require($0.progress) }) {
+      #expect(progress.what == "boxes painted" && progress.total == 30)
+      #expect(progress.done > done)
+      done = progress.done
+      // Each box takes a tenth of a second, or a little more.
+      #expect(progress.perSecond > 5 && progress.perSecond <= 10)
+      let left = try #require(progress.secondsLeft)
+      #expect(abs(left - Double(30 - done) / progress.perSecond) < 0.001)
+    }
+    let report = try WireCoder.message(RunReport.self, from: Data(try #require(lines.last).utf8))
+    #expect(report.result == .migrated)
+  }
+
+  @Test("--events without --json is refused")
+  func usage() async throws {
+    let answer = try await CommandLineTool.run(["migrate", "a.store", "--events"])
+    #expect(answer.status == 2)
+    #expect(answer.messages.contains("add --json"))
+  }
+
+  @Test("is in the service's status and in the journal")
+  func daemon() async throws {
+    let plugin = try await FixturePlugins.boxes.value
+    for name in ["srv", "plugins"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+    }
+    try FileManager.default.copyItem(atPath: plugin, toPath: folder.path("plugins/Boxes.so"))
+    try Data(
+      """
+      state: \(folder.path("state"))
+      plugins: [\(folder.path("plugins"))]
+      debounce: 50ms
+      watches: [{folder: \(folder.path("srv")), pattern: "*.store"}]
+      """.utf8
+    ).write(to: URL(filePath: folder.path("instard.yml")))
+    let store = try BoxStore("painted", boxes: 60, in: folder)
+    try FileManager.default.moveItem(
+      atPath: store.path, toPath: folder.path("srv/painted.store"))
+    let manager = try NotifySocket(in: folder.path)
+    let instard = try ChildProcess.start(
+      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
+      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
+      environment: ProcessInfo.processInfo.environment.merging(["NOTIFY_SOCKET": manager.path]) {
+        $1
+      }, output: .captured(limitBytes: 1 << 20))
+    defer { instard.terminate(grace: .seconds(10)) }
+    let status = try #require(manager.wait(for: "1 running ('painted.store': "))
+    #expect(status.contains("stage \(Self.stage): "))
+    #expect(status.contains(" %, ") && status.contains(" left)"))
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !instard.capturedOutput.contains("INSTAR_EVENT=run-migrated") {
+      try #require(ContinuousClock.now < deadline)
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    let entries = instard.capturedOutput.split(separator: "\n")
+      .filter { $0.contains("INSTAR_EVENT=run-progress") }
+    #expect(entries.count == 1)
+    #expect(entries.first?.contains(" of 60 boxes painted (") == true)
+  }
+
+  @Test("a closure that asks ends by itself when its worker is told to stop")
+  func canceled() async throws {
+    let plugin = try await FixturePlugins.boxes.value
+    let clone = try BoxStore("painted", boxes: 600, in: folder, journalMode: "delete")
+    let (channel, descriptor) = try LineChannel.pair()
+    let installation = try Installation.locate()
+    let runtime = installation.swiftRuntimeFolder.map { ["--read", $0] } ?? []
+    let worker = try ChildProcess.start(
+      executable: installation.worker,
+      arguments: runtime + [
+        "--library", installation.library, "--plugin", plugin, "--clone-folder", folder.path,
+      ], environment: ProcessInfo.processInfo.environment, channel: descriptor,
+      output: .captured(limitBytes: 10_000))
+    close(descriptor)
+    defer { worker.kill() }
+    let request = WorkerRequest.migrate(
+      plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path, store: clone.path,
+      externalFolder: nil, sqlDebugLevel: 0)
+    var failure: InstarError?
+    messages: while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
+      switch try WireCoder.message(WorkerEvent.self, from: line) {
+      case .ready: try channel.send(WireCoder.line(request))
+      case .progress: worker.kill(SIGTERM)
+      case .failed(let error):
+        failure = error
+        break messages
+      case .migrated: break messages
+      case .described, .planned, .stageStarted, .stageFinished, .valuesLost, .sql: break
+      }
+    }
+    #expect(try #require(failure).cause == "willMigrate threw: CancellationError()")
+  }
+}
