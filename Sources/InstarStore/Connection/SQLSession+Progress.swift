@@ -57,8 +57,8 @@ extension SQLSession {
       .max { $0.count < $1.count }.map { Scan(table: $0) }
   }
 
-  /// SQLite rewrites a row with one instruction for each column, one more for each number with a fraction, and three for
-  /// the record (https://www.sqlite.org/src/file/src/alter.c, `sqlite3AlterDropColumn`).
+  /// SQLite rewrites a row with one instruction for each column, one more for each number with a fraction, and three
+  /// for the record (https://www.sqlite.org/src/file/src/alter.c, `sqlite3AlterDropColumn`).
   private func instructionsToRewriteRow(of table: String) throws -> Int64 {
     let types = try rows("SELECT type FROM pragma_table_info(?1)", bind: table) { $0.text(at: 0) }
     let real = types.filter { ColumnAffinity($0) == .real }

@@ -13,7 +13,7 @@ struct RunProgress: Sendable {
     case events
   }
   var extent: Extent
-  private let bar = ProgressBar()
+  private let bar = ProgressLine()
 
   init(_ extent: Extent) { self.extent = extent }
 

@@ -4,9 +4,9 @@ import InstarSchema
 import InstarWire
 import Synchronization
 
-/// The progress of runs: one line at the bottom of a terminal, or a line every few seconds where standard error is no
-/// terminal.
-final class ProgressBar: Sendable {
+/// The progress of runs: one line at the bottom of a terminal, or a line every few seconds where standard error
+/// goes elsewhere.
+final class ProgressLine: Sendable {
   private struct Shown {
     var events: [String: RunEvent] = [:]
     var nextLine: [String: ContinuousClock.Instant] = [:]
