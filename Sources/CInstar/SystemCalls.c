@@ -24,6 +24,23 @@ int instar_pidfd_send_signal(int pidfd, int signal)
   return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
+int instar_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC); }
+
+int instar_peer(int socket, pid_t *pid, uid_t *user, gid_t *groups, int limit)
+{
+  struct ucred credentials;
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0) return -1;
+  *pid = credentials.pid;
+  *user = credentials.uid;
+  if (limit < 1) return 0;
+  groups[0] = credentials.gid;
+  /* SO_PEERGROUPS is newer than some headers. */
+  size = (socklen_t)(limit - 1) * sizeof *groups;
+  if (getsockopt(socket, SOL_SOCKET, 59, groups + 1, &size) < 0) return -1;
+  return 1 + (int)(size / sizeof *groups);
+}
+
 static volatile sig_atomic_t is_canceled;
 static int cancellation_descriptor = -1;
 

@@ -61,6 +61,8 @@ public struct Configuration: Sendable, Hashable {
 
   /// Where ledger and phase journal are kept.
   public var stateFolder = Installation.defaultStateFolder
+  /// Where `instarctl` reaches the daemon; `nil` for the default of the state folder.
+  public var socketPath: String?
   /// Folders whose `.so` files are plugins.
   public var pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]
   /// How often every folder is read again, whatever events the kernel reported.
@@ -85,6 +87,9 @@ public struct Configuration: Sendable, Hashable {
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)
   public var watches: [Watch] = []
+
+  /// Where `instarctl` reaches the daemon.
+  public var socket: String { socketPath ?? Installation.socket(ofStateFolder: stateFolder) }
 
   /// The values of an empty file.
   public init() {}

@@ -9,7 +9,7 @@ struct ConfigurationReader {
   let main: String
 
   private enum Key: String, CaseIterable {
-    case state, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
+    case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
     case busyTimeout, backups, backupFolder, backupCompression, checkBackups, watches
   }
   private enum WatchKey: String, CaseIterable {
@@ -32,6 +32,7 @@ struct ConfigurationReader {
     guard let root = try compose(yaml), !isNull(root) else { return }
     for (key, value) in try fields(of: root, keys: Key.self, in: "the configuration") {
       switch key {
+      case .socket: configuration.socketPath = try folder(value, of: key.rawValue, what: "a socket")
       case .state: configuration.stateFolder = try folder(value, of: key.rawValue)
       case .plugins:
         let named = try folders(value, of: key.rawValue)
@@ -201,9 +202,11 @@ struct ConfigurationReader {
     return folders
   }
 
-  private func folder(_ node: Node, of key: String) throws(InstarError) -> String {
+  private func folder(
+    _ node: Node, of key: String, what: String = "a folder"
+  ) throws(InstarError) -> String {
     guard var path = node.scalar?.string, !isNull(node), !path.contains("\0") else {
-      throw problem(node, "'\(key)' must be the path of a folder")
+      throw problem(node, "'\(key)' must be the path of \(what)")
     }
     guard path.hasPrefix("/") else {
       throw problem(node, "'\(key)' must be an absolute path, not '\(path)'")

@@ -58,6 +58,12 @@ public struct Installation: Sendable, Hashable {
   /// The state folder of the service.
   public static let serviceStateFolder = "/var/lib/instar"
 
+  /// Where the daemon of a state folder listens, unless a flag or the configuration says otherwise: for the service's
+  /// folder `/run/instar/instard.sock`, else `instard.sock` in the folder.
+  public static func socket(ofStateFolder folder: String) -> String {
+    folder == serviceStateFolder ? "/run/instar/instard.sock" : "\(folder)/instard.sock"
+  }
+
   /// Where the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;
   /// else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
   public static var defaultStateFolder: String {

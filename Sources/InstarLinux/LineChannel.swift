@@ -28,16 +28,24 @@ public final class LineChannel: Sendable {
   /// For poll(2).
   public let descriptor: Int32
   private let lineLimitBytes: Int
-  private let incoming = Mutex(Incoming())
+  private let terminator: UInt8
+  private let incoming: Mutex<Incoming>
   private let outgoing = Mutex(())
   private let isClosed = Atomic<Bool>(false)
 
   /// Takes ownership of a connected stream socket, which is closed with the channel.
   ///
-  /// - Parameter lineLimitBytes: The longest line that is received, without its newline.
-  public init(descriptor: Int32, lineLimitBytes: Int = LineChannel.defaultLineLimitBytes) {
+  /// - Parameters:
+  ///   - lineLimitBytes: The longest line that is received, without its end.
+  ///   - terminator: What ends a line.
+  public init(
+    descriptor: Int32, lineLimitBytes: Int = LineChannel.defaultLineLimitBytes,
+    terminator: UInt8 = UInt8(ascii: "\n")
+  ) {
     self.descriptor = descriptor
     self.lineLimitBytes = lineLimitBytes
+    self.terminator = terminator
+    incoming = Mutex(Incoming(terminator: terminator))
   }
 
   deinit {
@@ -58,7 +66,7 @@ public final class LineChannel: Sendable {
     return (LineChannel(descriptor: ours, lineLimitBytes: lineLimitBytes), theirs)
   }
 
-  /// Sends one line; the newline is added where it is missing. Returns when the system has taken all of it. Lines of
+  /// Sends one line; its end is added where it is missing. Returns when the system has taken all of it. Lines of
   /// several threads do not mix.
   ///
   /// - Parameter patience: How long the other end may read nothing. Then the channel is closed, because part of a line
@@ -66,7 +74,7 @@ public final class LineChannel: Sendable {
   /// - Throws: `interrupted` where the conversation is over.
   public func send(_ line: Data, patience: Duration = .seconds(60)) throws(InstarError) {
     var line = line
-    if line.last != 0x0A { line.append(0x0A) }
+    if line.last != terminator { line.append(terminator) }
     let failure = outgoing.withLock { _ -> Int32 in
       line.withUnsafeBytes { bytes -> Int32 in
         var sent = 0
@@ -161,19 +169,22 @@ public final class LineChannel: Sendable {
 
 /// What has come and was not handed out yet.
 private struct Incoming {
+  let terminator: UInt8
   private var bytes: [UInt8] = []
   /// Where the next line begins.
   private var start = 0
-  /// No newline is in `start..<searched`.
+  /// No end of a line is in `start..<searched`.
   private var searched = 0
   var hasEnded = false
+
+  init(terminator: UInt8) { self.terminator = terminator }
 
   var pendingBytes: Int { bytes.count - start }
 
   mutating func nextLine() -> Data? {
     let found = bytes.withUnsafeBytes { bytes -> Int? in
       guard searched < bytes.count, let base = bytes.baseAddress,
-        let newline = memchr(base + searched, 0x0A, bytes.count - searched)
+        let newline = memchr(base + searched, Int32(terminator), bytes.count - searched)
       else { return nil }
       return UnsafeRawPointer(newline) - base
     }

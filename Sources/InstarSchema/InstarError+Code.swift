@@ -135,6 +135,8 @@ extension InstarError {
     /// The command line is wrong.
     public static let wrongUsage = Code("I606")
     /// A defect of Instar.
+    public static let daemonNotReachable = Code("I607")
+    public static let notPermitted = Code("I608")
     public static let internalError = Code("I699")
   }
 }

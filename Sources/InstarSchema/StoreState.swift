@@ -1,6 +1,6 @@
 /// The state of a store in relation to a plan.
 @frozen
-public enum StoreState: String, Sendable, Codable, Hashable {
+public enum StoreState: String, Sendable, Codable, Hashable, CaseIterable {
   /// At the plan's last version.
   case current
   /// At an earlier version of the plan.

@@ -9,6 +9,7 @@ enum ExitStatus: Int32, Sendable {
   case refused = 3
   case busy = 4
   case notFound = 5
+  case notReachable = 6
 
   /// For several stores the most serious status counts: one that failed hides one that was busy.
   private var gravity: Int {
@@ -17,8 +18,9 @@ enum ExitStatus: Int32, Sendable {
     case .busy: 1
     case .notFound: 2
     case .refused: 3
-    case .failed: 4
-    case .usage: 5
+    case .notReachable: 4
+    case .failed: 5
+    case .usage: 6
     }
   }
 
@@ -32,6 +34,8 @@ enum ExitStatus: Int32, Sendable {
       self = .notFound
     case .busyStore:
       self = .busy
+    case .daemonNotReachable:
+      self = .notReachable
     case .wrongUsage:
       self = .usage
     case .notAStore, .corruptStore, .encryptedStore, .unreadableStore, .unsafePath, .noSpace,
@@ -40,7 +44,7 @@ enum ExitStatus: Int32, Sendable {
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
       .unconfirmedAdoption, .unacceptedLoss, .notAPlugin, .wrongABI, .untrustedPlugin,
-      .unsupported, .invalidConfiguration:
+      .unsupported, .invalidConfiguration, .notPermitted:
       self = .refused
     default:
       self = .failed

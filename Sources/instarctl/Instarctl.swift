@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import InstarSchema
 
-/// The command-line tool of administrators and developers. It works without the daemon.
+/// The command-line tool of administrators and developers. Most of it works without the daemon.
 @main
 struct Instarctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -33,9 +33,10 @@ struct Instarctl: AsyncParsableCommand {
             corrupt, encrypted or not a store
         4   busy: another process has the store locked or open
         5   the file does not exist
+        6   instard cannot be reached
 
       For several stores, instarctl returns the most severe status. From most to least severe: \
-      1, 3, 5, 4, 0.
+      1, 6, 3, 5, 4, 0.
       """,
     version: versionText,
     subcommands: [
@@ -43,7 +44,9 @@ struct Instarctl: AsyncParsableCommand {
       RestoreCommand.self,
       BackupsCommand.self, HoldCommand.self, ReleaseCommand.self, PluginCommand.self,
       SchemaCommand.self,
-      HistoryCommand.self, ConfigCommand.self, VersionCommand.self,
+      StatusCommand.self, StoresCommand.self, RetryCommand.self, PauseCommand.self,
+      ResumeCommand.self, RescanCommand.self, HistoryCommand.self, ConfigCommand.self,
+      VersionCommand.self,
     ])
 
   static func main() async {

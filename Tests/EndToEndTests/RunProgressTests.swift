@@ -56,38 +56,15 @@ struct RunProgressTests {
   @Test("is in the service's status and in the journal")
   func daemon() async throws {
     let plugin = try await FixturePlugins.boxes.value
-    for name in ["srv", "plugins"] {
-      try FileManager.default.createDirectory(
-        atPath: folder.path(name), withIntermediateDirectories: false)
-    }
-    try FileManager.default.copyItem(atPath: plugin, toPath: folder.path("plugins/Boxes.so"))
-    try Data(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
-      debounce: 50ms
-      watches: [{folder: \(folder.path("srv")), pattern: "*.store"}]
-      """.utf8
-    ).write(to: URL(filePath: folder.path("instard.yml")))
-    let store = try BoxStore("painted", boxes: 60, in: folder)
-    try FileManager.default.moveItem(
-      atPath: store.path, toPath: folder.path("srv/painted.store"))
+    let fixture = try DaemonFixture(in: folder, plugins: [plugin])
+    _ = try fixture.add("painted", boxes: 60)
     let manager = try NotifySocket(in: folder.path)
-    let instard = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment.merging(["NOTIFY_SOCKET": manager.path]) {
-        $1
-      }, output: .captured(limitBytes: 1 << 20))
+    let instard = try fixture.start(environment: ["NOTIFY_SOCKET": manager.path])
     defer { instard.terminate(grace: .seconds(10)) }
     let status = try #require(manager.wait(for: "1 running ('painted.store': "))
     #expect(status.contains("stage \(Self.stage): "))
     #expect(status.contains(" %, ") && status.contains(" left)"))
-    let deadline = ContinuousClock.now + .seconds(30)
-    while !instard.capturedOutput.contains("INSTAR_EVENT=run-migrated") {
-      try #require(ContinuousClock.now < deadline)
-      try await Task.sleep(for: .milliseconds(50))
-    }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: instard)
     let entries = instard.capturedOutput.split(separator: "\n")
       .filter { $0.contains("INSTAR_EVENT=run-progress") }
     #expect(entries.count == 1)

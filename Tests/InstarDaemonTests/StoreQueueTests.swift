@@ -764,4 +764,42 @@ struct StoreQueueRunTests {
     #expect(bench.handle(.recovered("/m/1", nil)).isEmpty)
     #expect(bench.handle(.recovered("/m/2", nil)) == [.recover("/m/3")])
   }
+
+  // MARK: Orders of an operator
+
+  @Test("a pause starts no run; its end starts those that waited, and recoveries never wait")
+  func pause() {
+    var bench = Bench()
+    _ = bench.handle(.pauseChanged(isPaused: true))
+    #expect(bench.beginRun().allSatisfy { if case .run = $0 { false } else { true } })
+    #expect(bench.state == .runQueued && bench.queue.queuedCount == 1)
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.activity == .queued)
+    #expect(bench.handle(.interrupted("/srv/b.store", owner: 0)) == [.recover("/srv/b.store")])
+    #expect(
+      bench.handle(.pauseChanged(isPaused: false)) == [.run(Bench.store, plugin: nil)])
+  }
+
+  @Test("a retry that an operator wants does not wait, and forgets earlier failures")
+  func retry() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    let blocked = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(blocked?.activity == .blocked && blocked?.error?.cause == "14 rows")
+    #expect(blocked?.secondsToRetry == nil)
+    #expect(bench.handle(.retryWanted([])) == [.probe([Bench.store])])
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
+    #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
+    // A running store is left alone.
+    #expect(bench.handle(.retryWanted([Bench.store])).isEmpty)
+  }
+
+  @Test("a store that waits for its next attempt says when that is")
+  func backOff() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.busy, failure("locked", .busyStore))
+    let status = bench.queue.status(of: Bench.store, at: bench.now + .seconds(4))
+    #expect(status?.activity == .retrying && status?.secondsToRetry == 6)
+  }
 }

@@ -83,6 +83,12 @@ int instar_pidfd_send_signal(int pidfd, int signal);
  * `*signaled` is 0, else the signal. 0; -1 and errno. */
 int instar_pidfd_wait(int pidfd, int *signaled, int *code);
 
+/* accept4(2): a close-on-exec connection, or -1 and errno. */
+int instar_accept(int listener);
+/* Who made a connection, and the groups of that process, the primary one first. Returns their number; -1 and errno on
+ * failure, ERANGE if there are more than `limit`. */
+int instar_peer(int socket, pid_t *pid, uid_t *user, gid_t *groups, int limit);
+
 /* From now on SIGINT and SIGTERM do not end the process; instar_is_canceled() tells whether one has arrived. */
 void instar_observe_cancellation(void);
 /* An eventfd(2) that is readable when one has arrived; the same for each call. -1 and errno on failure. */

@@ -33,6 +33,8 @@ public enum DaemonEvent: Sendable {
   case backupHandled(BackupResult)
   /// The regular check of a sample of all backups ended.
   case backupsVerified(sound: Int, sample: Int, all: Int)
+  /// An operator stopped the start of runs, or resumed it (`nil`).
+  case pauseChanged(Manager.Pause?)
   /// Any other error; the daemon continues.
   case problem(InstarError)
 }
@@ -108,6 +110,13 @@ extension DaemonEvent {
       return .make(
         .backupsVerified, .info,
         "verified \(sample) of \(Self.count(all, "backup")): \(sound) sound")
+    case .pauseChanged(let pause?):
+      return .make(
+        .paused, .notice,
+        "paused by \(pause.by)\(pause.why.map { ": \($0)" } ?? ""); no run is started until: instarctl resume"
+      )
+    case .pauseChanged(nil):
+      return .make(.resumed, .notice, "resumed: runs are started again")
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
     }

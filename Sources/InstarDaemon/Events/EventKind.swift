@@ -48,6 +48,8 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case backupRemoved = "backup-removed"
   case backupDamaged = "backup-damaged"
   case backupsVerified = "backups-verified"
+  case paused = "paused"
+  case resumed = "resumed"
   case problem = "problem"
 
   /// 128 bits as 32 hexadecimal digits.
@@ -96,6 +98,8 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case .backupRemoved: "61095d46cc34469ca3a003fa630b7651"
     case .backupDamaged: "4809c8f40a1f4574830c6c06a56280df"
     case .backupsVerified: "afdcba9d555f409eae482a47771b741d"
+    case .paused: "e735e2377b6344d293a64021fe2f700d"
+    case .resumed: "335e71957f5842e5acea039b80bb5073"
     case .problem: "1bdac0be878e4299934dc6511c4bd27f"
     }
   }

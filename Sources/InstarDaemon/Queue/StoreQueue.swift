@@ -83,6 +83,10 @@ public struct StoreQueue: Sendable {
     case released
     /// A hold was placed or released.
     case holdsChanged
+    /// An operator wants these stores tried again at once; all that wait for another attempt if there is none.
+    case retryWanted([String])
+    /// An operator stopped or resumed the start of runs.
+    case pauseChanged(isPaused: Bool)
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
     case verdictsInDoubt
     case settingsChanged(Settings)
@@ -155,6 +159,8 @@ public struct StoreQueue: Sendable {
     /// Failures in a row with the same cause.
     var equalFailures = 0
     var lastFailure: String?
+    /// The last failure, until the store is migrated or found current.
+    var error: InstarError?
     /// Even a changed store is not tried before.
     var notBefore: Instant?
     /// Runs that ended as `migrated` since the store was last found current.
@@ -162,10 +168,25 @@ public struct StoreQueue: Sendable {
 
     static let unknownOwner = UInt32.max
 
+    /// As operators see it.
+    var activity: Manager.Activity {
+      switch state {
+      case .waiting, .readingVersion: .waiting
+      case .probeQueued, .probing: .probing
+      case .runQueued: .queued
+      case .running: .running
+      case .recoveryQueued, .recovering: .recovering
+      case .resting(.backingOff): .retrying
+      case .resting(.blocked): .blocked
+      case .resting(.idle): isHeld ? .held : .idle
+      }
+    }
+
     mutating func forgetFailures() {
       failures = 0
       equalFailures = 0
       lastFailure = nil
+      error = nil
     }
   }
 
@@ -220,6 +241,9 @@ public struct StoreQueue: Sendable {
   /// Batches that failed in a row.
   private var failedBatches = 0
   private var mayProbe = false
+  private var isPaused = false
+  /// Stores whose turn came during a pause.
+  private var pausedRuns: [(store: String, owner: UInt32)] = []
   private var isStopping = false
 
   /// A queue that probes nothing before `released`.
@@ -234,7 +258,7 @@ public struct StoreQueue: Sendable {
   /// Returns the state of a store; `nil` where the queue does not know it.
   public func state(of store: String) -> State? { entries[store]?.state }
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
-  public var queuedCount: Int { probeLine.count + runLine.count }
+  public var queuedCount: Int { probeLine.count + runLine.count + pausedRuns.count }
 
   /// Takes an event in and returns what to do, in order.
   public mutating func handle(_ event: Event, at now: Instant) -> [Action] {
@@ -252,6 +276,8 @@ public struct StoreQueue: Sendable {
     case .recovered(let store, let error): recovered(store, error, now, &actions)
     case .released: mayProbe = true
     case .holdsChanged: doubtHeldStores()
+    case .retryWanted(let stores): retry(stores)
+    case .pauseChanged(let isPaused): pause(isPaused)
     case .verdictsInDoubt: doubtVerdicts()
     case .settingsChanged(let settings): self.settings = settings
     case .tick: tick(now, &actions)
@@ -315,7 +341,7 @@ public struct StoreQueue: Sendable {
     guard var entry = entries[store], entry.state == .recovering else { return }
     if let error {
       var followUp = failed(
-        &entry, error.code, signature: error.cause, hasChanged: false, now)
+        &entry, error, signature: error.cause, hasChanged: false, now)
       if isStopping { followUp = .afterRestart }
       actions.append(.reportRecoveryFailure(error, followUp))
     } else {
@@ -402,7 +428,7 @@ public struct StoreQueue: Sendable {
         .unreadableStore, what, store: store,
         cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
         next: "let the store's owner read the file")
-    let followUp = failed(&entry, error.code, signature: error.cause, hasChanged: false, now)
+    let followUp = failed(&entry, error, signature: error.cause, hasChanged: false, now)
     entry.announced = nil
     return .reportProbeFailure(store, error, followUp)
   }
@@ -487,6 +513,7 @@ public struct StoreQueue: Sendable {
     case .busy:
       entry.version = after
       entry.failures += 1
+      entry.error = report.error
       let delay = backOff(failures: entry.failures)
       entry.notBefore = now + settings.retry.first
       entry.state = .resting(.backingOff(until: now + delay))
@@ -498,7 +525,7 @@ public struct StoreQueue: Sendable {
           .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
       }
       followUp = failed(
-        &entry, report.error?.code, signature: cause ?? "", hasChanged: before != after, now)
+        &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
       entry.notBefore = now + settings.retry.first
       entry.isHeld = report.error?.code == .heldStore
     }
@@ -556,6 +583,29 @@ public struct StoreQueue: Sendable {
     }
   }
 
+  private mutating func retry(_ stores: [String]) {
+    for store in stores.isEmpty ? entries.keys.sorted() : stores {
+      guard var entry = entries[store] else { continue }
+      switch entry.state {
+      case .resting(.backingOff), .resting(.blocked): break
+      case .resting(.idle) where !stores.isEmpty: break
+      default: continue
+      }
+      entry.version = nil
+      entry.forgetFailures()
+      entry.notBefore = nil
+      put(entry, store)
+      queueProbe(store)
+    }
+  }
+
+  private mutating func pause(_ isPaused: Bool) {
+    self.isPaused = isPaused
+    guard !isPaused else { return }
+    for (store, owner) in pausedRuns { runLine.append(store, owner) }
+    pausedRuns = []
+  }
+
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
     if let end = probesRestUntil, end <= now { probesRestUntil = nil }
     let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
@@ -591,6 +641,9 @@ public struct StoreQueue: Sendable {
     while let store = nextRun(now) {
       guard let entry = entries[store] else { continue }
       switch entry.state {
+      case .runQueued where isPaused:
+        pausedRuns.append((store, entry.owner))
+        continue
       case .runQueued:
         enter(.running(inDoubt: false), store)
         actions.append(.run(store, plugin: entry.plugin))
@@ -648,14 +701,15 @@ public struct StoreQueue: Sendable {
   ///
   /// - Parameter hasChanged: the store changed during the attempt, so that another one may end otherwise.
   private func failed(
-    _ entry: inout Entry, _ code: InstarError.Code?, signature: String, hasChanged: Bool,
+    _ entry: inout Entry, _ error: InstarError?, signature: String, hasChanged: Bool,
     _ now: Instant
   ) -> FollowUp {
+    entry.error = error
     entry.failures += 1
     entry.equalFailures = entry.lastFailure == signature ? entry.equalFailures + 1 : 1
     entry.lastFailure = signature
     let limit =
-      switch RetryPolicy(for: code) {
+      switch RetryPolicy(for: error?.code) {
       case .always: Int.max
       case .fewTimes: Self.equalFailureLimit
       case .never: 1
@@ -724,6 +778,31 @@ public struct StoreQueue: Sendable {
 
   private mutating func noteDeadline(_ deadline: Instant) {
     nextDeadline = nextDeadline.map { min($0, deadline) } ?? deadline
+  }
+}
+
+// MARK: - What operators see
+
+extension StoreQueue {
+  /// What is known about a store; `nil` where the queue does not know it.
+  public func status(of store: String, at now: Instant) -> Manager.Store? {
+    guard let entry = entries[store] else { return nil }
+    var status = Manager.Store(store: store, activity: entry.activity)
+    status.state = entry.announced?.state
+    status.version = entry.announced?.version
+    status.plan = entry.announced?.plan
+    status.planVersion = entry.announced?.planVersion
+    status.reason = entry.announced?.reason
+    status.error = entry.error
+    if case .resting(.backingOff(let until)) = entry.state {
+      status.secondsToRetry = max(0, (until - now).inSeconds)
+    }
+    return status
+  }
+
+  /// The user who owns a store, as its file was last seen; `nil` where that is not known.
+  public func owner(of store: String) -> UInt32? {
+    entries[store].flatMap { $0.owner == Entry.unknownOwner ? nil : $0.owner }
   }
 }
 

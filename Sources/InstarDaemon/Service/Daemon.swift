@@ -1,3 +1,4 @@
+import Foundation
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
@@ -31,18 +32,21 @@ struct Daemon {
     case stopping
   }
 
-  private let supervisor: Supervisor
-  private let log: EventLog
+  let supervisor: Supervisor
+  let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
   private let keepers: KeeperRequests
 
   private var state = State.scanning
-  private var configuration: Configuration
-  private var folders: WatchedFolders
-  private var plugins: WatchedPlugins
-  private var queue: StoreQueue
-  private var runsInProgress = RunsInProgress()
+  private(set) var configuration: Configuration
+  private(set) var folders: WatchedFolders
+  private(set) var plugins: WatchedPlugins
+  private(set) var queue: StoreQueue
+  private(set) var runsInProgress = RunsInProgress()
+  /// An operator's order to start no run.
+  var pause: Manager.Pause?
+  let startedAt = Date().timeIntervalSince1970
   private var manager = ManagerNotifications()
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
@@ -69,6 +73,7 @@ struct Daemon {
 
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
+    readPause()
     recoverRuns()
     watchHolds()
     listPlugins()
@@ -116,6 +121,7 @@ struct Daemon {
       feed(plugins.handle(descriptions))
     case .store(let event):
       feed([event])
+    case .control(let request): answer(request)
     case .progress(let event):
       if runsInProgress.note(event, at: .now) { log.post(.run(event)) }
     case .tick:
@@ -173,7 +179,7 @@ struct Daemon {
   // MARK: Stores
 
   /// Tells the queue, and does what it asks for.
-  private mutating func feed(_ events: [StoreQueue.Event]) {
+  mutating func feed(_ events: [StoreQueue.Event]) {
     var actions = events.flatMap { queue.handle($0, at: .now) }
     var next = 0
     while next < actions.count {
@@ -249,16 +255,30 @@ struct Daemon {
     guard state != .stopping else { return }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescanDue, due <= now {
-      watchHolds()
-      feed([.holdsChanged])
-      scanAll()
-      listPlugins()
+      rescanNow()
     }
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
       keepers.checkBackups(configuration)
     }
     if let due = queue.nextDeadline, due <= now { feed([.tick]) }
+  }
+
+  /// Reads everything again that the kernel or a person may have changed.
+  mutating func rescanNow() {
+    watchHolds()
+    feed([.holdsChanged])
+    scanAll()
+    listPlugins()
+  }
+
+  /// The state, as clients see it.
+  var phase: Manager.Status.Phase {
+    switch state {
+    case .scanning: .scanning
+    case .running: .running
+    case .stopping: .stopping
+    }
   }
 
   private mutating func setAlarm() {
@@ -275,6 +295,7 @@ struct Daemon {
     var parts = [
       "watching \(queue.storeCount) stores in \(share)\(total) \(total == 1 ? "folder" : "folders")"
     ]
+    if pause != nil { parts.append("paused") }
     if queue.runningCount > 0 {
       let progress = runsInProgress.status.map { " (\($0))" } ?? ""
       parts.append("\(queue.runningCount) running\(progress)")

@@ -11,6 +11,7 @@ enum DaemonMessage: Sendable {
   case store(StoreQueue.Event)
   /// How far a long stage is, or its end.
   case progress(RunEvent)
+  case control(ControlRequest)
   case tick
   case reload
   case shutdown

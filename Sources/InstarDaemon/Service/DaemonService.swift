@@ -50,6 +50,8 @@ public struct DaemonService: Service {
     defer { lock.release() }
     let supervisor = Supervisor(
       installation: installation, stateFolder: stateFolder, rights: .storeOwner)
+    let control = openControlSocket()
+    defer { control?.close() }
     var daemon = try Daemon(
       configuration: configuration, supervisor: supervisor, log: log, mailbox: mailbox,
       readConfiguration: readConfiguration)
@@ -65,5 +67,17 @@ public struct DaemonService: Service {
     }
     // Also reached when the task was cancelled rather than shut down.
     supervisor.cancel()
+  }
+
+  /// Without the socket nobody can steer the daemon, but stores are migrated all the same.
+  private func openControlSocket() -> ControlSocket? {
+    do throws(InstarError) {
+      return try ControlSocket(at: configuration.socket) { [mailbox] request in
+        if case .enqueued = mailbox.yield(.control(request)) { true } else { false }
+      }
+    } catch {
+      log.post(.problem(error))
+      return nil
+    }
   }
 }

@@ -29,6 +29,16 @@ struct RunsInProgress {
     return isDue
   }
 
+  /// What is known about the run on a store.
+  func run(on store: String) -> Manager.Run {
+    var run = Manager.Run(store: store)
+    let event = runs.values.first { $0.event.store == store }?.event
+    run.run = event?.run
+    run.stage = event?.stage
+    run.progress = event?.progress
+    return run
+  }
+
   mutating func end(_ run: String) { runs[run] = nil }
 
   /// "'a.store': stage 1.0.0 → 2.0.0 (1 of 1): 34 %, 13 s left", of the run that will take longest; `nil` where no

@@ -24,6 +24,11 @@ enum Console {
     return true
   }
 
+  /// Has a terminal begin at its top; nothing elsewhere.
+  static func clearScreen() {
+    if isatty(STDOUT_FILENO) == 1 { write(Data("\u{1B}[H\u{1B}[2J".utf8), to: STDOUT_FILENO) }
+  }
+
   /// Writes what was asked for to standard output.
   static func write(_ lines: [ConsoleLine]) {
     write(lines, to: STDOUT_FILENO)

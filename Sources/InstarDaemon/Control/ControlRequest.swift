@@ -1,0 +1,56 @@
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarWire
+
+/// What a client asks the daemon's loop for.
+struct ControlRequest: Sendable {
+  enum Method: Sendable {
+    case status
+    /// The paths of all stores that the client may see, in no order.
+    case stores
+    /// What is known about these stores.
+    case store([String])
+    case retry([String])
+    case rescan
+    case pause(why: String?)
+    case resume
+  }
+
+  enum Answer: Sendable {
+    case status(Manager.Status)
+    case stores([String])
+    case store([Manager.Store])
+    case done
+    case failed(InstarError)
+  }
+
+  var method: Method
+  var client: ControlClient
+  /// Called once, on the loop.
+  var reply: @Sendable (Answer) -> Void
+}
+
+/// Who asks.
+///
+/// Root, the daemon's own user, and the members of the group `instar-admin` see and steer all stores, and the daemon.
+/// Everybody else sees and steers the stores that they own.
+struct ControlClient: Sendable, Hashable {
+  /// The group whose members may do what root may.
+  static let adminGroup = "instar-admin"
+
+  var user: UInt32
+  var isAdmin: Bool
+
+  /// - Parameter adminGroup: The number of the group; `nil` where the machine has none.
+  init(_ peer: UnixSocket.Peer, adminGroup: UInt32?) {
+    user = peer.uid
+    isAdmin =
+      peer.uid == 0 || peer.uid == geteuid() || adminGroup.map(peer.groups.contains) == true
+  }
+
+  /// "anna (1000)".
+  var name: String { ProcessIdentity.label(of: user) }
+
+  func maySee(storeOf owner: UInt32?) -> Bool { isAdmin || owner == user }
+}

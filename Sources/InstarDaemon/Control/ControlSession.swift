@@ -1,0 +1,180 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarWire
+import Synchronization
+
+/// The conversation with one client, on a thread of its own: one call after the other, in Varlink's form.
+///
+/// Ends when the client closes it, is silent for `patience`, does not read, or sends what is no call.
+final class ControlSession: Sendable {
+  let client: ControlClient
+  private let channel: LineChannel
+  private let handToLoop: @Sendable (ControlRequest) -> Bool
+  private static let patience = Duration.seconds(60)
+  /// A client that does not take its reply for so long is cut off.
+  private static let sendPatience = Duration.seconds(5)
+  /// The loop has other work than the calls of one client.
+  private static let callInterval = 0.005
+  /// How often a client that watches hears of a change.
+  private static let watchInterval = 1.0
+  private static let storesInReply = 500
+
+  init(
+    _ channel: LineChannel, client: ControlClient, ask: @escaping @Sendable (ControlRequest) -> Bool
+  ) {
+    self.channel = channel
+    self.client = client
+    handToLoop = ask
+  }
+
+  func close() { channel.close() }
+
+  /// Answers calls until the conversation ends.
+  func serve() {
+    do {
+      while case .line(let line) = try channel.receive(deadline: .now + Self.patience) {
+        try answer(line)
+        Thread.sleep(forTimeInterval: Self.callInterval)
+      }
+    } catch {
+      // The client is gone, or broke the rules: there is nobody to tell.
+    }
+  }
+
+  private func answer(_ line: Data) throws(InstarError) {
+    let call = try WireCoder.message(Varlink.Call.self, from: line)
+    let wantsMore = call.more == true
+    switch call.method {
+    case "\(VarlinkService.interface).GetInfo":
+      try reply(
+        VarlinkService.Info(
+          version: Release.version, interfaces: [VarlinkService.interface, Manager.interface]))
+    case "\(VarlinkService.interface).GetInterfaceDescription":
+      try describe(try parameters(VarlinkService.InterfaceName.self, of: line))
+    case Manager.Method.getStatus.qualifiedName:
+      try sendStatus(repeating: wantsMore)
+    case Manager.Method.listStores.qualifiedName:
+      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
+      try sendStores(try parameters(Manager.StoreFilter.self, of: line))
+    case Manager.Method.retry.qualifiedName:
+      let stores = try parameters(Manager.RetryParameters.self, of: line).stores
+      try replyDone(.retry(stores)) { Manager.StoresReply(stores: $0) }
+    case Manager.Method.rescan.qualifiedName: try replyDone(.rescan)
+    case Manager.Method.pause.qualifiedName:
+      try replyDone(.pause(why: try parameters(Manager.PauseParameters.self, of: line).why))
+    case Manager.Method.resume.qualifiedName: try replyDone(.resume)
+    default:
+      let interface = call.method.split(separator: ".").dropLast().joined(separator: ".")
+      let isKnown = [VarlinkService.interface, Manager.interface].contains(interface)
+      try isKnown
+        ? refuse("MethodNotFound", ["method": call.method])
+        : refuse("InterfaceNotFound", ["interface": interface])
+    }
+  }
+
+  private func parameters<Parameters: Codable>(
+    _ type: Parameters.Type, of line: Data
+  ) throws(InstarError) -> Parameters {
+    do throws(InstarError) {
+      return try WireCoder.message(Varlink.CallWithParameters<Parameters>.self, from: line)
+        .parameters
+    } catch {
+      try refuse("InvalidParameter", ["parameter": "parameters"])
+      throw error
+    }
+  }
+
+  // MARK: Methods
+
+  private func describe(_ name: VarlinkService.InterfaceName) throws(InstarError) {
+    switch name.interface {
+    case VarlinkService.interface:
+      try reply(VarlinkService.InterfaceDescription(description: VarlinkService.description))
+    case Manager.interface:
+      try reply(VarlinkService.InterfaceDescription(description: Manager.description))
+    default: try refuse("InterfaceNotFound", ["interface": name.interface])
+    }
+  }
+
+  private func sendStatus(repeating: Bool) throws(InstarError) {
+    var last: Manager.Status?
+    repeat {
+      guard case .status(let status) = ask(.status) else { return channel.close() }
+      if status != last {
+        last = status
+        try reply(Manager.StatusReply(status: status), continues: repeating)
+      }
+      if repeating {
+        Thread.sleep(forTimeInterval: Self.watchInterval)
+        // A client that has closed its end takes no reply. It sends nothing while it watches.
+        if case .closed = try channel.receive(deadline: .now) { return }
+      }
+    } while repeating
+  }
+
+  private func sendStores(_ filter: Manager.StoreFilter) throws(InstarError) {
+    guard case .stores(let paths) = ask(.stores) else { return channel.close() }
+    var rest = paths.sorted()[...]
+    var found: [Manager.Store] = []
+    while !rest.isEmpty {
+      guard case .store(let stores) = ask(.store(Array(rest.prefix(Self.storesInReply)))) else {
+        return channel.close()
+      }
+      rest = rest.dropFirst(Self.storesInReply)
+      found += stores.filter(filter.allows)
+      if found.count >= Self.storesInReply, !rest.isEmpty {
+        try reply(Manager.StoresReply(stores: found), continues: true)
+        found = []
+      }
+    }
+    try reply(Manager.StoresReply(stores: found))
+  }
+
+  private func replyDone(
+    _ method: ControlRequest.Method,
+    _ stores: ([Manager.Store]) -> Manager.StoresReply = { Manager.StoresReply(stores: $0) }
+  ) throws(InstarError) {
+    switch ask(method) {
+    case .store(let found): try reply(stores(found))
+    case .failed(let error):
+      try send(Varlink.Reply(Manager.Failure(error: error), error: Manager.failed))
+    default: try reply(Varlink.Nothing())
+    }
+  }
+
+  /// Has the loop answer, and waits for that.
+  private func ask(_ method: ControlRequest.Method) -> ControlRequest.Answer {
+    let done = DispatchSemaphore(value: 0)
+    let answer = Mutex<ControlRequest.Answer?>(nil)
+    let request = ControlRequest(method: method, client: client) { given in
+      answer.withLock { $0 = given }
+      done.signal()
+    }
+    guard handToLoop(request) else { return .failed(Self.stopped) }
+    // The loop answers each request, also while it stops; one that ended before it got there answers none.
+    guard done.wait(timeout: .now() + Self.patience.inSeconds) == .success else {
+      return .failed(Self.stopped)
+    }
+    return answer.withLock { $0 } ?? .failed(Self.stopped)
+  }
+
+  private static let stopped = InstarError(
+    .daemonNotReachable, "cannot ask instard", cause: "instard is stopping")
+
+  // MARK: Replies
+
+  private func reply(_ parameters: some Codable, continues: Bool = false) throws(InstarError) {
+    try send(Varlink.Reply(parameters, continues: continues ? true : nil))
+  }
+
+  private func refuse(_ error: String, _ parameters: some Codable) throws(InstarError) {
+    try send(Varlink.Reply(parameters, error: "\(VarlinkService.interface).\(error)"))
+  }
+
+  private func send(_ reply: Varlink.Reply<some Codable>) throws(InstarError) {
+    var line = try WireCoder.line(reply)
+    if line.last == UInt8(ascii: "\n") { line.removeLast() }
+    try channel.send(line, patience: Self.sendPatience)
+  }
+}

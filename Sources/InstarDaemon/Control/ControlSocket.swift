@@ -1,0 +1,90 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarWire
+import Synchronization
+
+/// Listens for clients of `io.instar.Manager`, each of which has a thread of its own (`ControlSession`).
+///
+/// No client delays the daemon or another client: all of a client's calls are limited in number, size and time, and the
+/// loop only ever hands out what it has in memory.
+final class ControlSocket: Sendable {
+  /// One client too many is told so and is cut off.
+  private static let clientLimit = 128
+  private static let clientLimitOfUser = 16
+  private static let stackBytes = 512 << 10
+
+  private let path: String
+  private let descriptor: Int32
+  private let ask: @Sendable (ControlRequest) -> Bool
+  private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
+  /// How many clients each user has.
+  private let clients = Mutex<[UInt32: Int]>([:])
+  private let sessions = Mutex<[ObjectIdentifier: ControlSession]>([:])
+  /// Takes the connections, until it is cancelled.
+  nonisolated(unsafe) private let source: any DispatchSourceRead
+
+  /// - Parameter ask: Hands a request to the daemon's loop; `false` where that has ended.
+  /// - Throws: `stateFolderFailed` where nobody can connect.
+  init(
+    at path: String, ask: @escaping @Sendable (ControlRequest) -> Bool
+  ) throws(InstarError) {
+    self.path = path
+    self.ask = ask
+    descriptor = try UnixSocket.listen(at: path)
+    source = DispatchSource.makeReadSource(
+      fileDescriptor: descriptor, queue: DispatchQueue(label: "control"))
+    source.setEventHandler { [weak self] in self?.acceptAll() }
+    source.resume()
+  }
+
+  /// Cuts off all clients and takes no more.
+  func close() {
+    source.cancel()
+    for session in sessions.withLock({ Array($0.values) }) { session.close() }
+    unlink(path)
+  }
+
+  private func acceptAll() {
+    while let connection = UnixSocket.accept(from: descriptor) {
+      let channel = LineChannel(
+        descriptor: connection, lineLimitBytes: Varlink.callLimitBytes,
+        terminator: Varlink.terminator)
+      guard let peer = UnixSocket.peer(of: connection) else { continue }
+      // The channel closes the connection with its last reference.
+      guard admit(peer.uid) else { continue }
+      let client = ControlClient(peer, adminGroup: adminGroup)
+      start(ControlSession(channel, client: client, ask: ask))
+    }
+  }
+
+  private func start(_ session: ControlSession) {
+    sessions.withLock { $0[ObjectIdentifier(session)] = session }
+    let thread = Thread { [self] in
+      session.serve()
+      session.close()
+      sessions.withLock { $0[ObjectIdentifier(session)] = nil }
+      dismiss(session.client.user)
+    }
+    thread.stackSize = Self.stackBytes
+    thread.start()
+  }
+
+  private func admit(_ user: UInt32) -> Bool {
+    clients.withLock { clients in
+      let all = clients.values.reduce(0, +)
+      guard all < Self.clientLimit, clients[user, default: 0] < Self.clientLimitOfUser else {
+        return false
+      }
+      clients[user, default: 0] += 1
+      return true
+    }
+  }
+
+  private func dismiss(_ user: UInt32) {
+    clients.withLock { clients in
+      let left = clients[user, default: 1] - 1
+      clients[user] = left > 0 ? left : nil
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Glibc
+import InstarConfiguration
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// What clients of the control socket see and steer.
+extension Daemon {
+  mutating func answer(_ request: ControlRequest) {
+    do throws(InstarError) {
+      request.reply(try answer(to: request))
+    } catch {
+      request.reply(.failed(error))
+    }
+  }
+
+  private mutating func answer(
+    to request: ControlRequest
+  ) throws(InstarError) -> ControlRequest.Answer {
+    let client = request.client
+    switch request.method {
+    case .status: return .status(managerStatus(for: client))
+    case .stores: return .stores(visibleStores(to: client))
+    case .store(let paths):
+      let now = ContinuousClock.now
+      return .store(
+        paths.filter { client.maySee(storeOf: queue.owner(of: $0)) }
+          .compactMap { queue.status(of: $0, at: now) })
+    case .retry(let stores): return .store(try retry(stores, for: client))
+    case .rescan:
+      try requireAdmin(client, to: "rescan the watched folders")
+      rescanNow()
+    case .pause(let why):
+      try requireAdmin(client, to: "pause instard")
+      try setPause(Manager.Pause(by: client.name, since: Date().timeIntervalSince1970, why: why))
+    case .resume:
+      try requireAdmin(client, to: "resume instard")
+      try setPause(nil)
+    }
+    return .done
+  }
+
+  private func requireAdmin(_ client: ControlClient, to act: String) throws(InstarError) {
+    guard !client.isAdmin else { return }
+    throw InstarError(
+      .notPermitted, "cannot \(act)",
+      cause: "\(client.name) is neither root nor a member of the group \(ControlClient.adminGroup)",
+      next: "run the command as root, or add the user to the group: "
+        + "adduser USER \(ControlClient.adminGroup)")
+  }
+
+  // MARK: Seeing
+
+  private func visibleStores(to client: ControlClient) -> [String] {
+    client.isAdmin
+      ? queue.stores : queue.stores.filter { client.maySee(storeOf: queue.owner(of: $0)) }
+  }
+
+  private func managerStatus(for client: ControlClient) -> Manager.Status {
+    let now = ContinuousClock.now
+    let stores = visibleStores(to: client).compactMap { queue.status(of: $0, at: now) }
+    let failures = stores.filter { $0.error != nil }.sorted { $0.store < $1.store }
+    return Manager.Status(
+      version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
+      folders: configuration.watches.map {
+        Manager.Folder(folder: $0.folder, error: folders.unreadable[$0.folder])
+      },
+      plugins: plugins.usable, stores: stores.count,
+      states: Dictionary(grouping: stores.compactMap(\.state?.rawValue), by: \.self)
+        .mapValues(\.count),
+      activities: Dictionary(grouping: stores, by: \.activity.rawValue).mapValues(\.count),
+      runs: stores.filter { $0.activity == .running }.map(\.store).sorted().map {
+        runsInProgress.run(on: $0)
+      },
+      failures: Array(failures.prefix(Manager.Status.failureLimit)))
+  }
+
+  // MARK: Steering
+
+  /// - Returns: What is known about the stores now.
+  private mutating func retry(
+    _ stores: [String], for client: ControlClient
+  ) throws(InstarError) -> [Manager.Store] {
+    let visible = Set(visibleStores(to: client))
+    for store in stores where !visible.contains(store) {
+      throw InstarError(
+        .missingStore, "cannot retry '\(store)'", store: store,
+        cause: "instard does not know this store",
+        next: "list the stores that it knows: instarctl stores")
+    }
+    let wanted =
+      stores.isEmpty
+      ? visible.filter {
+        [.retrying, .blocked].contains(queue.status(of: $0, at: .now)?.activity)
+      }.sorted() : stores
+    if !wanted.isEmpty { feed([.retryWanted(wanted)]) }
+    return wanted.compactMap { queue.status(of: $0, at: .now) }
+  }
+
+  /// Takes the order of an operator, once it is on disk.
+  private mutating func setPause(_ pause: Manager.Pause?) throws(InstarError) {
+    guard let stateFolder = supervisor.stateFolder else { return }
+    if let pause {
+      try stateFolder.setPause(pause)
+    } else {
+      try stateFolder.endPause()
+    }
+    follow(pause)
+    log.post(.pauseChanged(pause))
+  }
+
+  /// Takes the order that an earlier daemon left. An order that cannot be read counts: no run is started.
+  mutating func readPause() {
+    do throws(InstarError) {
+      guard let pause = try supervisor.stateFolder?.pause() else { return }
+      follow(pause)
+      log.post(.pauseChanged(pause))
+    } catch {
+      follow(Manager.Pause(by: "unknown", since: 0, why: error.cause))
+      log.post(.problem(error))
+    }
+  }
+
+  private mutating func follow(_ pause: Manager.Pause?) {
+    self.pause = pause
+    feed([.pauseChanged(isPaused: pause != nil)])
+  }
+}

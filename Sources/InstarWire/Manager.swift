@@ -1,0 +1,352 @@
+public import InstarSchema
+
+/// `io.instar.Manager`: the Varlink interface of instard, for `instarctl` and other tools.
+public enum Manager {
+  /// The name of the interface.
+  public static let interface = "io.instar.Manager"
+  /// The longest reply; a list of stores comes in several.
+  public static let replyLimitBytes = 16 << 20
+
+  /// A method of the interface.
+  public enum Method: String, Sendable, Hashable, CaseIterable {
+    case getStatus = "GetStatus"
+    case listStores = "ListStores"
+    case retry = "Retry"
+    case rescan = "Rescan"
+    case pause = "Pause"
+    case resume = "Resume"
+
+    /// The name of the method with that of the interface.
+    public var qualifiedName: String { "\(interface).\(rawValue)" }
+  }
+
+  /// What instard does with a store now.
+  public enum Activity: String, Sendable, Codable, Hashable, CaseIterable {
+    /// The store changed a moment ago.
+    case waiting
+    /// A keeper reads the store, or will.
+    case probing
+    /// The store waits for its run.
+    case queued
+    case running
+    /// A run that was cut off is recovered, or will be.
+    case recovering
+    /// A failed or busy store is tried again later.
+    case retrying
+    /// Another attempt would fail in the same way: the store waits for a change, of itself or of the plugins.
+    case blocked
+    /// An operator ordered to leave the store alone.
+    case held
+    /// There is nothing to do.
+    case idle
+  }
+
+  /// One store.
+  public struct Store: Sendable, Codable, Hashable {
+    /// The path.
+    public var store: String
+    /// What instard does with it.
+    public var activity: Activity
+    /// Its state at the last probe; left out before the first one.
+    public var state: StoreState?
+    /// Its version.
+    public var version: Schema.Version?
+    /// The plan that knows it.
+    public var plan: String?
+    /// The last version of that plan.
+    public var planVersion: Schema.Version?
+    /// Why it has this state.
+    public var reason: String?
+    /// The last failure, if the store was not migrated since.
+    public var error: InstarError?
+    /// When it is tried again.
+    public var secondsToRetry: Double?
+
+    /// A store of which only the activity is known.
+    public init(store: String, activity: Activity) {
+      self.store = store
+      self.activity = activity
+    }
+  }
+
+  /// A run in progress.
+  public struct Run: Sendable, Codable, Hashable {
+    /// The path of the store.
+    public var store: String
+    /// The run identifier; left out before the first report of progress.
+    public var run: String?
+    /// The stage that takes long.
+    public var stage: String?
+    /// How far it is.
+    public var progress: WorkProgress?
+
+    /// A run without a report of progress.
+    public init(store: String) { self.store = store }
+  }
+
+  /// A watched folder.
+  public struct Folder: Sendable, Codable, Hashable {
+    /// The path.
+    public var folder: String
+    /// Why it cannot be watched; left out if it is watched.
+    public var error: InstarError?
+
+    /// A folder, and why it is not watched.
+    public init(folder: String, error: InstarError? = nil) {
+      self.folder = folder
+      self.error = error
+    }
+  }
+
+  /// An operator's order to start no run.
+  public struct Pause: Sendable, Codable, Hashable {
+    /// Who gave it, such as "anna (1000)".
+    public var by: String
+    /// When, in seconds since 1970.
+    public var since: Double
+    /// The reason.
+    public var why: String?
+
+    /// An order.
+    public init(by: String, since: Double, why: String?) {
+      self.by = by
+      self.since = since
+      self.why = why
+    }
+  }
+
+  /// The daemon as a whole.
+  public struct Status: Sendable, Codable, Hashable {
+    /// What the daemon does.
+    public enum Phase: String, Sendable, Codable, Hashable {
+      /// It reads the watched folders for the first time.
+      case scanning
+      case running
+      /// It waits for runs in their cutover.
+      case stopping
+    }
+
+    /// The release.
+    public var version: String
+    /// The process.
+    public var pid: Int32
+    /// When it started, in seconds since 1970.
+    public var startedAt: Double
+    /// What it does.
+    public var phase: Phase
+    /// The order to start no run; left out without one.
+    public var pause: Pause?
+    /// The watched folders, by path.
+    public var folders: [Folder]
+    /// The plugins in use.
+    public var plugins: [String]
+    /// The number of stores.
+    public var stores: Int
+    /// Their number by state at the last probe.
+    public var states: [String: Int]
+    /// Their number by activity.
+    public var activities: [String: Int]
+    /// The runs in progress, by store.
+    public var runs: [Run]
+    /// The first stores, by path, whose last attempt failed.
+    public var failures: [Store]
+
+    /// How many failures a status lists.
+    public static let failureLimit = 20
+
+    /// A status without runs and failures.
+    public init(
+      version: String, pid: Int32, startedAt: Double, phase: Phase, pause: Pause?,
+      folders: [Folder], plugins: [String], stores: Int, states: [String: Int],
+      activities: [String: Int], runs: [Run], failures: [Store]
+    ) {
+      self.version = version
+      self.pid = pid
+      self.startedAt = startedAt
+      self.phase = phase
+      self.pause = pause
+      self.folders = folders
+      self.plugins = plugins
+      self.stores = stores
+      self.states = states
+      self.activities = activities
+      self.runs = runs
+      self.failures = failures
+    }
+  }
+}
+
+// MARK: - Parameters
+
+extension Manager {
+  /// What `GetStatus` returns.
+  public struct StatusReply: Sendable, Codable, Hashable {
+    /// The status.
+    public var status: Status
+
+    /// A reply with the status.
+    public init(status: Status) { self.status = status }
+  }
+
+  /// Which stores `ListStores` returns. A field that is left out allows every value.
+  public struct StoreFilter: Sendable, Codable, Hashable {
+    /// The state at the last probe.
+    public var state: StoreState?
+    /// What instard does with the store.
+    public var activity: Activity?
+    /// The plan that knows the store.
+    public var plan: String?
+
+    /// A filter that allows every store.
+    public init(state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil) {
+      self.state = state
+      self.activity = activity
+      self.plan = plan
+    }
+
+    /// Whether the filter allows a store.
+    public func allows(_ store: Store) -> Bool {
+      (state == nil || store.state == state) && (activity == nil || store.activity == activity)
+        && (plan == nil || store.plan == plan)
+    }
+  }
+
+  /// What `ListStores` and `Retry` return: some stores, by path. More replies have the rest.
+  public struct StoresReply: Sendable, Codable, Hashable {
+    /// The stores.
+    public var stores: [Store]
+
+    /// A reply with these stores.
+    public init(stores: [Store]) { self.stores = stores }
+  }
+
+  /// The parameters of `Retry`.
+  public struct RetryParameters: Sendable, Codable, Hashable {
+    /// The paths of the stores; empty for all that failed.
+    public var stores: [String]
+
+    /// The stores to try again.
+    public init(stores: [String]) { self.stores = stores }
+  }
+
+  /// The parameters of `Pause`.
+  public struct PauseParameters: Sendable, Codable, Hashable {
+    /// The reason.
+    public var why: String?
+
+    /// An order with a reason.
+    public init(why: String?) { self.why = why }
+  }
+
+  /// The parameters of the error `Failed`.
+  public struct Failure: Sendable, Codable, Hashable {
+    /// What failed.
+    public var error: InstarError
+
+    /// A failure.
+    public init(error: InstarError) { self.error = error }
+  }
+
+  /// The name of the one error of the interface.
+  public static let failed = "\(interface).Failed"
+
+  /// The interface in Varlink's language.
+  public static let description = """
+    # Shows and steers instard, the daemon that migrates stores. instard(8) explains who may call what.
+    interface io.instar.Manager
+
+    # What went wrong, as in all JSON of Instar. instarctl(1) lists the codes.
+    type Error (
+      code: string,
+      what: string,
+      store: ?string,
+      stage: ?string,
+      cause: string,
+      state: ?string,
+      next: ?string
+    )
+
+    # How far a long piece of work is: what is counted, how many are done of how many, and how fast.
+    type Progress (
+      what: string,
+      done: int,
+      total: ?int,
+      perSecond: float,
+      secondsLeft: ?float
+    )
+
+    # A run in progress. The other fields are set while a stage takes long.
+    type Run (
+      store: string,
+      run: ?string,
+      stage: ?string,
+      progress: ?Progress
+    )
+
+    # A watched folder, and why it cannot be watched.
+    type Folder (
+      folder: string,
+      error: ?Error
+    )
+
+    # An operator's order to start no run. 'since' is in seconds since 1970.
+    type Pause (
+      by: string,
+      since: float,
+      why: ?string
+    )
+
+    # One store: what instard does with it (waiting, probing, queued, running, recovering, retrying, blocked, held or
+    # idle), what the last probe found, and the last failure.
+    type Store (
+      store: string,
+      activity: string,
+      state: ?string,
+      version: ?string,
+      plan: ?string,
+      planVersion: ?string,
+      reason: ?string,
+      error: ?Error,
+      secondsToRetry: ?float
+    )
+
+    # The daemon as a whole. 'phase' is scanning, running or stopping; 'states' and 'activities' count stores;
+    # 'failures' has the first twenty stores whose last attempt failed.
+    type Status (
+      version: string,
+      pid: int,
+      startedAt: float,
+      phase: string,
+      pause: ?Pause,
+      folders: []Folder,
+      plugins: []string,
+      stores: int,
+      states: [string]int,
+      activities: [string]int,
+      runs: []Run,
+      failures: []Store
+    )
+
+    # Returns the status. With 'more', also each time when it changes, at most once a second.
+    method GetStatus() -> (status: Status)
+
+    # Returns the stores that match, by path. Needs 'more': a long list comes in several replies.
+    method ListStores(state: ?string, activity: ?string, plan: ?string) -> (stores: []Store)
+
+    # Tries stores again at once, those that failed or wait for another attempt; all of these if none is named.
+    method Retry(stores: []string) -> (stores: []Store)
+
+    # Reads all watched folders again.
+    method Rescan() -> ()
+
+    # Starts no run until Resume. Runs in progress go on. Lasts over a restart of the daemon.
+    method Pause(why: ?string) -> ()
+
+    # Ends a pause.
+    method Resume() -> ()
+
+    # The call failed, and nothing was done.
+    error Failed (error: Error)
+
+    """
+}

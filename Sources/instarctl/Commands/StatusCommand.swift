@@ -1,0 +1,33 @@
+import ArgumentParser
+import InstarSchema
+import InstarWire
+
+/// `instarctl status`
+struct StatusCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show what instard does: folders, stores, runs with their progress, and failures.",
+    discussion: """
+        instarctl status
+        instarctl status --watch
+
+      Asks the running instard. Root and members of the group instar-admin see all stores, \
+      everybody else the stores that they own.
+      """)
+
+  @Flag(help: "Show the status again whenever it changes, until Ctrl-C.")
+  var watch = false
+
+  @OptionGroup var socket: SocketOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let connection = try socket.connection()
+    guard watch else { return try connection.writeStatus(output) }
+    try connection.stream(.getStatus) { (reply: Manager.StatusReply) in
+      if !output.json { Console.clearScreen() }
+      output.write(reply.status)
+    }
+    return .done
+  }
+}

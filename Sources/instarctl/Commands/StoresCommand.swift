@@ -1,0 +1,61 @@
+import ArgumentParser
+import InstarSchema
+import InstarWire
+
+/// `instarctl stores`
+struct StoresCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stores",
+    abstract: "List the stores that instard watches.",
+    discussion: """
+        instarctl stores --state behind
+        instarctl stores --activity blocked --json
+
+      Asks the running instard. Root and members of the group instar-admin see all stores, \
+      everybody else the stores that they own. What a store's state means is in instard(8).
+      """)
+
+  @Option(
+    help: ArgumentHelp(
+      "List only stores in this state: \(StoreState.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "state"),
+    completion: .names(of: StoreState.self), transform: { try StoreState(named: $0) })
+  var state: StoreState?
+
+  @Option(
+    help: ArgumentHelp(
+      "List only stores with which instard does this: "
+        + "\(Manager.Activity.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "activity"),
+    completion: .names(of: Manager.Activity.self), transform: { try Manager.Activity(named: $0) })
+  var activity: Manager.Activity?
+
+  @Option(help: ArgumentHelp("List only stores of this plan.", valueName: "name"))
+  var plan: String?
+
+  @OptionGroup var socket: SocketOptions
+  @OptionGroup var output: OutputOptions
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    var table = Manager.Store.table
+    var count = 0
+    let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan)
+    try socket.connection().stream(.listStores, filter) { (reply: Manager.StoresReply) in
+      for store in reply.stores {
+        count += 1
+        if output.json {
+          Console.write(json: store)
+        } else {
+          store.add(to: &table)
+        }
+      }
+    }
+    guard !output.json else { return .done }
+    if count > 0 {
+      Console.write(table.lines())
+    } else {
+      Console.note("no such stores")
+    }
+    return .done
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarWire
+
+/// A connection to a running instard, through its control socket (`io.instar.Manager`).
+struct DaemonConnection {
+  private let channel: LineChannel
+  private static let patience = Duration.seconds(60)
+
+  /// - Throws: `daemonNotReachable`.
+  init(to socket: String) throws(InstarError) {
+    do throws(InstarError) {
+      channel = LineChannel(
+        descriptor: try UnixSocket.connect(to: socket), lineLimitBytes: Manager.replyLimitBytes,
+        terminator: Varlink.terminator)
+    } catch {
+      throw InstarError(
+        .daemonNotReachable, "cannot reach instard at '\(socket)'", cause: error.cause,
+        next: "to see whether it runs, run: systemctl status instard")
+    }
+  }
+
+  /// Calls a method and returns its reply.
+  ///
+  /// - Throws: `daemonNotReachable`; what the daemon reports.
+  func call<Reply: Codable>(
+    _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
+    returning type: Reply.Type = Varlink.Nothing.self
+  ) throws(InstarError) -> Reply {
+    var result: Reply?
+    try call(method, parameters, more: nil) { (reply: Reply) throws(InstarError) in result = reply }
+    guard let result else { throw Self.ended }
+    return result
+  }
+
+  /// Calls a method that has several replies. Returns after the last one.
+  ///
+  /// - Throws: `daemonNotReachable`; what the daemon reports; an error of `onReply`.
+  func stream<Reply: Codable>(
+    _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
+    onReply: (Reply) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    try call(method, parameters, more: true, onReply: onReply)
+  }
+
+  private func call<Reply: Codable>(
+    _ method: Manager.Method, _ parameters: some Codable, more: Bool?,
+    onReply: (Reply) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    var line = try WireCoder.line(
+      Varlink.CallWithParameters(
+        method: method.qualifiedName, parameters: parameters, more: more))
+    if line.last == UInt8(ascii: "\n") { line.removeLast() }
+    try channel.send(line)
+    while true {
+      // A status that does not change has no further reply for a long time.
+      let deadline = more == true ? nil : ContinuousClock.now + Self.patience
+      guard case .line(let line) = try channel.receive(deadline: deadline) else { throw Self.ended }
+      let head = try WireCoder.message(Varlink.ReplyHead.self, from: line)
+      if let error = head.error { throw Self.failure(error, line) }
+      try onReply(try WireCoder.message(Varlink.Reply<Reply>.self, from: line).parameters)
+      if head.continues != true { return }
+    }
+  }
+
+  private static func failure(_ name: String, _ line: Data) -> InstarError {
+    if name == Manager.failed,
+      let reply = try? WireCoder.message(Varlink.Reply<Manager.Failure>.self, from: line)
+    {
+      return reply.parameters.error
+    }
+    return InstarError(
+      .daemonNotReachable, "cannot call instard", cause: "it answered \(name)",
+      next: "use instarctl and instard of the same release")
+  }
+
+  private static let ended = InstarError(
+    .daemonNotReachable, "cannot call instard", cause: "it closed the connection",
+    next: "to see whether it runs, run: systemctl status instard")
+}
+
+extension DaemonConnection {
+  /// Writes what the daemon does now, as it says itself: after an order, that it was taken.
+  func writeStatus(_ output: OutputOptions) throws(InstarError) -> ExitStatus {
+    output.write(try call(.getStatus, returning: Manager.StatusReply.self).status)
+    return .done
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import InstarSchema
+import InstarWire
+
+extension Manager.Status: Answer {
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = [
+      "instard \(version), \(phase.rawValue) since \(Quantity.time(secondsSince1970: startedAt)) (pid \(pid))"
+    ]
+    if let pause {
+      lines.append(
+        "  paused   by \(pause.by) at \(Quantity.time(secondsSince1970: pause.since))"
+          + (pause.why.map { ": \($0)" } ?? ""))
+    }
+    lines += folders.map { folder in
+      "  folder   \(folder.folder)" + (folder.error.map { ": \($0.cause)" } ?? "")
+    }
+    lines += plugins.map { "  plugin   \($0)" }
+    lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
+    let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
+    lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work))")
+    for run in runs {
+      let progress = run.progress.map { ": stage \(run.stage ?? ""): \($0.text)" } ?? ""
+      lines.append("  running  \(run.store)\(progress)")
+    }
+    for store in failures { lines += Self.failure(store) }
+    return lines
+  }
+
+  /// "150 behind, 9800 current".
+  private static func counts(_ counts: [String: Int], after start: String = "") -> String {
+    guard !counts.isEmpty else { return "" }
+    return start
+      + counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+  }
+
+  private static func failure(_ store: Manager.Store) -> [ConsoleLine] {
+    guard let error = store.error else { return [] }
+    var lines: [ConsoleLine] = [
+      "  failed   \(store.store): \(error.cause) [\(error.code.rawValue)]"
+    ]
+    if let seconds = store.secondsToRetry {
+      lines.append(
+        "           instard tries again in \(Quantity.duration(microseconds: Int64(seconds * 1_000_000)))"
+      )
+    } else if let next = error.next {
+      lines.append("           \(next)")
+    }
+    return lines
+  }
+}
+
+extension Manager.Store {
+  static var table: Table {
+    Table(
+      .left, .left, .left, .left, .left,
+      header: ["STORE", "STATE", "VERSION", "ACTIVITY", "REASON"])
+  }
+
+  func add(to table: inout Table) {
+    table.add(
+      "\(store)", "\(state?.rawValue ?? "")", "\(version?.description ?? "")",
+      "\(activity.rawValue)", "\(error?.cause ?? reason ?? "")")
+  }
+}

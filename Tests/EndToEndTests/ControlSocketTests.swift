@@ -1,0 +1,147 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Steering a running daemon")
+struct ControlSocketTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    #expect(chmod(folder.path, 0o755) == 0)
+  }
+
+  private func fixture() async throws -> DaemonFixture {
+    try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+  }
+
+  private func call(
+    _ fixture: DaemonFixture, _ arguments: String...
+  ) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(arguments + ["--socket", fixture.socket])
+  }
+
+  private func stores(
+    _ fixture: DaemonFixture, _ arguments: String...
+  ) async throws -> [Manager.Store] {
+    let answer = try await CommandLineTool.run(
+      ["stores", "--json", "--socket", fixture.socket] + arguments)
+    #expect(answer.status == 0, "\(answer.messages)")
+    return try answer.objects(Manager.Store.self)
+  }
+
+  private func status(_ fixture: DaemonFixture) async throws -> Manager.Status {
+    let answer = try await call(fixture, "status", "--json")
+    return try #require(try answer.objects(Manager.Status.self).first)
+  }
+
+  @Test("a paused daemon starts no run, also after it was killed, until it is resumed")
+  func pause() async throws {
+    let fixture = try await fixture()
+    var daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "watching", in: daemon)
+    let answer = try await call(fixture, "pause", "--why", "a test")
+    #expect(answer.status == 0 && answer.output.contains(": a test"))
+    let store = try fixture.add("fine")
+    try await fixture.wait(for: "INSTAR_EVENT=store-behind", in: daemon)
+    #expect(try await stores(fixture).map(\.activity) == [.queued])
+    daemon.kill()
+    _ = try daemon.wait()
+
+    daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=store-behind", in: daemon)
+    let paused = try await status(fixture)
+    #expect(paused.pause?.why == "a test" && paused.runs.isEmpty)
+    #expect(paused.states == ["behind": 1] && paused.activities == ["queued": 1])
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+
+    #expect(try await call(fixture, "resume").status == 0)
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try await status(fixture).pause == nil)
+  }
+
+  @Test("a store that failed is shown with its error, and tried again when somebody asks for it")
+  func retry() async throws {
+    let fixture = try await fixture()
+    let store = try fixture.add("throw")
+    let fine = try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    let blocked = try await stores(fixture, "--activity", "blocked")
+    #expect(blocked.map(\.store) == [store.path])
+    #expect(blocked.first?.error?.code == .stageFailed)
+    #expect(try await status(fixture).failures == blocked)
+    #expect(try await stores(fixture).map(\.store) == [fine.path, store.path])
+
+    let retried = try await call(fixture, "retry")
+    #expect(retried.status == 0 && retried.messages == "instard tries again: 1 store\n")
+    try await fixture.wait(for: "INSTAR_EVENT=run-failed", times: 2, in: daemon)
+    #expect(try await call(fixture, "retry", folder.path("srv/none.store")).status == 5)
+  }
+
+  @Test("rescan finds a store that no event has reported")
+  func rescan() async throws {
+    let fixture = try await fixture()
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "watching", in: daemon)
+    #expect(try await call(fixture, "rescan").status == 0)
+    // The second scan is as good as the first one.
+    try await fixture.wait(for: "watching", times: 1, in: daemon)
+    #expect(try await status(fixture).folders.map(\.error) == [nil])
+  }
+
+  @Test("without a daemon the status is 6, and the error says how to look for it")
+  func unreachable() async throws {
+    let answer = try await CommandLineTool.run([
+      "status", "--json", "--socket", folder.path("none.sock"),
+    ])
+    #expect(answer.status == 6)
+    #expect(try answer.errors().first?.code == .daemonNotReachable)
+    #expect(answer.messages.contains("systemctl status instard"))
+  }
+
+  @Test(
+    "another user sees and retries its own stores only, and cannot pause the daemon",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func ordinaryUser() async throws {
+    let fixture = try await fixture()
+    let theirs = try fixture.add("throw")
+    _ = try fixture.add("fine")
+    let alice: UInt32 = 4001
+    try #require(chown(theirs.path, alice, alice) == 0)
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=store-behind", times: 2, in: daemon)
+    func asAlice(_ arguments: String...) throws -> (status: ChildProcess.Termination?, String) {
+      let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+      let command = try ChildProcess.start(
+        executable: "/usr/bin/setpriv",
+        arguments: ["--reuid=\(alice)", "--regid=\(alice)", "--clear-groups", tool] + arguments
+          + ["--socket", fixture.socket],
+        environment: ["PATH": "/usr/bin:/bin", "HOME": "/nonexistent"].merging(
+          ProcessInfo.processInfo.environment
+        ) { $1 }, output: .captured(limitBytes: 1 << 20))
+      let status = try command.wait(deadline: .now + .seconds(30))
+      return (status, command.capturedOutput)
+    }
+    let (listed, stores) = try asAlice("stores")
+    #expect(listed == .exited(0))
+    #expect(stores.contains("throw.store") && !stores.contains("fine.store"))
+    #expect(try asAlice("retry", theirs.path).status == .exited(0))
+    #expect(try asAlice("retry", folder.path("srv/fine.store")).status == .exited(5))
+    for command in ["pause", "resume", "rescan"] {
+      let (status, output) = try asAlice(command)
+      #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarDaemon
+
+/// A control socket whose loop answers each request at once, and clients that speak Varlink by hand.
+@Suite("The control socket")
+struct ControlSessionTests {
+  private let folder: TemporaryFolder
+  private let socket: ControlSocket
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("instard.sock")
+    socket = try ControlSocket(at: path) { request in
+      switch request.method {
+      case .stores: request.reply(.stores((0..<1200).map { String(format: "/srv/%04d", $0) }))
+      case .store(let paths):
+        request.reply(.store(paths.map { Manager.Store(store: $0, activity: .idle) }))
+      case .pause:
+        request.reply(.failed(InstarError(.notPermitted, "cannot pause", cause: "not you")))
+      default: request.reply(.done)
+      }
+      return true
+    }
+  }
+
+  private func connect() throws -> LineChannel {
+    LineChannel(
+      descriptor: try UnixSocket.connect(to: path), lineLimitBytes: Manager.replyLimitBytes,
+      terminator: Varlink.terminator)
+  }
+
+  /// The next reply as text; `nil` where the daemon has closed the connection.
+  private func reply(_ channel: LineChannel) throws -> String? {
+    guard case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) else {
+      return nil
+    }
+    return String(decoding: line, as: UTF8.self)
+  }
+
+  private func call(_ text: String, _ channel: LineChannel) throws -> String? {
+    try channel.send(Data(text.utf8))
+    return try reply(channel)
+  }
+
+  @Test("it describes itself as each Varlink service does")
+  func introspection() throws {
+    let channel = try connect()
+    let info = try #require(try call(#"{"method":"org.varlink.service.GetInfo"}"#, channel))
+    #expect(info.contains(#""interfaces":["org.varlink.service","io.instar.Manager"]"#))
+    for interface in ["org.varlink.service", "io.instar.Manager"] {
+      let description = try #require(
+        try call(
+          #"{"method":"org.varlink.service.GetInterfaceDescription","parameters":{"interface":"\#(interface)"}}"#,
+          channel))
+      #expect(description.contains("interface \(interface)"))
+    }
+  }
+
+  @Test(
+    "what is wrong with a call is said by Varlink's errors, and the conversation goes on",
+    arguments: [
+      (#"{"method":"io.instar.Manager.Explode"}"#, "MethodNotFound"),
+      (#"{"method":"io.other.Manager.Pause"}"#, "InterfaceNotFound"),
+      (#"{"method":"io.instar.Manager.ListStores","parameters":{}}"#, "ExpectedMore"),
+    ])
+  func refused(_ text: String, _ error: String) throws {
+    let channel = try connect()
+    #expect(try call(text, channel)?.contains("org.varlink.service.\(error)") == true)
+    #expect(
+      try call(#"{"method":"io.instar.Manager.Rescan","parameters":{}}"#, channel)
+        == #"{"parameters":{}}"#)
+  }
+
+  @Test("an error of the daemon arrives as one value")
+  func failure() throws {
+    let channel = try connect()
+    let text = try #require(
+      try call(#"{"method":"io.instar.Manager.Pause","parameters":{}}"#, channel))
+    let reply = try WireCoder.message(Varlink.Reply<Manager.Failure>.self, from: Data(text.utf8))
+    #expect(reply.error == "io.instar.Manager.Failed")
+    #expect(reply.parameters.error.code == .notPermitted)
+  }
+
+  @Test("a long list comes in several replies")
+  func list() throws {
+    let channel = try connect()
+    var text = try call(
+      #"{"method":"io.instar.Manager.ListStores","parameters":{},"more":true}"#, channel)
+    var counts: [Int] = []
+    while let current = text {
+      let reply = try WireCoder.message(
+        Varlink.Reply<Manager.StoresReply>.self, from: Data(current.utf8))
+      counts.append(reply.parameters.stores.count)
+      text = reply.continues == true ? try self.reply(channel) : nil
+    }
+    #expect(counts == [500, 500, 200])
+  }
+
+  @Test(
+    "who sends no Varlink, or a call that is too long, is cut off",
+    arguments: ["GET / HTTP/1.1", "[]", String(repeating: "x", count: 2 << 20)])
+  func malformed(_ text: String) throws {
+    let channel = try connect()
+    // The daemon may close before all is sent.
+    try? channel.send(Data(text.utf8))
+    #expect(try reply(channel) == nil)
+    #expect(try call(#"{"method":"org.varlink.service.GetInfo"}"#, connect()) != nil)
+  }
+
+  @Test("silent clients of one user are limited, and others go on when they are gone")
+  func silent() async throws {
+    var clients = try (0..<16).map { _ in try connect() }
+    // Each has its thread when it has had an answer.
+    for client in clients { _ = try call(#"{"method":"org.varlink.service.GetInfo"}"#, client) }
+    #expect(try reply(connect()) == nil)
+    for client in clients { client.close() }
+    clients = []
+    var answer: String?
+    for _ in 0..<100 where answer == nil {
+      answer = try? call(#"{"method":"org.varlink.service.GetInfo"}"#, connect())
+      if answer == nil { try await Task.sleep(for: .milliseconds(50)) }
+    }
+    #expect(answer != nil)
+  }
+
+  @Test("a path at which another process listens is refused, one that was left behind is taken")
+  func listening() throws {
+    #expect(throws: InstarError.self) { try UnixSocket.listen(at: path) }
+    let left = folder.path("left.sock")
+    for _ in 0..<2 {
+      let descriptor = try UnixSocket.listen(at: left)
+      close(descriptor)
+    }
+    #expect(throws: InstarError.self) {
+      try UnixSocket.listen(at: folder.path(String(repeating: "x", count: 120)))
+    }
+  }
+}

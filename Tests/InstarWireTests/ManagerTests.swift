@@ -1,0 +1,60 @@
+import Foundation
+import InstarSchema
+import InstarWire
+import Testing
+
+@Suite("The interface io.instar.Manager")
+struct ManagerTests {
+  /// The fields of a type in the description.
+  private func fields(of type: String) throws -> [String] {
+    let start = try #require(Manager.description.range(of: "type \(type) (\n"))
+    let rest = Manager.description[start.upperBound...]
+    let end = try #require(rest.range(of: ")"))
+    return rest[..<end.lowerBound].split(separator: "\n").map {
+      String($0.trimmingCharacters(in: .whitespaces).prefix { $0 != ":" })
+    }.sorted()
+  }
+
+  private func keys(of value: some Encodable) throws -> [String] {
+    let object = try JSONSerialization.jsonObject(with: WireCoder.encoder().encode(value))
+    return try #require(object as? [String: Any]).keys.sorted()
+  }
+
+  @Test("its description has the fields that are sent")
+  func types() throws {
+    var store = Manager.Store(store: "/srv/a.store", activity: .retrying)
+    store.state = .behind
+    store.version = Sample.from
+    store.plan = "Notes"
+    store.planVersion = Sample.to
+    store.reason = "a reason"
+    store.error = Sample.error
+    store.secondsToRetry = 10
+    var run = Manager.Run(store: "/srv/a.store")
+    run.run = "R1"
+    run.stage = "1.0.0 → 2.0.0 (1 of 1)"
+    run.progress = Sample.event.progress
+    let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: "a reason")
+    let folder = Manager.Folder(folder: "/srv", error: Sample.error)
+    let status = Manager.Status(
+      version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],
+      plugins: [], stores: 1, states: [:], activities: [:], runs: [run], failures: [store])
+    #expect(try keys(of: store) == fields(of: "Store"))
+    #expect(try keys(of: run) == fields(of: "Run"))
+    #expect(try keys(of: run.progress) == fields(of: "Progress"))
+    #expect(try keys(of: pause) == fields(of: "Pause"))
+    #expect(try keys(of: folder) == fields(of: "Folder"))
+    #expect(try keys(of: status) == fields(of: "Status"))
+    #expect(try keys(of: Sample.error) == fields(of: "Error"))
+  }
+
+  @Test("its description has each method and each activity")
+  func methods() {
+    for method in Manager.Method.allCases {
+      #expect(Manager.description.contains("\nmethod \(method.rawValue)("))
+    }
+    for activity in Manager.Activity.allCases {
+      #expect(Manager.description.contains(activity.rawValue))
+    }
+  }
+}
