@@ -40,7 +40,7 @@ public enum UnixSocket {
         close(other)
         throw failure("another process listens there")
       }
-      // Nobody listens, so nobody needs it. What is no socket stays, and bind(2) fails.
+      // Nobody listens, so nobody needs it. Any other file stays, and bind(2) fails.
       var status = stat()
       if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
       let bound = try withAddress(path, what) { bind(descriptor, $0, $1) }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The conversation with one client, on a thread of its own: one call after the other, in Varlink's form.
 ///
-/// Ends when the client closes it, is silent for `patience`, does not read, or sends what is no call.
+/// Ends when the client closes it, is silent for `patience`, does not read, or sends anything but a call.
 final class ControlSession: Sendable {
   let client: ControlClient
   private let channel: LineChannel

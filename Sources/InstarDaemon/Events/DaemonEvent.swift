@@ -27,6 +27,7 @@ public enum DaemonEvent: Sendable {
   /// Lines of SQL or of plugins that were too many for the journal.
   case linesLeftOut(Int)
   case runEnded(RunReport, StoreQueue.FollowUp)
+  case runsFailed(RepeatedFailure)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError, StoreQueue.FollowUp)
   /// A backup was copied or removed, or cannot be used.
@@ -98,6 +99,8 @@ extension DaemonEvent {
           + "\(LineLimit.lines) in \(DurationText.format(LineLimit.window))")
     case .runEnded(let report, let followUp):
       return Self.ended(report, followUp)
+    case .runsFailed(let failures):
+      return Self.failed(failures)
     case .runRecovered(let report):
       return Self.recovered(report)
     case .recoveryFailed(let error, let followUp):
@@ -289,6 +292,25 @@ extension DaemonEvent {
         ("INSTAR_BYTES", event.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", event.durationMicroseconds.map(String.init)),
         ("INSTAR_BACKUP", event.backup), ("INSTAR_CUTOVER", event.cutover?.rawValue),
+      ])
+  }
+
+  private static func failed(_ failures: RepeatedFailure) -> EventEntry {
+    let first = failures.first
+    let others = failures.count - failures.stores.count
+    let names = failures.stores.map { "'\($0)'" } + (others > 0 ? ["\(others) others"] : [])
+    // Its advice is about one store only.
+    var error = first.error
+    error?.next = "to list them with their errors, run: instarctl stores --activity blocked"
+    error?.store = nil
+    return .make(
+      .runsFailed, .error,
+      "\(count(failures.count, "more store")) failed like '\(first.store)': \(names.joined(separator: ", ")): "
+        + (first.error?.cause ?? "no cause was given"), error: error,
+      [
+        ("INSTAR_PLAN", first.plan), ("INSTAR_PLUGIN", first.plugin),
+        ("INSTAR_FROM", first.from?.description), ("INSTAR_TO", first.to?.description),
+        ("INSTAR_COUNT", String(failures.count)),
       ])
   }
 

@@ -44,6 +44,7 @@ struct Daemon {
   private(set) var plugins: WatchedPlugins
   private(set) var queue: StoreQueue
   private(set) var runsInProgress = RunsInProgress()
+  private var repeatedFailures = RepeatedFailureLog()
   /// An operator's order to start no run.
   var pause: Manager.Pause?
   let startedAt = Date().timeIntervalSince1970
@@ -99,7 +100,8 @@ struct Daemon {
   /// The daemon was told to stop, and no run is left.
   var isDone: Bool { state == .stopping && queue.runningCount == 0 }
 
-  func close() {
+  mutating func close() {
+    for failures in repeatedFailures.takeAll() { log.post(.runsFailed(failures)) }
     alarm.cancel()
     folders.close()
   }
@@ -222,7 +224,7 @@ struct Daemon {
       }
     case .reportRun(let report, let followUp):
       runsInProgress.end(report.run)
-      log.post(.runEnded(report, followUp))
+      if repeatedFailures.note(report, at: .now) { log.post(.runEnded(report, followUp)) }
       if report.result == .migrated {
         keepers.keepBackups(of: report, configuration.retention(ofStore: report.store))
       }
@@ -252,6 +254,7 @@ struct Daemon {
     alarm.clear()
     let now = ContinuousClock.now
     manager.tick(at: now)
+    for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
     guard state != .stopping else { return }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescanDue, due <= now {
@@ -283,8 +286,11 @@ struct Daemon {
 
   private mutating func setAlarm() {
     alarm.set(
-      for: [queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, manager.nextDeadline]
-        .compactMap { $0 }.min())
+      for: [
+        queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, manager.nextDeadline,
+        repeatedFailures.nextDeadline,
+      ]
+      .compactMap { $0 }.min())
   }
 
   private var status: String {

@@ -14,7 +14,7 @@ struct PauseCommand: InstarCommand {
       instard. To leave single stores alone, use 'instarctl hold'.
       """)
 
-  @Option(help: ArgumentHelp("The reason, for whoever looks at the status.", valueName: "text"))
+  @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))
   var why: String?
 
   @OptionGroup var socket: SocketOptions

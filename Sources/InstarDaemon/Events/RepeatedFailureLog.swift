@@ -1,0 +1,100 @@
+import InstarSchema
+import InstarWire
+
+/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm.
+///
+/// The first failure of a kind is an entry of its own, and so is each further failure of the same store. Other stores
+/// that fail in the same way are counted, and become one entry a little later. A kind is forgotten when nothing has
+/// failed in this way for `memory`.
+struct RepeatedFailureLog {
+  typealias Instant = ContinuousClock.Instant
+
+  /// What is the same in like failures.
+  private struct Kind: Hashable {
+    var plan: String?
+    var code: InstarError.Code
+    var stage: String?
+    /// Without the store's name, the run and numbers.
+    var cause: String
+
+    init?(_ report: RunReport) {
+      guard [.failed, .refused].contains(report.result), let error = report.error else {
+        return nil
+      }
+      plan = report.plan
+      code = error.code
+      stage = error.stage
+      cause = error.cause.replacing(report.store, with: "STORE").replacing(report.run, with: "RUN")
+        .replacing(/[0-9]+/, with: "N")
+    }
+  }
+
+  private struct Counted {
+    let first: RunReport
+    var others: Set<String> = []
+    var named: [String] = []
+    /// When the others become an entry; `nil` without any.
+    var due: Instant?
+    var entries = 0
+    var forgottenAt: Instant
+  }
+
+  private static let patience = Duration.seconds(10)
+  private static let interval = Duration.seconds(60)
+  private static let memory = Duration.seconds(600)
+  /// Further kinds of failures are not joined.
+  private static let kindLimit = 200
+
+  private var kinds: [Kind: Counted] = [:]
+
+  /// - Returns: Whether the failure is an entry of its own. A run that did not fail always is.
+  mutating func note(_ report: RunReport, at now: Instant) -> Bool {
+    guard let kind = Kind(report) else { return true }
+    kinds = kinds.filter { $0.value.due != nil || $0.value.forgottenAt > now }
+    guard var counted = kinds[kind] else {
+      if kinds.count < Self.kindLimit {
+        kinds[kind] = Counted(first: report, forgottenAt: now + Self.memory)
+      }
+      return true
+    }
+    counted.forgottenAt = now + Self.memory
+    defer { kinds[kind] = counted }
+    if counted.first.store == report.store { return true }
+    if counted.others.insert(report.store).inserted,
+      counted.named.count < RepeatedFailure.namedStores
+    {
+      counted.named.append(report.store)
+    }
+    counted.due = counted.due ?? now + (counted.entries == 0 ? Self.patience : Self.interval)
+    return false
+  }
+
+  /// Returns the entries that are due, by plan and store.
+  mutating func takeDue(at now: Instant) -> [RepeatedFailure] {
+    take { $0 <= now }
+  }
+
+  /// Returns all that was counted since the last entries.
+  mutating func takeAll() -> [RepeatedFailure] {
+    take { _ in true }
+  }
+
+  private mutating func take(where isDue: (Instant) -> Bool) -> [RepeatedFailure] {
+    var taken: [RepeatedFailure] = []
+    for (kind, counted) in kinds {
+      guard let due = counted.due, isDue(due) else { continue }
+      taken.append(
+        RepeatedFailure(first: counted.first, count: counted.others.count, stores: counted.named))
+      kinds[kind]?.others = []
+      kinds[kind]?.named = []
+      kinds[kind]?.due = nil
+      kinds[kind]?.entries += 1
+    }
+    return taken.sorted {
+      ($0.first.plan ?? "", $0.first.store) < ($1.first.plan ?? "", $1.first.store)
+    }
+  }
+
+  /// When the next entry is due.
+  var nextDeadline: Instant? { kinds.values.compactMap(\.due).min() }
+}
