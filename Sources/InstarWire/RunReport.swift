@@ -4,7 +4,7 @@ public import InstarSchema
 /// the ledger. Optional fields are left out if they do not apply.
 public struct RunReport: Sendable, Codable, Hashable {
   /// How a run ended.
-  public enum Result: String, Sendable, Codable, Hashable {
+  public enum Result: String, Sendable, Codable, Hashable, CaseIterable {
     /// The store was migrated to the last version of the plan.
     case migrated
     /// The store was brought back to a backup.

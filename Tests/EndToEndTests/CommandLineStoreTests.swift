@@ -220,6 +220,16 @@ struct CommandLineStoreTests {
     let table = try await CommandLineTool.run("history", "--state-dir", state)
     #expect(table.output.contains("\n\(reports[0].run)  "))
     #expect(table.output.contains("1.0.0 → 2.0.0"))
+    func runs(_ filter: String...) async throws -> [String] {
+      try await CommandLineTool.run(["history", "--state-dir", state, "--json"] + filter)
+        .objects(RunReport.self).map(\.run)
+    }
+    #expect(Set(try await runs("--result", "migrated")) == Set(reports.map(\.run)))
+    #expect(try await runs("--result", "failed") == [])
+    #expect(try await runs("--plan", "NoSuchPlan") == [])
+    #expect(try await runs("--limit", "1") == [try await runs().last])
+    let usage = try await CommandLineTool.run(["history", "--limit", "0"])
+    #expect(usage.status == 2)
   }
 
   @Test("a store with more than its version is adopted once that is confirmed, and keeps it")

@@ -10,6 +10,7 @@ struct HistoryCommand: InstarCommand {
     abstract: "List the runs in the ledger, oldest first.",
     discussion: """
         instarctl history a.store
+        instarctl history --result failed --limit 10
 
       The ledger records the runs of instard and of 'instarctl migrate' with the same state folder.
       """)
@@ -18,21 +19,43 @@ struct HistoryCommand: InstarCommand {
     help: "List only the runs of this store.", completion: .file(), transform: FilePath.typed)
   var store: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "List only runs with this result: "
+        + "\(RunReport.Result.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "result"),
+    completion: .names(of: RunReport.Result.self), transform: { try RunReport.Result(named: $0) })
+  var result: RunReport.Result?
+
+  @Option(help: ArgumentHelp("List only runs of this plan.", valueName: "name"))
+  var plan: String?
+
+  @Option(help: ArgumentHelp("List only the newest runs, so many.", valueName: "count"))
+  var limit: Int?
+
   @OptionGroup var state: StateOptions
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    if let limit, limit < 1 { throw ValidationError("--limit must be at least 1") }
+  }
+
   func perform() async throws(InstarError) -> ExitStatus {
-    let (reports, unreadableLines) = try StateFolder(reading: state.path)
+    let (all, unreadableLines) = try StateFolder(reading: state.path)
       .history(store: store.map(FilePath.ofStore))
     if unreadableLines > 0 {
       Console.note("skipped \(unreadableLines) unreadable lines of the ledger in '\(state.path)'")
     }
+    let chosen = all.filter {
+      (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)
+    }
+    let reports = chosen.suffix(limit ?? chosen.count)
     if output.json {
       reports.forEach { Console.write(json: $0) }
     } else if reports.isEmpty {
-      Console.note("no runs in '\(state.path)'")
+      Console.note("no \(all.isEmpty ? "runs" : "such runs") in '\(state.path)'")
     } else {
-      Console.write(RunReport.table(of: reports))
+      Console.write(RunReport.table(of: Array(reports)))
     }
     return .done
   }
