@@ -10,9 +10,13 @@ public import SwiftSyntaxMacros
 /// `build_contains`. The SDK has overloads of that function for predicates and expressions. Two and three inputs become
 /// other calls that Foundation's macro knows.
 ///
-/// Foundation's macro makes one expression of a whole predicate. The type checker refuses one with more than five
-/// calls of other predicates. So this macro makes a predicate of each operand of `&&` and `||`, and a list of these.
+/// Foundation's macro makes one expression of a whole predicate. The type checker needs seconds for one with ten
+/// conditions, and refuses one with more than five calls of other predicates. So this macro makes a predicate of each
+/// operand of `&&` and `||` in such an expression, and a list of these.
 public struct PredicateMacro: ExpressionMacro {
+  /// The type checker needs a moment for this many conditions, and several times as long for each further one.
+  private static let conditionLimit = 3
+
   public static func expansion(
     of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
   ) throws -> ExprSyntax {
@@ -20,37 +24,48 @@ public struct PredicateMacro: ExpressionMacro {
     guard
       let body = node.trailingClosure ?? node.arguments.first?.expression.as(ClosureExprSyntax.self)
     else { return "#_FoundationPredicate\(raw: types)(\(node.arguments.trimmed))" }
-    return ExprSyntax("\(raw: predicate(body, types))")
+    // Foundation's macro reports an expression whose operators cannot be ordered.
+    guard body.takesOneInput, body.statements.count == 1,
+      case .expr(let whole)? = body.statements.first?.item,
+      let ordered = try? OperatorTable.standardOperators.foldAll(whole).as(ExprSyntax.self)
+    else { return ExprSyntax("\(raw: predicate(body, types))") }
+    return ExprSyntax("\(raw: predicate(of: ordered, in: body, types) ?? predicate(body, types))")
   }
 
   private static func predicate(_ body: ClosureExprSyntax, _ types: String) -> String {
-    let rewriter = EvaluationRewriter()
-    let rewritten = rewriter.visit(body).trimmedDescription
-    // Foundation's macro reports an expression whose operators cannot be ordered.
-    guard rewriter.count > 1, body.statements.count == 1,
-      case .expr(let whole)? = body.statements.first?.item,
-      let folded = try? OperatorTable.standardOperators.foldAll(whole).as(ExprSyntax.self)
-    else { return "#_FoundationPredicate\(types) \(rewritten)" }
-    return junction(of: folded, in: body, types)
+    let rewritten = EvaluationRewriter().visit(body)
+    return "#_FoundationPredicate\(types) \(rewritten.trimmedDescription)"
   }
 
-  private static func junction(
+  /// Returns a list of the predicates of the operands; `nil` if the type checker can do the expression as a whole.
+  private static func predicate(
     of expression: ExprSyntax, in body: ClosureExprSyntax, _ types: String
-  ) -> String {
-    if let inner = expression.parenthesized { return junction(of: inner, in: body, types) }
+  ) -> String? {
+    if let inner = expression.parenthesized { return predicate(of: inner, in: body, types) }
+    let rewriter = EvaluationRewriter()
+    _ = rewriter.rewrite(expression)
+    guard rewriter.count > 1 || expression.conditionCount > conditionLimit else { return nil }
     for (sign, name) in [("&&", "all"), ("||", "any")] {
       let operands = expression.operands(of: sign)
       guard operands.count > 1 else { continue }
-      let predicates = operands.map { junction(of: $0, in: body, types) }
+      let predicates = operands.map { operand in
+        predicate(of: operand, in: body, types)
+          ?? predicate(body.with(\.statements, operand.asStatement), types)
+      }
       return "InstarModel._PredicateJunction.\(name)([\n\(predicates.joined(separator: ",\n"))\n])"
     }
-    let part = body.with(
-      \.statements,
-      [
-        CodeBlockItemSyntax(
-          leadingTrivia: .space, item: .expr(expression.trimmed), trailingTrivia: .space)
-      ])
-    return "#_FoundationPredicate\(types) \(EvaluationRewriter().visit(part).trimmedDescription)"
+    return nil
+  }
+}
+
+extension ClosureExprSyntax {
+  /// Whether the closure has one parameter, as a predicate in a list has.
+  fileprivate var takesOneInput: Bool {
+    switch signature?.parameterClause {
+    case .simpleInput(let names): names.count == 1
+    case .parameterClause(let clause): clause.parameters.count == 1
+    case nil: !statements.tokens(viewMode: .sourceAccurate).contains { $0.text == "$1" }
+    }
   }
 }
 
@@ -67,6 +82,21 @@ extension ExprSyntax {
       infix.operator.trimmedDescription == sign
     else { return [self] }
     return infix.leftOperand.operands(of: sign) + infix.rightOperand.operands(of: sign)
+  }
+
+  /// The number of operands of all `&&` and `||` that hold the expression together.
+  fileprivate var conditionCount: Int {
+    if let inner = parenthesized { return inner.conditionCount }
+    for sign in ["&&", "||"] {
+      let operands = operands(of: sign)
+      if operands.count > 1 { return operands.map(\.conditionCount).reduce(0, +) }
+    }
+    return 1
+  }
+
+  /// The expression as the only statement of a closure.
+  fileprivate var asStatement: CodeBlockItemListSyntax {
+    [CodeBlockItemSyntax(leadingTrivia: .space, item: .expr(trimmed), trailingTrivia: .space)]
   }
 }
 

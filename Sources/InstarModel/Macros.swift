@@ -51,6 +51,9 @@ public macro Model(originalName: String? = nil) =
 public macro ModelActor(disableGenerateInit: Bool = false) =
   #externalMacro(module: "InstarMacros", type: "ModelActorMacro")
 
+// A pack of models, as Foundation's macro has a pack: with one `Model`, the compiler (6.3) chooses Foundation's macro
+// for a comparison of optionals.
+
 /// A condition on models, written in Swift. In addition to Foundation's `#Predicate` it can contain other predicates.
 ///
 /// ```swift
@@ -60,7 +63,9 @@ public macro ModelActor(disableGenerateInit: Bool = false) =
 ///
 /// Foundation's own macro supports the second line on Apple's platforms only.
 @freestanding(expression)
-public macro Predicate<Model: PersistentModel>(_ body: (Model) -> Bool) -> Predicate<Model> =
+public macro Predicate<each Model: PersistentModel>(
+  _ body: (repeat each Model) -> Bool
+) -> Predicate<repeat each Model> =
   #externalMacro(module: "InstarMacros", type: "PredicateMacro")
 
 /// The expansion of `#Predicate` for a model. Do not use it directly.

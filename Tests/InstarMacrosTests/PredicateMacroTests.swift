@@ -69,18 +69,68 @@ struct PredicateMacroTests {
           #_FoundationPredicate<Note> { note in
             a.contains(note)
           },
-          InstarModel._PredicateJunction.any([
-              #_FoundationPredicate<Note> { note in
-                !b.contains(note)
-              },
-              #_FoundationPredicate<Note> { note in
-                note.isDone
-              }
-            ]),
+          #_FoundationPredicate<Note> { note in
+            (!b.contains(note) || note.isDone)
+          },
           #_FoundationPredicate<Note> { note in
             c.contains(note)
           }
         ])
+      """)
+  }
+
+  @Test("makes one predicate of several inputs")
+  func severalModels() {
+    expectExpansion(
+      "#Predicate<Note, Tag> { $0.a && $0.b && $1.c && $1.d }",
+      """
+      #_FoundationPredicate<Note, Tag> {
+        $0.a && $0.b && $1.c && $1.d
+      }
+      """)
+    expectExpansion(
+      "#Predicate { (note: Note, tag: Tag) in note.a && note.b && tag.c && tag.d }",
+      """
+      #_FoundationPredicate { (note: Note, tag: Tag) in
+        note.a && note.b && tag.c && tag.d
+      }
+      """)
+  }
+
+  @Test("makes a predicate of each operand if there are more than three conditions")
+  func manyConditions() {
+    expectExpansion(
+      "#Predicate<Note> { $0.a > 1 && ($0.b == x || $0.c < 2 || $0.d ?? 0 > 3 || $0.e) && !$0.f }",
+      """
+      InstarModel._PredicateJunction.all([
+          #_FoundationPredicate<Note> {
+            $0.a > 1
+          },
+          InstarModel._PredicateJunction.any([
+              #_FoundationPredicate<Note> {
+                $0.b == x
+              },
+              #_FoundationPredicate<Note> {
+                $0.c < 2
+              },
+              #_FoundationPredicate<Note> {
+                $0.d ?? 0 > 3
+              },
+              #_FoundationPredicate<Note> {
+                $0.e
+              }
+            ]),
+          #_FoundationPredicate<Note> {
+            !$0.f
+          }
+        ])
+      """)
+    expectExpansion(
+      "#Predicate<Note> { $0.a && $0.b || $0.c }",
+      """
+      #_FoundationPredicate<Note> {
+        $0.a && $0.b || $0.c
+      }
       """)
   }
 }

@@ -73,6 +73,41 @@ struct ArticleQuery {
   }
 }
 
+/// The filters of a screen, each of which may be off.
+struct ArticleFilter {
+  var text = ""
+  var from: Date?
+  var until: Date?
+  var minimumRating: Double?
+  var maximumViews: Int?
+  var keyword = ""
+  var showsDrafts = false
+
+  var predicate: Predicate<Article> {
+    let (text, keyword, showsDrafts) = (text, keyword, showsDrafts)
+    let (from, until) = (from ?? .distantPast, until ?? .distantFuture)
+    let (hasRating, rating) = (minimumRating != nil, minimumRating ?? 0)
+    let (hasViews, views) = (maximumViews != nil, maximumViews ?? 0)
+    return #Predicate { article in
+      (text.isEmpty || article.headline.localizedStandardContains(text)
+        || (article.body ?? "").localizedStandardContains(text))
+        && article.published >= from && article.published <= until
+        && (!hasRating || (article.rating ?? 0) >= rating)
+        && (!hasViews || article.views <= views)
+        && (keyword.isEmpty || article.keywords.contains { $0.text == keyword && !$0.text.isEmpty })
+        && (showsDrafts || !article.isDraft)
+        && article.body?.isEmpty != true
+        && article.views >= 0
+        && article.headline != ""
+    }
+  }
+
+  static func unrated(body: String?) -> Predicate<Article> {
+    let isUnrated = #Predicate<Article> { $0.rating == nil }
+    return #Predicate<Article> { isUnrated.evaluate($0) && $0.body == body }
+  }
+}
+
 /// For any model of the app.
 func everything<Model: PersistentModel>(
   _ type: Model.Type, in context: ModelContext, sortedBy order: [SortDescriptor<Model>] = []
