@@ -62,14 +62,14 @@ public final class StoreConnection: Sendable {
         guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else {
           return
         }
-        try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+        try db.set("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
         instar_budget_observe(db.sqliteConnection)
-        try db.execute(
-          sql: """
-            PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
-            PRAGMA locking_mode = EXCLUSIVE; PRAGMA cell_size_check = ON
-            """)
+        try db.set(
+          """
+          PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
+          PRAGMA locking_mode = EXCLUSIVE; PRAGMA cell_size_check = ON
+          """)
       }
     }
     do {
@@ -103,6 +103,7 @@ public final class StoreConnection: Sendable {
     // As the app's SQLite does, unless it is told otherwise: its schema may have such literals.
     configuration.acceptsDoubleQuotedStringLiterals = true
     configuration.prepareDatabase { db in
+      db.removeAuthorizer()
       // The triggers of derived attributes call these to inform Core Data; Instar does not need it.
       for name in [
         "NSCoreDataDATriggerUpdatedAffectedObjectValue",

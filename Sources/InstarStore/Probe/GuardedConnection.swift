@@ -30,14 +30,15 @@ public enum GuardedConnection {
   ///   - busyTimeout: Seconds to wait for a lock of another process.
   ///   - firesTriggers: Whether statements of this connection fire the store's triggers.
   ///   - openingSeconds: The processor time limit for opening, which reads the schema.
+  ///   - beginsReading: Whether the connection begins with a transaction.
   public static func open(
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
-    openingSeconds: Double = 5
+    openingSeconds: Double = 5, beginsReading: Bool = false
   ) throws -> DatabaseQueue {
     func connect(trustsSchema: Bool) throws -> DatabaseQueue {
       try self.connect(
         path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers,
-        openingSeconds: openingSeconds, trustsSchema: trustsSchema)
+        openingSeconds: openingSeconds, beginsReading: beginsReading, trustsSchema: trustsSchema)
     }
     do {
       return try connect(trustsSchema: false)
@@ -69,7 +70,7 @@ public enum GuardedConnection {
 
   private static func connect(
     _ path: String, access: Access, busyTimeout: TimeInterval, firesTriggers: Bool,
-    openingSeconds: Double, trustsSchema: Bool
+    openingSeconds: Double, beginsReading: Bool, trustsSchema: Bool
   ) throws -> DatabaseQueue {
     guard guardCode == SQLITE_OK else {
       throw DatabaseError(resultCode: ResultCode(rawValue: guardCode))
@@ -87,17 +88,20 @@ public enum GuardedConnection {
     configuration.prepareDatabase { db in
       // The first statement reads the schema.
       opening.begin(db, seconds: openingSeconds)
+      db.removeAuthorizer()
       instar_budget_observe(db.sqliteConnection)
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
       try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: trustsSchema, on: db)
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)
-      try db.execute(sql: "PRAGMA cell_size_check = ON")
+      try db.set("PRAGMA cell_size_check = ON")
       if access != .readWrite { try limitReading(db) }
       if access == .withoutSharedMemory {
         // The index of the log is then in memory. This must be set before the first read.
-        try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
+        try db.set("PRAGMA locking_mode = EXCLUSIVE")
         try keepLogOnClose(true, db)
       }
+      // Before the first statement reads the schema: SQLite takes and releases its locks for each transaction.
+      if beginsReading { try db.set("BEGIN") }
     }
     return try DatabaseQueue(
       path: uniformResourceIdentifier(of: path, access: access), configuration: configuration)
@@ -116,14 +120,13 @@ public enum GuardedConnection {
     let queue = try guarded(file) {
       try open(
         file.path, access: access, busyTimeout: busyTimeout, firesTriggers: false,
-        openingSeconds: WorkLimit.seconds(for: file))
+        openingSeconds: WorkLimit.seconds(for: file), beginsReading: true)
     }
     defer { try? guarded(file) { try queue.close() } }
     return try queue.inDatabase { db in
       try guarded(file) {
         // One transaction, so that all statements see one state of the store.
-        try db.execute(sql: "BEGIN")
-        defer { try? db.execute(sql: "ROLLBACK") }
+        defer { try? db.set("ROLLBACK") }
         return try body(db)
       }
     }
@@ -135,7 +138,7 @@ public enum GuardedConnection {
   public static func commitKeepingWriteLock(_ db: Database) throws {
     instar_keep_write_lock(1)
     defer { instar_keep_write_lock(0) }
-    try db.execute(sql: "COMMIT")
+    try db.set("COMMIT")
   }
 
   /// Sets whether closing this connection, as the last one, leaves the write-ahead log as it is. Else SQLite copies it
@@ -188,7 +191,7 @@ public enum GuardedConnection {
     ]
     for (limit, value) in limits { sqlite3_limit(db.sqliteConnection, limit, value) }
     // Keeps temporary data in memory instead of files.
-    try db.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
+    try db.set("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
   }
 
   /// Limits SQLite's memory in this process. For processes that only work on stores.

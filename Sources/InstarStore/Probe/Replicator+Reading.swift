@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Glibc
 package import GRDB
 package import InstarSchema
 
@@ -7,10 +7,10 @@ extension Replicator {
   ///
   /// A replicator that does not run now counts too: it goes on where it stopped.
   package init?(of store: String, _ db: Database) throws {
-    let path = store as NSString
+    let slash = store.utf8.lastIndex(of: UInt8(ascii: "/"))
     let folder = Self.folder(
-      ofStore: path.lastPathComponent,
-      in: path.deletingLastPathComponent == "/" ? "" : path.deletingLastPathComponent)
+      ofStore: slash.map { String(store[store.index(after: $0)...]) } ?? store,
+      in: slash.map { String(store[..<$0]) } ?? "")
     var status = stat()
     let hasFolder = lstat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     let tables = try String.fetchAll(
