@@ -31,7 +31,7 @@ final class WorkLimit: Sendable {
       Limited(
         connection: UInt(bitPattern: connection), clock: clock,
         end: WorkWatch.seconds(of: clock) + processorSeconds),
-      of: ObjectIdentifier(self), within: processorSeconds)
+      of: ObjectIdentifier(self))
   }
 
   /// The time limit for reading a store's schema: some tenths of a second, and more for a large store. 10,000 tables, a
@@ -56,30 +56,29 @@ final class WorkLimit: Sendable {
 }
 
 /// The thread that interrupts connections: one for all limits of the process, because to start a thread for each takes
-/// longer than to read a small schema. It ends when it finds nothing to watch.
+/// longer than to read a small schema. It checks them at short intervals, so that no limit has to wake it, and ends when
+/// it has found nothing to watch for two seconds.
 private enum WorkWatch {
   private struct State {
     var limits: [ObjectIdentifier: WorkLimit.Limited] = [:]
-    /// When the thread looks next; `nil` where there is no thread.
-    var wakesAt: DispatchTime?
+    var hasThread = false
+    /// How often in a row the thread found nothing.
+    var emptyLooks = 0
   }
 
   private static let state = Mutex(State())
-  private static let isNeededSooner = DispatchSemaphore(value: 0)
 
-  /// The pause before a connection is interrupted again: an interrupt between two statements has no effect.
-  private static let repetitionSeconds = 0.005
+  /// Also the pause before a connection is interrupted again: an interrupt between two statements has no effect.
+  private static let intervalMicroseconds: UInt32 = 50_000
+  private static let emptyLookLimit = 40
 
-  static func add(_ limit: WorkLimit.Limited, of key: ObjectIdentifier, within seconds: Double) {
-    // A thread cannot use more processor time than passes.
-    let end = DispatchTime.now() + seconds
-    let wakesAt = state.withLock { state in
+  static func add(_ limit: WorkLimit.Limited, of key: ObjectIdentifier) {
+    let hadThread = state.withLock { state in
       state.limits[key] = limit
-      defer { state.wakesAt = min(state.wakesAt ?? end, end) }
-      return state.wakesAt
+      defer { state.hasThread = true }
+      return state.hasThread
     }
-    guard let wakesAt else { return startThread() }
-    if end < wakesAt { isNeededSooner.signal() }
+    if !hadThread { startThread() }
   }
 
   static func remove(_ key: ObjectIdentifier) {
@@ -88,7 +87,7 @@ private enum WorkWatch {
 
   private static func startThread() {
     let thread = Thread {
-      while let wakesAt = look() { _ = isNeededSooner.wait(timeout: wakesAt) }
+      repeat { usleep(intervalMicroseconds) } while look()
     }
     thread.stackSize = 64 << 10
     thread.start()
@@ -96,17 +95,18 @@ private enum WorkWatch {
 
   /// Interrupts the connections whose time is over.
   ///
-  /// - Returns: When to look again; `nil` where there is nothing to watch.
-  private static func look() -> DispatchTime? {
+  /// - Returns: Whether to look again.
+  private static func look() -> Bool {
     state.withLock { state in
       // Under the lock: a connection is not closed before its limit has ended.
-      let pauses = state.limits.values.map { limit in
-        let left = limit.end - seconds(of: limit.clock)
-        if left <= 0 { sqlite3_interrupt(OpaquePointer(bitPattern: limit.connection)) }
-        return max(left, repetitionSeconds)
+      for limit in state.limits.values where seconds(of: limit.clock) >= limit.end {
+        sqlite3_interrupt(OpaquePointer(bitPattern: limit.connection))
       }
-      state.wakesAt = pauses.min().map { .now() + $0 }
-      return state.wakesAt
+      state.emptyLooks = state.limits.isEmpty ? state.emptyLooks + 1 : 0
+      if state.emptyLooks < emptyLookLimit { return true }
+      state.emptyLooks = 0
+      state.hasThread = false
+      return false
     }
   }
 
