@@ -1,3 +1,4 @@
+internal import Foundation
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
@@ -8,9 +9,15 @@ public protocol KeeperConversation: AnyObject {
   func next() throws(InstarError) -> KeeperRequest?
 
   func send(_ event: KeeperEvent) throws(InstarError)
+
+  /// Sends an event at the latest with the next one that is sent. Each message wakes the supervisor.
+  func post(_ event: KeeperEvent) throws(InstarError)
 }
 
 extension KeeperConversation {
+  /// Sends the event at once.
+  public func post(_ event: KeeperEvent) throws(InstarError) { try send(event) }
+
   /// Asks whether the run may enter a phase, and waits for the answer. When it returns, the phase is on disk.
   ///
   /// - Throws: `interrupted` when the supervisor refuses or has ended.
@@ -38,6 +45,8 @@ extension KeeperConversation {
 /// A conversation over a stream socket, one JSON object a line.
 public final class ChannelConversation: KeeperConversation {
   private let channel: LineChannel
+  /// The lines that wait for the next event that is sent.
+  private var posted = Data()
 
   /// Starts a conversation on a channel, which stays the caller's to close.
   public init(_ channel: LineChannel) {
@@ -58,6 +67,15 @@ public final class ChannelConversation: KeeperConversation {
   ///
   /// - Throws: The error of the channel: the supervisor is gone.
   public func send(_ event: KeeperEvent) throws(InstarError) {
-    try channel.send(try WireCoder.line(event))
+    try post(event)
+    defer { posted = Data() }
+    try channel.send(posted)
+  }
+
+  /// Keeps an event until the next one is sent.
+  ///
+  /// - Throws: The error of encoding it.
+  public func post(_ event: KeeperEvent) throws(InstarError) {
+    posted += try WireCoder.line(event)
   }
 }

@@ -41,7 +41,8 @@ extension MigrationRun {
     event.to = report.to
     fill(&event)
     // Nothing depends on it; the next question finds out that the supervisor is gone.
-    try? conversation.send(.run(event))
+    let canWait = isShort && step != .progress
+    try? canWait ? conversation.post(.run(event)) : conversation.send(.run(event))
   }
 
   func result(of code: InstarError.Code?) -> RunReport.Result {

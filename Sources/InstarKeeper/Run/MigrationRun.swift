@@ -40,12 +40,18 @@ package struct MigrationRun {
   /// How often a run clones the store without holding its lock, before it holds the lock for the whole attempt.
   static let optimisticAttempts = 3
 
+  /// The largest store of a short run, with its log.
+  private static let shortRunBytes: Int64 = 1 << 20
+
   enum State {
     case inspecting, cloning, working, verifying, cutover
   }
 
   var state = State.inspecting
   var report: RunReport
+  /// Whether the run takes some milliseconds only: the store is small, and no stage has code. Then one thread makes all
+  /// of it, and nobody needs to see its steps one by one.
+  private(set) var isShort = false
   /// What the stages of this attempt lost.
   var lostValues: [LostValues] = []
   /// `nil` before the run makes its first file.
@@ -151,6 +157,9 @@ package struct MigrationRun {
     report.from = path.from
     report.to = path.to
     report.bytes = probe.file.state.size
+    isShort =
+      path.isLightweight
+      && probe.file.state.size + (probe.file.log?.size ?? 0) <= Self.shortRunBytes
     return found
   }
 
@@ -254,7 +263,7 @@ package struct MigrationRun {
     let comparison = compare(attempt, before, after: early)
     // No thread may use the files of the run after its end.
     defer { _ = comparison?.failure() }
-    let checking = BackgroundWork {
+    let checking = BackgroundWork(isSmall: isShort) {
       try check.perform(hasSameRows: { try comparison?.wait() ?? false })
     }
     let result: CloneVerification.Result
@@ -264,9 +273,9 @@ package struct MigrationRun {
       result = try verifyAndStamp(attempt, before, verification, comparison, checking)
     } catch {
       // The thread must have ended before the folder is removed. What a damaged store does to stages says less than
-      // its damage.
-      if let damage = checking.failure() { throw damage }
-      throw error
+      // its damage. Where the store was moved away, its backup went too.
+      let damage = checking.failure()
+      throw lock.hasPath ? damage ?? error : error
     }
     try requireSpaceForCutover(attempt)
     if request.rehearses {
