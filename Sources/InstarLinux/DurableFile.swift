@@ -18,10 +18,12 @@ public enum DurableFile {
   /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds the old content or
   /// the new, whole.
   ///
+  /// - Parameter folderSyncs: Those of the file's folder, where several threads write files there.
   /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the last step, the
   ///   fsync of the folder: the new one may be in place then, but may be gone after a crash.
   public static func write(
-    _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil
+    _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil,
+    folderSyncs: GroupCommit<Void>? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
@@ -40,15 +42,24 @@ public enum DurableFile {
       unlink(temporary)
       throw failure(what, path, reason)
     }
-    try synchronizeFolder(PathTrust.folder(of: path))
+    let folder = PathTrust.folder(of: path)
+    guard let folderSyncs else { return try synchronizeFolder(folder) }
+    try folderSyncs.perform(()) { (_) throws(InstarError) in try synchronizeFolder(folder) }
   }
 
-  /// Appends one line to the file, or makes it. The newline is added. Where a crash had cut off the last line, that
-  /// rest is ended first, so that the new line stands alone.
+  /// Appends one line to the file, as `append(lines:)` does.
+  public static func append(
+    line: Data, to path: String, mode: mode_t, owner: Owner? = nil
+  ) throws(InstarError) {
+    try append(lines: [line], to: path, mode: mode, owner: owner)
+  }
+
+  /// Appends lines to the file, all or none, or makes it. Newlines are added. Where a crash had cut off the last line,
+  /// that rest is ended first, so that the new lines stand alone.
   ///
   /// One process at a time may append to a file.
   public static func append(
-    line: Data, to path: String, mode: mode_t, owner: Owner? = nil
+    lines: [Data], to path: String, mode: mode_t, owner: Owner? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     let descriptor = open(
@@ -61,8 +72,11 @@ public enum DurableFile {
       throw InstarError(.stateFolderFailed, what, cause: "not a regular file")
     }
     let isNew = status.st_size == 0
-    var text = line
-    if text.last != 0x0A { text.append(0x0A) }
+    var text = Data()
+    for line in lines {
+      text += line
+      if text.last != 0x0A { text.append(0x0A) }
+    }
     if !isNew {
       var last: UInt8 = 0
       guard pread(descriptor, &last, 1, status.st_size - 1) == 1 else {

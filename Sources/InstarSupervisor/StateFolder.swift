@@ -30,6 +30,9 @@ public final class StateFolder: Sendable {
   let knownHolds = Mutex<[String: Hold]>([:])
   /// The runs that this process supervises.
   let ownRuns = Mutex<Set<String>>([])
+  /// Runs at once write their phases and reports at about the same time.
+  private let phaseSyncs = GroupCommit<Void>()
+  private let ledgerLines = GroupCommit<Data>()
 
   private var phases: String { path + "/phases" }
   var ledger: String { path + "/ledger" }
@@ -141,7 +144,8 @@ public final class StateFolder: Sendable {
   /// Writes a phase. It is on disk when this returns.
   func record(_ phase: PhaseRecord) throws(InstarError) {
     let file = try file(of: phase.run, "json")
-    try DurableFile.write(try WireCoder.line(phase), to: file, mode: 0o600, owner: owner)
+    try DurableFile.write(
+      try WireCoder.line(phase), to: file, mode: 0o600, owner: owner, folderSyncs: phaseSyncs)
   }
 
   /// Removes the phase of a run that is in the ledger.
@@ -250,10 +254,17 @@ public final class StateFolder: Sendable {
     var report = report
     report.store = StorePath(report.store).text
     let line = try WireCoder.line(report)
+    if !mayBeThere { return try ledgerLines.perform(line, commit: append) }
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
-    if mayBeThere, try hasRun(report.run) { return }
+    if try hasRun(report.run) { return }
     try DurableFile.append(line: line, to: ledgerFile, mode: 0o600, owner: owner)
+  }
+
+  private func append(_ lines: [Data]) throws(InstarError) {
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try DurableFile.append(lines: lines, to: ledgerFile, mode: 0o600, owner: owner)
   }
 
   /// Searches the ledger's text, latest line first, and decodes only lines with the identifier: a ledger may have a

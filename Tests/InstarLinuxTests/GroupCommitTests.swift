@@ -1,0 +1,71 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import Synchronization
+import Testing
+
+@Suite("GroupCommit")
+struct GroupCommitTests {
+  /// The items of each step, in the order in which the steps began.
+  private final class Steps: Sendable {
+    private let steps = Mutex<[[Int]]>([])
+
+    var all: [[Int]] { steps.withLock { $0 } }
+
+    func add(_ items: [Int]) { steps.withLock { $0.append(items) } }
+  }
+
+  /// Calls `body` in threads of their own, each with its number, and waits for all.
+  private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    DispatchQueue.concurrentPerform(iterations: count, execute: body)
+  }
+
+  @Test("every item is committed once, by a step that began after it was given")
+  func items() {
+    let commits = GroupCommit<Int>()
+    let steps = Steps()
+    let early = Mutex<[Int]>([])
+    onThreads(8) { thread in
+      for number in 0..<50 {
+        let item = thread * 50 + number
+        let begun = steps.all.count
+        do throws(InstarError) {
+          try commits.perform(item) { items in
+            steps.add(items)
+            usleep(200)
+          }
+        } catch {
+          Issue.record("item \(item): \(error)")
+        }
+        let step = steps.all.firstIndex { $0.contains(item) } ?? -1
+        if step < begun { early.withLock { $0.append(item) } }
+      }
+    }
+    #expect(steps.all.joined().sorted() == Array(0..<400))
+    #expect(early.withLock { $0 }.isEmpty)
+  }
+
+  @Test("an error reaches those whose items were in the step, and nobody else")
+  func failures() {
+    let commits = GroupCommit<Int>()
+    let failed = Mutex<Set<Int>>([])
+    let steps = Steps()
+    onThreads(8) { thread in
+      for number in 0..<50 {
+        let item = thread * 50 + number
+        do throws(InstarError) {
+          try commits.perform(item) { (items) throws(InstarError) in
+            usleep(200)
+            guard items.contains(where: { $0 % 10 == 0 }) else { return }
+            steps.add(items)
+            throw InstarError(.stateFolderFailed, "cannot write", cause: "no space is left")
+          }
+        } catch {
+          _ = failed.withLock { $0.insert(item) }
+        }
+      }
+    }
+    #expect(failed.withLock { $0 } == Set(steps.all.joined()))
+    #expect(failed.withLock { $0.count } >= 40)
+  }
+}
