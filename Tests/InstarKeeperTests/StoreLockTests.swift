@@ -52,6 +52,20 @@ struct StoreLockTests {
     #expect(try lock.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE") } == 4)
   }
 
+  @Test(
+    "knows that nobody has written since the probe, without a log", arguments: ["delete", "wal"])
+  func content(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let probed = try StoreFile.probe(fixture.store)
+    let first = try lock(fixture)
+    #expect(try first.hasContent(of: probed) == (journalMode == "delete"))
+    first.release()
+    try fixture.execute("DELETE FROM ZNOTE WHERE Z_PK = 1")
+    let second = try lock(fixture)
+    defer { second.release() }
+    #expect(try !second.hasContent(of: probed))
+  }
+
   @Test("is refused where the store has a second hard link")
   func hardLink() throws {
     let fixture = try KeeperFixture()

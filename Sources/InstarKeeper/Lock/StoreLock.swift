@@ -58,6 +58,8 @@ final class StoreLock {
   private let journalMode: String
   private let replicator: Replicator?
   private let holder: DatabaseQueue
+  /// SQLite's, when the store was opened.
+  private let firstDescriptor: Int32
   /// The same as `holder` where the store has a rollback journal.
   private var writer: DatabaseQueue
   /// Of the content that was copied.
@@ -96,7 +98,7 @@ final class StoreLock {
       throw onlyReads ? Self.explained(error) : error
     }
     do {
-      try Self.requireOpen(file)
+      firstDescriptor = try Self.requireOpen(file)
       try StoreTrust.requireSingleLink(path)
       (journalMode, replicator) = try holder.inDatabase {
         (try Self.journalMode($0), try Replicator(of: file.path, $0))
@@ -109,11 +111,11 @@ final class StoreLock {
       throw onlyReads ? Self.explained(error) : error
     }
     do {
-      try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      try writer.inDatabase { try $0.set("PRAGMA synchronous = FULL") }
       if replicator != nil {
         // SQLite checkpoints a long log after a commit, unless it is told not to.
         for queue in [holder, writer] {
-          try queue.inDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
+          try queue.inDatabase { try $0.set("PRAGMA wal_autocheckpoint = 0") }
         }
       }
       if scope == .run { _ = try hold(expecting: nil) }
@@ -136,10 +138,10 @@ final class StoreLock {
   /// - Returns: `false` when the data has another version; the lock is not held then.
   private func hold(expecting expected: Int?) throws -> Bool {
     isHeld = try holder.inDatabase { db in
-      try db.execute(sql: usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
+      try db.set(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
       let version = try Self.dataVersion(db)
       if let expected, expected != version {
-        try db.execute(sql: "ROLLBACK")
+        try db.set("ROLLBACK")
         return false
       }
       dataVersion = version
@@ -152,7 +154,7 @@ final class StoreLock {
       }
       // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
       // for could not commit.
-      try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; COMMIT")
+      try db.set("PRAGMA locking_mode = EXCLUSIVE; COMMIT")
       return true
     }
     return isHeld
@@ -162,12 +164,12 @@ final class StoreLock {
   func inSnapshot<T>(_ body: () throws -> T) throws -> T {
     if isHeld { return try body() }
     dataVersion = try holder.inDatabase { db in
-      try db.execute(sql: "BEGIN")
+      try db.set("BEGIN")
       // The first statement takes the shared lock.
       return try Self.dataVersion(db)
     }
     // Nothing was written: ending it can only fail for a connection that is closed.
-    defer { holder.inDatabase { try? $0.execute(sql: "COMMIT") } }
+    defer { holder.inDatabase { try? $0.set("COMMIT") } }
     return try body()
   }
 
@@ -243,6 +245,18 @@ final class StoreLock {
     try reader.inDatabase(body)
   }
 
+  /// Whether the store has the content that a probe found in its file. Under the lock or in a snapshot.
+  ///
+  /// With a rollback journal each commit increments the count of changes in the header, by which SQLite itself knows
+  /// whether its pages are still valid. `false` where that is not known: the content is in a log, or the probe found a
+  /// journal to roll back.
+  func hasContent(of probed: StoreFile) throws -> Bool {
+    guard !usesLog, !probed.usesWriteAheadLog, probed.log == nil, !probed.hasJournal else {
+      return false
+    }
+    return try descriptor().flatMap(StoreFile.State.init(of:)) == probed.state
+  }
+
   /// Copies the store into an empty file, which has a rollback journal then. Under the lock or in a snapshot.
   ///
   /// - Returns: The number of its pages.
@@ -254,7 +268,7 @@ final class StoreLock {
         try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
       )
     }
-    if isWholeFile, let descriptor = try Self.descriptor(of: file.state.identity) {
+    if isWholeFile, let descriptor = try descriptor() {
       try FileCopy.copy(descriptor, bytes: pages * pageSize, to: target)
     } else {
       try copyPages(to: target)
@@ -276,15 +290,14 @@ final class StoreLock {
 
   /// The store's content, which is all in its file; `nil` where others may write, or where a log has a part of it.
   func lockedContent() throws -> LockedContent? {
-    guard isHeld, isWholeFile, let descriptor = try Self.descriptor(of: file.state.identity)
-    else { return nil }
+    guard isHeld, isWholeFile, let descriptor = try descriptor() else { return nil }
     return LockedContent(connection: reader, descriptor: descriptor)
   }
 
   private func copyPages(to target: String) throws {
     try GuardedConnection.use(target, access: .readWrite) { target in
       // A private file, which is synchronized once, when it is complete.
-      try target.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+      try target.set("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try reader.inDatabase { source in
         let copy = try PageCopy(from: source, to: target)
         try copy.finish()
@@ -301,7 +314,8 @@ final class StoreLock {
   ///   not happen; else the database's error. The store is unchanged unless `mayHaveWritten` is set.
   func replaceContents(withClone clone: String) throws -> Bool {
     try requireSamePath()
-    return try GuardedConnection.use(clone, access: .readOnly) { source in
+    // Nobody writes the clone any more.
+    return try GuardedConnection.use(clone, access: .immutable) { source in
       try writer.inDatabase { target in
         if usesLog {
           try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }
@@ -331,7 +345,7 @@ final class StoreLock {
         mayHaveCommitted = true
         try copy.finish()
         // The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
-        if !usesLog { try? target.execute(sql: "PRAGMA synchronous = OFF") }
+        if !usesLog { try? target.set("PRAGMA synchronous = OFF") }
         return true
       }
     }
@@ -379,11 +393,21 @@ final class StoreLock {
 
   /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be
   /// the inspected file. Reading their status opens nothing.
-  private static func requireOpen(_ file: StoreFile) throws {
-    if try descriptor(of: file.state.identity) != nil { return }
+  ///
+  /// - Returns: The descriptor.
+  private static func requireOpen(_ file: StoreFile) throws -> Int32 {
+    if let descriptor = try descriptor(of: file.state.identity) { return descriptor }
     throw InstarError(
       .storeChanged, "cannot lock the store",
       cause: "the file was replaced after it was inspected", next: "run the same command again")
+  }
+
+  /// SQLite's descriptor of the store; `nil` where this process does not have it open. It must not be closed.
+  ///
+  /// The one that was found first, while it is the store's: to list all takes long.
+  private func descriptor() throws -> Int32? {
+    if Self.isDescriptor(firstDescriptor, of: file.state.identity) { return firstDescriptor }
+    return try Self.descriptor(of: file.state.identity)
   }
 
   /// Returns SQLite's descriptor of a file; `nil` where this process does not have it open. It must not be closed.
@@ -394,10 +418,12 @@ final class StoreLock {
   /// This process's descriptors of a file.
   private static func descriptors(of file: FileIdentity) throws -> [Int32] {
     try FolderNames.all(in: "/proc/self/fd").compactMap(Int32.init)
-      .filter { descriptor in
-        var status = stat()
-        return fstat(descriptor, &status) == 0 && FileIdentity(status) == file
-      }
+      .filter { isDescriptor($0, of: file) }
+  }
+
+  private static func isDescriptor(_ descriptor: Int32, of file: FileIdentity) -> Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && FileIdentity(status) == file
   }
 
   var hasReplicator: Bool { replicator != nil }
@@ -449,7 +475,7 @@ extension StoreLock {
     guard hasLeft else {
       removeClearedJournal()
       writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
-      try writer.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      try writer.inDatabase { try $0.set("PRAGMA synchronous = FULL") }
       return .inUse
     }
     usesLog = false
@@ -492,7 +518,7 @@ extension StoreLock {
 
   /// The first bytes of the file, with SQLite's count of changes.
   private func header() throws -> [UInt8] {
-    guard let found = try Self.descriptor(of: file.state.identity),
+    guard let found = try descriptor(),
       let header = LeasedFile.header(of: found)
     else { throw RunFolder.failure("cannot read '\(path)'", errno) }
     return header

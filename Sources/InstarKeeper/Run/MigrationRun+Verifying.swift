@@ -129,7 +129,8 @@ extension MigrationRun {
     do {
       structure = try connection.writeWithoutTransaction { db in
         // A private file, which is synchronized where it becomes the store itself: by an exchange.
-        try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+        try db.set(
+          "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         try stamp.write(db)
         return try StoreStructure.read(db, format: format)
       }

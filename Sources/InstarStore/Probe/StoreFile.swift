@@ -291,6 +291,16 @@ extension StoreFile {
 }
 
 extension StoreFile.State {
+  /// Reads the state of an open file, which stays open; `nil` where it has no header.
+  package init?(of descriptor: Int32) {
+    var status = stat()
+    var header = [UInt8](repeating: 0, count: 100)
+    guard fstat(descriptor, &status) == 0, pread(descriptor, &header, 100, 0) == 100 else {
+      return nil
+    }
+    self.init(status, changeCounter: header.integer(at: 24))
+  }
+
   fileprivate init(_ status: stat, changeCounter: UInt32) {
     self.init(
       identity: FileIdentity(status), size: Int64(status.st_size),
