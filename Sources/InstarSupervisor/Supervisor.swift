@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
@@ -132,37 +132,76 @@ public final class Supervisor: Sendable {
     // An error with one user's stores does not stop the probes of another user's.
     var failure: InstarError?
     for batch in batches {
-      do throws(InstarError) {
-        try await inBatch(
-          batch.stores, as: batch.identity,
-          request: {
-            .probe(stores: $0, plugins: plugins, rows: rows, findsHolders: findsHolders)
-          },
-          endsInDone: true, endsAtDeath: endsAtDeath,
-          limit: { [probeLimit] store in
-            rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
-          }
-        ) { (store, reply) throws(InstarError) in
-          switch reply {
-          // A keeper that a store has taken over can report this store only.
-          case .event(.probed(let report)) where report.store == store:
-            onReport(self.addingHold(to: report))
-          case .died(let error):
-            var report = ProbeReport(
-              store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
-              reason: "\(error.what): \(error.cause)")
-            report.error = error.about(store: store)
-            onReport(report)
-          case .event(.failed(let error)): throw error
-          case .event: throw unexpectedEvent()
+      let parts = endsAtDeath ? [batch.stores] : Self.parts(of: batch.stores)
+      let reports = OrderedReports(onReport)
+      await withTaskGroup(of: InstarError?.self) { group in
+        for (part, stores) in parts.enumerated() {
+          group.addTask {
+            defer { reports.end(part) }
+            do throws(InstarError) {
+              try await self.probe(
+                stores, as: batch.identity, plugins: plugins, rows: rows,
+                findsHolders: findsHolders, endsAtDeath: endsAtDeath
+              ) { reports.add($0, of: part) }
+              return nil
+            } catch {
+              return error
+            }
           }
         }
-      } catch {
-        if error.code == .interrupted { throw error }
-        failure = failure ?? error
+        for await error in group where failure?.code != .interrupted {
+          failure = error?.code == .interrupted ? error : failure ?? error
+        }
       }
+      if let failure, failure.code == .interrupted { throw failure }
     }
     if let failure { throw failure }
+  }
+
+  /// The start of a keeper takes as long as reading so many small stores.
+  private static let storesForKeeper = 100
+
+  /// Divides stores among one keeper for each processor. A store that is named twice has to be read by one: another
+  /// keeper would report the first as a process that has it open.
+  private static func parts(of stores: [String]) -> [[String]] {
+    let processors = ProcessInfo.processInfo.activeProcessorCount
+    let count = max(min(stores.count / storesForKeeper, processors), 1)
+    guard count > 1, Set(stores).count == stores.count else { return [stores] }
+    let size = (stores.count + count - 1) / count
+    return stride(from: 0, to: stores.count, by: size).map {
+      Array(stores[$0..<min($0 + size, stores.count)])
+    }
+  }
+
+  /// Probes stores with one keeper, in order.
+  private func probe(
+    _ stores: [String], as identity: ProcessIdentity, plugins: [String], rows: RowCounting,
+    findsHolders: Bool, endsAtDeath: Bool, onReport: @escaping @Sendable (ProbeReport) -> Void
+  ) async throws(InstarError) {
+    try await inBatch(
+      stores, as: identity,
+      request: {
+        .probe(stores: $0, plugins: plugins, rows: rows, findsHolders: findsHolders)
+      },
+      endsInDone: true, endsAtDeath: endsAtDeath,
+      limit: { [probeLimit] store in
+        rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
+      }
+    ) { (store, reply) throws(InstarError) in
+      switch reply {
+      // A keeper that a store has taken over can report this store only.
+      case .event(.probed(let report)) where report.store == store:
+        onReport(self.addingHold(to: report))
+      case .died(let error):
+        var report = ProbeReport(
+          store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
+          reason: "\(error.what): \(error.cause)")
+        report.error = error.about(store: store)
+        onReport(report)
+      case .event(.failed(let error)): throw error
+      case .event: throw unexpectedEvent()
+      }
+    }
   }
 
   private func addingHold(to report: ProbeReport) -> ProbeReport {

@@ -1,0 +1,38 @@
+import InstarWire
+import Synchronization
+
+/// Passes on the reports on stores that are read in several parts at once: one at a time, in the order of the stores.
+final class OrderedReports: Sendable {
+  private struct State {
+    /// The part whose reports are passed on as they come.
+    var current = 0
+    /// The reports of later parts.
+    var waiting: [Int: [ProbeReport]] = [:]
+    var ended: Set<Int> = []
+  }
+
+  private let state = Mutex(State())
+  private let onReport: @Sendable (ProbeReport) -> Void
+
+  init(_ onReport: @escaping @Sendable (ProbeReport) -> Void) {
+    self.onReport = onReport
+  }
+
+  func add(_ report: ProbeReport, of part: Int) {
+    state.withLock { state in
+      guard part != state.current else { return onReport(report) }
+      state.waiting[part, default: []].append(report)
+    }
+  }
+
+  /// No report of the part follows.
+  func end(_ part: Int) {
+    state.withLock { state in
+      state.ended.insert(part)
+      while state.ended.contains(state.current) {
+        state.current += 1
+        state.waiting.removeValue(forKey: state.current)?.forEach(onReport)
+      }
+    }
+  }
+}
