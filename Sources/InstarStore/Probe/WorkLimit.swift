@@ -56,7 +56,7 @@ final class WorkLimit: Sendable {
 }
 
 /// The thread that interrupts connections: one for all limits of the process, because to start a thread for each takes
-/// longer than to read a small schema. It checks them at short intervals, so that no limit has to wake it, and ends when
+/// longer than to read a small schema. It checks them at short intervals, so that no limit has to wake it. It ends when
 /// it has found nothing to watch for two seconds.
 private enum WorkWatch {
   private struct State {
