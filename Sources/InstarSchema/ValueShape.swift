@@ -24,6 +24,8 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
     case (.list(let own), .list(let other)): return own.reads(other)
     case (.map(let ownKeys, let own), .map(let otherKeys, let other)):
       return ownKeys.reads(otherKeys) && own.reads(other)
+    case (.named(let own), .named(let other)):
+      return IntegerBits(own)?.holds(IntegerBits(other)) == true
     case (.cases(let own), .cases(let other)): return Set(own).isSuperset(of: other)
     case (.rawValues(let own), .rawValues(let other)): return Set(own).isSuperset(of: other)
     case (.fields(let own), .fields(let other)):
@@ -77,5 +79,27 @@ package indirect enum ValueShape: Sendable, Codable, Hashable {
     let rest = parts.count - shownCount
     return parts.prefix(shownCount).joined(separator: separator)
       + (rest > 0 ? "\(separator)\(rest) more" : "")
+  }
+}
+
+/// The width of an integer type of Swift.
+private struct IntegerBits {
+  private let isSigned: Bool
+  private let count: Int
+
+  /// Reads the name of a type such as `UInt16`; `nil` for any other type.
+  init?(_ type: String) {
+    isSigned = !type.hasPrefix("U")
+    let name = isSigned ? type[...] : type.dropFirst()
+    guard name.hasPrefix("Int"), let count = name == "Int" ? 64 : Int(name.dropFirst(3)) else {
+      return nil
+    }
+    self.count = count
+  }
+
+  /// Whether the type has all values of another one.
+  func holds(_ other: IntegerBits?) -> Bool {
+    guard let other, isSigned || !other.isSigned else { return false }
+    return isSigned == other.isSigned ? count >= other.count : count > other.count
   }
 }

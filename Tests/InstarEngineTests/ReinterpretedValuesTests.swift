@@ -66,6 +66,24 @@ struct ReinterpretedValuesTests {
     #expect(error.cause.hasPrefix("3 values of Task.tags cannot be read in 2.0.0: rows 1, 2, 3;"))
   }
 
+  @Test(
+    "are refused where an integer does not fit a narrower type",
+    arguments: [true, false])
+  func narrowed(isLightweight: Bool) throws {
+    try store.make(WideV1.self, [WideV1.Box(size: 7), WideV1.Box(size: 5_000_000_000)])
+    Script.isLightweight = isLightweight
+    let error = try store.refusal(WideV1.self, NarrowV2.self)
+    #expect(error.code == .missingRequiredValues)
+    #expect(
+      error.cause
+        == "1 values of Box.size cannot be read in 2.0.0: rows 2; the value stored in 'size' is not of type "
+        + "Int32: it is not between -2147483648 and 2147483647", "\(error)")
+    try store.execute("UPDATE ZBOX SET ZSIZE = 2147483647 WHERE Z_PK = 2")
+    let container = try store.open(NarrowV2.self, ScriptedPlan<WideV1, NarrowV2>.self)
+    let boxes = try ModelContext(container).fetch(FetchDescriptor<NarrowV2.Box>())
+    #expect(boxes.map(\.size).sorted() == [7, .max] && boxes.compactMap(\.weight) == [7, 7])
+  }
+
   @Test("are those of composites too: a struct with one more required field does not decode")
   func otherFields() throws {
     try makeTasks()
@@ -104,6 +122,10 @@ struct ReinterpretedValuesTests {
     #expect(
       try text(RowsV1.self, ScriptedPlan<RowsV1, RowsV2>.self) == [
         "reads the values of Task.kind as 'open' instead of string"
+      ])
+    #expect(
+      try text(WideV1.self, ScriptedPlan<WideV1, NarrowV2>.self) == [
+        "reads the values of Box.size as Int32 instead of int64"
       ])
     #expect(try text(FirstV1.self, Long.self) == [])
   }
@@ -152,18 +174,13 @@ struct ReinterpretedValuesTests {
       case open, done
     }
 
-    struct Author: Codable {
-      var name: String
-    }
-
     @Model
     final class Task {
       var kind: Kind
       var tags: [String]
-      var author: Author
-      init(_ kind: Kind, tags: [String], author: Author) {
-        (self.tags, self.author) = (tags, author)
-        self.kind = kind
+      var author: FirstV1.Author
+      init(kind: Kind, tags: [String], author: FirstV1.Author) {
+        (self.kind, self.tags, self.author) = (kind, tags, author)
       }
     }
   }
@@ -176,18 +193,13 @@ struct ReinterpretedValuesTests {
       case open, closed, later
     }
 
-    struct Author: Codable {
-      var name: String
-    }
-
     @Model
     final class Task {
       var kind: Kind
       var tags: [String]
-      var author: Author
-      init(_ kind: Kind, tags: [String], author: Author) {
-        (self.tags, self.author) = (tags, author)
-        self.kind = kind
+      var author: FirstV1.Author
+      init(kind: Kind, tags: [String], author: FirstV1.Author) {
+        (self.kind, self.tags, self.author) = (kind, tags, author)
       }
     }
   }
@@ -196,22 +208,13 @@ struct ReinterpretedValuesTests {
     static let versionIdentifier = Schema.Version(2, 0, 0)
     static var models: [any PersistentModel.Type] { [Task.self] }
 
-    enum Kind: String, Codable {
-      case open, closed
-    }
-
-    struct Author: Codable {
-      var name: String
-    }
-
     @Model
     final class Task {
-      var kind: Kind
+      var kind: FirstV1.Kind
       var tags: [Int]
-      var author: Author
-      init(_ kind: Kind, tags: [Int], author: Author) {
-        (self.tags, self.author) = (tags, author)
-        self.kind = kind
+      var author: FirstV1.Author
+      init(kind: FirstV1.Kind, tags: [Int], author: FirstV1.Author) {
+        (self.kind, self.tags, self.author) = (kind, tags, author)
       }
     }
   }
@@ -220,10 +223,6 @@ struct ReinterpretedValuesTests {
     static let versionIdentifier = Schema.Version(2, 0, 0)
     static var models: [any PersistentModel.Type] { [Task.self] }
 
-    enum Kind: String, Codable {
-      case open, closed
-    }
-
     struct Author: Codable {
       var name: String
       var age: Int
@@ -231,12 +230,11 @@ struct ReinterpretedValuesTests {
 
     @Model
     final class Task {
-      var kind: Kind
+      var kind: FirstV1.Kind
       var tags: [String]
       var author: Author
-      init(_ kind: Kind, tags: [String], author: Author) {
-        (self.tags, self.author) = (tags, author)
-        self.kind = kind
+      init(kind: FirstV1.Kind, tags: [String], author: Author) {
+        (self.kind, self.tags, self.author) = (kind, tags, author)
       }
     }
   }
@@ -245,17 +243,40 @@ struct ReinterpretedValuesTests {
     static let versionIdentifier = Schema.Version(3, 0, 0)
     static var models: [any PersistentModel.Type] { [Task.self] }
 
-    struct Author: Codable {
-      var name: String
-    }
-
     @Model
     final class Task {
       var tags: [String]
-      var author: Author
-      init(tags: [String], author: Author) {
+      var author: FirstV1.Author
+      init(tags: [String], author: FirstV1.Author) {
         (self.tags, self.author) = (tags, author)
       }
+    }
+  }
+
+  enum WideV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Box.self] }
+
+    @Model
+    final class Box {
+      var size: Int
+      var weight: Int16?
+      init(size: Int) {
+        self.size = size
+        weight = 7
+      }
+    }
+  }
+
+  enum NarrowV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Box.self] }
+
+    @Model
+    final class Box {
+      var size: Int32
+      var weight: Int32?
+      init(size: Int32) { self.size = size }
     }
   }
 

@@ -14,7 +14,7 @@ struct ValueShapeTests {
   }
 
   @Test(
-    "is certain for equal types, further cases, and optional values or fields",
+    "is certain for equal types, wider integers, further cases, and optional values or fields",
     arguments: [
       (word, word, true), (word, number, false), (.optional(of: word), word, true),
       (word, .optional(of: word), false), (cases("a", "b"), cases("a"), true),
@@ -22,6 +22,10 @@ struct ValueShapeTests {
       (.list(of: cases("1", "2")), .list(of: cases("1")), true),
       (map(word, number), map(word, word), false), (.list(of: word), map(word, word), false),
       (map(number, word), map(word, word), false), (map(word, word), map(word, word), true),
+      (number, .named(type: "Int16"), true), (.named(type: "Int16"), number, false),
+      (.named(type: "UInt16"), .named(type: "Int8"), false),
+      (.named(type: "Int16"), .named(type: "UInt16"), false),
+      (.named(type: "Int16"), .named(type: "UInt8"), true),
       (.cases(names: ["a"]), cases("a"), false),
       (.fields(of: ["a": word]), .fields(of: ["a": word, "b": number]), true),
       (.fields(of: ["a": word, "b": number]), .fields(of: ["a": word]), false),

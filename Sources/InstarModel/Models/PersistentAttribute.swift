@@ -22,6 +22,26 @@ extension PersistentAttribute {
   public static var isOptionalAttribute: Bool { false }
 }
 
+extension PersistentAttribute {
+  /// Whether the type reads a value of its storage class; `nil` where it reads all of them. Only an integer type that
+  /// is narrower than SQLite's integers refuses some, as after a stage that made the type narrower.
+  static var acceptsSlot: ((Slot) -> Bool)? {
+    narrowInteger.map { _ in { Self(slot: $0) != nil } }
+  }
+
+  /// Why it refuses a value.
+  static var slotRefusal: ((Slot) -> String?)? {
+    narrowInteger.map { type in { _ in "it is not between \(type.min) and \(type.max)" } }
+  }
+
+  private static var narrowInteger: (any FixedWidthInteger.Type)? {
+    let type = (self as? any OptionalType.Type)?.wrappedType ?? self
+    guard let integer = type as? any FixedWidthInteger.Type, integer.bitWidth < Int64.bitWidth
+    else { return nil }
+    return integer
+  }
+}
+
 extension Optional: PersistentAttribute where Wrapped: PersistentAttribute {
   /// That of the wrapped type; the column is optional.
   public static var attributeType: Schema.AttributeType { Wrapped.attributeType }

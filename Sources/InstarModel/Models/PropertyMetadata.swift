@@ -234,7 +234,7 @@ extension Schema {
         defaultSlot: {
           guard let defaultValue, let value = defaultValue() as? Stored else { return nil }
           return value.slot
-        }, valueType: type)
+        }, valueType: type, accepts: type.acceptsSlot, refusal: type.slotRefusal)
     }
 
     /// Describes an attribute that is stored by its raw value; `nil` if that is not an attribute type.
