@@ -256,8 +256,18 @@ public final class ModelDescriptor: @unchecked Sendable {
     else { return nil }
     let path = "\(name).\(properties[slot].name)"
     guard let inverse = inverse(ofSlot: slot, in: models) else {
-      return
-        "the inverse of \(path), `\(named)`, is not a relationship of \(relationship.destination)"
+      let destination = models.destination(of: relationship)
+      guard
+        let root = (Swift.type(of: named).rootType as? any PersistentModel.Type)?._modelDescriptor,
+        let property = root.slotsByKeyPath[named].map({ root.properties[$0].name })
+      else {
+        return
+          "the inverse of \(path), `\(named)`, is not a relationship of \(destination.name)"
+      }
+      let (one, other) =
+        root !== destination && root.name == destination.name
+        ? Self.names(of: root, and: destination) : (root.name, destination.name)
+      return "the inverse of \(path), \(one).\(property), is not a relationship of \(other)"
     }
     let other = "\(inverse.descriptor.name).\(inverse.descriptor.properties[inverse.slot].name)"
     guard let back = inverse.descriptor.inverse(ofSlot: inverse.slot, in: models) else {

@@ -15,6 +15,12 @@ final class CardModel {
   init(name: String) { self.name = name }
 }
 
+@Model
+final class BoxModel {
+  var name = ""
+  init() {}
+}
+
 @Suite("API page: errors people meet with SwiftData, and what ours say")
 struct ErrorTableConformanceTests {
   @Test("a relationship to a row that is gone is named, with its row and the number of others")
@@ -126,6 +132,36 @@ struct ErrorTableConformanceTests {
     }
     #expect(
       foreign?.cause == "the store is at 1.0.0, whose CardModel is \(global), not \(nested)")
+  }
+
+  enum Boxes: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Shelf.self, InstarModelTests.BoxModel.self] }
+
+    @Model
+    final class Shelf {
+      @Relationship(inverse: \BoxModel.shelf) var boxes: [BoxModel] = []
+      init() {}
+    }
+
+    @Model
+    final class BoxModel {
+      var shelf: Shelf?
+      init() {}
+    }
+  }
+
+  @Test("an inverse of another class of that name is named with both classes")
+  func inverseOfOtherClass() throws {
+    let error = #expect(throws: SwiftDataError.self) {
+      try ModelContainer(
+        for: Schema(versionedSchema: Boxes.self),
+        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    }
+    #expect(
+      error?.cause?.cause
+        == "the inverse of Shelf.boxes, InstarModelTests.ErrorTableConformanceTests.Boxes.BoxModel.shelf, "
+        + "is not a relationship of InstarModelTests.BoxModel", "\(String(describing: error))")
   }
 
   @Test("a store of another structure is described, without a plan too")
