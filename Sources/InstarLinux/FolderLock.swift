@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 public import InstarSchema
 import Synchronization
@@ -42,6 +43,16 @@ public final class FolderLock: Sendable {
       return fstat(descriptor, &locked) == 0 && lstat(path, &present) == 0
         && FileIdentity(locked) == FileIdentity(present)
     }
+  }
+
+  /// Returns the present path of the locked folder or file, also where a folder above it was renamed; `nil` if it was
+  /// deleted.
+  public var presentPath: String? {
+    // Without /proc nothing is known of a rename.
+    let path = descriptor.withLock {
+      try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+    }
+    return path.flatMap { isStillAt($0) ? $0 : nil }
   }
 
   /// Returns `nil` if the lock is held and waiting is not wanted, or was interrupted.

@@ -165,6 +165,7 @@ struct ConcurrentWriterTests {
       try FileManager.default.moveItem(atPath: folder, toPath: moved)
     })
     let (report, _) = try fixture.migrate(host)
+    #expect(access(moved + "/.instar", F_OK) != 0)
     // So that the fixture finds its folder, and removes it.
     try FileManager.default.moveItem(atPath: moved, toPath: folder)
     #expect(report.result == .failed && report.error?.code == .missingStore)

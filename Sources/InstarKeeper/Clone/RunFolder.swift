@@ -63,11 +63,14 @@ final class RunFolder {
     return lock
   }
 
-  /// Removes the folder, and `.instar/` where that is empty then.
+  /// Removes the folder, and `.instar/` where that is empty then. If the store's folder was renamed meanwhile, both are
+  /// in it.
   func remove() {
-    FolderRemoval.remove(path)
+    let present =
+      lock.presentPath.flatMap { $0.hasSuffix("/.instar/run-\(run)") ? $0 : nil } ?? path
+    FolderRemoval.remove(present)
     lock.release()
-    rmdir(paths.instarFolder)
+    rmdir((present as NSString).deletingLastPathComponent)
   }
 
   /// Makes an empty file that only this user can read. Fails where the file exists.
@@ -93,7 +96,7 @@ final class RunFolder {
     else {
       throw InstarError(
         .unsafePath, "cannot use '\(path)'",
-        cause: "not a folder that only user \(geteuid()) can enter",
+        cause: "not a folder that only user \(ProcessIdentity.label(of: geteuid())) can enter",
         next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
     }
     // Where a folder can be made but not removed, something would be left of each run. A folder that another run
