@@ -186,9 +186,6 @@ public final class ChildProcess: Sendable {
   /// unless captured.
   public var capturedOutput: String { capture?.text ?? "" }
 
-  /// The child has written more than the limit.
-  public var outputExceeded: Bool { capture?.isExceeded ?? false }
-
   private func reap() throws(InstarError) -> Termination? {
     let result = try termination.withLock { (termination) throws(InstarError) -> Termination in
       if let known = termination { return known }

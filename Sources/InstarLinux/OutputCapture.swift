@@ -38,7 +38,7 @@ final class OutputCapture: Sendable {
 
   func waitUntilComplete() { complete.wait() }
 
-  var isExceeded: Bool { state.withLock { $0.totalBytes } > limitBytes }
+  private var isExceeded: Bool { state.withLock { $0.totalBytes } > limitBytes }
 
   var text: String {
     let (head, tail, totalBytes) = state.withLock { ($0.head, $0.tail, $0.totalBytes) }

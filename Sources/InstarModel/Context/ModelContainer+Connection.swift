@@ -3,7 +3,4 @@ package import InstarStore
 extension ModelContainer {
   /// The connection of the first store, which all contexts of this container share. Tests read its statements.
   package var connection: StoreConnection { stores.all[0].connection }
-
-  /// The connections of all stores, in the order in which they are written.
-  package var connections: [StoreConnection] { stores.all.map(\.connection) }
 }

@@ -501,7 +501,7 @@ struct ConfigurationsConformanceTests {
     let context = ModelContext(container)
     let refusal = Refusal()
     // The first store's transaction is the outermost: it is committed last.
-    try container.connections[0].perform {
+    try container.connection.perform {
       $0.database.add(transactionObserver: refusal, extent: .databaseLifetime)
     }
     try customers(context)[0].name = "Anna"
@@ -519,7 +519,7 @@ struct ConfigurationsConformanceTests {
     #expect(!new.hasChanges && new.persistentModelID.storeIdentifier != nil)
     #expect(context.changedModelsArray.map { ($0 as? Customer)?.name } == ["Anna"])
     #expect(context.insertedModelsArray.isEmpty)
-    try container.connections[0].perform { $0.database.remove(transactionObserver: refusal) }
+    try container.connection.perform { $0.database.remove(transactionObserver: refusal) }
     try context.save()
     #expect(try names(container) == ["Anna", "Bob", "/Ann", "/Bob", "/new"])
   }
