@@ -1,4 +1,5 @@
 import Foundation
+internal import InstarLinux
 public import InstarSchema
 
 extension Configuration {
@@ -30,15 +31,14 @@ extension Configuration {
       .appendingPathComponent("conf.d")
     guard access(folder, F_OK) == 0 else { return [path] }
     let names: [String]
-    do {
-      names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    do throws(InstarError) {
+      names = try FolderNames.all(in: folder, suffix: ".yml")
     } catch {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
-        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        next: "run: chmod 755 '\(folder)'")
+        cause: error.cause, next: "run: chmod 755 '\(folder)'")
     }
-    let pieces = names.filter { $0.hasSuffix(".yml") && !$0.hasPrefix(".") }
+    let pieces = names.filter { !$0.hasPrefix(".") }
     // By bytes, so that the order does not depend on a language.
     return [path]
       + pieces.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }

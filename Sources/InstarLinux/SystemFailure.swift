@@ -1,5 +1,6 @@
+import Foundation
 import Glibc
-import InstarSchema
+package import InstarSchema
 
 extension InstarError {
   /// The error of a failed system call. `number` is its `errno`, read before any other call.
@@ -7,6 +8,16 @@ extension InstarError {
     _ what: String, _ number: Int32, code: Code = .internalError, next: String? = nil
   ) -> InstarError {
     InstarError(code, what, cause: String(cString: strerror(number)), next: next)
+  }
+
+  /// Returns why a file could not be read or written, in the system's words. Foundation's own say less: "The operation
+  /// could not be completed."
+  package static func reason(of error: any Error) -> String {
+    if let known = error as? InstarError { return known.cause }
+    guard let posix = (error as? CocoaError)?.underlying as? POSIXError else {
+      return error.localizedDescription
+    }
+    return String(cString: strerror(posix.code.rawValue))
   }
 }
 

@@ -91,14 +91,16 @@ public final class StateFolder: Sendable {
     return "run the command again as root\(owner)"
   }
 
-  /// Completes the `instarctl` command at the end of a text about a store: the command must use this state folder too.
+  /// Completes the first `instarctl` command of a text about a store: the command must use this state folder too.
   ///
-  /// Keepers, which do not know the folder, write such commands. They end with the store's path.
+  /// Keepers, which do not know the folder, write such commands. They end with the store's path. What follows the
+  /// command in the text is another advice.
   public func completing(_ text: String, store: String) -> String {
-    guard text.contains("instarctl "), text.hasSuffix(CommandText.quoted(store)) else {
-      return text
-    }
-    return text + option
+    guard let command = text.firstRange(of: "instarctl "),
+      let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),
+      !text[command.upperBound...].hasPrefix("schema ")
+    else { return text }
+    return text[..<path.upperBound] + option + text[path.upperBound...]
   }
 
   /// Completes the command of an error's next step.
@@ -125,9 +127,9 @@ public final class StateFolder: Sendable {
       let isFull = (error as? CocoaError)?.code == .fileWriteOutOfSpace
       throw InstarError(
         isFull ? .noSpace : .stateFolderFailed, "cannot create the state folder '\(folder)'",
-        cause: error.localizedDescription,
+        cause: InstarError.reason(of: error),
         next: isFull
-          ? "free some space on its file system, or raise your quota, then run the same command again"
+          ? "free some space on its file system, or raise your quota, then \(CommandText.repetition)"
           : "choose another folder with --state-dir")
     }
   }
@@ -181,7 +183,7 @@ public final class StateFolder: Sendable {
         let file = phases + "/" + name
         let record = try readPhase(file: file)
         guard name == record.run + ".json" else {
-          throw malformed(file, cause: "it describes another run: '\(record.run)'")
+          throw malformed(file, cause: "the record describes another run: '\(record.run)'")
         }
         records.append(record)
       } catch {
@@ -328,7 +330,8 @@ public final class StateFolder: Sendable {
     do throws(InstarError) {
       return try WireCoder.message(PhaseRecord.self, from: data)
     } catch {
-      throw malformed(file, cause: error.cause)
+      throw malformed(
+        file, cause: "not a phase record: \(String(decoding: data.prefix(200), as: UTF8.self))")
     }
   }
 
@@ -345,7 +348,7 @@ public final class StateFolder: Sendable {
       return try Data(contentsOf: URL(fileURLWithPath: file))
     } catch {
       throw InstarError(
-        .stateFolderFailed, "cannot read '\(file)'", cause: error.localizedDescription,
+        .stateFolderFailed, "cannot read '\(file)'", cause: InstarError.reason(of: error),
         next: "run: ls -l '\(file)'")
     }
   }

@@ -623,6 +623,8 @@ struct SupervisorTests {
     for (error, name) in zip(unreadable, ["copy", "cut"]) {
       #expect(error.code == .stateFolderFailed)
       #expect(error.what == "cannot read the phase record '\(state.path)/phases/\(name).json'")
+      #expect(
+        error.cause.hasPrefix(name == "cut" ? "not a phase record: {" : "the record describes"))
       let file = "\(state.path)/phases/\(name).json"
       #expect(error.next?.hasPrefix("to see the path of the store, run: cat '\(file)'; ") == true)
       #expect(error.next?.hasSuffix("run: mv '\(file)' '\(file).old'") == true)

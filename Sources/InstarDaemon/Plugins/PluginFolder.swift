@@ -14,15 +14,14 @@ public enum PluginFolder {
   /// - Throws: `watchFailed` when the folder is there and cannot be read.
   public static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
     let names: [String]
-    do {
-      names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    do throws(InstarError) {
+      names = try FolderNames.all(in: folder, suffix: ".so")
     } catch {
       var status = stat()
       guard lstat(folder, &status) == 0 else { return [:] }
       throw InstarError(
         .watchFailed, "cannot read the plugin folder '\(folder)'",
-        cause: (error as NSError).localizedFailureReason ?? error.localizedDescription,
-        state: "its plugins are not used",
+        cause: error.cause, state: "its plugins are not used",
         next: "let user \(ProcessIdentity.label(of: geteuid())) read the folder")
     }
     var files: [String: FileVersion] = [:]

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
@@ -24,7 +25,7 @@ package struct ReferenceStore {
   static func all(of plugin: String) throws(InstarError) -> [Schema.Version: ReferenceStore] {
     let folder = folder(of: plugin)
     var stores: [Schema.Version: ReferenceStore] = [:]
-    for name in try names(in: folder) where name.hasSuffix(".sqlite") {
+    for name in try names(in: folder) {
       let path = "\(folder)/\(name)"
       guard let version = Schema.Version(String(name.dropLast(".sqlite".count))) else {
         throw unusable(path, "its name is not a version, such as '2.0.0.sqlite'")
@@ -41,13 +42,15 @@ package struct ReferenceStore {
   private static func names(in folder: String) throws(InstarError) -> [String] {
     var status = stat()
     if stat(folder, &status) != 0, errno == ENOENT { return [] }
-    do {
-      return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    do throws(InstarError) {
+      return try FolderNames.all(in: folder, suffix: ".sqlite").sorted()
     } catch {
       throw InstarError(
         .unreadableStore, "cannot read the reference stores in '\(folder)'",
-        cause: "the folder '\(folder)' cannot be read: \(error.localizedDescription)",
-        next: "make the folder readable for user \(geteuid()): chmod a+rx '\(folder)'")
+        cause: "the folder '\(folder)' cannot be read: \(error.cause)",
+        next:
+          "make the folder readable for user \(ProcessIdentity.label(of: geteuid())): chmod a+rx '\(folder)'"
+      )
     }
   }
 

@@ -36,7 +36,7 @@ enum OutputFile {
     } catch {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'",
-        cause: (error as? InstarError)?.cause ?? error.localizedDescription,
+        cause: InstarError.reason(of: error),
         next: "check owner and mode of the folder; run: ls -ld '\(folder)'")
     }
   }

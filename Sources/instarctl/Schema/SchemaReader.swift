@@ -84,7 +84,7 @@ struct SchemaReader {
       content = try Data(contentsOf: URL(fileURLWithPath: path))
     } catch {
       throw InstarError(
-        .notASchema, what, cause: error.localizedDescription,
+        .notASchema, what, cause: InstarError.reason(of: error),
         next: "write the file with: instarctl schema export PLUGIN.so -o FOLDER")
     }
     return try SchemaDocument.read(content, path: path)
