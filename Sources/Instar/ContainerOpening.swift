@@ -88,7 +88,8 @@ struct ContainerOpening {
     of plan: PlanDefinition, for schema: Schema
   ) throws(InstarError) -> Schema {
     guard let last = plan.versions.last?.schema else {
-      throw InstarError(.invalidPlan, "cannot use plan \(plan.name)", cause: "it has no schemas")
+      throw InstarError(
+        .invalidPlan, "cannot use plan \(plan.name)", cause: "the plan has no schemas")
     }
     func refuse(_ cause: String) -> InstarError {
       InstarError(

@@ -142,9 +142,10 @@ public struct StoreTrust: Sendable {
           next: "check the path; run: ls -la \(CommandText.quoted(PathTrust.folder(of: path)))")
       case ELOOP:
         return InstarError(
-          .unsafePath, what, store: store, cause: "its path contains a symbolic link",
+          .unsafePath, what, store: store, cause: "the store's path contains a symbolic link",
           state: "unchanged",
-          next: "use the path without links; run: readlink -f \(CommandText.quoted(store))")
+          next:
+            "pass the path without links; to see it, run: readlink -f \(CommandText.quoted(store))")
       default:
         let folder = CommandText.quoted(PathTrust.folder(of: path))
         let access =

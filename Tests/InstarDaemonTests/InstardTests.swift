@@ -120,7 +120,7 @@ struct InstardTests {
     #expect(manager.wait(for: "READY=1") != nil)
     let second = try instard.start(["--foreground"])
     #expect(try isSoon(second) == .exited(1))
-    #expect(second.capturedOutput.contains("another instard uses it"))
+    #expect(second.capturedOutput.contains("another instard uses the state folder"))
   }
 
   @Test("a watched folder that is missing is reported, and found after a reload")

@@ -94,7 +94,7 @@ struct ScannerTests {
     #expect(rename(folder + "/\u{1}", bytes) == 0)
     let findings = try Scanner(watch: .init(folder: folder, patterns: ["*"])).scan { _ in nil }
     #expect(findings.stores.isEmpty)
-    #expect(findings.problems.map(\.cause) == ["its name is not UTF-8"])
+    #expect(findings.problems.map(\.cause) == ["the file's name is not UTF-8"])
   }
 
   @Test("what has a store's name and is not a regular file is reported, and not opened")

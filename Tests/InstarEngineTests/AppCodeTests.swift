@@ -419,7 +419,7 @@ struct AppCodeTests {
     let failure = #expect(throws: (any Error).self) { try migrate(Wines2.self, WinePlan.self) }
     let text = failure.map { "\($0)" } ?? ""
     #expect(text.contains("view lost: no such table: main.missing"))
-    #expect(text.contains("let the app drop the object"))
+    #expect(text.contains("let the app drop the view or trigger"))
   }
 
   // MARK: Search indexes

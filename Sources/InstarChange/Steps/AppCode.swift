@@ -72,7 +72,8 @@ struct AppCode {
   private static func failure(_ cause: String) -> InstarError {
     InstarError(
       .unexpectedStructure, "cannot change the schema", cause: cause,
-      next: "let the app drop the object before the migration, and create it again afterwards")
+      next:
+        "let the app drop the view or trigger before the migration, and create it again afterwards")
   }
 
   /// Why an object cannot be read; `nil` where it can. A view is only prepared, because reading its rows may take long.

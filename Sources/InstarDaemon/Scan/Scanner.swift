@@ -80,7 +80,7 @@ public struct Scanner: Sendable {
         findings.problems.append(
           InstarError(
             .unsafePath, "cannot use a file in '\(folder)'",
-            cause: "its name is not UTF-8", state: "unchanged",
+            cause: "the file's name is not UTF-8", state: "unchanged",
             next: "to find the file, run: ls -lb \(CommandText.quoted(folder)); if it is a store, "
               + "rename it"))
         continue

@@ -44,7 +44,7 @@ public struct DaemonService: Service {
     guard let lock = try stateFolder.tryLock() else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(configuration.stateFolder)'",
-        cause: "another instard uses it",
+        cause: "another instard uses the state folder",
         next: "stop the other instard, or set another 'state' in the configuration")
     }
     defer { lock.release() }

@@ -249,8 +249,8 @@ struct ExternalFiles {
       guard let data = FileManager.default.contents(atPath: list) else {
         throw InstarError(
           .unreadableStore, "cannot read '\(list)'",
-          cause: "user \(geteuid()) cannot read the file",
-          next: "make it readable: chmod u+r '\(list)'")
+          cause: "user \(ProcessIdentity.label(of: geteuid())) cannot read the file",
+          next: "run: chmod u+r '\(list)'")
       }
       for line in String(decoding: data, as: UTF8.self).split(separator: "\n") {
         let isRemoved = line.first == Self.removedMark

@@ -25,7 +25,7 @@ struct WriteFinding {
       message = "the file system of \(what) is read-only"
       fix = "mount it for writing; to find it, run: findmnt --target \(CommandText.quoted(path))"
     } else if reason != 0 {
-      message = "user \(geteuid()) cannot write \(what)"
+      message = "user \(ProcessIdentity.label(of: geteuid())) cannot write \(what)"
       fix = fixOfRights
     } else {
       return nil

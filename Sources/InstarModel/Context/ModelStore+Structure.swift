@@ -77,7 +77,7 @@ extension ModelStores {
     if let store = all.first(where: { !$0.allowsSave }) {
       throw InstarError(
         .unreadableStore, "cannot delete all models of \(store.place)",
-        cause: "its configuration does not allow saving", state: "unchanged",
+        cause: "the store's configuration does not allow saving", state: "unchanged",
         next: "open the store with allowsSave: true")
     }
     try erase(all[...])

@@ -32,7 +32,7 @@ extension ModelContext {
       if let store = stores.all.first(where: { !$0.allowsSave }) {
         throw InstarError(
           .unreadableStore, "cannot delete the history of \(store.place)",
-          cause: "its configuration does not allow saving", state: "unchanged",
+          cause: "the store's configuration does not allow saving", state: "unchanged",
           next: "open the store with allowsSave: true")
       }
       try HistoryReader(stores, own, "cannot delete").deleteTransactions()

@@ -47,7 +47,7 @@ public final class SQLSession: @unchecked Sendable {
 
   init(_ database: Database, _ externalValues: ExternalValues) throws {
     guard let connection = database.sqliteConnection else {
-      throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")
+      throw InstarError(.sqlFailed, "cannot use a store", cause: "the store's connection is closed")
     }
     self.connection = connection
     self.database = database
