@@ -40,7 +40,7 @@ extension PlanDefinition {
   private static func adoption(of store: String?, as version: String) -> String? {
     store.map { store in
       "build the plan as a plugin, FILE.so, and run: "
-        + CommandText.migrate(store, plugins: [], options: "--adopt \(version)")
+        + CommandText.migrate(store, plugins: [], adopting: version)
     }
   }
 }

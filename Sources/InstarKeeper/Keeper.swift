@@ -155,7 +155,8 @@ public final class Keeper {
       store: store, probe: ProbeReport(probe, store: store, plans: plans))
     do {
       let (inspection, isCurrent) = try StoreInspection.inspect(
-        probe, plans: plans, adopt: adopt, adoptsDifferences: true)
+        probe, plans: plans, adopt: adopt, adoptsDifferences: true,
+        command: MigrationCommand(store: probe.file.path, plugins: []))
       if !isCurrent {
         report.findings =
           try inspection.findings() + inspection.rowsInNeed(openPolicy)

@@ -17,7 +17,7 @@ extension InstarError {
     return InstarError(
       .unreadableStore, what, store: store, cause: "'\(path)': \(String(cString: strerror(code)))",
       next: code == EACCES
-        ? "run as the owner of the store: \(command); then run the same command again"
+        ? "run as the owner of the store: \(command); then \(CommandText.repetition)"
         : "find out what is wrong with the folder; run: ls -la \(CommandText.quoted(folder))")
   }
 }

@@ -1,28 +1,20 @@
 /// Commands that errors and events propose. They work as they are typed: a shell reads each path as one word.
 package enum CommandText {
-  /// Returns a command that migrates a store.
-  ///
-  /// - Parameters:
-  ///   - plugins: The plugins with the plan. The program of an app that migrates its own stores is not a plugin:
-  ///     `FILE.so` stands for the one to build of its plan.
-  ///   - options: More options, such as "--accept-loss".
-  package static func migrate(
-    _ store: String, plugins: [String], options: String...
-  ) -> String {
-    run("migrate", store, plugins, options)
+  /// The next step of an error whose thrower does not know the command; `naming(_:in:)` fills it in.
+  package static let repetition = "run the same command again"
+
+  /// Returns a text that names the command to repeat. Whoever reads the journal has run none.
+  package static func naming(_ command: String, in text: String) -> String {
+    text.replacing(repetition, with: "run: \(command)")
   }
 
-  /// Returns a command that rehearses the migration of a store; with plugins as for `migrate`.
-  package static func rehearse(_ store: String, plugins: [String]) -> String {
-    run("rehearse", store, plugins, [])
-  }
-
-  private static func run(
-    _ verb: String, _ store: String, _ plugins: [String], _ options: [String]
-  ) -> String {
-    let files = plugins.filter { $0.hasSuffix(".so") }.map(quoted)
-    let words = (files.isEmpty ? ["FILE.so"] : files).map { "--plugin \($0)" } + options
-    return "instarctl \(verb) \(words.joined(separator: " ")) \(quoted(store))"
+  /// Returns a command that migrates a store; with plugins as for `MigrationCommand`.
+  package static func migrate(_ store: String, plugins: [String], adopting version: String? = nil)
+    -> String
+  {
+    var command = MigrationCommand(store: store, plugins: plugins)
+    command.adoptedVersion = version
+    return command.text
   }
 
   /// Returns a command that brings a store back to the backup of a run.
@@ -48,5 +40,52 @@ package enum CommandText {
   package static func quoted(_ path: String) -> String {
     "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
+  }
+}
+
+/// A command that migrates a store or rehearses that, with the options without which the run would end otherwise.
+package struct MigrationCommand: Sendable {
+  package let store: String
+  /// The plugins with the plan. The program of an app that migrates its own stores is not a plugin: `FILE.so` stands
+  /// for the one to build of its plan.
+  package var plugins: [String]
+  package var isRehearsal = false
+  /// The version after `--adopt`.
+  package var adoptedVersion: String?
+  package var adoptsDifferences = false
+  package var acceptsLoss = false
+  /// Other options, such as "--verify full".
+  package var options: [String] = []
+
+  /// A command without options.
+  package init(store: String, plugins: [String]) {
+    self.store = store
+    self.plugins = plugins
+  }
+
+  /// The command as a shell reads it. It ends with the store's path.
+  package var text: String {
+    let files = plugins.filter { $0.hasSuffix(".so") }.map(CommandText.quoted)
+    var words = ["instarctl", isRehearsal ? "rehearse" : "migrate"]
+    words += (files.isEmpty ? ["FILE.so"] : files).map { "--plugin \($0)" }
+    if let adoptedVersion { words.append("--adopt \(adoptedVersion)") }
+    if adoptsDifferences { words.append("--yes") }
+    if acceptsLoss { words.append("--accept-loss") }
+    return (words + options + [CommandText.quoted(store)]).joined(separator: " ")
+  }
+
+  /// Returns the command that adopts the store as a version.
+  package func adopting(_ version: String, withDifferences: Bool = false) -> String {
+    var command = self
+    command.adoptedVersion = version
+    command.adoptsDifferences = withDifferences
+    return command.text
+  }
+
+  /// Returns the command that also accepts the loss of values.
+  package func acceptingLoss() -> String {
+    var command = self
+    command.acceptsLoss = true
+    return command.text
   }
 }

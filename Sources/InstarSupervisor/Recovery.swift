@@ -67,6 +67,16 @@ struct Recovery: Sendable {
   }
 }
 
+extension PhaseRecord {
+  /// The command that makes the run again; its record does not have the options.
+  fileprivate var command: String {
+    if let restoredRun { return CommandText.restore(store, run: restoredRun) }
+    var command = MigrationCommand(store: store, plugins: [plugin].compactMap(\.self))
+    command.isRehearsal = rehearses == true
+    return command.text
+  }
+}
+
 extension RunReport {
   /// The report of a recovered run, for the ledger.
   ///
@@ -84,7 +94,7 @@ extension RunReport {
       ?? InstarError(
         .interrupted, "cannot finish run \(phase.run)", store: phase.store,
         cause: "the process that supervised the run ended before the run did",
-        next: "run: \(command)")
+        next: "run: \(phase.command)")
     switch recovered.outcome {
     case .finished:
       result = phase.restoredRun == nil ? .migrated : .restored

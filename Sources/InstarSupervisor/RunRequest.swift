@@ -70,8 +70,8 @@ enum RunRequest: Sendable {
   /// The command that recovers the run and repeats it.
   var command: String {
     switch self {
-    case .migrate(let request): request.command
-    case .restore(let request, _): CommandText.restore(request.store, run: request.backup.run)
+    case .migrate(let request): request.command.text
+    case .restore(let request, _): request.command
     }
   }
 

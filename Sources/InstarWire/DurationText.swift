@@ -23,6 +23,15 @@ public enum DurationText {
     return .milliseconds(milliseconds)
   }
 
+  /// Returns the duration as `parse` reads it, such as `90s`.
+  package static func argument(_ duration: Duration) -> String {
+    let milliseconds = duration.inMicroseconds / 1000
+    let unit = units.last {
+      milliseconds.isMultiple(of: $0.milliseconds) && $0.milliseconds <= max(milliseconds, 1000)
+    }
+    return unit.map { "\(milliseconds / $0.milliseconds)\($0.name)" } ?? "\(milliseconds)ms"
+  }
+
   /// Returns the duration in its largest whole unit: `250 ms`, `90 s`, `5 min`, `1 h`.
   public static func format(_ duration: Duration) -> String {
     let milliseconds = duration.inMicroseconds / 1000

@@ -85,9 +85,35 @@ extension MigrationRequest {
   }
 
   /// The command that makes the run again.
-  package var command: String {
-    rehearses
-      ? CommandText.rehearse(store, plugins: plugins) : CommandText.migrate(store, plugins: plugins)
+  package var command: MigrationCommand {
+    var command = MigrationCommand(store: store, plugins: plugins)
+    command.isRehearsal = rehearses
+    command.adoptedVersion = adopt?.description
+    command.adoptsDifferences = adoptsDifferences
+    command.acceptsLoss = acceptsLoss
+    command.options = options
+    return command
+  }
+
+  /// The options for what differs from the defaults of `instarctl`.
+  private var options: [String] {
+    let defaults = MigrationRequest(run: run, store: store, plugins: plugins)
+    var options: [String] = []
+    if stageTimeLimitSeconds != defaults.stageTimeLimitSeconds {
+      options.append("--stage-time-limit \(DurationText.argument(.seconds(stageTimeLimitSeconds)))")
+    }
+    if workerMemoryBytes != defaults.workerMemoryBytes {
+      options.append("--worker-memory \(workerMemoryBytes >> 20)MiB")
+    }
+    if busyTimeoutSeconds != defaults.busyTimeoutSeconds {
+      options.append("--busy-timeout \(DurationText.argument(.seconds(busyTimeoutSeconds)))")
+    }
+    if whenBusy != defaults.whenBusy { options.append("--when-busy \(whenBusy.rawValue)") }
+    if cutover != defaults.cutover { options.append("--cutover \(cutover.rawValue)") }
+    if verification != defaults.verification {
+      options.append("--verify \(verification.rawValue)")
+    }
+    return options
   }
 }
 
@@ -109,6 +135,9 @@ public struct RestoreRequest: Sendable, Codable, Hashable {
     self.backup = backup
     self.busyTimeoutSeconds = busyTimeoutSeconds
   }
+
+  /// The command that makes the restore again.
+  package var command: String { CommandText.restore(store, run: backup.run) }
 }
 
 /// What a keeper does with a backup and its copy in another folder. The store is not opened.

@@ -86,15 +86,6 @@ public struct RunReport: Sendable, Codable, Hashable {
     self.notes = []
   }
 
-  /// The command that runs the migration, rehearsal or restore again.
-  package var command: String {
-    if rehearsal != nil {
-      return CommandText.rehearse(store, plugins: [plugin].compactMap(\.self))
-    }
-    return restoredRun.map { CommandText.restore(store, run: $0) }
-      ?? CommandText.migrate(store, plugins: [plugin].compactMap(\.self))
-  }
-
   /// What a rehearsal measured. Fields are left out if the rehearsal ended before.
   public struct Rehearsal: Sendable, Codable, Hashable {
     /// The size of the migrated clone, in bytes: the store's main file has it after the migration.

@@ -276,7 +276,7 @@ struct BackupCopiesTests {
     let answer = try #require(
       try await backups("copy", store.path, "--backup-folder", copies).first)
     let cause = try #require(answer.error?.cause)
-    #expect(cause.hasPrefix("another process copies it"), "\(cause)")
+    #expect(cause.hasPrefix("another process is copying the backup"), "\(cause)")
     #expect(cause.contains("\(other.pid) (python3"), "\(cause)")
     other.finish()
     #expect(folder.names("copies") == [])

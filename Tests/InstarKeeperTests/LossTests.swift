@@ -85,8 +85,9 @@ struct LossTests {
     let finding = try finding(fixture, host)
     #expect(finding?.severity == .warning && finding?.code == .missingRequiredValues)
     #expect(
-      finding?.message == "2 values of Note.title do not fit int16, and stay as they are: "
-        + "models with int16 cannot read them; rows 2; 7", "\(finding?.message ?? "")")
+      finding?.message
+        == "2 values of Note.title do not fit int16 (rows 2; 7): the run fails unless the plan's code "
+        + "changes them", "\(finding?.message ?? "")")
   }
 
   @Test("a report about a property that the store does not have is refused, with its name")

@@ -129,7 +129,9 @@ struct StoreMatchTests {
     let found = try match(identity(declares: Self.v1), [plan])
     #expect(found.match.state == .unversioned)
     func start(_ adopt: Schema.Version?) throws -> StoreMatch.Start {
-      try found.start(of: "/srv/a.store", adopt: adopt, adoptsDifferences: false)
+      try found.start(
+        adopt: adopt, adoptsDifferences: false,
+        command: MigrationCommand(store: "/srv/a.store", plugins: ["/plugins/Plan.so"]))
     }
     let error = try #require(throws: InstarError.self) { try start(nil) }
     #expect(error.code == .unversionedStore)

@@ -90,12 +90,34 @@ struct MessageTests {
 
   @Test("the command that repeats a run names the plugin, but not an app that ran its own plan")
   func command() {
-    var report = RunReport(run: "R1", store: "/srv/a.store", result: .failed, startedAt: 0)
-    #expect(report.command == "instarctl migrate --plugin FILE.so '/srv/a.store'")
-    report.plugin = "/p/Notes.so"
-    #expect(report.command == "instarctl migrate --plugin '/p/Notes.so' '/srv/a.store'")
-    report.plugin = "/usr/bin/notes"
-    #expect(report.command == "instarctl migrate --plugin FILE.so '/srv/a.store'")
+    func command(_ plugins: String...) -> String {
+      MigrationRequest(run: "R1", store: "/srv/a.store", plugins: plugins).command.text
+    }
+    #expect(command() == "instarctl migrate --plugin FILE.so '/srv/a.store'")
+    #expect(command("/p/Notes.so") == "instarctl migrate --plugin '/p/Notes.so' '/srv/a.store'")
+    #expect(command("/usr/bin/notes") == "instarctl migrate --plugin FILE.so '/srv/a.store'")
+  }
+
+  @Test("the command that repeats a run has the options of the run, apart from their defaults")
+  func commandOptions() {
+    var request = MigrationRequest(run: "R1", store: "/srv/a.store", plugins: ["/p/Notes.so"])
+    request.adopt = Schema.Version(1, 2, 0)
+    request.adoptsDifferences = true
+    request.acceptsLoss = true
+    request.stageTimeLimitSeconds = 5400
+    request.workerMemoryBytes = 8 << 30
+    request.busyTimeoutSeconds = 0.25
+    request.whenBusy = .migrate
+    request.cutover = .writeBack
+    request.verification = .full
+    #expect(
+      request.command.text
+        == "instarctl migrate --plugin '/p/Notes.so' --adopt 1.2.0 --yes --accept-loss --stage-time-limit 90m "
+        + "--worker-memory 8192MiB --busy-timeout 250ms --when-busy migrate --cutover writeBack --verify full "
+        + "'/srv/a.store'")
+    #expect(
+      request.command.adopting("VERSION")
+        .hasPrefix("instarctl migrate --plugin '/p/Notes.so' --adopt VERSION --accept-loss "))
   }
 
   @Test(

@@ -217,7 +217,7 @@ extension DaemonEvent {
     return "'\(report.store)' declares no version that the plan knows, but its structure matches "
       + fitting.map { "\($0)" }.joined(separator: ", ") + "; to adopt it: "
       + CommandText.migrate(
-        report.store, plugins: [report.plugin].compactMap(\.self), options: "--adopt \(adopted)")
+        report.store, plugins: [report.plugin].compactMap(\.self), adopting: adopted)
   }
 
   private static func unknown(_ report: ProbeReport) -> (level: Logger.Level, message: String) {

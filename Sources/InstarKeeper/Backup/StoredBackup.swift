@@ -246,8 +246,9 @@ struct StoredBackup {
   /// Another process has the backup locked.
   func inUse(_ code: InstarError.Code, _ what: String) -> InstarError {
     var error = InstarError(
-      code, what, store: reference.store, cause: "another process copies it to another folder",
-      next: "wait until it has ended, then run the same command again")
+      code, what, store: reference.store,
+      cause: "another process is copying the backup to another folder",
+      next: "wait until it has ended, then \(CommandText.repetition)")
     error.nameHolders(of: path)
     return error
   }
@@ -267,7 +268,7 @@ struct StoredBackup {
       .outputFailed, what,
       cause: "SQLite would treat \(names) of an earlier file as part of the copy, and damage it",
       next: "stop the app, then run: \(moves.joined(separator: " && ")); "
-        + "then run the same command again")
+        + "then \(CommandText.repetition)")
   }
 
   static func requireFolder(_ folder: String, _ what: String) throws(InstarError) {
@@ -275,7 +276,7 @@ struct StoredBackup {
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       throw InstarError(
         .outputFailed, what, cause: "the folder '\(folder)' does not exist",
-        next: "run: mkdir -p \(CommandText.quoted(folder)), then run the same command again")
+        next: "run: mkdir -p \(CommandText.quoted(folder)), then \(CommandText.repetition)")
     }
   }
 
@@ -283,7 +284,7 @@ struct StoredBackup {
     var status = stat()
     if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
       return InstarError(
-        .outputFailed, what, cause: "it is a folder", next: "name a new file in that folder")
+        .outputFailed, what, cause: "the path is a folder", next: "name a new file in that folder")
     }
     return InstarError(
       .outputFailed, what, cause: "the file exists",

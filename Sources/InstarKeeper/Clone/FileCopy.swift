@@ -100,7 +100,7 @@ enum FileCopy {
       throw InstarError(
         .noSpace, "cannot migrate the store",
         cause: "the run needs \(bytes >> 20) MiB in '\(folder)'; \(available >> 20) MiB are free",
-        next: "free \((bytes - available) >> 20 + 1) MiB, then run the same command again")
+        next: "free \((bytes - available) >> 20 + 1) MiB, then \(CommandText.repetition)")
     }
   }
 }

@@ -150,7 +150,7 @@ final class StoreLock {
         throw InstarError(
           .busyStore, "cannot lock the store",
           cause: "another process changed the store's journal mode",
-          next: "run the same command again")
+          next: CommandText.repetition)
       }
       // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
       // for could not commit.
@@ -382,7 +382,7 @@ final class StoreLock {
     }
     throw InstarError(
       .storeChanged, what, cause: "another process replaced the file \(time)",
-      next: "stop the process that replaces '\(path)', then run the same command again")
+      next: "stop the process that replaces '\(path)', then \(CommandText.repetition)")
   }
 
   /// The path must still name the locked file, and no other path may.
@@ -399,7 +399,7 @@ final class StoreLock {
     if let descriptor = try descriptor(of: file.state.identity) { return descriptor }
     throw InstarError(
       .storeChanged, "cannot lock the store",
-      cause: "the file was replaced after it was inspected", next: "run the same command again")
+      cause: "the file was replaced after it was inspected", next: CommandText.repetition)
   }
 
   /// SQLite's descriptor of the store; `nil` where this process does not have it open. It must not be closed.

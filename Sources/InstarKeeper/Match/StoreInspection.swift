@@ -19,11 +19,12 @@ struct StoreInspection {
 
   /// Matches a probed store, and finds its path.
   ///
+  /// - Parameter command: The command that errors propose with more options.
   /// - Returns: The inspection, and whether the store is already at the plan's last version.
   /// - Throws: Why the store cannot be migrated; it is untouched.
   static func inspect(
     _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?,
-    adoptsDifferences: Bool
+    adoptsDifferences: Bool, command: MigrationCommand
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
     guard
       let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
@@ -32,8 +33,10 @@ struct StoreInspection {
         .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
         next: "add the plugin that contains the store's plan: --plugin FILE.so")
     }
+    var command = command
+    command.plugins = [match.plan.plugin]
     let start = try match.start(
-      of: probe.file.path, adopt: adopt, adoptsDifferences: adoptsDifferences)
+      adopt: adopt, adoptsDifferences: adoptsDifferences, command: command)
     let inspection = StoreInspection(
       probe: probe, paths: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
       path: try match.plan.path(from: start.version),
@@ -54,11 +57,14 @@ struct StoreInspection {
     findings += [
       WriteFinding(
         paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK, "the folder '\(paths.folder)'",
-        fix: "run as the store's owner, or give user \(geteuid()) write permission on the folder: "
+        fix:
+          "run as the store's owner, or give user \(ProcessIdentity.label(of: geteuid())) write permission on the folder: "
           + "Instar creates the clone and the backup there"),
       WriteFinding(
         paths.store, R_OK | W_OK, "the store",
-        fix: "run as the store's owner, or give user \(geteuid()) write permission on the file"),
+        fix:
+          "run as the store's owner, or give user \(ProcessIdentity.label(of: geteuid())) write permission on the file"
+      ),
     ].compactMap {
       $0.map {
         Finding(severity: .error, code: .unreadableStore, message: $0.message, fix: $0.fix)
@@ -121,10 +127,10 @@ struct StoreInspection {
   /// A reason to refuse a store with external values.
   private func externalFinding() -> Finding? {
     guard probe.identity.format.mayHaveExternalValues else { return nil }
-    do {
+    do throws(InstarError) {
       guard let folder = try ExternalFiles(of: paths).existingFolder() else { return nil }
       // A folder that cannot be listed may hold values too.
-      let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      let names = try FolderNames.all(in: folder)
       let isDeclared = path.first.entities.contains {
         $0.attributes.contains(where: \.mayBeExternal)
       }
@@ -134,13 +140,8 @@ struct StoreInspection {
         message: "the store has \(names.count) external values in '\(folder)', but no attribute of "
           + "version \(path.from) of the plan has external storage",
         fix: "mark the attribute with @Attribute(.externalStorage) in all versions that have it")
-    } catch let error as InstarError {
-      return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
     } catch {
-      return Finding(
-        severity: .error, code: .unreadableStore,
-        message: "cannot list the external values of the store: \(error.localizedDescription)",
-        fix: "run as the store's owner")
+      return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
     }
   }
 

@@ -83,13 +83,13 @@ struct StoreMatch {
   /// The version to start from.
   ///
   /// - Parameters:
-  ///   - store: The store's path, for the commands that errors name.
   ///   - adopt: The version as which the user adopts an unversioned or unknown store.
   ///   - adoptsDifferences: Whether the user accepts that the store has more than that version, or lacks an index of
   ///     it.
+  ///   - command: The command that errors propose with more options.
   /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`.
   func start(
-    of store: String, adopt: Schema.Version?, adoptsDifferences: Bool
+    adopt: Schema.Version?, adoptsDifferences: Bool, command: MigrationCommand
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     switch match.state {
@@ -103,33 +103,31 @@ struct StoreMatch {
       guard let adopt else {
         throw InstarError(
           .unversionedStore, Self.what, cause: "\(match.reason) of \(plan)",
-          next: adoption(of: store, as: match.fitting))
+          next: Self.adoption(as: match.fitting, command))
       }
       guard match.fitting.contains(adopt), let start = start(adopt) else {
         throw InstarError(
           .unversionedStore, Self.what, cause: "\(match.reason) of \(plan), not \(adopt)",
-          next: adoption(of: store, as: match.fitting))
+          next: Self.adoption(as: match.fitting, command))
       }
       return start
     default:
       if let adopt {
-        return try adopted(store, as: adopt, adoptsDifferences: adoptsDifferences)
+        return try adopted(as: adopt, adoptsDifferences: adoptsDifferences, command)
       }
     }
-    throw unknown(store)
+    throw unknown(command)
   }
 
-  private func command(_ store: String, adopting version: String) -> String {
-    CommandText.migrate(store, plugins: [plan.plugin], options: "--adopt \(version)")
-  }
-
-  private func adoption(of store: String, as versions: [Schema.Version]) -> String {
+  private static func adoption(
+    as versions: [Schema.Version], _ command: MigrationCommand
+  ) -> String {
     guard versions.count != 1 else {
-      return "if the store is at \(versions[0]), run: \(command(store, adopting: "\(versions[0])"))"
+      return "if the store is at \(versions[0]), run: \(command.adopting("\(versions[0])"))"
     }
     let names = versions.map { "\($0)" }.joined(separator: ", ")
     return "find out which version of the app wrote the store, then run, with one of \(names) as "
-      + "VERSION: \(command(store, adopting: "VERSION"))"
+      + "VERSION: \(command.adopting("VERSION"))"
   }
 
   private static let what = "cannot migrate the store"
@@ -147,7 +145,7 @@ struct StoreMatch {
   }
 
   private func adopted(
-    _ store: String, as version: Schema.Version, adoptsDifferences: Bool
+    as version: Schema.Version, adoptsDifferences: Bool, _ command: MigrationCommand
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     guard let start = start(version) else {
@@ -162,7 +160,7 @@ struct StoreMatch {
         cause: Self.list(
           "the store cannot be adopted as \(version) of \(plan)",
           start.fit.obstacles + start.consequences),
-        next: Self.stageToWrite(from: store, to: version))
+        next: Self.stageToWrite(from: command.store, to: version))
     }
     guard start.fit.isExact || adoptsDifferences else {
       throw InstarError(
@@ -170,12 +168,12 @@ struct StoreMatch {
         cause: Self.list(
           "the store differs from \(version) of \(plan)", start.consequences),
         next: "to adopt it with these differences, run: "
-          + command(store, adopting: "\(version) --yes"))
+          + command.adopting("\(version)", withDifferences: true))
     }
     return start
   }
 
-  private func unknown(_ store: String) -> InstarError {
+  private func unknown(_ command: MigrationCommand) -> InstarError {
     let what = Self.what
     guard let nearest = match.nearest, let start = start(nearest) else {
       return InstarError(
@@ -187,12 +185,13 @@ struct StoreMatch {
       match.differences)
     guard start.fit.obstacles.isEmpty else {
       return InstarError(
-        .unknownVersion, what, cause: cause, next: Self.stageToWrite(from: store, to: nearest))
+        .unknownVersion, what, cause: cause,
+        next: Self.stageToWrite(from: command.store, to: nearest))
     }
     return InstarError(
       .unknownVersion, what, cause: cause,
-      next: "to adopt the store as it is, run: \(command(store, adopting: "\(nearest)")); or "
-        + Self.stageToWrite(from: store, to: nearest))
+      next: "to adopt the store as it is, run: \(command.adopting("\(nearest)")); or "
+        + Self.stageToWrite(from: command.store, to: nearest))
   }
 
   private static func list(_ head: String, _ lines: [String]) -> String {

@@ -70,7 +70,7 @@ public enum OpenPolicy: Sendable, Hashable {
       throw InstarError(
         .storeChanged, "cannot open '\(file.path)'", store: file.path,
         cause: "the file was replaced while it was probed", state: "unchanged",
-        next: "run the same command again")
+        next: CommandText.repetition)
     }
   }
 }

@@ -110,12 +110,16 @@ extension StoreInspection {
       severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
       message: "\(values.sentence) unless \(values.exceptions): \(values.reason)"
         + (isAccepted ? "; the plan accepts the loss" : ""),
-      fix: isAccepted ? nil : path.lossAdvice([values], store: paths.store, plugin: plugin))
+      fix: isAccepted
+        ? nil
+        : path.lossAdvice(
+          [values], command: MigrationCommand(store: paths.store, plugins: [plugin])))
   }
 }
 
 extension Database {
-  /// Warns of integers that a narrower type cannot read. They stay in the store as they are.
+  /// Warns of integers that a narrower type cannot read. They stay in the store as they are, so a run that does not
+  /// change them fails.
   fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
   {
     guard let type = property.narrowestInteger, let range = type.integerRange,
@@ -126,9 +130,9 @@ extension Database {
     return Finding(
       severity: .warning, code: .missingRequiredValues,
       message:
-        "\(count) values of \(property.title) do not fit \(type.rawValue), and stay as they are: models "
-        + "with \(type.rawValue) cannot read them; \(rows)",
-      fix: "let willMigrate write values that fit, or keep the wider type")
+        "\(count) values of \(property.title) do not fit \(type.rawValue) (\(rows)): the run fails unless the "
+        + "plan's code changes them",
+      fix: "let willMigrate of a custom stage write values that fit, or keep the wider type")
   }
 
   /// Counts values that meet a condition on their column, as they are stored.
@@ -238,19 +242,18 @@ extension MigrationPath {
   }
 
   /// What to do where values are lost.
-  func lossAdvice(_ values: [ConvertedValues], store: String, plugin: String) -> String {
+  func lossAdvice(_ values: [ConvertedValues], command: MigrationCommand) -> String {
     let names = values.map { "\"\($0.path)\"" }.joined(separator: ", ")
     let remedies = values.map(\.remedy).reduce(into: [String]()) { known, remedy in
       if !known.contains(remedy) { known.append(remedy) }
     }
     return remedies.joined(separator: "; ") + "; or add \(names) to the plan's acceptedLosses; "
-      + "or run: "
-      + CommandText.migrate(store, plugins: [plugin], options: "--accept-loss")
+      + "or run: \(command.acceptingLoss())"
   }
 
   /// - Throws: `unacceptedLoss` if values are lost and neither the plan nor the request accepts that.
   func requireAcceptance(
-    of lost: [ConvertedValues], isAccepted: Bool, store: String, plugin: String
+    of lost: [ConvertedValues], isAccepted: Bool, command: MigrationCommand
   ) throws(InstarError) {
     let lost = lost.filter { !isAccepted && !accepts($0) }
     guard !lost.isEmpty else { return }
@@ -259,6 +262,6 @@ extension MigrationPath {
       cause: lost.map {
         "the run \($0.sentence): \($0.reason); the plan's code did not write them"
       }.joined(separator: "\n"),
-      next: lossAdvice(lost, store: store, plugin: plugin))
+      next: lossAdvice(lost, command: command))
   }
 }

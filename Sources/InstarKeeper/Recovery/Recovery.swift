@@ -183,7 +183,7 @@ package struct Recovery {
     throw InstarError(
       .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
       next:
-        "run: rm -r \(CommandText.quoted(left)), then start instard or run the same command again")
+        "run: rm -r \(CommandText.quoted(left)), then start instard or \(CommandText.repetition)")
   }
 
   /// - Returns: The lock of the run's folder; `nil` where the folder is gone.
@@ -193,7 +193,7 @@ package struct Recovery {
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(
         .busyStore, what, store: record.store, cause: "the keeper of the run is still running",
-        next: "wait until the run has ended, then run the same command again")
+        next: "wait until the run has ended, then \(CommandText.repetition)")
     }
     return lock
   }

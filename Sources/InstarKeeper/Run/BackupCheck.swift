@@ -58,7 +58,7 @@ struct BackupCheck: Sendable {
     guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
       throw InstarError(
         .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
-        next: "run the same command again")
+        next: CommandText.repetition)
     }
     try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })
     if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }

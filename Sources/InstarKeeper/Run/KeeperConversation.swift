@@ -29,17 +29,16 @@ extension KeeperConversation {
       return
     case .refrain:
       throw InstarError(
-        .interrupted, what, cause: "the supervisor canceled the run", next: Self.retry)
+        .interrupted, what, cause: "the supervisor canceled the run", next: CommandText.repetition)
     case nil:
       throw InstarError(
-        .interrupted, what, cause: "the supervisor ended during the run", next: Self.retry)
+        .interrupted, what, cause: "the supervisor ended during the run",
+        next: CommandText.repetition)
     default:
       throw InstarError(
         .protocolViolation, what, cause: "the supervisor answered a question with a request")
     }
   }
-
-  private static var retry: String { "run the same command again" }
 }
 
 /// A conversation over a stream socket, one JSON object a line.

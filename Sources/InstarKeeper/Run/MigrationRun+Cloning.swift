@@ -18,7 +18,7 @@ extension MigrationRun {
       throw InstarError(
         .storeChanged, "cannot migrate the store",
         cause: "another process changed the store's version after it was inspected",
-        next: "run the same command again")
+        next: CommandText.repetition)
     }
   }
 

@@ -52,6 +52,13 @@ extension MigrationRun {
     return state == .inspecting || isRefusal ? .refused : .failed
   }
 
+  /// The command that makes the run again, with the plugin that has the store's plan.
+  var command: MigrationCommand {
+    var command = request.command
+    if let plugin = report.plugin { command.plugins = [plugin] }
+    return command
+  }
+
   /// The error as the supervisor gets it: about this store, with the state that the store is in now.
   func describe(_ error: any Error) -> InstarError {
     var what = request.what
@@ -64,17 +71,9 @@ extension MigrationRun {
     if mayLackSpace.contains(known.code), FileCopy.isFull(folder) {
       known.code = .noSpace
       known.cause += "; the file system of '\(folder)' is full"
-      known.next = "free some space, then run: \(report.command)"
+      known.next = "free some space, then run: \(command.text)"
     }
-    if report.plugin != nil {
-      // Whoever reads the journal has run no command.
-      known.next = known.next?.replacing(
-        "run the same command again", with: "run: \(report.command)")
-    }
-    if request.rehearses {
-      // Whoever follows the advice wants to go on with the rehearsal, which has the same options.
-      known.next = known.next?.replacing("instarctl migrate ", with: "instarctl rehearse ")
-    }
+    known.next = known.next.map { CommandText.naming(command.text, in: $0) }
     if known.code != .missingStore { known.state = known.state ?? "unchanged" }
     if state == .cutover, let backup = report.backup {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"

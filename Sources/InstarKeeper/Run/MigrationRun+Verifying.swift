@@ -35,8 +35,7 @@ extension MigrationRun {
     try attempt.external.requireFiles(
       result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.folder.clone)
     try attempt.path.requireAcceptance(
-      of: lost, isAccepted: request.acceptsLoss, store: request.store,
-      plugin: attempt.inspection.plugin)
+      of: lost, isAccepted: request.acceptsLoss, command: command)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
     let stamp = StoreStamp(
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,

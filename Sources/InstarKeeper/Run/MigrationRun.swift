@@ -130,7 +130,7 @@ package struct MigrationRun {
     throw InstarError(
       .busyStore, "cannot migrate the store",
       cause: "another process wrote to the store before each of \(attempts) cutover attempts",
-      next: "when the store is less busy, run: \(report.command)")
+      next: "when the store is less busy, run: \(command.text)")
   }
 
   /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
@@ -150,7 +150,8 @@ package struct MigrationRun {
       request.store, versionSources: plans.versionSources,
       busyTimeout: request.busyTimeoutSeconds)
     let found = try StoreInspection.inspect(
-      probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences)
+      probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences,
+      command: request.command)
     let path = found.inspection.path
     report.plan = path.plan
     report.plugin = found.inspection.plugin
@@ -195,7 +196,7 @@ package struct MigrationRun {
       .busyStore, "cannot migrate the store",
       cause:
         "another process has the store open, and 'whenBusy' is 'skip' (instarctl: --when-busy skip)",
-      next: "when that process has closed the store, run: \(report.command)")
+      next: "when that process has closed the store, run: \(command.text)")
   }
 
   // MARK: One attempt
@@ -297,7 +298,7 @@ package struct MigrationRun {
     let path = attempt.path
     var cutover = Cutover(
       conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
-      external: attempt.external, backupFolder: request.backupFolder, command: report.command)
+      external: attempt.external, backupFolder: request.backupFolder, command: command.text)
     if mayExchange { cutover.policy = request.cutover }
     cutover.storeBecomesBackup = attempt.departing != nil
     var record = record(.cutover, attempt.inspection)

@@ -151,7 +151,7 @@ package struct RestoreRun {
         + "which SQLite cannot change in write-ahead-log mode",
       next:
         "stop the app, run: sqlite3 \(store) 'PRAGMA journal_mode = DELETE' (the app can return to WAL "
-        + "afterwards), then run: \(report.command)")
+        + "afterwards), then run: \(request.command)")
   }
 
   /// Reads the copy of the store. A damaged store is restored too: that may be why it is restored.
@@ -199,7 +199,7 @@ package struct RestoreRun {
   ) throws {
     var cutover = Cutover(
       conversation, openPolicy, lock: lock, folder: folder,
-      external: ExternalFiles(of: folder.paths), backupFolder: nil, command: report.command)
+      external: ExternalFiles(of: folder.paths), backupFolder: nil, command: request.command)
     defer {
       report.backup = cutover.keptBackup
       if cutover.keptBackup == nil { report.manifest = nil }
@@ -216,7 +216,7 @@ package struct RestoreRun {
       throw InstarError(
         .busyStore, "cannot restore the store",
         cause: "another process wrote to the store before the cutover",
-        next: "when the store is less busy, run: \(report.command)")
+        next: "when the store is less busy, run: \(request.command)")
     }
     report.result = .restored
     report.cutover = cutover.kind
@@ -275,9 +275,9 @@ package struct RestoreRun {
       known.next = Recovery.restoring(request.store, from: backup.reference.path)
     }
     if known.code == .missingStore {
-      known.next = "run: \(report.command) --to \(CommandText.quoted(request.store))"
+      known.next = "run: \(request.command) --to \(CommandText.quoted(request.store))"
     }
-    known.next = known.next ?? adviceOnRights()
+    known.next = known.next.map { CommandText.naming(request.command, in: $0) } ?? adviceOnRights()
     return known
   }
 
@@ -287,9 +287,9 @@ package struct RestoreRun {
     let paths = [request.store, folder]
     guard let path = paths.first(where: { access($0, W_OK) != 0 }) else { return nil }
     return errno == EROFS
-      ? "mount its file system for writing, then run: \(report.command)"
+      ? "mount its file system for writing, then run: \(request.command)"
       : "run as the owner of the store: chmod u+w \(CommandText.quoted(path)); "
-        + "then run: \(report.command)"
+        + "then run: \(request.command)"
   }
 }
 

@@ -226,7 +226,7 @@ extension WorkerProcess {
           Self.cancel(child, channel)
           throw InstarError(
             .interrupted, Self.what(plugin), cause: "the supervisor ended during the run",
-            next: "run the same command again")
+            next: CommandText.repetition)
         }
       }
       // Checked after each message too: a worker that never stops sending is late as well.

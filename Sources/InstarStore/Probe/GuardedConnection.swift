@@ -158,7 +158,7 @@ public enum GuardedConnection {
       throw InstarError(
         .storeChanged, "cannot open '\(file.path)'", store: file.path,
         cause: "the file was replaced while it was opened", state: "unchanged",
-        next: "run the same command again")
+        next: CommandText.repetition)
     }
     return try result.get()
   }

@@ -119,7 +119,7 @@ struct StoreRuns: Sendable {
       InstarError(
         .interrupted, request.what, store: request.store,
         cause: "interrupted before the run started", state: "unchanged",
-        next: "run: \(request.command)"))
+        next: "run: \(request.command.text)"))
     return report
   }
 }
