@@ -2,8 +2,8 @@ internal import CInstar
 internal import Glibc
 public import InstarSchema
 
-/// A file, also after it was moved: the kernel gives the inode of a deleted file to a new one, whose time of creation
-/// differs.
+/// Identifies a file, also after it was moved. The kernel gives the inode of a deleted file to a new one; only its time
+/// of creation differs.
 public struct FileOrigin: Sendable, Hashable {
   public let device: UInt64
   public let inode: UInt64

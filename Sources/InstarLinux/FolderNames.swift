@@ -18,7 +18,7 @@ public enum FolderNames {
     errno = 0
     while let entry = readdir(stream) {
       if let name = name(of: entry, prefix: prefix, suffix: suffix) { names.append(name) }
-      // The end is told from a failure by what `readdir` leaves here.
+      // `readdir` returns nil at the end and on a failure; only a failure sets `errno`.
       errno = 0
     }
     guard errno == 0 else { throw unreadable(folder, errno) }

@@ -167,7 +167,7 @@ public final class LineChannel: Sendable {
   }
 }
 
-/// What has come and was not handed out yet.
+/// The bytes that were received and not yet returned as lines.
 private struct Incoming {
   let terminator: UInt8
   private var bytes: [UInt8] = []

@@ -1,5 +1,5 @@
 /// What a Swift type reads of stored values, where it may refuse one: the cases of an enum, the elements of a
-/// collection, the fields of a struct. Versions of a plan have types of their own, so their names tell nothing.
+/// collection, the fields of a struct. Versions of a plan have types of their own, so names cannot be compared.
 package indirect enum ValueShape: Sendable, Codable, Hashable {
   /// A type that is only known by its name.
   case named(type: String)

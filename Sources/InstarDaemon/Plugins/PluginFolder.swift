@@ -37,7 +37,7 @@ public enum PluginFolder {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
     let passed = FileVersion.nanoseconds(now) - version.modifiedNanoseconds
-    // A time in the future says nothing.
+    // A time in the future gives no age.
     return passed >= 0 && Duration.nanoseconds(passed) < age
   }
 

@@ -3,7 +3,7 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// A store's state, seen from the one of all plans that knows it best.
+/// The state of a store, seen from the plan that knows it best.
 ///
 /// A plan that has the version a store declares knows the store better than one whose structure it has, and that one
 /// better than a plan that ends below the store's version. Of several that know it equally well, the plan whose last

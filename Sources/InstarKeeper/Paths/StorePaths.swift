@@ -68,7 +68,7 @@ struct StorePaths {
     let instar = try FileOrigin(of: instarFolder)
     if Self.namedOnDisk.withLock({ $0.contains(instar) }) { return }
     try synchronizeFolder()
-    // Without a time of creation it cannot be told from a later one.
+    // Without a time of creation it cannot be distinguished from a later one.
     guard instar.createdNanoseconds != 0 else { return }
     Self.namedOnDisk.withLock { known in
       if known.count >= Self.knownLimit { known.removeAll() }

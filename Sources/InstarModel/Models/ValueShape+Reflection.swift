@@ -69,7 +69,7 @@ extension ValueShape {
   private static func rawValues<Value: RawRepresentable>(of type: Value.Type) -> [AttributeValue]? {
     guard let cases = EnumCases.all(of: type) else { return nil }
     let values = cases.compactMap { ($0.rawValue as? any PersistentAttribute)?.attributeValue }
-    // The order of cases tells nothing.
+    // The order of cases does not matter.
     return values.count == cases.count ? values.sorted { "\($0)" < "\($1)" } : nil
   }
 }

@@ -40,7 +40,7 @@ package struct SearchIndex: Sendable {
     }
   }
 
-  /// The tables in which the module keeps the index. How many rows they have says nothing.
+  /// The tables in which the module keeps the index. How many rows they have is not known.
   package var ownTables: [String] {
     let suffixes =
       switch module {

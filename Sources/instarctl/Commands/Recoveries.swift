@@ -3,8 +3,7 @@ import InstarSupervisor
 import InstarWire
 import Synchronization
 
-/// The runs that a command recovered first. Those that were cut off after their cutover may not have the copy of their
-/// backup that they were to have.
+/// The runs that a command recovered first. A run that was cut off after its cutover may lack the copy of its backup.
 final class Recoveries: Sendable {
   private let stores = Mutex<Set<String>>([])
 
