@@ -52,7 +52,7 @@ extension InstarError {
   /// - Parameter number: The place of the stage in its run, such as "1 of 2".
   package func of(step: String, in stage: StageManifest, _ number: String) -> InstarError {
     let what = "cannot migrate from \(stage.from) to \(stage.to)"
-    var error = about(stage: "\(stage.from) → \(stage.to) (\(number)), \(step)")
+    var error = about(stage: "\(stage.title(number)), \(step)")
     // Callers replace `what` by their own, so the cause has to keep it.
     if error.what != what { error.cause = "\(error.what): \(error.cause)" }
     error.what = what

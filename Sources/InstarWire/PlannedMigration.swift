@@ -33,6 +33,8 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
     public let to: Schema.Version
     /// Whether the stage is lightweight or custom.
     public let kind: StageManifest.Kind
+    /// The name that the plan gives the stage; left out for a stage without one.
+    public let label: String?
     /// The changes between the two schemas, then those that follow from the store's format.
     public let planned: [PlannedChange]
     /// The reasons of all changes, one sentence each.
@@ -42,11 +44,13 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
 
     /// A stage with these changes, from which the lists of sentences and of SQL follow.
     public init(
-      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, planned: [PlannedChange]
+      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, label: String? = nil,
+      planned: [PlannedChange]
     ) {
       self.from = from
       self.to = to
       self.kind = kind
+      self.label = label
       self.planned = planned
       changes = planned.map(\.reason)
       statements = planned.flatMap(\.statements).sorted { $0.position < $1.position }.map(\.sql)

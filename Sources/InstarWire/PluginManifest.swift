@@ -53,14 +53,26 @@ public struct StageManifest: Sendable, Codable, Hashable {
   public var kind: Kind
   /// Whether the plan does not have the stage: Instar adds a lightweight one where a version has none.
   public var isImplicit: Bool
+  /// The name that the plan gives the stage; left out for a stage without one.
+  public var label: String?
 
   /// A stage.
   public init(
-    from: Schema.Version, to: Schema.Version, kind: Kind, isImplicit: Bool = false
+    from: Schema.Version, to: Schema.Version, kind: Kind, isImplicit: Bool = false,
+    label: String? = nil
   ) {
     self.from = from
     self.to = to
     self.kind = kind
     self.isImplicit = isImplicit
+    self.label = label
+  }
+
+  /// Returns what errors, events and the journal call the stage: "AddTags (2 of 3)", or "1.0.0 → 2.0.0 (2 of 3)" for a
+  /// stage without a label.
+  ///
+  /// - Parameter number: The place of the stage in its run, such as "2 of 3".
+  package func title(_ number: String) -> String {
+    "\(label ?? "\(from) → \(to)") (\(number))"
   }
 }

@@ -105,17 +105,20 @@ public struct RunReport: Sendable, Codable, Hashable {
     public var to: Schema.Version
     /// Whether the stage was lightweight or custom.
     public var kind: StageManifest.Kind
+    /// The name that the plan gives the stage; left out for a stage without one.
+    public var label: String?
     /// The time of the stage, in microseconds.
     public var durationMicroseconds: Int64
 
     /// A stage.
     public init(
-      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind,
+      from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, label: String? = nil,
       durationMicroseconds: Int64
     ) {
       self.from = from
       self.to = to
       self.kind = kind
+      self.label = label
       self.durationMicroseconds = durationMicroseconds
     }
   }

@@ -56,7 +56,8 @@ struct DocumentedKeyTests {
       ])
     #expect(try keys(of: Sample.probe.holders[0]) == ["command", "pid", "unit"])
     #expect(try keys(of: try #require(Sample.probe.replicator)) == ["folder", "name", "tables"])
-    #expect(try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "to"])
+    #expect(
+      try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "label", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
     #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])
   }
@@ -68,7 +69,7 @@ struct DocumentedKeyTests {
     #expect(try keys(of: Sample.migration) == ["from", "notes", "plan", "stages", "to"])
     let stage = try #require(Sample.migration.stages.first)
     #expect(
-      try keys(of: stage) == ["changes", "from", "kind", "planned", "statements", "to"])
+      try keys(of: stage) == ["changes", "from", "kind", "label", "planned", "statements", "to"])
     #expect(
       try keys(of: stage.planned[0]) == [
         "column", "entity", "kind", "property", "reason", "statements", "table",

@@ -26,7 +26,7 @@ enum Sample {
   static var plan: PlanManifest {
     var plan = PlanManifest(
       name: "Notes", versions: [version],
-      stages: [StageManifest(from: from, to: to, kind: .custom)])
+      stages: [StageManifest(from: from, to: to, kind: .custom, label: "AddTags")])
     plan.versionSource = .table("meta", column: "version")
     plan.importedVersions = [.alembic("ae10"): to]
     return plan
@@ -135,7 +135,10 @@ enum Sample {
     report.from = from
     report.to = to
     report.durationMicroseconds = 67_000
-    report.stages = [.init(from: from, to: to, kind: .lightweight, durationMicroseconds: 5)]
+    report.stages = [
+      .init(
+        from: from, to: to, kind: .lightweight, label: "AddTags", durationMicroseconds: 5)
+    ]
     report.entities = [.init(name: "Note", rowsBefore: 3, rowsAfter: 2)]
     report.relationships = [.init(name: "Note.folder", linksBefore: 3, linksAfter: nil)]
     report.bytes = 4096
@@ -183,7 +186,7 @@ enum Sample {
     plan: "Notes", from: from, to: to,
     stages: [
       .init(
-        from: from, to: to, kind: .lightweight,
+        from: from, to: to, kind: .lightweight, label: "AddTags",
         planned: [
           PlannedChange(
             kind: .additive, reason: "adds Note.x (string, optional)", entity: "Note",

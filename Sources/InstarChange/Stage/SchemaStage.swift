@@ -40,10 +40,11 @@ package struct SchemaStage: Sendable {
   /// One stage of the plan, or one that Instar adds because the plan has none.
   package init(
     from: PlanVersion, to: PlanVersion, kind: StageManifest.Kind, columnOrder: ColumnOrder,
-    isImplicit: Bool
+    isImplicit: Bool, label: String? = nil
   ) {
     let part = StageManifest(
-      from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit)
+      from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit,
+      label: label)
     self.init(from: from, to: to, kind: kind, columnOrder: columnOrder, parts: [part])
   }
 
@@ -61,7 +62,13 @@ package struct SchemaStage: Sendable {
   package var manifest: StageManifest {
     StageManifest(
       from: from.schema.version, to: to.schema.version, kind: kind,
-      isImplicit: parts.allSatisfy(\.isImplicit))
+      isImplicit: parts.allSatisfy(\.isImplicit), label: label)
+  }
+
+  /// The labels of all parts that have one.
+  private var label: String? {
+    let labels = parts.compactMap(\.label)
+    return labels.isEmpty ? nil : labels.joined(separator: ", ")
   }
 
   /// What an error says could not be done.

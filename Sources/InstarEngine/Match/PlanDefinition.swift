@@ -224,14 +224,14 @@ package struct PlanDefinition: Sendable {
 
   private func stage(_ stage: MigrationStage, from: PlanVersion, to: PlanVersion) -> Stage {
     let kind: StageManifest.Kind =
-      switch stage {
+      switch stage.work {
       case .lightweight: .lightweight
       case .custom: .custom
       }
     return Stage(
       schemas: SchemaStage(
         from: from, to: to, kind: kind, columnOrder: columnOrder,
-        isImplicit: implicitStarts.contains(from.schema.version)),
+        isImplicit: implicitStarts.contains(from.schema.version), label: stage.label),
       stage: stage)
   }
 

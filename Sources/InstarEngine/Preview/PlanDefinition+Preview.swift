@@ -41,7 +41,7 @@ extension PlanDefinition {
         planned = try empty?.make(change)
       } catch {
         // `willMigrate` may change the store first, so that this error does not occur in a run.
-        guard !isGeneral, case .custom(_, _, let willMigrate, _) = stage.stage, willMigrate != nil
+        guard !isGeneral, case .custom(.some, _) = stage.stage.work
         else { throw error }
         let step = "\(stage.from.schema.version) → \(stage.to.schema.version)"
         migration.notes.append(Self.note("from \(step) on, the statements are", error))
@@ -63,6 +63,7 @@ extension PlanDefinition {
       migration.stages.append(
         PlannedMigration.Stage(
           from: stage.from.schema.version, to: stage.to.schema.version, kind: stage.manifest.kind,
+          label: stage.manifest.label,
           planned: planned ?? []))
     }
     return migration

@@ -18,7 +18,7 @@ struct StageRun {
   /// - Returns: the values that no closure replaced so far, for each clone.
   func run() throws(InstarError) -> [UnwrittenValues] {
     try check()
-    if case .custom(_, _, let willMigrate?, _) = stage {
+    if case .custom(let willMigrate?, _) = stage.work {
       try runClosure(
         willMigrate, "willMigrate",
         clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
@@ -26,7 +26,7 @@ struct StageRun {
         savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
     }
     let unwritten = try changeSchema()
-    if case .custom(_, _, _, let didMigrate?) = stage {
+    if case .custom(_, let didMigrate?) = stage.work {
       try runClosure(
         didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
         other: clones.map(\.stage.from.schema),
@@ -140,7 +140,7 @@ struct StageRun {
         throw known.of(step: name, in: manifest, number)
       }
       let what = "cannot migrate from \(manifest.from) to \(manifest.to)"
-      let stage = "\(manifest.from) → \(manifest.to) (\(number)), \(name)"
+      let stage = "\(manifest.title(number)), \(name)"
       if let file = Self.refusedFile(error) {
         throw InstarError(
           .stageFailed, what, stage: stage, cause: "\(name) has no permission to write '\(file)'",

@@ -54,7 +54,8 @@ package struct MigrationPath {
       route.stages.indices.map { index in
         SchemaStage(
           from: versions[index], to: versions[index + 1], kind: route.stages[index].kind,
-          columnOrder: manifest.columnOrder, isImplicit: route.stages[index].isImplicit)
+          columnOrder: manifest.columnOrder, isImplicit: route.stages[index].isImplicit,
+          label: route.stages[index].label)
       })
     stages = schemaStages.map(\.manifest)
     schemas = [first] + schemaStages.map(\.to.schema)

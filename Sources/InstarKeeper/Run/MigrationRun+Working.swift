@@ -101,8 +101,7 @@ private struct ReportedStages {
   var runningTitle: String? { running.map(title) }
 
   private func title(_ index: Int) -> String {
-    let stage = stages[index]
-    return "\(stage.from) → \(stage.to) (\(index + 1) of \(stages.count))"
+    stages[index].title("\(index + 1) of \(stages.count)")
   }
 
   /// - Returns: The stage whose progress may be reported now; `nil` if none runs, or the last report was just before.
@@ -130,7 +129,8 @@ private struct ReportedStages {
     let duration = start.duration(to: .now).inMicroseconds
     finished.append(
       RunReport.Stage(
-        from: stage.from, to: stage.to, kind: stage.kind, durationMicroseconds: duration))
+        from: stage.from, to: stage.to, kind: stage.kind, label: stage.label,
+        durationMicroseconds: duration))
     return (title(index), duration)
   }
 

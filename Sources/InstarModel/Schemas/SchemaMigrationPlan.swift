@@ -63,6 +63,25 @@ public enum MigrationStage: Sendable {
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
     willMigrate: (@Sendable (ModelContext) throws -> Void)?,
     didMigrate: (@Sendable (ModelContext) throws -> Void)?)
+
+  /// A stage that SwiftData cannot express: one with a label (`labeled(_:)`).
+  case extended(ExtendedStage)
+}
+
+/// A stage beyond those of SwiftData. The functions of `MigrationStage` create it.
+public struct ExtendedStage: Sendable {
+  package let fromVersion: any VersionedSchema.Type
+  package let toVersion: any VersionedSchema.Type
+  package let label: String?
+  package let work: StageWork
+}
+
+/// What a stage does besides its change of schema.
+package enum StageWork: Sendable {
+  case lightweight
+  case custom(
+    willMigrate: (@Sendable (ModelContext) throws -> Void)?,
+    didMigrate: (@Sendable (ModelContext) throws -> Void)?)
 }
 
 extension MigrationStage {
@@ -70,6 +89,7 @@ extension MigrationStage {
   public var fromVersion: any VersionedSchema.Type {
     switch self {
     case .lightweight(let from, _), .custom(let from, _, _, _): from
+    case .extended(let stage): stage.fromVersion
     }
   }
 
@@ -77,6 +97,35 @@ extension MigrationStage {
   public var toVersion: any VersionedSchema.Type {
     switch self {
     case .lightweight(_, let to), .custom(_, let to, _, _): to
+    case .extended(let stage): stage.toVersion
+    }
+  }
+
+  /// Returns the same stage with a name: plans, reports, errors and the journal call it so.
+  ///
+  /// ```swift
+  /// static let addTags = MigrationStage.lightweight(fromVersion: NotesV1.self, toVersion: NotesV2.self)
+  ///   .labeled("AddTags")
+  /// ```
+  ///
+  /// An error then names "AddTags (2 of 3)" instead of "1.0.0 → 2.0.0 (2 of 3)".
+  public func labeled(_ label: String) -> MigrationStage {
+    .extended(
+      ExtendedStage(fromVersion: fromVersion, toVersion: toVersion, label: label, work: work))
+  }
+
+  /// The name of the stage; `nil` without one.
+  public var label: String? {
+    guard case .extended(let stage) = self else { return nil }
+    return stage.label
+  }
+
+  package var work: StageWork {
+    switch self {
+    case .lightweight: .lightweight
+    case .custom(_, _, let willMigrate, let didMigrate):
+      .custom(willMigrate: willMigrate, didMigrate: didMigrate)
+    case .extended(let stage): stage.work
     }
   }
 }

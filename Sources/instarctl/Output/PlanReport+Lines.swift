@@ -11,7 +11,8 @@ extension PlanReport: Answer {
         "  \(migration.plan): \(migration.from) → \(migration.to), \(count) \(count == 1 ? "stage" : "stages")"
       )
       for (index, stage) in migration.stages.enumerated() {
-        lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)")
+        let label = stage.label.map { "  \($0)" } ?? ""
+        lines.append("  \(index + 1)  \(stage.from) → \(stage.to)  \(stage.kind.rawValue)\(label)")
         lines += stage.planned.flatMap(\.lines)
       }
       if migration.stages.contains(where: { $0.planned.contains { $0.kind == .destructive } }) {

@@ -60,7 +60,8 @@ struct PluginInspection: Answer {
       for stage in plan.stages {
         stages.add(
           "\(stage.from) → \(stage.to)",
-          "\(stage.kind.rawValue)\(stage.isImplicit ? ", added by Instar" : "")")
+          "\(stage.kind.rawValue)\(stage.label.map { ", \($0)" } ?? "")\(stage.isImplicit ? ", added by Instar" : "")"
+        )
       }
       lines += stages.lines(indent: "  ")
     }

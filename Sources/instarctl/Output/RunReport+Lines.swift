@@ -18,7 +18,9 @@ extension RunReport: Answer {
     }
     for stage in stages {
       let duration = Quantity.duration(microseconds: stage.durationMicroseconds)
-      lines.append("  stage   \(stage.from) → \(stage.to), \(stage.kind.rawValue), \(duration)")
+      let label = stage.label.map { ", \($0)" } ?? ""
+      lines.append(
+        "  stage   \(stage.from) → \(stage.to), \(stage.kind.rawValue)\(label), \(duration)")
     }
     var counts = Table(.left, .right, .left, .right, .left)
     for entity in entities {
