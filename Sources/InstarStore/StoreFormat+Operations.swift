@@ -72,6 +72,23 @@ extension StoreFormat {
     }
   }
 
+  /// The columns with the numbers by which the format knows a row and its entity. No statement of a plan changes them.
+  var rowNumberColumns: [String] {
+    switch self {
+    case .coredata: ["Z_PK", "Z_ENT"]
+    case .plain: []
+    }
+  }
+
+  /// Whether the keys of a table's rows are counted elsewhere, so that no statement of a plan may insert rows.
+  func countsKeys(ofTable table: String) -> Bool {
+    switch self {
+    // A table of links has no keys, and its name begins with the number of an entity.
+    case .coredata: table.uppercased().hasPrefix("Z") && !table.hasPrefix("Z_")
+    case .plain: false
+    }
+  }
+
   /// Whether apps know the rows of a layout's tables by the values of their columns alone, and never by a rowid that is
   /// not the value of a column.
   package var knowsRowsByColumns: Bool {

@@ -78,8 +78,7 @@ final class ModelStore: Sendable {
         try requireStructure(structure, of: layout.structure, schema)
       }
       if format.hasMetadata { return metadata?.uuid ?? "" }
-      let file = try session.text("SELECT file FROM pragma_database_list WHERE name = 'main'")
-      return file.flatMap { $0.isEmpty ? nil : "file:\($0)" } ?? UUID().uuidString
+      return try session.mainFile.map { "file:\($0)" } ?? UUID().uuidString
     }
   }
 

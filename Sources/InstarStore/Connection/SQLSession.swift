@@ -162,6 +162,14 @@ public final class SQLSession: @unchecked Sendable {
     return value
   }
 
+  /// The path of the database file; `nil` in memory.
+  package var mainFile: String? {
+    get throws(InstarError) {
+      let file = try text("SELECT file FROM pragma_database_list WHERE name = 'main'")
+      return file.flatMap { $0.isEmpty ? nil : $0 }
+    }
+  }
+
   /// Whether a transaction is open.
   package var isInTransaction: Bool { sqlite3_get_autocommit(connection) == 0 }
 

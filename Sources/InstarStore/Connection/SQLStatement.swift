@@ -91,6 +91,12 @@ public final class SQLStatement {
     }
   }
 
+  /// The number of parameters.
+  package var parameterCount: Int { Int(sqlite3_bind_parameter_count(statement)) }
+
+  /// The number of columns of each row; 0 for a statement without results.
+  package var columnCount: Int32 { sqlite3_column_count(statement) }
+
   // MARK: Columns of the current row, counted from 0
 
   /// How SQLite stores a value.

@@ -55,6 +55,7 @@ public final class StoreConnection: Sendable {
     configuration.allowsUnsafeTransactions = durability == .clone
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
+      if durability == .clone { instar_budget_observe(db.sqliteConnection) }
       guard !isReadOnly else { return }
       switch durability {
       case .durable:
@@ -64,7 +65,6 @@ public final class StoreConnection: Sendable {
         }
         try db.set("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
-        instar_budget_observe(db.sqliteConnection)
         try db.set(
           """
           PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
@@ -135,6 +135,17 @@ public final class StoreConnection: Sendable {
         if session.noteCommitsOfOthers() { commitsOfOthers.add(1, ordering: .releasing) }
       }
       return try body(session)
+    }
+  }
+
+  /// Copies the whole database into another, empty one.
+  ///
+  /// - Throws: `sqlFailed` or `noSpace`; the other one is then in any state.
+  package func copy(to other: StoreConnection) throws(InstarError) {
+    do {
+      try queue.backup(to: other.queue)
+    } catch {
+      throw InstarError(error, what: "cannot copy the clone")
     }
   }
 
