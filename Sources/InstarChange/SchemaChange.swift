@@ -10,11 +10,19 @@ package struct SchemaChange {
   let stage: SchemaStage
   package let difference: SchemaDifference
   private let decodes: DecodingCheck
+  private let code: StageCode
 
-  /// - Parameter decodes: Decides which stored values an attribute of another type takes over.
-  package init(_ stage: SchemaStage, decodes: @escaping DecodingCheck = { _, _, _ in nil }) {
+  /// - Parameters:
+  ///   - decodes: Decides which stored values an attribute of another type takes over.
+  ///   - code: The plan's statements and transforms, which only a process with the plan's code has. They change no
+  ///     table, column or index.
+  package init(
+    _ stage: SchemaStage, decodes: @escaping DecodingCheck = { _, _, _ in nil },
+    code: StageCode = StageCode()
+  ) {
     self.stage = stage
     self.decodes = decodes
+    self.code = code
     difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
   }
 
@@ -32,15 +40,15 @@ package struct SchemaChange {
   ///
   /// - Returns: the planned changes, with the statements that were executed.
   package func make(_ session: SQLSession) throws -> [PlannedChange] {
-    let values = CarriedValues(stage, difference, decodes: decodes)
+    let values = try carriedValues()
     let (steps, unwritten) = try begin(session, values, after: UnwrittenValues())
     let repairs = try madeRepairs(session)
     _ = try unwritten.finish(session)
     return ChangeStep.plannedChanges(values.classified(difference.changes), steps + repairs)
   }
 
-  /// Makes the change in one transaction. No trigger of the app fires; the app's search indexes are rebuilt where
-  /// their rows change.
+  /// Makes the change in one transaction, between the plan's statements before and after it. In the change no trigger
+  /// of the app fires; the app's search indexes are rebuilt where their rows change.
   ///
   /// - Parameter earlier: Values that earlier stages left.
   /// - Returns: the values that were neither kept nor converted, with the earlier ones. Hand these to the next change,
@@ -50,7 +58,13 @@ package struct SchemaChange {
   package func begin(
     _ session: SQLSession, after earlier: UnwrittenValues = UnwrittenValues()
   ) throws -> UnwrittenValues {
-    try begin(session, CarriedValues(stage, difference, decodes: decodes), after: earlier).unwritten
+    try begin(session, try carriedValues(), after: earlier).unwritten
+  }
+
+  private func carriedValues() throws(InstarError) -> CarriedValues {
+    CarriedValues(
+      stage, difference, computed: try TransformedValues(code.transforms, stage, difference),
+      decodes: decodes)
   }
 
   /// Ends links that one end no longer has. Runs after `didMigrate`, which may read them to choose one. No trigger of
@@ -73,11 +87,13 @@ package struct SchemaChange {
       stage.entityLayoutPairs(difference).compactMap { change in
         change.new.map { (change.old.key, $0.key) }
       })
+    let first = try code.run(\.before, "before", stage.from.layout, session)
     do {
       try earlier.pause(session)
       var (steps, unwritten) = try session.withoutTriggers { try run(session, values) }
-      try unwritten.follow(earlier, over: stage, difference, session)
-      return (steps, unwritten)
+      try unwritten.follow(earlier, over: stage, difference, values.computed, session)
+      let last = try code.run(\.after, "after", stage.to.layout, session)
+      return (first + steps + last, unwritten)
     } catch let error as InstarError {
       throw AppCode.explained(error)
     }

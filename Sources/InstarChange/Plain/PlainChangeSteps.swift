@@ -422,6 +422,8 @@ struct PlainChangeSteps {
   private func requireValues(_ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild) throws {
     let table = SQLIdentifier.sql(pair.new.name)
     for (source, column) in zip(pair.sources, pair.new.columns) where column.isRequired {
+      // A function of a transform whose property is required returns a value for each row.
+      if rebuild.computedValue(column) != nil { continue }
       if pair.converted.contains(column.name) {
         try requireConverted(column, pair, rebuild)
         continue

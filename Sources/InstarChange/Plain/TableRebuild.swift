@@ -419,7 +419,9 @@ struct TableRebuild {
         if values.count == 2 { return (sqlName, "coalesce(\(values[0]), \(values[1]))") }
         return (sqlName, values.first ?? "NULL")
       }
-      guard let source = pair.sources[position] else { return fill(column).map { (sqlName, $0) } }
+      guard let source = pair.sources[position] else {
+        return (computedValue(column) ?? fill(column)).map { (sqlName, $0) }
+      }
       var value = sqlName
       if source.encoding != column.encoding {
         if let encoding = source.encoding { value = "\(encoding.readFunction)(\(value))" }
@@ -435,6 +437,12 @@ struct TableRebuild {
   /// The value of a column that has its values from a column of another type; `nil` where no value converts.
   func carriedValue(_ column: PlainLayout.Column) -> String? {
     carriedValues.value(of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
+  }
+
+  /// The value that a transform of the plan computed for a column; `nil` for none.
+  func computedValue(_ column: PlainLayout.Column) -> String? {
+    carriedValues.computed.value(
+      of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
   }
 
   /// The value of a required column in rows that have none: its default, or the property's initial value.

@@ -52,6 +52,8 @@ struct CarriedValues {
   }
 
   private(set) var properties: [Property] = []
+  /// The values that transforms of the plan compute. They take the place of carried ones.
+  let computed: TransformedValues
   private let difference: SchemaDifference
   /// The version before the stage.
   private let version: Schema.Version
@@ -63,9 +65,11 @@ struct CarriedValues {
   }
 
   init(
-    _ stage: SchemaStage, _ difference: SchemaDifference, decodes: DecodingCheck
+    _ stage: SchemaStage, _ difference: SchemaDifference,
+    computed: TransformedValues = TransformedValues(), decodes: DecodingCheck
   ) {
     self.difference = difference
+    self.computed = computed
     version = stage.from.schema.version
     isWrittenAfterwards = stage.to.layout.makesConvertedColumnsEmpty
     var sources = PropertySources(stage, difference)
@@ -106,7 +110,8 @@ struct CarriedValues {
     in schema: Schema, _ decodes: DecodingCheck
   ) {
     guard let before = attribute.old, let new = sources.news[mapping.new.name],
-      let newColumn = new.column(of: attribute.new.name)
+      let newColumn = new.column(of: attribute.new.name),
+      !computed.sets(attribute.new.name, of: mapping.new.name)
     else { return }
     if before.type.isStoredLike(attribute.new.type), leavesAlone(before.name, mapping) { return }
     func isAlike(_ owner: EntityLayout) -> Bool {
@@ -216,6 +221,7 @@ struct CarriedValues {
   /// The value that a row of a table that is being changed gets in a column of the new version, as SQL; `nil` where no
   /// value is carried over. It is NULL in rows whose value does not convert.
   func value(of column: String, inTable table: String) -> String? {
+    if let value = computed.value(of: column, inTable: table) { return value }
     for property in properties {
       guard case .attribute(_, column, _?) = property.source, property.new.table == table else {
         continue
@@ -236,15 +242,20 @@ struct CarriedValues {
   ) throws -> (steps: [ChangeStep], UnwrittenValues) {
     let before = properties.flatMap(\.stepsBefore)
     let after = isWrittenAfterwards ? properties.compactMap(\.stepAfter) : []
-    for step in after { try searchIndexes.prepare(for: step) }
+    let (computedBefore, computedAfter) = (computed.stepsBefore, computed.stepsAfter)
+    for step in after + computedAfter { try searchIndexes.prepare(for: step) }
     for step in before { try session.run(step.sql, on: step.table) }
+    try computed.register(session)
+    try computed.run(computedBefore, session)
     for property in properties { try property.forgetUndecodable(session) }
     var unwritten = try UnwrittenValues(properties, of: version, session)
     let steps = try change()
     for step in after { try session.run(step.sql, on: step.table) }
+    try computed.run(computedAfter, session)
     try unwritten.watch(session)
     // Tables that only count change nothing, so the plan does not show them.
-    return (properties.filter(\.isConverted).flatMap(\.stepsBefore) + steps + after, unwritten)
+    let conversions = properties.filter(\.isConverted).flatMap(\.stepsBefore)
+    return (conversions + computedBefore + steps + after + computedAfter, unwritten)
   }
 }
 

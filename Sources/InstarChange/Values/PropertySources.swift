@@ -155,14 +155,14 @@ extension SchemaStage {
   /// Returns the entities whose rows are lost because their table gets the rows of another hierarchy, by their names in
   /// the old version. No lightweight stage joins hierarchies.
   package func entitiesWithoutTable(_ difference: SchemaDifference) -> [String] {
-    guard kind == .custom else { return [] }
+    guard kind != .lightweight else { return [] }
     return PropertySources(self, difference).entitiesWithoutTable.map(\.old.name)
   }
 
   /// Returns the steps that end links which one end no longer has: where a to-many relationship became to-one, its
   /// to-one inverse still has the links of all.
   func linkRepairs(_ difference: SchemaDifference) -> [ChangeStep] {
-    guard kind == .custom else { return [] }
+    guard kind != .lightweight else { return [] }
     let layouts = to.layout.entityLayouts.keyed(by: \.name)
     return difference.entities.flatMap { mapping in
       mapping.relationships.compactMap { relationship -> ChangeStep? in
@@ -197,7 +197,7 @@ extension SchemaStage {
   package func movedLinks(
     _ difference: SchemaDifference
   ) -> [(entity: String, relationship: SchemaDifference.PropertyMapping<Schema.Relationship>)] {
-    guard kind == .custom else { return [] }
+    guard kind != .lightweight else { return [] }
     var known: Set<String> = []
     var found:
       [(entity: String, relationship: SchemaDifference.PropertyMapping<Schema.Relationship>)] = []

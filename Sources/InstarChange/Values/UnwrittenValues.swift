@@ -68,14 +68,18 @@ package struct UnwrittenValues {
   }
 
   /// Watches on, after the next change of schema, the rows of earlier stages: a later closure may write them too. Those
-  /// whose property is gone, or whose keys changed, stay as they are.
+  /// whose property is gone, or whose keys changed, stay as they are. A property that the change computes is written.
   mutating func follow(
     _ earlier: UnwrittenValues, over stage: SchemaStage, _ difference: SchemaDifference,
-    _ session: SQLSession
+    _ computed: TransformedValues, _ session: SQLSession
   ) throws {
     let pairs = stage.entityLayoutPairs(difference)
     for var entry in earlier.entries {
       if let property = entry.property.following(pairs, difference) {
+        if computed.sets(property.newName, of: property.new.name) {
+          try session.run("DROP TABLE temp.\(property.table)")
+          continue
+        }
         entry.property = property
         for statement in property.triggers { try session.run(statement) }
       } else if entry.property.isOfRows {

@@ -1,0 +1,56 @@
+import InstarSchema
+package import InstarStore
+
+/// What a plan adds to the change of schema of a stage, apart from closures: SQL statements and transforms.
+package struct StageCode: Sendable {
+  /// Run in their order before the change of schema.
+  package var before: [PlanStatement] = []
+  /// Run in their order after the change of schema.
+  package var after: [PlanStatement] = []
+  package var transforms: [EntityTransform] = []
+
+  /// Nothing.
+  package init() {}
+}
+
+extension StageCode {
+  /// Runs the statements of one side of the change of schema on a store that is discarded after an error. The app's
+  /// triggers fire, as when a context saves.
+  ///
+  /// - Parameter place: "before" or "after", for errors and comments.
+  func run(
+    _ side: KeyPath<StageCode, [PlanStatement]>, _ place: String, _ layout: any StoreLayout,
+    _ session: SQLSession
+  ) throws -> [ChangeStep] {
+    let statements = self[keyPath: side]
+    if statements.isEmpty { return [] }
+    if layout.enforcesForeignKeys { try session.useOrdinaryTables() }
+    return try session.transactionWithoutRollback {
+      try statements.enumerated().map { index, statement in
+        try Self.run(
+          statement, "statement \(index + 1) of \(statements.count) \(place) the change of schema",
+          reason: "runs SQL of the plan \(place) the change of schema", layout.format, session)
+      }
+    }
+  }
+
+  private static func run(
+    _ statement: PlanStatement, _ name: String, reason: String, _ format: StoreFormat,
+    _ session: SQLSession
+  ) throws(InstarError) -> ChangeStep {
+    do throws(InstarError) {
+      let prepared = try statement.prepare(session, format)
+      guard let table = prepared.writtenTable else {
+        throw InstarError(
+          .unsupported, "cannot run a statement of the plan",
+          cause: "it writes nothing - in `\(statement.sql)`", next: "remove it from the stage")
+      }
+      try prepared.statement.run()
+      return ChangeStep(statement.sql, name, .conversion, table: table, reason: reason)
+    } catch {
+      var error = error
+      error.cause = "\(name): \(error.cause)"
+      throw error
+    }
+  }
+}

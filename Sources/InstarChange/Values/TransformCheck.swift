@@ -1,0 +1,123 @@
+import InstarSchema
+import InstarStore
+
+/// Finds the columns of a transform, and refuses what the two versions of its stage do not allow.
+struct TransformCheck {
+  let stage: SchemaStage
+  let difference: SchemaDifference
+
+  func failure(_ cause: String, _ next: String) -> InstarError {
+    InstarError(.invalidPlan, stage.what, cause: cause, next: next)
+  }
+
+  /// The entity in both versions.
+  func layouts(
+    of transform: EntityTransform
+  ) throws(InstarError) -> (old: EntityLayout, new: EntityLayout, keepsKeys: Bool) {
+    let pairs = stage.entityLayoutPairs(difference)
+    guard let pair = pairs.first(where: { $0.new?.name == transform.new }), let new = pair.new,
+      pair.old.name == transform.old,
+      !stage.entitiesWithoutTable(difference).contains(transform.old)
+    else {
+      throw failure(
+        "\(transform.new) of \(stage.to.schema.version) does not continue \(transform.old) of "
+          + "\(stage.from.schema.version)",
+        "name the two classes of one model in Transform(…)")
+    }
+    return (pair.old, new, pair.keepsKeys)
+  }
+
+  func target(
+    of assignment: EntityTransform.Assignment, _ layout: EntityLayout, _ transform: EntityTransform
+  ) throws(InstarError) -> (name: String, column: StoredColumn, isRequired: Bool) {
+    let (name, found) = try stored(assignment.target, layout, "sets")
+    let path = "\(transform.new).\(name)"
+    if found.attribute.derivation != nil || found.column.isGenerated {
+      throw failure("the store computes \(path) itself", "remove it from the transform")
+    }
+    let derived = layout.attributes.first { other in
+      other.attribute.derivation.map { SQLToken.names(in: $0).contains(name.lowercased()) } ?? false
+    }
+    if let derived {
+      throw failure(
+        "\(transform.new).\(derived.attribute.name) is derived from \(path)",
+        "set \(path) in didMigrate of a custom stage")
+    }
+    if found.column.mayBeExternal {
+      throw failure(
+        "large values of \(path) are in files", "set \(path) in didMigrate of a custom stage")
+    }
+    let declaring = difference.entities.first {
+      $0.new.name != transform.new && $0.new.declares(name)
+    }
+    let isOwn = difference.entities.first { $0.new.name == transform.new }?.new.declares(name)
+    if isOwn != true, let declaring, keptSource(of: name, in: declaring) == nil {
+      throw failure(
+        "\(path) is inherited from \(declaring.new.name), and new there",
+        "set it in a Transform of \(declaring.new.name)")
+    }
+    return (name, found.column, !found.attribute.isOptional)
+  }
+
+  func source(
+    _ name: String?, of target: String, _ layout: EntityLayout, _ transform: EntityTransform
+  ) throws(InstarError) -> StoredColumn {
+    let (name, found) = try stored(name, layout, "reads")
+    if found.column.mayBeExternal {
+      throw failure(
+        "large values of \(transform.old).\(name) are in files",
+        "set \(transform.new).\(target) in didMigrate of a custom stage")
+    }
+    return found.column
+  }
+
+  private func stored(
+    _ name: String?, _ layout: EntityLayout, _ verb: String
+  ) throws(InstarError) -> (String, EntityLayout.AttributeColumn) {
+    guard let name, let found = layout.attributes.first(where: { $0.attribute.name == name }) else {
+      throw failure(
+        "a transform \(verb) \(layout.name).\(name ?? "…"), which is not a property with one column",
+        "name a stored property that is not transient, a composite or a relationship")
+    }
+    return (name, found)
+  }
+
+  /// The column of the new table that keeps the values of a property; `nil` if the change of schema removes, converts
+  /// or moves them, or fills empty ones.
+  func keptColumn(
+    of property: String, _ old: EntityLayout, _ new: EntityLayout
+  ) -> StoredColumn? {
+    let schema = stage.from.schema
+    let owner = sequence(
+      first: schema.entity(named: old.name),
+      next: { entity in entity?.superentityName.map { schema.entity(named: $0) } }
+    ).lazy.compactMap(\.self).first { $0.declares(property) }
+    guard let owner, difference.entitiesLosing(property, of: owner.name).isEmpty,
+      let mapping = difference.entities.first(where: { $0.old?.name == owner.name }),
+      let attribute = mapping.attributes.first(where: { $0.old?.name == property }),
+      keptSource(of: attribute.new.name, in: mapping) != nil
+    else { return nil }
+    return new.attributes.first { $0.attribute.name == attribute.new.name }?.column
+  }
+
+  /// The attribute of the version before whose values an attribute keeps as they are.
+  private func keptSource(
+    of property: String, in mapping: SchemaDifference.EntityMapping
+  ) -> Schema.Attribute? {
+    guard let attribute = mapping.attributes.first(where: { $0.new.name == property }),
+      let before = attribute.old, mapping.old?.declares(before.name) == true,
+      before.type.isStoredLike(attribute.new.type),
+      !before.isOptional || attribute.new.isOptional
+    else { return nil }
+    return before
+  }
+
+  /// Whether SQLite needs the values of a required property when it makes the column: an ordinary table has no NOT NULL
+  /// column that is empty for a while.
+  func needsValueAtOnce(_ property: String, _ layout: EntityLayout) -> Bool {
+    guard !stage.to.layout.makesConvertedColumnsEmpty,
+      let mapping = difference.entities.first(where: { $0.new.name == layout.name })
+    else { return false }
+    return keptSource(of: property, in: mapping) == nil
+  }
+}
