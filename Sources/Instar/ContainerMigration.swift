@@ -171,5 +171,5 @@ struct ContainerMigration {
 }
 
 extension PlanDefinition.Stage {
-  fileprivate var isCustom: Bool { manifest.kind == .custom }
+  fileprivate var isCustom: Bool { manifest.kind != .lightweight }
 }

@@ -40,7 +40,7 @@ public struct PlannedChange: Sendable, Codable, Hashable {
 public struct PlannedStatement: Sendable, Codable, Hashable {
   /// The statement's position among all statements of the stage, from 1. They run in this order.
   public var position: Int
-  /// The SQL, without parameters.
+  /// The SQL. Only a statement of the plan has parameters; their values are not shown.
   public var sql: String
   /// What the statement does: "adds column ZRATING".
   public var comment: String

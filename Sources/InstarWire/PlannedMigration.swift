@@ -31,7 +31,7 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
     public let from: Schema.Version
     /// The version that the stage ends at.
     public let to: Schema.Version
-    /// Whether the stage is lightweight or custom.
+    /// What the plan does in the stage.
     public let kind: StageManifest.Kind
     /// The name that the plan gives the stage; left out for a stage without one.
     public let label: String?

@@ -40,16 +40,25 @@ public struct PlanManifest: Sendable, Codable, Hashable {
 
 /// One stage of a plan.
 public struct StageManifest: Sendable, Codable, Hashable {
-  /// Whether code of the plan runs in the stage.
+  /// What the plan does in the stage, besides the change of schema.
   public enum Kind: String, Sendable, Codable, Hashable {
-    case lightweight, custom
+    /// Nothing: no code of the plan runs.
+    case lightweight
+    /// Closures run before and after the change.
+    case custom
+    /// SQL statements run before and after the change.
+    case sql
+    /// Functions compute properties row by row.
+    case transform
+    /// A closure has the contexts of both versions.
+    case bridge
   }
 
   /// The version that the stage starts at.
   public var from: Schema.Version
   /// The version that the stage ends at.
   public var to: Schema.Version
-  /// Whether the stage is lightweight or custom.
+  /// What the plan does in the stage.
   public var kind: Kind
   /// Whether the plan does not have the stage: Instar adds a lightweight one where a version has none.
   public var isImplicit: Bool

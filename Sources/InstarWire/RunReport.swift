@@ -103,7 +103,7 @@ public struct RunReport: Sendable, Codable, Hashable {
     public var from: Schema.Version
     /// The version that the stage ended at.
     public var to: Schema.Version
-    /// Whether the stage was lightweight or custom.
+    /// What the plan did in the stage.
     public var kind: StageManifest.Kind
     /// The name that the plan gives the stage; left out for a stage without one.
     public var label: String?

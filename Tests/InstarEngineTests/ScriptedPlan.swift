@@ -2,11 +2,12 @@ import Instar
 import InstarEngine
 import Testing
 
-/// A plan with one stage between two versions, custom or lightweight as the running test says.
+/// A plan with one stage between two versions, of the kind that the running test says.
 enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPlan {
   static var schemas: [any VersionedSchema.Type] { [Old.self, New.self] }
   static var acceptedLosses: [String] { Script.losses }
   static var stages: [MigrationStage] {
+    if let stage = Script.stage { return [stage] }
     if Script.isLightweight { return [.lightweight(fromVersion: Old.self, toVersion: New.self)] }
     var willMigrate: (@Sendable (ModelContext) throws -> Void)?
     // A plan without such a closure is previewed otherwise.
@@ -27,11 +28,14 @@ enum Script {
   nonisolated(unsafe) static var didMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var losses: [String] = []
   nonisolated(unsafe) static var isLightweight = false
+  /// A stage of another kind.
+  nonisolated(unsafe) static var stage: MigrationStage?
 
   static func reset() {
     willMigrate = nil
     didMigrate = nil
     losses = []
     isLightweight = false
+    stage = nil
   }
 }

@@ -35,7 +35,7 @@ package struct PlanDefinition: Sendable {
         decodes: { schema, entity, attribute in
           guard let type = schema.decodedType(of: attribute, in: entity) else { return nil }
           return { Schema.canDecode($0, as: type) }
-        })
+        }, code: stage.work.code)
     }
   }
 
@@ -223,14 +223,9 @@ package struct PlanDefinition: Sendable {
   }
 
   private func stage(_ stage: MigrationStage, from: PlanVersion, to: PlanVersion) -> Stage {
-    let kind: StageManifest.Kind =
-      switch stage.work {
-      case .lightweight: .lightweight
-      case .custom: .custom
-      }
-    return Stage(
+    Stage(
       schemas: SchemaStage(
-        from: from, to: to, kind: kind, columnOrder: columnOrder,
+        from: from, to: to, kind: stage.work.kind, columnOrder: columnOrder,
         isImplicit: implicitStarts.contains(from.schema.version), label: stage.label),
       stage: stage)
   }

@@ -25,12 +25,17 @@ struct StageRun {
         other: clones.map(\.stage.to.schema),
         savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
     }
+    let copies = try stage.work.isBridge ? copyClones() : []
     let unwritten = try changeSchema()
     if case .custom(_, let didMigrate?) = stage.work {
       try runClosure(
         didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
         other: clones.map(\.stage.from.schema),
         savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
+      try orderNewLinks()
+    }
+    if case .bridge(let migrate) = stage.work {
+      try bridge(migrate, copies, savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
       try orderNewLinks()
     }
     for clone in clones {
@@ -40,6 +45,52 @@ struct StageRun {
     }
     try checkValues(unwritten)
     return unwritten
+  }
+
+  private func copyClones() throws(InstarError) -> [StageCopy] {
+    var copies: [StageCopy] = []
+    try step("the copy for the bridge") {
+      for clone in clones { copies.append(try StageCopy(of: clone.connection)) }
+    }
+    return copies
+  }
+
+  /// Runs the code of a bridge, and saves what it left pending.
+  private func bridge(
+    _ migrate: (ModelContext, ModelContext) throws -> Void, _ copies: [StageCopy],
+    savesEqualValues: Bool
+  ) throws(InstarError) {
+    let pairs = clones.flatMap { clone in
+      clone.stage.schemas.entityLayoutPairs(clone.change.difference)
+        .filter { $0.keepsKeys && $0.old.key.isRowID }
+        .compactMap { pair in pair.new.map { (old: pair.old.name, new: $0.name) } }
+    }
+    try step("bridge") {
+      let old = try ModelContext.forStage(
+        zip(clones, copies).map { ($0.stage.from.schema, $1.connection, $0.store) },
+        other: clones.map(\.stage.to.schema), phase: "bridge", keptValues: keptValues,
+        isReadOnly: true, meter: meter)
+      let new = try ModelContext.forStage(
+        clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
+        other: clones.map(\.stage.from.schema), phase: "bridge", keptValues: keptValues,
+        meter: meter)
+      defer { meter.endNamed() }
+      new.savesEqualValues = savesEqualValues
+      old.counterparts = Dictionary(
+        pairs.map { ($0.new, $0.old) }, uniquingKeysWith: { first, _ in first })
+      new.counterparts = Dictionary(
+        pairs.map { ($0.old, $0.new) }, uniquingKeysWith: { first, _ in first })
+      do {
+        try migrate(old, new)
+        try old.finishStage()
+        try new.finishStage()
+      } catch {
+        old.rollback()
+        new.rollback()
+        throw error
+      }
+    }
+    try step("the copy for the bridge") { for copy in copies { try copy.remove() } }
   }
 
   /// Refuses what the difference of the versions, or the rows, do not allow.

@@ -29,10 +29,11 @@ extension MigrationRun {
   /// empty log that it makes when it opens a store.
   ///
   /// Backup and clone take the space, and what SQLite needs for the cutover: the rollback journal takes every page of
-  /// the old store, the write-ahead log every page of the new one.
+  /// the old store, the write-ahead log every page of the new one. So does the copy of the clone that a bridge reads.
   mutating func requireSpaceForRun(_ inspection: StoreInspection) throws {
     let file = inspection.probe.file
-    let bytes = (file.state.size + (file.log?.size ?? 0)) * 3 + Self.smallFiles
+    let copies: Int64 = inspection.path.stages.contains { $0.kind == .bridge } ? 4 : 3
+    let bytes = (file.state.size + (file.log?.size ?? 0)) * copies + Self.smallFiles
     report.rehearsal?.neededBytes = bytes
     try FileCopy.requireSpace(bytes, in: inspection.paths.folder)
   }

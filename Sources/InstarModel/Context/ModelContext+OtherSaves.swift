@@ -32,6 +32,14 @@ extension ModelContext {
     return isAny
   }
 
+  /// Reads the models in memory again after a statement of the plan, which may have changed any row.
+  func readAgain(_ store: ModelStore) throws {
+    if store.connection.saves.hasOthers {
+      store.connection.saves.note(nil, by: ObjectIdentifier(self))
+    }
+    take(try rowsInMemory(of: store), of: store)
+  }
+
   private func take(_ rows: SaveLog.Rows, of store: ModelStore) {
     // Retains all until the end, because releasing members may deallocate models of any entity.
     let living = registeredStorages

@@ -24,6 +24,7 @@ extension ModelContext {
   }
 
   private func saveChanges() throws {
+    if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
     try seeSavesOfOthers()
     try applyDeleteRules()
     try validateCounts()

@@ -9,13 +9,15 @@ extension ModelContext {
   ///   - clones: At least one; each with the models that are in its store, and the path of that store, which the
   ///     context's configurations name; `nil` for a store in memory.
   ///   - other: The schemas of the stage's other version, whose classes the closure must not use.
-  ///   - phase: "willMigrate" or "didMigrate", as errors name it.
+  ///   - phase: "willMigrate", "didMigrate" or "bridge", as errors name it.
   ///   - keptValues: The scratchpad of the run.
+  ///   - isReadOnly: Whether a save is refused.
   ///   - meter: Measures the work of the closure.
   /// - Throws: `unknownVersion` if the structure of a clone does not match its schema.
   package static func forStage(
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
-    phase: String, keptValues: ScratchpadStore, meter: WorkMeter? = nil
+    phase: String, keptValues: ScratchpadStore, isReadOnly: Bool = false,
+    meter: WorkMeter? = nil
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
     let whole = Schema(
@@ -24,7 +26,8 @@ extension ModelContext {
     let own = Set(whole.models.map { ObjectIdentifier($0) })
     let stores = try clones.map {
       try ModelStore(
-        schema: $0.schema, connection: $0.connection, place: "the clone", creatingWhereEmpty: false)
+        schema: $0.schema, connection: $0.connection, place: "the clone", allowsSave: !isReadOnly,
+        creatingWhereEmpty: false)
     }
     let container = ModelContainer(
       stores: try ModelStores(

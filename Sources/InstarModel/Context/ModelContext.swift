@@ -65,6 +65,8 @@ public final class ModelContext {
   package var savesEqualValues = false
   /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
+  /// In a bridge, the entity here that has the rows of each entity of the other version.
+  package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?
   /// Measures the work of the closure of a stage; `nil` outside a stage.

@@ -64,7 +64,8 @@ public enum MigrationStage: Sendable {
     willMigrate: (@Sendable (ModelContext) throws -> Void)?,
     didMigrate: (@Sendable (ModelContext) throws -> Void)?)
 
-  /// A stage that SwiftData cannot express: one with a label (`labeled(_:)`).
+  /// A stage that SwiftData does not have: one with a label, or of another kind. `labeled(_:)`, `sql`, `transform` and
+  /// `bridge` create it.
   case extended(ExtendedStage)
 }
 
@@ -82,6 +83,9 @@ package enum StageWork: Sendable {
   case custom(
     willMigrate: (@Sendable (ModelContext) throws -> Void)?,
     didMigrate: (@Sendable (ModelContext) throws -> Void)?)
+  case sql(before: [SQL], after: [SQL])
+  case transform([ModelTransform])
+  case bridge(@Sendable (ModelContext, ModelContext) throws -> Void)
 }
 
 extension MigrationStage {

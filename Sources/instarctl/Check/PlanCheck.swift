@@ -129,7 +129,7 @@ struct PlanCheck {
       return finding(
         .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
         fix: fix)
-    case .custom:
+    case .custom, .sql, .transform, .bridge:
       if change.kind == .bookkeeping, !isAccepted(change.entity) {
         return finding(
           .warning, .unacceptedLoss,

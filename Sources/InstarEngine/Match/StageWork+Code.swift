@@ -1,0 +1,39 @@
+import InstarChange
+import InstarModel
+import InstarStore
+import InstarWire
+
+extension StageWork {
+  var kind: StageManifest.Kind {
+    switch self {
+    case .lightweight: .lightweight
+    case .custom: .custom
+    case .sql: .sql
+    case .transform: .transform
+    case .bridge: .bridge
+    }
+  }
+
+  var isBridge: Bool { kind == .bridge }
+
+  /// What runs with the change of schema.
+  var code: StageCode {
+    var code = StageCode()
+    switch self {
+    case .lightweight, .custom, .bridge: break
+    case .sql(let before, let after):
+      code.before = before.map { PlanStatement($0.text, $0.arguments) }
+      code.after = after.map { PlanStatement($0.text, $0.arguments) }
+    case .transform(let transforms):
+      code.transforms = transforms.map { transform in
+        EntityTransform(
+          old: transform.old, new: transform.new,
+          assignments: transform.assignments.map {
+            EntityTransform.Assignment(
+              target: $0.target, sources: $0.sources, function: $0.function)
+          })
+      }
+    }
+    return code
+  }
+}

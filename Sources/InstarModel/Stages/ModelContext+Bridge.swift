@@ -1,0 +1,57 @@
+import InstarSchema
+import InstarStore
+
+/// The two contexts of a bridge.
+extension ModelContext {
+  /// Returns the model of the same row in the version of this context, in the code of a `bridge` stage.
+  ///
+  /// ```swift
+  /// try new.enumerate(FetchDescriptor<NotesV2.Note>()) { note in
+  ///   guard let before = try old.counterpart(of: note, as: NotesV1.Note.self) else { return }
+  ///   note.words = before.body.split(separator: " ").count
+  /// }
+  /// ```
+  ///
+  /// Both directions work. Renamed classes are found, too.
+  ///
+  /// - Returns: The model, or `nil` if the row does not exist in this version: it was inserted or deleted since.
+  /// - Throws: `unsupported` outside a bridge, if the stage changes the key of the rows, or if their table has no
+  ///   rowid; `invalidModel` if the model has no row yet; an error of SQLite.
+  public func counterpart<Model: PersistentModel>(
+    of model: any PersistentModel, as type: Model.Type
+  ) throws -> Model? {
+    try failingStage {
+      let storage = model._modelStorage
+      let name = storage.descriptor.name
+      let what = "cannot find the counterpart of \(name) \(storage.key)"
+      guard let counterparts else {
+        throw InstarError(
+          .unsupported, what, cause: "only the two contexts of a bridge have counterparts",
+          next: "use `old` and `new` as the closure of the stage receives them")
+      }
+      guard storage.key.isRowKey, model.modelContext !== self else {
+        throw InstarError(
+          .invalidModel, what,
+          cause: storage.key.isRowKey
+            ? "the model belongs to this context itself" : "the model has no row yet",
+          next: "pass a saved model of the other context")
+      }
+      guard let own = counterparts[name], let entity = stores.entity(named: own) else {
+        throw InstarError(
+          .unsupported, what,
+          cause: "the stage removes or adds \(name), or changes the key of its rows",
+          next: "fetch the model by the values of its properties")
+      }
+      let reader = stores.reader(of: entity)
+      return try rows(reader.rowStatement, reader, [.key(storage.key)]).first as? Model
+    }
+  }
+
+  /// The error of a change through `old` of a bridge.
+  static func readOnly() -> InstarError {
+    InstarError(
+      .unsupported, "cannot save the changes of `old`",
+      cause: "`old` reads a copy of the store from before the stage, and no change of it is kept",
+      next: "change the models of `new`")
+  }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Instar
+import InstarEngine
+import InstarModel
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import Testing
+
+private struct Refusal: Error {}
+
+@Suite("Bridges", .serialized)
+struct BridgeStageTests {
+  private let store: MigratedStore
+
+  init() throws { store = try MigratedStore() }
+
+  private func bridge(
+    _ migrate: @escaping @Sendable (ModelContext, ModelContext) throws -> Void
+  ) -> MigrationStage {
+    .bridge(fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "Bridge", migrate)
+  }
+
+  @Test("old reads the store as it was, new writes it, and both know the same row")
+  func bothContexts() throws {
+    try store.makeNotes(.coredata)
+    Script.stage = bridge { old, new in
+      try new.enumerate(FetchDescriptor<NotesV2.Note>()) { note in
+        guard let before = try old.counterpart(of: note, as: NotesV1.Note.self) else { return }
+        note.words = before.length
+        // Counts as written, so that no loss has to be accepted.
+        note.pages = before.pages.flatMap { Int($0) }
+        guard try new.counterpart(of: before, as: NotesV2.Note.self) === note else {
+          throw Refusal()
+        }
+      }
+    }
+    try store.migrateNotes(.coredata)
+    #expect(try store.notes("words", .coredata) == ["7", "8", "9"])
+    #expect(try store.notes("pages", .coredata) == ["12", "nil", "nil"])
+  }
+
+  @Test("works in ordinary tables")
+  func ordinaryTables() throws {
+    try store.makeTables(RowNotesV1.tables)
+    Script.losses = ["Note.pages"]
+    Script.stage = .bridge(fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self) { old, new in
+      for note in try old.fetch(FetchDescriptor<RowNotesV1.Note>()) {
+        let next = try new.counterpart(of: note, as: RowNotesV3.Note.self)
+        next?.content = "\(note.body): \(note.length)"
+      }
+    }
+    try store.migrate(RowNotesV1.self, RowNotesV3.self)
+    #expect(try store.notes("content", .plain) == ["one two: 7", "one: 8", "one two  three: 9"])
+  }
+
+  @Test("a change through old is refused", arguments: [true, false])
+  func oldIsReadOnly(isSaved: Bool) throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    Script.stage = bridge { old, _ in
+      for note in try old.fetch(FetchDescriptor<NotesV1.Note>()) { note.title = "x" }
+      if isSaved { try? old.save() }
+    }
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.cause.contains("`old` reads a copy of the store"), "\(error)")
+    #expect(error.stage == "Bridge (1 of 1), bridge")
+  }
+
+  @Test("old runs queries and no statement that writes")
+  func sql() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    nonisolated(unsafe) var titles: [String] = []
+    Script.stage = bridge { old, new in
+      titles = try old.sql("SELECT ZBODY FROM ZNOTE ORDER BY Z_PK", as: String.self)
+      try new.sql("UPDATE ZNOTE SET ZCONTENT = 'x'")
+    }
+    try store.migrateNotes(.coredata)
+    #expect(titles == ["one two", "one", "one two  three"])
+    Script.stage = bridge { old, _ in try old.sql("DELETE FROM ZNOTE") }
+    let other = try MigratedStore()
+    Script.stage = bridge { old, _ in try old.sql("DELETE FROM ZNOTE") }
+    try other.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    #expect(
+      try other.refusalOfNotes(.coredata).cause.contains("`old` reads a copy of the store"))
+  }
+
+  @Test("an error in the middle leaves the store as it was")
+  func failure() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    Script.stage = bridge { _, new in
+      for note in try new.fetch(FetchDescriptor<NotesV2.Note>()) { note.words = 1 }
+      try new.save()
+      throw Refusal()
+    }
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.stage == "Bridge (1 of 1), bridge")
+    #expect(error.cause.contains("Refusal"), "\(error)")
+  }
+
+  @Test("the copy is beside the clone while the stage runs, and gone afterwards")
+  func copyIsRemoved() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("b.store")
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: NotesV1.self),
+      configurations: ModelConfiguration(url: URL(filePath: path)))
+    try container.close()
+    nonisolated(unsafe) var during: [String] = []
+    let names = { @Sendable in
+      try FileManager.default.contentsOfDirectory(
+        atPath: URL(filePath: path).deletingLastPathComponent().path)
+    }
+    Script.stage = bridge { _, _ in during = try names() }
+    let connection = try StoreConnection(path: path, durability: .clone)
+    let definition = try PlanDefinition(ScriptedPlan<NotesV1, NotesV2>.self)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+        ) { _ in }
+      ], plan: definition.name)
+    try connection.close()
+    #expect(during.contains("b.before"))
+    #expect(try !names().contains("b.before"))
+  }
+
+  @Test("contexts outside a bridge have no counterparts")
+  func outside() throws {
+    try store.makeNotes(.coredata)
+    let container = try store.open(NotesV1.self)
+    let context = ModelContext(container)
+    let note = try #require(try context.fetch(FetchDescriptor<NotesV1.Note>()).first)
+    #expect(throws: InstarError.self) {
+      try context.counterpart(of: note, as: NotesV1.Note.self)
+    }
+  }
+}

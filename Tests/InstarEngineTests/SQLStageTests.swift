@@ -1,0 +1,193 @@
+import Foundation
+import Instar
+import InstarModel
+import InstarSchema
+import InstarWire
+import Testing
+
+@Suite("SQL in stages", .serialized)
+struct SQLStageTests {
+  private let store: MigratedStore
+
+  init() throws { store = try MigratedStore() }
+
+  @Test("interpolated values are bound, whatever they contain")
+  func interpolation() {
+    let name = "'; DROP TABLE note; --"
+    let sql: InstarModel.SQL =
+      "UPDATE note SET title = \(name) WHERE id IN \(list: [1, 2]) AND done = \(true)"
+    #expect(
+      sql.text
+        == "UPDATE note SET title = ? WHERE id IN (?, ?) AND done = ?")
+    #expect(
+      sql.arguments == [
+        .text("'; DROP TABLE note; --"), .integer(1), .integer(2), .integer(1),
+      ])
+  }
+
+  @Test(
+    "statements run before and after the change of schema, with the names of each side",
+    arguments: [StoreFormat.coredata, .plain])
+  func beforeAndAfter(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.losses = ["Note.pages"]
+    let suffix = "'s \"x\""
+    Script.stage =
+      format == .plain
+      ? .sql(
+        fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self, label: "Trim",
+        before: ["UPDATE note SET body = body || \(suffix) WHERE length > \(7)"],
+        after: ["UPDATE note SET content = upper(content)", "DELETE FROM note WHERE id = \(5)"])
+      : .sql(
+        fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "Trim",
+        before: ["UPDATE ZNOTE SET ZBODY = ZBODY || \(suffix) WHERE ZLENGTH > \(7)"],
+        after: [
+          "UPDATE ZNOTE SET ZCONTENT = upper(ZCONTENT)", "DELETE FROM ZNOTE WHERE Z_PK = \(3)",
+        ])
+    if format == .plain {
+      try store.migrate(RowNotesV1.self, RowNotesV3.self)
+    } else {
+      try store.migrateNotes(format)
+    }
+    #expect(try store.notes("content", format) == ["ONE TWO", "ONE'S \"X\""])
+  }
+
+  @Test("the plan shows the statements in the order in which they run, and what they are for")
+  func plan() throws {
+    try store.makeNotes(.coredata)
+    Script.stage = .sql(
+      fromVersion: NotesV1.self, toVersion: NotesV2.self,
+      before: ["UPDATE ZNOTE SET ZBODY = \("x")"], after: ["UPDATE ZNOTE SET ZCONTENT = 'y'"])
+    let plan = try store.plan(NotesV1.self, NotesV2.self)
+    #expect(plan.stages[0].kind == .sql)
+    #expect(plan.stages[0].statements.first == "UPDATE ZNOTE SET ZBODY = ?")
+    #expect(plan.stages[0].statements.last == "UPDATE ZNOTE SET ZCONTENT = 'y'")
+    let change = try #require(
+      plan.stages[0].planned.first { $0.reason.hasPrefix("runs SQL of the plan before") })
+    #expect(change.table == "ZNOTE")
+    #expect(change.statements.map(\.comment) == ["statement 1 of 1 before the change of schema"])
+  }
+
+  @Test("a value that a statement writes after the change of schema counts as written")
+  func written() throws {
+    try store.makeNotes(.coredata)
+    Script.stage = .sql(
+      fromVersion: NotesV1.self, toVersion: NotesV2.self,
+      after: ["UPDATE ZNOTE SET ZPAGES = \(3)"])
+    try store.migrateNotes(.coredata)
+    #expect(try store.notes("pages", .coredata) == ["3", "3", "3"])
+  }
+
+  @Test("a statement that fails leaves the store as it was, and the error names it")
+  func failure() throws {
+    try store.makeNotes(.coredata)
+    Script.stage = .sql(
+      fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "Fill",
+      before: ["UPDATE ZNOTE SET ZBODY = 'gone'", "UPDATE ZNOTE SET ZBDY = \("x")"])
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.code == .sqlFailed)
+    #expect(error.cause.contains("statement 2 of 2 before the change of schema"), "\(error)")
+    #expect(error.cause.contains("no such column: ZBDY"), "\(error)")
+    #expect(error.cause.contains("UPDATE ZNOTE SET ZBDY = ?"), "\(error)")
+  }
+
+  @Test(
+    "a statement may only change rows of the app",
+    arguments: [
+      ("ALTER TABLE ZNOTE ADD COLUMN x", "does not begin with"),
+      ("DROP TABLE ZNOTE", "does not begin with"), ("PRAGMA user_version = 3", "does not begin"),
+      ("ATTACH 'x' AS y", "does not begin with"), ("VACUUM", "does not begin with"),
+      ("COMMIT", "does not begin with"), ("", "does not begin with"),
+      ("UPDATE ZNOTE SET ZBODY = ''; COMMIT", "more than one statement"),
+      ("UPDATE ZNOTE SET ZBODY = ?", "1 parameters and 0 arguments"),
+      ("UPDATE Z_PRIMARYKEY SET Z_MAX = 0", "keep their books"),
+      ("DELETE FROM Z_METADATA", "keep their books"),
+      ("UPDATE ZNOTE SET Z_PK = Z_PK + 1", "Core Data knows a row"),
+      ("INSERT INTO ZNOTE (ZBODY) VALUES ('')", "insert models"),
+      ("UPDATE sqlite_schema SET sql = ''", "sqlite"),
+      ("SELECT * FROM ZNOTE", "writes nothing"),
+    ])
+  func refused(sql: String, reason: String) throws {
+    try store.makeNotes(.coredata)
+    Script.stage = .sql(
+      fromVersion: NotesV1.self, toVersion: NotesV2.self,
+      before: [InstarModel.SQL(stringLiteral: sql)])
+    let error = try store.refusalOfNotes(.coredata)
+    #expect("\(error)".contains(reason), "\(error)")
+    let planned = try store.planError(NotesV1.self, NotesV2.self)
+    #expect("\(planned)".contains(reason), "\(planned)")
+  }
+
+  @Test("a closure runs statements, which see its pending changes, and its models see theirs")
+  func closure() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    nonisolated(unsafe) var rows: [(String, Int?)] = []
+    nonisolated(unsafe) var changed = 0
+    nonisolated(unsafe) var read = ""
+    Script.didMigrate = { context in
+      let notes = try context.fetch(
+        FetchDescriptor<NotesV2.Note>(sortBy: [SortDescriptor(\.title)]))
+      notes[0].words = 5
+      changed = try context.sql("UPDATE ZNOTE SET ZHEADING = ZTITLE || \("!") WHERE ZWORDS = \(5)")
+      read = notes[0].heading
+      rows = try context.sql(
+        "SELECT ZHEADING, ZPAGES FROM ZNOTE ORDER BY Z_PK", as: String.self, Int?.self)
+    }
+    try store.migrateNotes(.coredata)
+    #expect(changed == 1)
+    #expect(read == "a!")
+    #expect(rows.map(\.0) == ["a!", "", ""])
+    #expect(rows.map(\.1) == [nil, nil, nil])
+    #expect(try store.notes("heading", .coredata) == ["a!", "", ""])
+  }
+
+  @Test("an error of a statement ends the run, also if the closure ignores it")
+  func ignoredError() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    Script.didMigrate = { context in _ = try? context.sql("UPDATE absent SET x = 1") }
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.cause.contains("no such table: absent"), "\(error)")
+    #expect(error.cause.contains("ignored this error"), "\(error)")
+  }
+
+  @Test("a value of another type than the query names is an error")
+  func wrongType() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    Script.didMigrate = { context in
+      _ = try context.sql("SELECT ZTITLE FROM ZNOTE", as: Int.self)
+    }
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.cause.contains("column 1 has a value, which is not a Int"), "\(error)")
+  }
+
+  @Test("an app's own context runs no SQL")
+  func outsideOfStages() throws {
+    try store.makeNotes(.coredata)
+    let container = try store.open(NotesV1.self)
+    let error = #expect(throws: InstarError.self) {
+      try ModelContext(container).sql("DELETE FROM ZNOTE")
+    }
+    #expect(error?.code == .unsupported)
+    #expect(try store.notes("title", .coredata).count == 3)
+  }
+}
+
+/// Without required columns that statements could not fill in time.
+enum RowNotesV3: VersionedSchema {
+  static let versionIdentifier = Schema.Version(3, 0, 0)
+  static var models: [any PersistentModel.Type] { [Note.self] }
+
+  @Table("note")
+  @Model final class Note {
+    var id: Int
+    var title: String
+    @Attribute(originalName: "body") var content: String
+    var made: Date?
+    init(id: Int, title: String, content: String) {
+      (self.id, self.title, self.content) = (id, title, content)
+    }
+  }
+}

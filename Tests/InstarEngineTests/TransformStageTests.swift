@@ -1,0 +1,256 @@
+import Foundation
+import Instar
+import InstarEngine
+import InstarModel
+import InstarSchema
+import InstarWire
+import InstarStore
+import Testing
+
+private struct Refusal: Error, CustomStringConvertible {
+  let description: String
+}
+
+@Suite("Transforms", .serialized)
+struct TransformStageTests {
+  private let store: MigratedStore
+
+  init() throws { store = try MigratedStore() }
+
+  private static func words(_ text: String) -> Int { text.split(separator: " ").count }
+
+  /// Sources that are kept, renamed, removed and of another type.
+  private func stage(
+    _ format: StoreFormat, content: @escaping @Sendable (String) throws -> String = { "<\($0)>" }
+  ) -> MigrationStage {
+    if format == .plain {
+      return .transform(
+        fromVersion: RowNotesV1.self, toVersion: RowNotesV2.self, label: "CountWords"
+      ) {
+        Transform(RowNotesV1.Note.self, RowNotesV2.Note.self)
+          .set(\.words, from: \.body) { Self.words($0) }
+          .set(\.content, from: \.body) { try content($0) }
+          .set(\.pages, from: \.pages) { pages in pages.flatMap { Int($0) } }
+          .set(\.heading, from: \.title, \.length) { title, length in "\(title) \(length)" }
+          .set(\.seconds, from: \.made) { made in
+            made.map { Int($0.timeIntervalSinceReferenceDate) }
+          }
+      }
+    }
+    return .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "CountWords") {
+      Transform(NotesV1.Note.self, NotesV2.Note.self)
+        .set(\.words, from: \.body) { Self.words($0) }
+        .set(\.content, from: \.body) { try content($0) }
+        .set(\.pages, from: \.pages) { pages in pages.flatMap { Int($0) } }
+        .set(\.heading, from: \.title, \.length) { title, length in "\(title) \(length)" }
+        .set(\.seconds, from: \.made) { made in
+          made.map { Int($0.timeIntervalSinceReferenceDate) }
+        }
+    }
+  }
+
+  @Test(
+    "compute properties from those of the version before, also from renamed, removed and retyped ones",
+    arguments: [StoreFormat.coredata, .plain])
+  func values(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.stage = stage(format)
+    // No loss is accepted: 'pages' has another type, and 'x' becomes nil on purpose.
+    try store.migrateNotes(format)
+    #expect(try store.notes("words", format) == ["2", "1", "3"])
+    #expect(try store.notes("content", format) == ["<one two>", "<one>", "<one two  three>"])
+    #expect(try store.notes("pages", format) == ["12", "nil", "nil"])
+    #expect(try store.notes("heading", format) == ["a 7", "b 8", "c 9"])
+    #expect(try store.notes("seconds", format) == ["7", "8", format == .plain ? "nil" : "9"])
+  }
+
+  @Test(
+    "a thrown error names property and row, and leaves the store as it was",
+    arguments: [StoreFormat.coredata, .plain])
+  func failure(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.stage = stage(format) { body in
+      if body.hasSuffix("three") { throw Refusal(description: "too long") }
+      return body
+    }
+    let error = try store.refusalOfNotes(format)
+    #expect(error.code == .stageFailed)
+    #expect(error.stage?.hasPrefix("CountWords (1 of 1)") == true, "\(error)")
+    let row = format == .plain ? 5 : 3
+    #expect(
+      error.cause == "cannot compute Note.content of row \(row): the transform threw: too long",
+      "\(error)")
+  }
+
+  @Test(
+    "the plan shows each statement that the run executes, in its order",
+    arguments: [StoreFormat.coredata, .plain])
+  func plan(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.stage = stage(format)
+    let plan: any SchemaMigrationPlan.Type =
+      format == .plain
+      ? ScriptedPlan<RowNotesV1, RowNotesV2>.self : ScriptedPlan<NotesV1, NotesV2>.self
+    let definition = try PlanDefinition(plan)
+    let migration =
+      try
+      (format == .plain
+      ? store.plan(RowNotesV1.self, RowNotesV2.self)
+      : definition.migration(from: Schema.Version(1, 0, 0)))
+    let planned = migration.stages[0]
+    #expect(planned.kind == .transform)
+    #expect(planned.statements.contains { $0.contains("instar_set_Note_words(") })
+    nonisolated(unsafe) var lines: [String] = []
+    let log = SQLLog(SQLDebug(level: 1)) { lines.append($0) }
+    let connection = try StoreConnection(path: store.path, durability: .clone, log: log)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+        ) { _ in }
+      ], plan: definition.name)
+    try connection.close()
+    // The executors use pragmas besides the steps.
+    let statements = planned.statements.filter { !$0.hasPrefix("PRAGMA") }
+    let logged = lines.compactMap { line -> String? in
+      let sql = line.replacing("CoreData: sql: ", with: "")
+      return statements.contains(sql) ? sql : nil
+    }
+    #expect(logged == statements)
+  }
+
+  @Test("one UPDATE after the change of schema is enough where all sources stay")
+  func oneUpdate() throws {
+    try store.makeNotes(.coredata)
+    Script.stage = .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self) {
+      Transform(NotesV1.Note.self, NotesV2.Note.self)
+        .set(\.words, from: \.body) { Self.words($0) }
+        .set(\.content, from: \.body) { "<\($0)>" }
+    }
+    Script.losses = ["Note.pages"]
+    let planned = try store.plan(NotesV1.self, NotesV2.self).stages[0]
+    #expect(
+      planned.statements.filter { $0.contains("instar_set") } == [
+        "UPDATE ZNOTE SET ZWORDS = instar_set_Note_words(ZNOTE.Z_PK, ZNOTE.ZCONTENT), "
+          + "ZCONTENT = instar_set_Note_content(ZNOTE.Z_PK, ZNOTE.ZCONTENT)"
+      ])
+    try store.migrateNotes(.coredata)
+    #expect(try store.notes("words", .coredata) == ["2", "1", "3"])
+    #expect(try store.notes("content", .coredata) == ["<one two>", "<one>", "<one two  three>"])
+  }
+
+  @Test(
+    "a function can read a text as UTF-8 bytes; an empty text has none, and no text gives no value")
+  func bytes() throws {
+    try store.make(
+      NotesV1.self,
+      [
+        NotesV1.Note(title: "a", body: "é x", pages: "12", length: 1),
+        NotesV1.Note(title: "b", body: "", pages: nil, length: 2),
+      ])
+    Script.stage = .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self) {
+      Transform(NotesV1.Note.self, NotesV2.Note.self)
+        .set(\.words, fromUTF8: \.body) { $0.count }
+        .set(\.pages, fromUTF8: \.pages) { bytes in bytes.isEmpty ? nil : Int(bytes[0]) }
+    }
+    try store.migrateNotes(.coredata)
+    #expect(try store.notes("words", .coredata) == ["4", "0"])
+    #expect(try store.notes("pages", .coredata) == ["49", "nil"])
+  }
+
+  @Test("a transform of a subclass computes its own rows, one of the superclass all rows")
+  func inheritance() throws {
+    try store.make(
+      ThingsV1.self,
+      [
+        ThingsV1.Thing(name: "a"), ThingsV1.Book(name: "b b", author: "x y"),
+        ThingsV1.Thing(name: "c"),
+      ])
+    Script.stage = .transform(fromVersion: ThingsV1.self, toVersion: ThingsV2.self) {
+      Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
+        .set(\.count, from: \.name) { Self.words($0) }
+      Transform(ThingsV1.Book.self, ThingsV2.Book.self)
+        .set(\.title, from: \.name, \.author) { name, author in "\(name) by \(author)" }
+        .set(\.name, from: \.name) { $0.uppercased() }
+    }
+    try store.migrate(ThingsV1.self, ThingsV2.self)
+    #expect(try store.read("SELECT ZCOUNT FROM ZTHING ORDER BY Z_PK") == ["1", "2", "1"])
+    #expect(
+      try store.read("SELECT ifnull(ZTITLE, 'nil') FROM ZTHING ORDER BY Z_PK") == [
+        "nil", "b b by x y", "nil",
+      ])
+    #expect(try store.read("SELECT ZNAME FROM ZTHING ORDER BY Z_PK") == ["a", "B B", "c"])
+  }
+
+  @Test("what a transform cannot do is refused with the property and what to do instead")
+  func refusals() throws {
+    try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
+    func refusal(_ transform: [ModelTransform]) throws -> String {
+      Script.stage = .transform(fromVersion: ThingsV1.self, toVersion: ThingsV2.self) {
+        transform
+      }
+      let error = try store.refusal(ThingsV1.self, ThingsV2.self)
+      #expect(error.code == .invalidPlan)
+      #expect(try store.planError(ThingsV1.self, ThingsV2.self).code == .invalidPlan)
+      return "\(error)"
+    }
+    func one<Old, New>(_ transform: Transform<Old, New>) -> [ModelTransform] {
+      TransformBuilder.buildExpression(transform)
+    }
+    let twice = Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
+      .set(\.count, from: \.name) { $0.count }.set(\.count, from: \.name) { $0.count }
+    #expect(try refusal(one(twice)).contains("Thing.count is set twice"))
+    let inherited = Transform(ThingsV1.Book.self, ThingsV2.Book.self)
+      .set(\.count, from: \.name) { $0.count }
+    #expect(try refusal(one(inherited)).contains("set it in a Transform of Thing"))
+    let stranger = Transform(ThingsV1.Thing.self, ThingsV2.Book.self)
+      .set(\.title, from: \.name) { $0 }
+    #expect(try refusal(one(stranger)).contains("does not continue Thing"))
+    let field = Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
+      .set(\.count, from: \.name.count) { $0 }
+    #expect(try refusal(one(field)).contains("which is not a property with one column"))
+    let large = Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
+      .set(\.image, from: \.image) { $0 }
+    #expect(try refusal(one(large)).contains("are in files"))
+  }
+}
+
+enum ThingsV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Thing.self, Book.self] }
+
+  @Model class Thing {
+    var name: String
+    @Attribute(.externalStorage) var image: Data?
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class Book: Thing {
+    var author: String
+    init(name: String, author: String) {
+      self.author = author
+      super.init(name: name)
+    }
+  }
+}
+
+enum ThingsV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Thing.self, Book.self] }
+
+  @Model class Thing {
+    var name: String
+    @Attribute(.externalStorage) var image: Data?
+    var count: Int = 0
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class Book: Thing {
+    var author: String
+    var title: String?
+    init(name: String, author: String) {
+      self.author = author
+      super.init(name: name)
+    }
+  }
+}
