@@ -60,11 +60,14 @@ def rows(sizes):
         return (Work("instar", what, size),)
 
     return [
-        Row(f"transform_{big}_vs_c", "transform stage ÷ shadow_c + check", 1.5, missing="no transform stage"),
+        Row(f"transform_{big}_vs_c", "transform stage ÷ shadow_c + check", 1.5,
+            instar("Transform", sizes.big), (Work("limit", "shadow_c", sizes.big), check), formats=BOTH),
         Row(f"transform_{big}_vs_classic", "transform stage ÷ .backup + GRDB by rows + integrity_check", 0.2,
-            missing="no transform stage"),
+            instar("Transform", sizes.big),
+            (Work("limit", "backup to a new file", sizes.big), Work("grdb", "rows", sizes.big),
+             Work("limit", "integrity", sizes.big))),
         Row(f"transform_{size_name(sizes.big * 10)}_vs_{big}", "transform stage, ten times the rows", 12,
-            missing="no transform stage"),
+            instar("Transform", sizes.big * 10), instar("Transform", sizes.big)),
         Row(f"objects_{medium}_vs_c", "enumerate in didMigrate ÷ cust_a", 2.5,
             instar("Objects", sizes.medium), (Work("limit", "cust_a", sizes.medium),), formats=BOTH),
         Row(f"objects_{medium}_vs_grdb_codable", "enumerate in didMigrate ÷ GRDB Codable records", 0.5,
@@ -104,8 +107,8 @@ def rows(sizes):
             (Work("worker", "start", 1),), unit="ms"),
         Row("plugin_build_s", f"'plugin build' of a plan with {MODELS} models of 20 properties in 2 versions", 8,
             (Work("builder", "plugin build", MODELS),), unit="s"),
-        Row(f"rss_transform{memory_size}_mb", "peak of the memory, transform stage", 64, unit="MB",
-            missing="no transform stage"),
+        Row(f"rss_transform{memory_size}_mb", f"peak of the memory, transform stage, {big} rows", 64,
+            instar("Transform", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"rss_objects{memory_size}_mb", f"peak of the memory, enumerate in didMigrate, {big} rows", 128,
             instar("Objects", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"idle_{size_name(sizes.watched)}_rss_mb", "memory of a daemon that watches quiet stores", 64,

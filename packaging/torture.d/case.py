@@ -29,6 +29,8 @@ SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
 # The classes in which some stores have a plan without code, and how many.
 LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange"), 0.2
+# The classes in which the stages of some runs are of other kinds, with the same results, and how many.
+KIND_CLASSES, KIND_SHARE = ("death", "faults", "power", "disk", "writers", "exchange"), 0.2
 # The classes in which some runs are rehearsals, and how many.
 REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults"), 0.08
 # The classes in which some stores have many free pages, which a run gives back, and how many.
@@ -49,6 +51,8 @@ class Bench:
     work: str
     # The plugin whose plans have no code; empty where no case is to use it.
     light_plugin: str = ""
+    # The plugin whose stages are a bridge and a transform; empty where no case is to use it.
+    kinds_plugin: str = ""
     limit: float = 60
     # What a mutation needs: values of the recipe, and choices of a class.
     focus: dict = field(default_factory=dict)
@@ -99,6 +103,8 @@ class Case:
             self.programs.plugin = self.bench.light_plugin
         else:
             self.free_pages()
+            if self.has_other_kinds():
+                self.programs.plugin = self.bench.kinds_plugin
         if self.is_rehearsal():
             self.programs.verb = "rehearse"
         stores.make(self.store, self.recipe)
@@ -106,6 +112,7 @@ class Case:
         self.note(
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
             + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
+            + (", stages of other kinds" if self.programs.plugin == self.bench.kinds_plugin else "")
             + (f", free pages, auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.free else "")
             + (", rehearsal" if self.is_rehearsal() else ""))
 
@@ -120,6 +127,12 @@ class Case:
         if not self.bench.light_plugin or self.bench.focus or self.name not in LIGHT_CLASSES:
             return False
         return random.Random(f"light:{self.seed}").random() < LIGHT_SHARE
+
+    def has_other_kinds(self):
+        """Goes by the seed alone, too. A behaviour needs the closures of the other plans."""
+        if not self.bench.kinds_plugin or self.bench.focus or self.name not in KIND_CLASSES or self.recipe.behaviour:
+            return False
+        return random.Random(f"kinds:{self.seed}").random() < KIND_SHARE
 
     def free_pages(self):
         """Goes by the seed alone, too."""
