@@ -34,7 +34,12 @@ struct MemoryMigration {
       let layout = try source.path.last.layout()
       let verification = try CloneVerification(
         path: source.path, layout: layout, before: source.store)
-      let structure = try verification.verify(clone.database) { source.census }.structure
+      let store = EarlierStore(layout: try source.path.first.layout()) { read in
+        try connection.perform { try read($0.database) }
+      }
+      let structure = try verification.verify(
+        clone.database, before: { source.census }, of: store
+      ).structure
       try StoreStamp(
         earlier: source.store.metadata, uuid: nil, path: source.path, layout: layout,
         fingerprint: structure.fingerprint, reference: nil
@@ -88,7 +93,8 @@ struct MemoryMigration {
       try clone.perform { try PageCopy(from: db, to: $0.database).finish() }
       return Source(
         path: path, store: try SchemaBaseline(db, format: path.first.format),
-        census: try StoreCensus(db, layout: path.first.layout()),
+        census: try StoreCensus(
+          db, layout: path.first.layout(), queries: path.queriesBefore),
         changes: db.totalChangesCount)
     }
   }

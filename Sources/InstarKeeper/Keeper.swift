@@ -163,6 +163,7 @@ public final class Keeper {
           + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
           + inspection.readingFindings(openPolicy) + inspection.brokenLinks(openPolicy)
         let path = inspection.path
+        if !path.invariants.isEmpty { report.invariants = path.invariants }
         report.migration =
           path.stages.isEmpty
           ? PlannedMigration(plan: path.plan, from: path.from, to: path.to, stages: [])

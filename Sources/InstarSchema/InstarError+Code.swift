@@ -96,6 +96,8 @@ extension InstarError {
     public static let missingBackup = Code("I318")
     /// The backup is not what its manifest records, or is damaged.
     public static let damagedBackup = Code("I319")
+    /// The migrated clone violates an invariant of the plan.
+    public static let invariantViolated = Code("I320")
 
     // 4: a plugin
     /// The file is not a plugin.

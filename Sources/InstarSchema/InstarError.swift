@@ -16,11 +16,13 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
   public var state: String?
   /// What to do next: an imperative, with the command if there is one.
   public var next: String?
+  /// The rows that are the cause; left out if the cause is not rows. `cause` names them too.
+  public var rows: AffectedRows?
 
   /// Creates an error. Callers complete it with `about(_:store:stage:state:next:)`.
   public init(
     _ code: Code, _ what: String, store: String? = nil, stage: String? = nil, cause: String,
-    state: String? = nil, next: String? = nil
+    state: String? = nil, next: String? = nil, rows: AffectedRows? = nil
   ) {
     self.code = code
     self.what = what
@@ -29,6 +31,7 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
     self.cause = cause
     self.state = state
     self.next = next
+    self.rows = rows
   }
 }
 

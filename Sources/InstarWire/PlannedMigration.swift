@@ -78,15 +78,19 @@ public struct Finding: Sendable, Codable, Hashable {
   public var message: String
   /// What to do about it, as an imperative.
   public var fix: String?
+  /// The rows that have the problem; left out if it is not about rows. `message` names them too.
+  public var rows: AffectedRows?
 
   /// A problem; without `fix` there is nothing to do.
   public init(
-    severity: Severity, code: InstarError.Code? = nil, message: String, fix: String? = nil
+    severity: Severity, code: InstarError.Code? = nil, message: String, fix: String? = nil,
+    rows: AffectedRows? = nil
   ) {
     self.severity = severity
     self.code = code
     self.message = message
     self.fix = fix
+    self.rows = rows
   }
 }
 
@@ -100,6 +104,8 @@ public struct PlanReport: Sendable, Codable, Hashable {
   public var migration: PlannedMigration?
   /// What the checks found.
   public var findings: [Finding]
+  /// What the run would check before its cutover; left out if the plan has no invariants.
+  public var invariants: [Invariant]?
   /// Why the store cannot be migrated.
   public var error: InstarError?
 

@@ -27,6 +27,8 @@ public struct PlanManifest: Sendable, Codable, Hashable {
   public var importedVersions: [ToolVersion: Schema.Version] = [:]
   /// The properties ("Note.pages") whose values the plan agrees to lose when a stage changes their type.
   public var acceptedLosses: [String] = []
+  /// What each migration must keep or make true.
+  public var invariants: [Invariant] = []
   /// What Instar ignores in the plan, or uses otherwise than it is written, one sentence each.
   public var notes: [String] = []
 

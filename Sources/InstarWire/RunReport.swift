@@ -68,6 +68,8 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var holders: [ProbeReport.Holder]?
   /// The hold that keeps a restored store from being migrated again; left out in the ledger.
   public var hold: Hold?
+  /// The names of the plan's invariants that were checked and hold; left out if none was.
+  public var invariants: [String]?
   /// What a person should know even if the run succeeded, one sentence each.
   public var notes: [String]
   /// Why the run ended without `migrated`, `restored`, `rehearsed` or `current`.

@@ -34,6 +34,10 @@ struct MisbehavingPluginTests {
       ("memory", .workerLimit, "used more than 1024 MiB of memory"),
       ("swarm", .workerLimit, "started more threads than the limit allows"),
       ("bigfile", .workerLimit, "wrote a file of more than 4096 MiB"),
+      (
+        "lose", .invariantViolated,
+        "invariant 'every box is kept' of plan BoxPlan is violated: Box had 50 rows and has 47: missing are rows"
+      ),
       ("garbage", .protocolViolation, "this is no message"),  // tidy:ignore words
       // Confinement holds: the closure says what it was able to do.
       ("escape", .stageFailed, "nothing escaped"),

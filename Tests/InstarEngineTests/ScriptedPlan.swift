@@ -6,6 +6,7 @@ import Testing
 enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPlan {
   static var schemas: [any VersionedSchema.Type] { [Old.self, New.self] }
   static var acceptedLosses: [String] { Script.losses }
+  static var invariants: [Invariant] { Script.invariants }
   static var stages: [MigrationStage] {
     if let stage = Script.stage { return [stage] }
     if Script.isLightweight { return [.lightweight(fromVersion: Old.self, toVersion: New.self)] }
@@ -27,6 +28,7 @@ enum Script {
   nonisolated(unsafe) static var willMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var didMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var losses: [String] = []
+  nonisolated(unsafe) static var invariants: [Invariant] = []
   nonisolated(unsafe) static var isLightweight = false
   /// A stage of another kind.
   nonisolated(unsafe) static var stage: MigrationStage?
@@ -35,6 +37,7 @@ enum Script {
     willMigrate = nil
     didMigrate = nil
     losses = []
+    invariants = []
     isLightweight = false
     stage = nil
   }

@@ -183,10 +183,13 @@ struct SQLHost: PluginHost {
   /// Done after the SQL, to the clone's file.
   var tamper: @Sendable (CloneWork) throws -> Void = { _ in }
   var failure: InstarError?
+  var invariants: [Invariant] = []
 
   func describe(plugin: String) throws(InstarError) -> PluginManifest {
     do {
-      return try KeeperFixture.manifest(kind: kind)
+      var manifest = try KeeperFixture.manifest(kind: kind)
+      manifest.plans[0].invariants = invariants
+      return manifest
     } catch {
       throw InstarError(error, what: "cannot describe")
     }

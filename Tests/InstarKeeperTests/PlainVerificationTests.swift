@@ -51,7 +51,9 @@ struct PlainVerificationTests {
           """ + sql)
       let layout = try schemas[1].layout()
       _ = try CloneVerification(path: path, layout: layout, before: before)
-        .verify(db) { census }
+        .verify(
+          db, before: { census },
+          of: EarlierStore(layout: schemas[0].layout(), read: { try $0(db) }))
     }
   }
 

@@ -44,7 +44,8 @@ struct DocumentedKeyTests {
         "from",
         "hold",
         "holders",
-        "leftovers", "manifest", "notes", "plan", "plugin", "relationships", "restoredRun",
+        "invariants", "leftovers", "manifest", "notes", "plan", "plugin", "relationships",
+        "restoredRun",
         "result", "run",
         "stages", "startedAt", "store", "to",
       ])
@@ -65,7 +66,11 @@ struct DocumentedKeyTests {
   @Test("a plan has its keys")
   func plan() throws {
     #expect(
-      try keys(of: Sample.planReport) == ["error", "findings", "migration", "probe", "store"])
+      try keys(of: Sample.planReport) == [
+        "error", "findings", "invariants", "migration", "probe", "store",
+      ])
+    let invariant = try #require(Sample.planReport.invariants?.first)
+    #expect(try keys(of: invariant) == ["name", "rule"])
     #expect(try keys(of: Sample.migration) == ["from", "notes", "plan", "stages", "to"])
     let stage = try #require(Sample.migration.stages.first)
     #expect(
@@ -77,13 +82,16 @@ struct DocumentedKeyTests {
     #expect(
       try keys(of: stage.planned[0].statements[0]) == ["comment", "position", "sql"])
     #expect(
-      try keys(of: Sample.planReport.findings[0]) == ["code", "fix", "message", "severity"])
+      try keys(of: Sample.planReport.findings[0]) == ["code", "fix", "message", "rows", "severity"])
   }
 
   @Test("an error has its keys, and leaves out those without a value")
   func error() throws {
     #expect(
-      try keys(of: Sample.error) == ["cause", "code", "next", "stage", "state", "store", "what"])
+      try keys(of: Sample.error) == [
+        "cause", "code", "next", "rows", "stage", "state", "store", "what",
+      ])
+    #expect(try keys(of: try #require(Sample.error.rows)) == ["count", "keys"])
     #expect(
       try keys(of: InstarError(.internalError, "cannot go on", cause: "a defect")) == [
         "cause", "code", "what",

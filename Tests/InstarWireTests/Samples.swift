@@ -7,7 +7,8 @@ enum Sample {
   static let to = Schema.Version(2, 0, 0)
   static let error = InstarError(
     .stageFailed, "cannot migrate '/srv/a.store'", store: "/srv/a.store", stage: "1.0.0 → 2.0.0",
-    cause: "willMigrate threw", state: "unchanged", next: "correct the plan")
+    cause: "willMigrate threw", state: "unchanged", next: "correct the plan",
+    rows: AffectedRows(count: 14, keys: ["3", "8"]))
   static let structure = StoreStructure(
     tables: [.init(name: "ZNOTE", columns: [.init(name: "Z_PK", type: "INTEGER")])],
     indexes: [.init(name: "i", table: "ZNOTE", isUnique: true, columns: ["Z_PK"])])
@@ -29,6 +30,7 @@ enum Sample {
       stages: [StageManifest(from: from, to: to, kind: .custom, label: "AddTags")])
     plan.versionSource = .table("meta", column: "version")
     plan.importedVersions = [.alembic("ae10"): to]
+    plan.invariants = [.staysEqual("SELECT 1", upTo: [from: "SELECT 2"]), .rowsKept]
     return plan
   }
 
@@ -151,6 +153,7 @@ enum Sample {
     report.restoredRun = "R0"
     report.holders = probe.holders
     report.hold = hold
+    report.invariants = ["the rows of Note are kept"]
     report.notes = ["a note"]
     report.error = error
     return report
@@ -200,12 +203,16 @@ enum Sample {
     ], notes: ["a note"])
 
   static var planReport: PlanReport {
-    PlanReport(
+    var report = PlanReport(
       store: "/srv/a.store", probe: probe, migration: migration,
       findings: [
-        Finding(severity: .warning, code: .noSpace, message: "little room", fix: "add some")
+        Finding(
+          severity: .warning, code: .noSpace, message: "little room", fix: "add some",
+          rows: error.rows)
       ],
       error: error)
+    report.invariants = plan.invariants
+    return report
   }
 
   static let ddl = StoreDDL(statements: ["CREATE TABLE ZNOTE (Z_PK INTEGER)"])

@@ -11,6 +11,10 @@ struct sqlite3_stmt;
  * code. */
 int instar_database_setting(struct sqlite3 *database, int setting, int on);
 
+/* sqlite3_prepare_v2() for a query of somebody else. A name in double quotes that no column has is an error here, and not
+ * a text. Sets `rest` to what follows the first statement. Returns SQLite's result code. */
+int instar_prepare_query(struct sqlite3 *database, const char *sql, struct sqlite3_stmt **statement, const char **rest);
+
 /* While `page` is not 0, a CREATE TABLE statement of this connection describes the b-tree with that root page instead of
  * making one: only the connection's own schema knows the table, and nothing is written. Page 0 ends that. */
 void instar_describe_tree(struct sqlite3 *database, int page);

@@ -23,7 +23,7 @@ enum RetryPolicy {
       .ambiguousPlan, .noPlan, .unconfirmedAdoption, .unacceptedLoss,
       // What the plugin's code does with it.
       .stageFailed, .workerExited, .outputLimit, .workerLimit, .verificationFailed, .rowsLost,
-      .brokenReferences,
+      .brokenReferences, .invariantViolated,
       .unexpectedStructure, .modelNotInSchema, .invalidModel, .unsupported,
       // What the plugin is.
       .notAPlugin, .wrongABI, .untrustedPlugin, .missingPlugin:

@@ -1,6 +1,6 @@
-package import InstarSchema
 import InstarChange
 import InstarModel
+package import InstarSchema
 import InstarStore
 
 extension PlanDefinition {
@@ -16,7 +16,8 @@ extension PlanDefinition {
   ///   - owners: The store of each model of the last version, as an index into `storeNames`.
   ///   - tables: The names of each store's tables, as SQL writes them. Called only where some models are not in the
   ///     last version.
-  /// - Throws: `invalidPlan` where a relationship or a superclass is in another store than its entity, or where a
+  /// - Throws: `invalidPlan` where an invariant needs models of several stores, where a relationship or a superclass is
+  ///   in another store than its entity, or where a
   ///   plain store would have no table in a version between others: it would be equal to an empty
   ///   database.
   package func parts(
@@ -35,7 +36,7 @@ extension PlanDefinition {
       }
       while let node = division.unassigned.first { try division.assign(node, to: 0) }
     }
-    return try storeNames.indices.map { store throws(InstarError) in
+    let plans = try storeNames.indices.map { store throws(InstarError) in
       var parts: [PlanVersion] = []
       for (index, version) in versions.enumerated() {
         let schema = version.schema.part {
@@ -50,6 +51,13 @@ extension PlanDefinition {
       }
       return PlanDefinition(self, versions: parts)
     }
+    let checked = plans.reduce(into: Set<Invariant>()) { $0.formUnion($1.invariants) }
+    if let missing = invariants.first(where: { !checked.contains($0) }) {
+      throw InvariantCheck.failure(
+        missing, name, "its query reads models that the configurations keep in several stores",
+        next: "write one invariant for each store, or keep these models in one store")
+    }
+    return plans
   }
 
   private func gap(at version: PlanVersion, in store: String) -> InstarError {

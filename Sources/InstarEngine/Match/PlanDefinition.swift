@@ -18,6 +18,7 @@ package struct PlanDefinition: Sendable {
   private let versionSource: VersionSource
   private let importedVersions: [ToolVersion: Schema.Version]
   private let acceptedLosses: [String]
+  package let invariants: [Invariant]
 
   /// A stage between two versions of this plan, with its closures.
   package struct Stage: Sendable {
@@ -65,6 +66,8 @@ package struct PlanDefinition: Sendable {
     importedVersions = plan.importedVersions
     acceptedLosses = plan.acceptedLosses
     columnOrder = plan.columnOrder
+    invariants = plan.invariants
+    try InvariantCheck.check(invariants, of: name, versions)
   }
 
   private typealias Types = [Schema.Version: any VersionedSchema.Type]
@@ -151,7 +154,8 @@ package struct PlanDefinition: Sendable {
     return (stages, notes)
   }
 
-  /// The same plan for a store with some of its models: these versions, and the stages between them.
+  /// The same plan for a store with some of its models: these versions, the stages between them, and the invariants
+  /// that these models are enough for.
   init(_ plan: PlanDefinition, versions: [PlanVersion]) {
     name = plan.name
     self.versions = versions
@@ -166,6 +170,15 @@ package struct PlanDefinition: Sendable {
     versionSource = plan.versionSource
     importedVersions = plan.importedVersions
     acceptedLosses = plan.acceptedLosses
+    invariants = plan.invariants.filter { invariant in
+      do throws(InstarError) {
+        try InvariantCheck.check([invariant], of: plan.name, versions)
+        return true
+      } catch {
+        // It names models of another store. `parts` refuses a plan with an invariant that belongs to no store.
+        return false
+      }
+    }
   }
 
   /// The versions that stages pass from one to another, both included; `nil` where no stages connect them.
@@ -253,6 +266,7 @@ package struct PlanDefinition: Sendable {
     manifest.columnOrder = columnOrder
     manifest.importedVersions = importedVersions
     manifest.acceptedLosses = acceptedLosses
+    manifest.invariants = invariants
     manifest.notes = notes
     return manifest
   }

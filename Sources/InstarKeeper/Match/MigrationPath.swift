@@ -19,6 +19,8 @@ package struct MigrationPath {
   var versionSource: VersionSource
   /// The properties of the first schema whose values the plan agrees to lose when their type changes.
   let acceptedLosses: [String]
+  /// What the run must keep or make true.
+  package let invariants: [Invariant]
   /// Between each two of `schemas`.
   let differences: [SchemaDifference]
   /// The stages with the layouts of their versions.
@@ -38,6 +40,7 @@ package struct MigrationPath {
     plan = manifest.name
     versionSource = manifest.versionSource
     acceptedLosses = manifest.acceptedLosses
+    invariants = manifest.invariants
     let route = try Self.route(from: version, in: manifest)
     var versions: [PlanVersion] = []
     for version in route.versions {
@@ -122,6 +125,9 @@ package struct MigrationPath {
       try schema.after(schemaStages, rows: rows)
     }
   }
+
+  /// The queries whose answers on the store, before the stages, are needed afterwards.
+  package var queriesBefore: [String] { invariants.compactMap { $0.rule.query(before: from) } }
 
   /// Refuses a lightweight stage between versions that need code, whatever the rows are.
   ///

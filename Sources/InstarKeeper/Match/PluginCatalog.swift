@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarChange
 internal import InstarLinux
 package import InstarSchema
 internal import InstarStore
@@ -105,6 +106,7 @@ package final class PluginCatalog {
         .invalidPlan, "cannot use plan '\(plan.name)' of plugin '\(plugin)'",
         cause: "the plan has no schemas", next: "list the versions in the plan's 'schemas'")
     }
+    for plan in manifest.plans { try plan.requireInvariants() }
     let entry = Entry(
       version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin),
       paths: Dictionary(firstOf: manifest.plans.map { ($0.name, KnownPaths()) }))
@@ -132,6 +134,18 @@ package final class PluginCatalog {
     return FileVersion(
       identity: FileIdentity(status), size: Int64(status.st_size),
       seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+  }
+}
+
+extension PlanManifest {
+  /// A worker sent the manifest, and only the keeper runs the queries: so it checks them itself too.
+  fileprivate func requireInvariants() throws(InstarError) {
+    guard !invariants.isEmpty else { return }
+    let versions = try versions.map { version throws(InstarError) in
+      PlanVersion(
+        schema: version.schema, layout: try version.schema.layout(), name: version.name ?? "")
+    }
+    try InvariantCheck.check(invariants, of: name, versions)
   }
 }
 

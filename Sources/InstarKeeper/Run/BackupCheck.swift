@@ -65,7 +65,8 @@ struct BackupCheck: Sendable {
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
     return Result(
-      census: try StoreCensus(db, layout: layout, findsBroken: findsBroken),
+      census: try StoreCensus(
+        db, layout: layout, findsBroken: findsBroken, queries: path.queriesBefore),
       externalFiles: files,
       removedValues: try RemovedValues(db, layout: layout, path: path),
       manifest: BackupManifest(

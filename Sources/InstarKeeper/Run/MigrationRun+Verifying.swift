@@ -49,6 +49,8 @@ extension MigrationRun {
       + metadataNotes(attempt.inspection, before)
       + [attempt.inspection.probe.replicator?.note].compactMap(\.self)
     report.count(before: backup.census, after: result.census, path: attempt.path)
+    let invariants = attempt.path.invariants.map(\.name)
+    if !invariants.isEmpty { report.invariants = invariants }
     return result
   }
 
@@ -72,6 +74,8 @@ extension MigrationRun {
         let files = try ExternalFiles.references(db, layout)
         var result = try verification.verify(
           db, before: { try checking.wait().census },
+          of: EarlierStore(
+            layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
           requireSound: { db in
             if hasSameRows {
               isDamageOfStore = true

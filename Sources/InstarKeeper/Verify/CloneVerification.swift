@@ -73,11 +73,13 @@ package struct CloneVerification {
   /// - Parameters:
   ///   - requireSound: Throws where the clone is not sound, or where another thread finds that.
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
-  ///     needs broken links where `findsBroken`.
+  ///     needs broken links where `findsBroken`, and the path's `queriesBefore`.
+  ///   - store: The store before the stages.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
-  ///   `brokenReferences` or `rowsLost`.
+  ///   `brokenReferences`, `rowsLost` or `invariantViolated`; `invalidPlan` or `timeLimit` where a query of an invariant
+  ///   fails.
   package func verify(
-    _ db: Database, before census: () throws -> StoreCensus,
+    _ db: Database, before census: () throws -> StoreCensus, of store: EarlierStore,
     requireSound: (Database) throws -> Void = { try StoreCheck.requireSound($0, "the clone") }
   ) throws -> Result {
     // First: what follows reads rows through this schema.
@@ -94,8 +96,10 @@ package struct CloneVerification {
     }
     try requireValues(db)
     // The clone may name join tables differently: structures that differ only in these names are equal.
+    let named = try path.last.layout(in: db)
     let after = try StoreCensus(
-      db, layout: path.last.layout(in: db), findsBroken: findsBroken)
+      db, layout: named, findsBroken: findsBroken,
+      queries: path.invariants.compactMap(\.rule.query))
     let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
     let strays = earlier.strayRows.values.reduce(0, +)
@@ -106,7 +110,12 @@ package struct CloneVerification {
     }
     try requireLinks(after, earlier)
     try requireOthers(after, earlier)
-    return Result(census: after, structure: structure, notes: try compareCounts(after, earlier))
+    let notes = try compareCounts(after, earlier)
+    if !path.invariants.isEmpty {
+      try requireInvariants(
+        InvariantFacts(db: db, layout: named, before: earlier, after: after, store: store))
+    }
+    return Result(census: after, structure: structure, notes: notes)
   }
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of

@@ -1,11 +1,13 @@
 internal import GRDB
+internal import InstarSchema
 internal import InstarStore
 
 /// The statement that counts the links of a relationship, and those to rows that do not exist.
 struct LinkStatement: Hashable {
   /// The condition for links to missing rows.
   private let broken: String
-  private let rows: String
+  /// The rows that hold a link.
+  private let rows: KeyedRows
   /// The columns or the table with the links.
   private let location: String
 
@@ -22,20 +24,37 @@ struct LinkStatement: Hashable {
       // In one order for both ends of the relationship.
       let ends = [Self.missing(own, "j", in: entity), Self.missing(other, "j", in: destination)]
       self.init(
-        broken: ends.sorted().joined(separator: " OR "), rows: "\(table) AS j", location: table)
+        broken: ends.sorted().joined(separator: " OR "),
+        rows: KeyedRows(
+          table: "\(table) AS j",
+          keys: (own.columns + other.columns).sorted().map { "j.\($0)" }), location: table)
     }
+  }
+
+  /// Returns the rows that hold the links. The key of a row of a join table begins with this end of the relationship.
+  static func rows(
+    _ location: EntityLayout.RelationshipStorage.Location, of entity: EntityLayout,
+    to destination: EntityLayout
+  ) -> KeyedRows {
+    guard case .joinTable(let table, let own, let other) = location else {
+      return LinkStatement(location, of: entity, to: destination).rows
+    }
+    return KeyedRows(table: table, keys: own.columns + other.columns)
   }
 
   private init(_ reference: InstarStore.ForeignKey, of owner: EntityLayout, to other: EntityLayout)
   {
-    let present = reference.columns.map { "s.\($0) IS NOT NULL" }.joined(separator: " AND ")
     self.init(
       broken: Self.missing(reference, "s", in: other),
-      rows: "\(owner.table) AS s WHERE \(present)\(Self.isRow("s", of: owner))",
+      rows: KeyedRows(
+        table: "\(owner.table) AS s",
+        conditions: reference.columns.map { "s.\($0) IS NOT NULL" }
+          + [Self.isRow("s", of: owner)].compactMap(\.self),
+        keys: owner.key.columns.map { "s.\($0)" }),
       location: "\(owner.table).\(reference.columns.joined(separator: ","))")
   }
 
-  private init(broken: String, rows: String, location: String) {
+  private init(broken: String, rows: KeyedRows, location: String) {
     self.broken = broken
     self.rows = rows
     self.location = location
@@ -45,22 +64,51 @@ struct LinkStatement: Hashable {
     _ reference: InstarStore.ForeignKey, _ alias: String, in entity: EntityLayout
   ) -> String {
     "NOT EXISTS (SELECT 1 FROM \(entity.table) AS d "
-      + "WHERE \(reference.condition(alias, refersTo: "d"))\(isRow("d", of: entity)))"
+      + "WHERE \(reference.condition(alias, refersTo: "d"))"
+      + "\(isRow("d", of: entity).map { " AND \($0)" } ?? ""))"
   }
 
-  /// The condition for rows of an entity or of its subclasses, after others.
-  private static func isRow(_ alias: String, of entity: EntityLayout) -> String {
+  /// The condition for rows of an entity or of its subclasses; `nil` where a table holds one entity.
+  private static func isRow(_ alias: String, of entity: EntityLayout) -> String? {
     entity.entityColumn.map { column in
       let numbers = entity.numbers.map(String.init).joined(separator: ", ")
-      return " AND \(alias).\(column) IN (\(numbers))"
-    } ?? ""
+      return "\(alias).\(column) IN (\(numbers))"
+    }
   }
 
   /// - Parameter findsBroken: Whether to count broken links too. Without, an index that has the keys is enough.
   func count(_ db: Database, findsBroken: Bool) throws -> StoreCensus.Links {
     let sums = findsBroken ? ", coalesce(sum(\(broken)), 0)" : ""
-    let row = try Row.fetchOne(db, sql: "SELECT count(*)\(sums) FROM \(rows)")
+    let row = try Row.fetchOne(db, sql: "SELECT count(*)\(sums) FROM \(rows.source)")
     return StoreCensus.Links(
       count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil, location: location)
+  }
+
+  /// Returns the rows with a link to a row that does not exist; `nil` for none.
+  func brokenRows(_ db: Database) throws -> AffectedRows? {
+    try rows.affected(db, where: ["(\(broken))"])
+  }
+}
+
+extension StoreLayout {
+  func entity(named name: String) -> EntityLayout? { entityLayouts.first { $0.name == name } }
+
+  /// The ends of a relationship, "Note.folder", and where its links are; `nil` where there is no such relationship.
+  func link(
+    _ path: String
+  ) -> (
+    location: EntityLayout.RelationshipStorage.Location, owner: EntityLayout, other: EntityLayout
+  )? {
+    let names = path.split(separator: ".", maxSplits: 1).map(String.init)
+    guard names.count == 2, let owner = entity(named: names[0]),
+      let storage = owner.relationships.first(where: { $0.relationship.name == names[1] }),
+      let other = entity(named: storage.relationship.destination)
+    else { return nil }
+    return (storage.location, owner, other)
+  }
+
+  /// The statement that counts the links of a relationship, "Note.folder".
+  func linkStatement(_ path: String) -> LinkStatement? {
+    link(path).map { LinkStatement($0.location, of: $0.owner, to: $0.other) }
   }
 }

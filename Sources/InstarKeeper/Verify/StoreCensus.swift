@@ -2,7 +2,8 @@ package import GRDB
 internal import InstarSchema
 package import InstarStore
 
-/// The number of rows of each entity and of links of each relationship, which a migration must not lose.
+/// The number of rows of each entity and of links of each relationship, which a migration must not lose, and the
+/// answers to the queries of the plan's invariants.
 package struct StoreCensus {
   /// Rows of exactly this entity, without those of subclasses, by its name.
   var rows: [String: Int] = [:]
@@ -17,6 +18,9 @@ package struct StoreCensus {
   /// counted.
   var violations: Int?
 
+  /// What queries of the plan's invariants returned, by their texts.
+  private(set) var answers: [String: QueryAnswer] = [:]
+
   struct Links: Hashable {
     var count: Int
     /// Links to rows that do not exist; `nil` where they were not counted.
@@ -25,8 +29,12 @@ package struct StoreCensus {
     var location: String
   }
 
-  /// - Parameter findsBroken: Whether to count broken links and violations of foreign keys, which reads each key.
-  package init(_ db: Database, layout: any StoreLayout, findsBroken: Bool = true) throws {
+  /// - Parameters:
+  ///   - findsBroken: Whether to count broken links and violations of foreign keys, which reads each key.
+  ///   - queries: Those of the plan's invariants.
+  package init(
+    _ db: Database, layout: any StoreLayout, findsBroken: Bool = true, queries: [String] = []
+  ) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
@@ -47,6 +55,7 @@ package struct StoreCensus {
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
     if findsBroken, layout.enforcesForeignKeys { violations = try Self.violations(db) }
+    for query in queries { answers[query] = try PlanQuery(query).answer(db) }
   }
 
   private mutating func countRows(

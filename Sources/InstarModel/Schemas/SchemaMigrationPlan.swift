@@ -33,6 +33,21 @@ public protocol SchemaMigrationPlan: SendableMetatype {
   /// run is refused, unless this list has the name or the operator runs `instarctl migrate --accept-loss`.
   /// The old values stay in the backup.
   static var acceptedLosses: [String] { get }
+  /// What each migration to the last version must keep or make true.
+  ///
+  /// ```swift
+  /// static var invariants: [Invariant] {
+  ///   [
+  ///     .rowsKept(of: NotesSchemaV2.Note.self),
+  ///     .relationshipsKept,
+  ///     .returnsNothing("SELECT Z_PK FROM ZNOTE WHERE ZTITLE = ''", named: "every note has a title"),
+  ///   ]
+  /// }
+  /// ```
+  ///
+  /// Instar checks them on the migrated clone, without the plan's code. If one is violated, the run ends, and the store
+  /// stays as it was.
+  static var invariants: [Invariant] { get }
 }
 
 extension SchemaMigrationPlan {
@@ -44,6 +59,24 @@ extension SchemaMigrationPlan {
   public static var importedVersions: [ToolVersion: Schema.Version] { [:] }
   /// None.
   public static var acceptedLosses: [String] { [] }
+  /// None.
+  public static var invariants: [Invariant] { [] }
+}
+
+extension Invariant {
+  /// A model of the plan's last version, with its subclasses, has at least as many rows as before.
+  public static func rowsKept(
+    of model: any PersistentModel.Type, named name: String? = nil
+  ) -> Invariant {
+    rowsKept(of: Schema.entityName(for: model), named: name)
+  }
+
+  /// Every relationship of a model of the plan's last version has at least as many links as before.
+  public static func relationshipsKept(
+    of model: any PersistentModel.Type, named name: String? = nil
+  ) -> Invariant {
+    relationshipsKept(of: Schema.entityName(for: model), named: name)
+  }
 }
 
 /// One step between two versions.

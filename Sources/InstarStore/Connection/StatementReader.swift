@@ -15,6 +15,12 @@ final class StatementReader {
     self.connection = connection
   }
 
+  /// Takes over a statement that was prepared on this connection.
+  init(_ statement: OpaquePointer, of connection: OpaquePointer) {
+    self.statement = statement
+    self.connection = connection
+  }
+
   deinit { sqlite3_finalize(statement) }
 
   /// Has C code step through all rows.
@@ -61,7 +67,7 @@ final class StatementReader {
       start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, index)))
   }
 
-  private static func error(of connection: OpaquePointer?) -> DatabaseError {
+  static func error(of connection: OpaquePointer?) -> DatabaseError {
     DatabaseError(
       resultCode: ResultCode(rawValue: sqlite3_extended_errcode(connection)),
       message: String(cString: sqlite3_errmsg(connection)))

@@ -26,7 +26,8 @@ package enum ContentDigest {
     try digest { state in try add(StatementReader(db, query), to: state) }
   }
 
-  private static func digest(_ addRows: (OpaquePointer?) throws -> Void) rethrows -> String {
+  /// Returns the digest of what `addRows` adds to a state.
+  static func digest(_ addRows: (OpaquePointer?) throws -> Void) rethrows -> String {
     let state = XXH3_createState()
     defer { XXH3_freeState(state) }
     XXH3_128bits_reset(state)
@@ -36,9 +37,12 @@ package enum ContentDigest {
   }
 
   private static func add(_ rows: StatementReader, to state: OpaquePointer?) throws {
-    while try rows.next() {
-      for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
-    }
+    while try rows.next() { addRow(of: rows, to: state) }
+  }
+
+  /// Adds the current row.
+  static func addRow(of rows: StatementReader, to state: OpaquePointer?) {
+    for column in 0..<rows.columnCount { rows.withValue(column) { add($0, to: state) } }
   }
 
   private static func add(_ value: RowValue, to state: OpaquePointer?) {

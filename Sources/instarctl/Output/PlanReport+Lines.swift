@@ -18,6 +18,7 @@ extension PlanReport: Answer {
       if migration.stages.contains(where: { $0.planned.contains { $0.kind == .destructive } }) {
         lines.append("  ! removes rows, values or links; only the backup keeps them")
       }
+      lines += (invariants ?? []).map { "  invariant: \($0.name)" }
       lines += migration.notes.map { "  \(Finding.Severity.note.styled): \($0)" }
     } else if probe.state == .current {
       lines.append("  nothing to do: at \(probe.version?.description ?? "the last version")")

@@ -36,6 +36,7 @@ extension RunReport: Answer {
     lines += rehearsal.map(spaceLines) ?? []
     if let backup { lines.append("  backup  \(backup)") }
     if let backupCopy { lines.append("  copy    \(backupCopy)") }
+    lines += (invariants ?? []).map { "  holds   \($0)" }
     lines += notes.map { "  note    \($0)" }
     lines += (leftovers ?? []).map { "  note    could not remove '\($0)'" }
     return lines

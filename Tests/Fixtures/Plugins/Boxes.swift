@@ -58,6 +58,13 @@ struct BoxIsLocked: Error, CustomStringConvertible {
 enum BoxPlan: SchemaMigrationPlan {
   static var schemas: [any VersionedSchema.Type] { [BoxSchemaV1.self, BoxSchemaV2.self] }
 
+  static var invariants: [Invariant] {
+    [
+      .rowsKept(of: BoxSchemaV2.Box.self, named: "every box is kept"),
+      .staysEqual("SELECT ZNAME FROM ZBOX ORDER BY Z_PK", named: "the names of the boxes"),
+    ]
+  }
+
   static var stages: [MigrationStage] {
     [
       .custom(
@@ -69,6 +76,9 @@ enum BoxPlan: SchemaMigrationPlan {
           for box in boxes { box.size += 1000 }
           if first.name == "beside", let store = context.container.configurations.first {
             try Data().write(to: store.url.appendingPathExtension("done"))
+          }
+          if first.name == "lose" {
+            for box in boxes.prefix(3) { context.delete(box) }
           }
           if first.name == "painted" { try paint(boxes, context) }
           try misbehave(first.name)

@@ -1,0 +1,130 @@
+internal import GRDB
+internal import InstarSchema
+internal import InstarStore
+
+// The checks of the plan's invariants. They read rows again only where one is violated, for the keys in the error.
+
+extension CloneVerification {
+  /// The clone, and the counts and answers that are compared.
+  struct InvariantFacts {
+    let db: Database
+    /// As the clone names its tables.
+    let layout: any StoreLayout
+    let before: StoreCensus
+    let after: StoreCensus
+    let store: EarlierStore
+  }
+
+  /// Checks all invariants of the plan.
+  ///
+  /// - Throws: `invariantViolated` for the first that is violated.
+  func requireInvariants(_ facts: InvariantFacts) throws {
+    for invariant in path.invariants {
+      guard let (cause, rows) = try violation(of: invariant.rule, facts) else { continue }
+      throw InstarError(
+        .invariantViolated, Self.what,
+        cause: "invariant '\(invariant.name)' of plan \(path.plan) is violated: \(cause)",
+        next:
+          "correct the code of the stages or the invariant, build the plugin, and run the same command again",
+        rows: rows)
+    }
+  }
+
+  private typealias Violation = (cause: String, rows: AffectedRows?)
+
+  /// - Returns: What is violated; `nil` where the rule holds.
+  private func violation(of rule: Invariant.Rule, _ facts: InvariantFacts) throws -> Violation? {
+    switch rule {
+    case .rowsKept(let name):
+      for entity in path.last.entities where name == nil || name == entity.name {
+        if let violation = try lostRows(of: entity.name, facts) { return violation }
+      }
+    case .relationshipsKept(let name):
+      for entity in path.last.entities {
+        for relationship in entity.relationships
+        where name == nil || name == entity.name || name == "\(entity.name).\(relationship.name)" {
+          if let violation = try lostLinks(relationship, of: entity.name, facts) {
+            return violation
+          }
+        }
+      }
+    case .returnsNothing(let query):
+      guard let answer = facts.after.answers[query], answer.count > 0 else { return nil }
+      let rows = AffectedRows(count: answer.count, keys: answer.firstRows)
+      return ("the query returns \(rows.text)", rows)
+    case .staysEqual(let query, _): return try changedAnswer(of: query, rule, facts)
+    }
+    return nil
+  }
+
+  private func lostRows(of entity: String, _ facts: InvariantFacts) throws -> Violation? {
+    guard let origin = path.origin(of: entity) else { return nil }
+    let earlier = path.first.family(of: origin).reduce(0) { $0 + (facts.before.rows[$1] ?? 0) }
+    let now = path.last.family(of: entity).reduce(0) { $0 + (facts.after.rows[$1] ?? 0) }
+    guard now < earlier else { return nil }
+    var lost: AffectedRows?
+    if let old = facts.store.layout.entity(named: origin),
+      let new = facts.layout.entity(named: entity)
+    {
+      try facts.store.read {
+        lost = try KeyedRows(of: old).missing($0, in: KeyedRows(of: new), facts.db)
+      }
+    }
+    return Self.fewer("\(entity) had \(earlier) rows and has \(now)", lost)
+  }
+
+  private func lostLinks(
+    _ relationship: Schema.Relationship, of entity: String, _ facts: InvariantFacts
+  ) throws -> Violation? {
+    guard let origin = path.origin(of: relationship, in: entity),
+      let earlier = facts.before.links[origin]?.count,
+      let now = facts.after.links["\(entity).\(relationship.name)"]?.count, now < earlier
+    else { return nil }
+    var lost: AffectedRows?
+    if let old = facts.store.layout.link(origin),
+      let new = facts.layout.link("\(entity).\(relationship.name)")
+    {
+      let kept = LinkStatement.rows(new.location, of: new.owner, to: new.other)
+      try facts.store.read {
+        lost = try LinkStatement.rows(old.location, of: old.owner, to: old.other)
+          .missing($0, in: kept, facts.db)
+      }
+    }
+    return Self.fewer("\(entity).\(relationship.name) had \(earlier) links and has \(now)", lost)
+  }
+
+  private static func fewer(_ counts: String, _ lost: AffectedRows?) -> Violation {
+    (lost.map { "\(counts): missing \($0.count == 1 ? "is" : "are") \($0.text)" } ?? counts, lost)
+  }
+
+  private func changedAnswer(
+    of query: String, _ rule: Invariant.Rule, _ facts: InvariantFacts
+  ) throws -> Violation? {
+    guard let earlierQuery = rule.query(before: path.from),
+      let earlier = facts.before.answers[earlierQuery], let now = facts.after.answers[query],
+      now != earlier
+    else { return nil }
+    var counts = "the query returned \(Self.rows(earlier.count)) before the run and "
+    counts +=
+      earlier.count == now.count ? "other values after it" : "\(Self.rows(now.count)) after it"
+    // More rows than these say nothing to a person, and take memory.
+    let limit = 100_000
+    var old: [String] = []
+    try facts.store.read { old = try PlanQuery(earlierQuery).rows($0, limit: limit) }
+    let new = try PlanQuery(query).rows(facts.db, limit: limit)
+    let (wasThere, isThere) = (Set(old), Set(new))
+    let gone = old.filter { !isThere.contains($0) }
+    let added = new.filter { !wasThere.contains($0) }
+    let changes = [("missing", gone), ("new", added)].filter { !$0.1.isEmpty }
+    guard !changes.isEmpty else {
+      return ("\(counts), in another order or with repeated rows", nil)
+    }
+    let details = changes.map { "\($0): \(AffectedRows(count: $1.count, keys: $1).text)" }
+    let rows = gone.isEmpty ? added : gone
+    return (
+      "\(counts); \(details.joined(separator: "; "))", AffectedRows(count: rows.count, keys: rows)
+    )
+  }
+
+  private static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count) rows" }
+}

@@ -1,0 +1,157 @@
+internal import CDatabase
+package import GRDB
+internal import GRDBSQLite
+package import InstarSchema
+
+/// A query of a plan's invariant. It reads a store and can do nothing else.
+///
+/// A plugin wrote the text. So it must be one statement that begins as a query does, and of which SQLite says that it
+/// writes nothing: ATTACH, PRAGMA, VACUUM and all changes are refused. A guarded connection has no functions of the
+/// plugin and loads no extensions.
+package struct PlanQuery {
+  private let sql: String
+
+  package init(_ sql: String) { self.sql = sql }
+
+  /// Compiles the query, and runs nothing.
+  ///
+  /// - Throws: `invalidPlan` where the text is not one query without parameters, or does not compile on this store.
+  package func requireCompiles(_ db: Database) throws(InstarError) { _ = try prepared(db) }
+
+  /// Runs the query, and keeps none of its rows but the first ones.
+  ///
+  /// - Parameter processorSeconds: The limit of processor time; `nil` for one that grows with the store.
+  /// - Throws: `invalidPlan` as above, and where the query fails; `timeLimit` where it does not end within its limit.
+  package func answer(
+    _ db: Database, processorSeconds: Double? = nil
+  ) throws(InstarError) -> QueryAnswer {
+    try limited(db, processorSeconds) { rows in
+      var answer = QueryAnswer(count: 0, digest: "", firstRows: [])
+      answer.digest = try ContentDigest.digest { state in
+        while try rows.next() {
+          ContentDigest.addRow(of: rows, to: state)
+          if answer.count < AffectedRows.keyLimit { answer.firstRows.append(Self.text(of: rows)) }
+          answer.count += 1
+        }
+      }
+      return answer
+    }
+  }
+
+  /// Returns the first rows as texts, in which long values are cut.
+  ///
+  /// - Throws: As `answer`.
+  package func rows(_ db: Database, limit: Int) throws(InstarError) -> [String] {
+    try limited(db, nil) { rows in
+      var texts: [String] = []
+      while texts.count < limit, try rows.next() { texts.append(Self.text(of: rows)) }
+      return texts
+    }
+  }
+
+  // MARK: Running it
+
+  private static let what = "cannot run a query of the plan"
+  private static let firstWords: Set<String> = ["SELECT", "VALUES", "WITH"]
+
+  private func prepared(_ db: Database) throws(InstarError) -> StatementReader {
+    // First: SQLite carries out some PRAGMA statements while it compiles them.
+    let first = SQLToken.tokens(of: sql).first { $0.kind != .space }
+    guard Self.firstWords.contains(first?.text.uppercased() ?? "") else { throw notAQuery }
+    guard let connection = db.sqliteConnection else { throw failure("the connection is closed") }
+    var statement: OpaquePointer?
+    var rest: UnsafePointer<CChar>?
+    var after = ""
+    let code = sql.withCString { text in
+      let code = instar_prepare_query(connection, text, &statement, &rest)
+      after = rest.map { String(cString: $0) } ?? ""
+      return code
+    }
+    guard code == SQLITE_OK else {
+      let error = StatementReader.error(of: connection)
+      throw failure("the query does not compile: \(error.message ?? "\(error.resultCode)")")
+    }
+    guard let statement else { throw notAQuery }
+    let reader = StatementReader(statement, of: connection)
+    let isAlone = SQLToken.tokens(of: after).allSatisfy { $0.kind == .space || $0.text == ";" }
+    guard isAlone, sqlite3_stmt_readonly(statement) != 0, reader.columnCount > 0,
+      sqlite3_bind_parameter_count(statement) == 0
+    else { throw notAQuery }
+    return reader
+  }
+
+  private var notAQuery: InstarError {
+    failure("the query is not one SELECT statement without parameters")
+  }
+
+  private func failure(_ cause: String) -> InstarError {
+    InstarError(.invalidPlan, Self.what, cause: "\(cause): \(sql)")
+  }
+
+  private func limited<T>(
+    _ db: Database, _ processorSeconds: Double?, _ body: (StatementReader) throws -> T
+  ) throws(InstarError) -> T {
+    let rows = try prepared(db)
+    do {
+      return try WorkLimit.within(try processorSeconds ?? Self.seconds(for: db), db) {
+        try body(rows)
+      }
+    } catch let error as DatabaseError {
+      switch error.resultCode {
+      case .SQLITE_INTERRUPT:
+        throw InstarError(
+          .timeLimit, Self.what,
+          cause: "the query exceeded its limit of processor time: \(sql)",
+          next: "write a query that reads less, or add an index to the new version")
+      case .SQLITE_NOMEM, .SQLITE_TOOBIG, .SQLITE_FULL:
+        throw failure("the query needs more memory than it may use")
+      default:
+        throw failure("the query failed: \(error.message ?? "\(error.extendedResultCode)")")
+      }
+    } catch {
+      throw InstarError(error, what: Self.what)
+    }
+  }
+
+  private static let baseSeconds = 5.0
+  private static let secondsPerMiB = 0.5
+
+  /// Half of what all work on the store may use (`WorkBudget`): so the error names the query.
+  private static func seconds(for db: Database) throws -> Double {
+    let pages = try Double.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+    let size = try Double.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+    return baseSeconds + secondsPerMiB * pages * size / 1_048_576
+  }
+
+  // MARK: Rows as text
+
+  private static let longestText = 40
+
+  private static func text(of rows: StatementReader) -> String {
+    let values = (0..<rows.columnCount).map { rows.withValue($0, text(of:)) }
+    return values.count == 1 ? values[0] : "(\(values.joined(separator: ", ")))"
+  }
+
+  private static func text(of value: RowValue) -> String {
+    switch value {
+    case .null: return "NULL"
+    case .integer(let number): return "\(number)"
+    case .real(let number): return "\(number)"
+    case .text(let bytes):
+      let start = String(decoding: bytes.prefix(longestText * 4), as: UTF8.self)
+      let isWhole = bytes.count <= longestText * 4 && start.count <= longestText
+      return "'\(start.prefix(longestText))\(isWhole ? "" : "…")'"
+    case .blob(let bytes): return "a blob of \(bytes.count) bytes"
+    }
+  }
+}
+
+/// What a query returned, as far as two answers are compared.
+package struct QueryAnswer: Sendable, Hashable {
+  /// How many rows.
+  package fileprivate(set) var count: Int
+  /// The digest of all values, in their order.
+  fileprivate var digest: String
+  /// The first rows as texts, at most `AffectedRows.keyLimit`.
+  package fileprivate(set) var firstRows: [String]
+}

@@ -1,0 +1,218 @@
+import Foundation
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarKeeper
+
+@Suite("An invariant of a plan")
+struct InvariantTests {
+  /// A change of the notes, and the invariant that it violates.
+  struct Violation: Sendable, CustomTestStringConvertible {
+    var invariant: Invariant
+    var sql: String
+    var cause: String
+    var keys: [String]
+
+    var testDescription: String { invariant.name }
+  }
+
+  private static let violations = [
+    Violation(
+      invariant: .rowsKept(of: "Note"), sql: "DELETE FROM ZNOTE WHERE Z_PK IN (3, 5)",
+      cause: "Note had 10 rows and has 8: missing are rows 3, 5", keys: ["3", "5"]),
+    Violation(
+      invariant: .rowsKept, sql: "DELETE FROM ZNOTE WHERE Z_PK > 3",
+      cause: "Note had 10 rows and has 3: missing are rows 4, 5, 6, 7, 8 and 2 others",
+      keys: ["4", "5", "6", "7", "8"]),
+    Violation(
+      invariant: .relationshipsKept(of: "Note.folder", named: "notes stay in their folders"),
+      sql: "UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 4",
+      cause: "Note.folder had 10 links and has 9: missing is row 4", keys: ["4"]),
+    Violation(
+      invariant: .relationshipsKept, sql: "UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 4",
+      cause: "Note.folder had 10 links and has 9: missing is row 4", keys: ["4"]),
+    Violation(
+      invariant: .returnsNothing("SELECT Z_PK FROM ZNOTE WHERE ZTITLE = ''"),
+      sql: "UPDATE ZNOTE SET ZTITLE = '' WHERE Z_PK > 8", cause: "the query returns rows 9, 10",
+      keys: ["9", "10"]),
+    Violation(
+      invariant: .staysEqual("SELECT count(*) FROM ZNOTE"), sql: "DELETE FROM ZNOTE WHERE Z_PK = 1",
+      cause: "the query returned 1 row before the run and other values after it; "
+        + "missing: row 10; new: row 9", keys: ["10"]),
+    Violation(
+      invariant: .staysEqual("SELECT Z_PK, ZTITLE FROM ZNOTE ORDER BY Z_PK"),
+      sql: "DELETE FROM ZNOTE WHERE Z_PK = 7",
+      cause: "the query returned 10 rows before the run and 9 rows after it; "
+        + "missing: row (7, 'note 7')", keys: ["(7, 'note 7')"]),
+    Violation(
+      invariant: .staysEqual("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK"),
+      sql:
+        "UPDATE ZNOTE SET ZTITLE = CASE Z_PK WHEN 1 THEN 'note 2' WHEN 2 THEN 'note 1' ELSE ZTITLE END",
+      cause: "the query returned 10 rows before the run and other values after it, "
+        + "in another order or with repeated rows", keys: []),
+  ]
+
+  private func host(_ invariants: [Invariant], sql: String = "SELECT 1") -> SQLHost {
+    SQLHost(
+      kind: .custom, sql: "\(KeeperFixture.addPinned); \(sql)", invariants: invariants)
+  }
+
+  @Test(
+    "that a stage violates ends the run with the rows, and the store is untouched",
+    arguments: violations, [false, true])
+  func violated(_ violation: Violation, rehearses: Bool) throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state()
+    var request = fixture.request()
+    request.rehearses = rehearses
+    let (report, conversation) = try fixture.migrate(
+      host([violation.invariant], sql: violation.sql), request: request)
+    let error = try #require(report.error)
+    #expect(report.result == .failed)
+    #expect(error.code == .invariantViolated)
+    #expect(
+      error.cause
+        == "invariant '\(violation.invariant.name)' of plan NotesPlan is violated: \(violation.cause)"
+    )
+    #expect(error.rows?.keys ?? [] == violation.keys)
+    #expect(error.state == "unchanged")
+    #expect(report.invariants == nil)
+    #expect(conversation.asked.map(\.phase) == [.cloning])
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar ?? [] == before.instar ?? [])
+  }
+
+  @Test("that holds is in the report, whatever else the stage changes")
+  func holds() throws {
+    let fixture = try KeeperFixture()
+    let invariants = Self.violations.map(\.invariant)
+    let (report, _) = try fixture.migrate(
+      host(invariants, sql: "UPDATE ZNOTE SET ZPINNED = 1"))
+    #expect(report.result == .migrated, "\(report.error.map(String.init(describing:)) ?? "")")
+    #expect(report.invariants == invariants.map(\.name))
+    let without = try KeeperFixture().migrate().report
+    #expect(without.result == .migrated)
+    #expect(without.invariants == nil)
+  }
+
+  @Test("finds its rows in a store whose own file would become the backup")
+  func departingStore() throws {
+    let fixture = try KeeperFixture()
+    var request = fixture.request()
+    request.cutover = .exchange
+    let (report, _) = try fixture.migrate(
+      host([.rowsKept], sql: "DELETE FROM ZNOTE WHERE Z_PK = 2"), request: request)
+    #expect(report.error?.rows == AffectedRows(count: 1, keys: ["2"]))
+  }
+
+  @Test("is in the answer of a plan")
+  func planned() throws {
+    let fixture = try KeeperFixture()
+    let conversation = ScriptedConversation([
+      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+    ])
+    try Keeper(conversation: conversation, host: host([.rowsKept])).serve()
+    #expect(conversation.plans.first?.invariants == [.rowsKept])
+  }
+
+  @Test(
+    "whose query cannot be run is refused before anything is made",
+    arguments: [
+      ("SELECT ZTITEL FROM ZNOTE", "does not compile: no such column: ZTITEL"),
+      ("SELECT Z_PK FROM ZNOTE WHERE \"ZTITEL\" = ''", "does not compile: no such column"),
+      ("SELECT Z_PK FROM NOTE", "does not compile: no such table: NOTE"),
+      ("SELECT plugin_function(Z_PK) FROM ZNOTE", "does not compile: no such function"),
+      ("SELECT", "does not compile"),
+      ("", "not one SELECT statement"),
+      ("SELECT Z_PK FROM ZNOTE WHERE ZTITLE = ?", "not one SELECT statement"),
+      ("SELECT 1; SELECT 2", "not one SELECT statement"),
+      ("DELETE FROM ZNOTE", "not one SELECT statement"),
+      ("DELETE FROM ZNOTE RETURNING Z_PK", "not one SELECT statement"),
+      ("WITH n AS (SELECT 1) DELETE FROM ZNOTE", "not one SELECT statement"),
+      ("PRAGMA journal_mode", "not one SELECT statement"),
+      ("ATTACH '/etc/passwd' AS other", "not one SELECT statement"),
+      ("VACUUM INTO '/tmp/copy'", "not one SELECT statement"),
+      ("EXPLAIN SELECT 1", "not one SELECT statement"),
+      ("BEGIN", "not one SELECT statement"),
+    ])
+  func refusedQuery(query: String, cause: String) throws {
+    let fixture = try KeeperFixture()
+    let invariants = [Invariant.returnsNothing(query, named: "a query")]
+    let before = fixture.state()
+    let (report, conversation) = try fixture.migrate(host(invariants))
+    #expect(report.result == .refused)
+    #expect(report.error?.code == .invalidPlan)
+    #expect(report.error?.cause.contains(cause) == true, "\(report.error?.cause ?? "")")
+    #expect(report.error?.cause.contains("'a query'") == true, "\(report.error?.cause ?? "")")
+    #expect(conversation.asked.isEmpty)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == nil)
+  }
+
+  @Test("may have a comment, a semicolon at its end, and WITH or VALUES")
+  func acceptedQuery() throws {
+    for query in [
+      "-- every note\n SELECT Z_PK FROM ZNOTE ; ", "WITH n AS (SELECT 1) SELECT * FROM n",
+      "VALUES (1), (2)", "select Z_PK from ZNOTE /* all */",
+    ] {
+      let (report, _) = try KeeperFixture().migrate(host([.staysEqual(query)]))
+      #expect(report.result == .migrated, "\(query): \(report.error?.cause ?? "")")
+    }
+  }
+
+  @Test("names an entity or a relationship of the last version, else the plan is refused")
+  func unknownNames() throws {
+    for (invariant, next) in [
+      (Invariant.rowsKept(of: "Nota"), "write \"Note\""),
+      (.relationshipsKept(of: "Note.foldr"), "write \"Note.folder\""),
+    ] {
+      let (report, _) = try KeeperFixture().migrate(host([invariant]))
+      #expect(report.error?.code == .invalidPlan)
+      #expect(report.error?.next == next)
+    }
+  }
+
+  private static let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+
+  @Test(
+    "whose query does not end is stopped by its limit of processor time",
+    arguments: ["\(endless) SELECT max(x) FROM n", "\(endless) SELECT x FROM n"])
+  func endlessQuery(query: String) throws {
+    let fixture = try KeeperFixture()
+    let error = #expect(throws: InstarError.self) {
+      try GuardedConnection.use(fixture.store, access: .readOnly) {
+        _ = try PlanQuery(query).answer($0, processorSeconds: 0.05)
+      }
+    }
+    #expect(error?.code == .timeLimit)
+    #expect(error?.cause.contains(query) == true)
+  }
+
+  @Test("whose query makes a huge value is refused")
+  func hugeValue() throws {
+    let fixture = try KeeperFixture()
+    let error = #expect(throws: InstarError.self) {
+      try GuardedConnection.use(fixture.store, access: .immutable) {
+        _ = try PlanQuery("SELECT hex(zeroblob(60000000))").answer($0)
+      }
+    }
+    #expect(error?.code == .invalidPlan)
+    #expect(error?.cause.contains("memory") == true, "\(error?.cause ?? "")")
+  }
+
+  @Test("has one text for each range of versions")
+  func earlierTexts() {
+    let one = Schema.Version(1, 0, 0)
+    let two = Schema.Version(2, 0, 0)
+    let rule = Invariant.staysEqual("new", upTo: [two: "middle", one: "old"]).rule
+    #expect(rule.query(before: Schema.Version(0, 9, 0)) == "old")
+    #expect(rule.query(before: one) == "old")
+    #expect(rule.query(before: Schema.Version(1, 0, 1)) == "middle")
+    #expect(rule.query(before: two) == "middle")
+    #expect(rule.query(before: Schema.Version(2, 0, 1)) == "new")
+    #expect(rule.query == "new")
+  }
+}
