@@ -271,8 +271,8 @@ let package = Package(
     .testTarget(
       name: "InstarKeeperTests",
       dependencies: [
-        "InstarKeeper", "InstarLinux", "InstarSchema", "InstarStore", "InstarTestSupport",
-        "InstarWire",
+        "InstarChange", "InstarKeeper", "InstarLinux", "InstarSchema", "InstarStore",
+        "InstarTestSupport", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),

@@ -159,7 +159,9 @@ public final class Keeper {
         command: MigrationCommand(store: probe.file.path, plugins: []))
       if !isCurrent {
         report.findings =
-          try inspection.findings() + inspection.rowsInNeed(openPolicy)
+          try inspection.findings() + inspection.spaceFindings()
+          + inspection.rowsInNeed(openPolicy, includesWarnings: true)
+          + inspection.duplicateValues(openPolicy) + inspection.modelCounts(openPolicy)
           + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
           + inspection.readingFindings(openPolicy) + inspection.brokenLinks(openPolicy)
         let path = inspection.path

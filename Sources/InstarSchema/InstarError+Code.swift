@@ -56,6 +56,8 @@ extension InstarError {
     public static let notASchema = Code("I213")
     /// A change of type loses values, and neither the plan nor the operator accepts that.
     public static let unacceptedLoss = Code("I214")
+    /// Rows have fewer or more models in a relationship than the new version allows.
+    public static let modelCount = Code("I215")
 
     // 3: a run
     /// A stage of the plan threw an error.

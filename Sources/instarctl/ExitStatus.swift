@@ -43,7 +43,7 @@ enum ExitStatus: Int32, Sendable {
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
-      .unconfirmedAdoption, .unacceptedLoss, .notAPlugin, .wrongABI, .untrustedPlugin,
+      .unconfirmedAdoption, .unacceptedLoss, .modelCount, .notAPlugin, .wrongABI, .untrustedPlugin,
       .unsupported, .invalidConfiguration, .notPermitted:
       self = .refused
     default:

@@ -29,7 +29,7 @@ struct ReinterpretedValuesTests {
     #expect(error.code == .missingRequiredValues)
     #expect(
       error.cause
-        == "1 values of Task.kind cannot be read in 2.0.0: rows 2; 'kind' holds 'closed'; "
+        == "1 values of Task.kind cannot be read in 2.0.0: row 2; 'kind' holds 'closed'; "
         + "Kind accepts 'open', 'done'", "\(error)")
     #expect(error.next?.contains("let willMigrate write values that 2.0.0 reads") == true)
     Script.isLightweight = false

@@ -102,7 +102,7 @@ struct RetypedColumnTests {
     )
     let run = try store.refusal(RealsV1.self, WholeV2.self)
     #expect(run.code == .missingRequiredValues)
-    #expect(run.cause.contains("1 rows of item have no value that converts"), "\(run)")
+    #expect(run.cause.contains("1 row of item has no value that converts"), "\(run)")
     try store.execute("DELETE FROM item WHERE id = 2")
     try store.migrate(RealsV1.self, WholeV2.self)
     #expect(try store.read("SELECT size FROM item") == ["2"])

@@ -208,7 +208,11 @@ struct StageExecutorTests {
     try makeStore()
     let error = #expect(throws: InstarError.self) { try migrate(UniquePlan.self) }
     #expect(error?.code == .duplicateUniqueValues)
-    #expect(error?.cause == "Author.name becomes unique, but values occur more than once: 1")
+    #expect(
+      error?.cause.hasPrefix(
+        "2 rows of Author have equal values of 'name', which becomes unique: rows ")
+        == true, "\(error?.cause ?? "")")
+    #expect(error?.rows?.count == 2)
   }
 
   enum FirstStageOnly: SchemaMigrationPlan {

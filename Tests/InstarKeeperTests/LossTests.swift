@@ -49,7 +49,7 @@ struct LossTests {
     #expect(finding?.severity == .note)
     #expect(
       finding?.message
-        == "drops 10 non-null values of Note.title unless didMigrate writes them: "
+        == "drops 10 non-null values of Note.title (rows 1, 2, 3, 4, 5 and 5 others) unless didMigrate writes them: "
         + "its type changes from string to int64; the plan accepts the loss")
     #expect(try migrate(fixture, host).result == .migrated)
   }
@@ -86,8 +86,9 @@ struct LossTests {
     #expect(finding?.severity == .warning && finding?.code == .missingRequiredValues)
     #expect(
       finding?.message
-        == "2 values of Note.title do not fit int16 (rows 2; 7): the run fails unless the plan's code "
+        == "2 values of Note.title (rows 2, 7) do not fit int16: the run fails unless the plan's code "
         + "changes them", "\(finding?.message ?? "")")
+    #expect(finding?.rows == AffectedRows(count: 2, keys: ["2", "7"]))
   }
 
   @Test("a report about a property that the store does not have is refused, with its name")
@@ -142,7 +143,9 @@ struct LossTests {
     #expect(
       report.error?.cause
         == "the stage from 1.0.0 to 2.0.0 is lightweight, but Note.mood is required, "
-        + "and existing rows have no value for it: 10 rows of Note")
+        + "and existing rows have no value for it: 10 rows of Note (rows 1, 2, 3, 4, 5 and 5 others)"
+    )
+    #expect(report.error?.rows == AffectedRows(count: 10, keys: ["1", "2", "3", "4", "5"]))
     #expect(fixture.state().instar == nil)
     try fixture.execute("DELETE FROM ZNOTE")
     #expect(try finding(fixture, host) == nil)

@@ -186,7 +186,8 @@ struct MigrationRunTests {
     #expect(finding?.code == .brokenReferences)
     #expect(
       finding?.message
-        == "3 of 10 links of Folder.notes reference missing rows")
+        == "3 of 10 links of Folder.notes reference missing rows: rows 8, 9, 10")
+    #expect(finding?.rows == AffectedRows(count: 3, keys: ["8", "9", "10"]))
     #expect(try fixture.migrate().report.result == .migrated)
   }
 

@@ -23,26 +23,29 @@ enum CoreDataRowCheck {
           return nil
         }
         guard columns.count == group.count else {
-          try checkNewUnique(group, mapping, layout.table, stage, session)
+          try checkNewUnique(group, mapping, layout, stage, session)
           continue
         }
         let isNew = !store.structure.indexes.contains {
           $0.isUnique && $0.table == layout.table && $0.columns == columns
         }
         guard isNew else { continue }
-        let list = columns.joined(separator: ", ")
-        let present = columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")
-        let repeated = try session.integer(
-          "SELECT COUNT(*) FROM (SELECT 1 FROM \(layout.table) WHERE \(present) "
-            + "GROUP BY \(list) HAVING COUNT(*) > 1)")
-        guard let repeated, repeated > 0 else { continue }
-        let path = "\(mapping.new.name).\(group.joined(separator: ", "))"
+        let rows = try session.affectedRows {
+          try KeyedRows(ofTableOf: layout).repeated($0, columns)
+        }
+        guard let rows else { continue }
         throw InstarError(
           .duplicateUniqueValues, stage.what,
-          cause: "\(path) becomes unique, but values occur more than once: \(repeated)",
-          next: "remove the duplicates in willMigrate")
+          cause: rows.sentence(of: mapping.new.name, have: Self.duplicates(of: group)),
+          next: "remove the duplicates in willMigrate", rows: rows)
       }
     }
+  }
+
+  /// What is wrong with rows that have the same values of these attributes.
+  static func duplicates(of attributes: [String]) -> String {
+    let names = attributes.map { "'\($0)'" }.joined(separator: ", ")
+    return "equal values of \(names), which \(attributes.count == 1 ? "becomes" : "become") unique"
   }
 
   /// Where a to-one relationship becomes to-many and each member may have one owner, refuses rows that several others
@@ -71,18 +74,20 @@ enum CoreDataRowCheck {
 
   /// Refuses a new unique attribute with a default where several rows would get the same value.
   private static func checkNewUnique(
-    _ group: [String], _ mapping: SchemaDifference.EntityMapping, _ table: String,
+    _ group: [String], _ mapping: SchemaDifference.EntityMapping, _ layout: EntityLayout,
     _ stage: SchemaStage, _ session: SQLSession
   ) throws(InstarError) {
     guard stage.kind == .lightweight, group.count == 1,
       let attribute = mapping.attributes.first(where: { $0.new.name == group[0] }),
       attribute.old == nil, !attribute.new.isOptional,
-      let rows = try session.integer("SELECT COUNT(*) FROM \(table)"), rows > 1
+      let rows = try session.affectedRows({ try KeyedRows(ofTableOf: layout).affected($0) }),
+      rows.count > 1
     else { return }
     let path = "\(mapping.new.name).\(group[0])"
     throw InstarError(
       .duplicateUniqueValues, stage.what,
-      cause: "\(path) is new and unique, but \(rows) rows would get the same default",
-      next: "make it a custom stage that gives each row its own value in didMigrate")
+      cause:
+        "\(path) is new and unique, but \(rows.count) rows would get the same default\(rows.suffix)",
+      next: "make it a custom stage that gives each row its own value in didMigrate", rows: rows)
   }
 }

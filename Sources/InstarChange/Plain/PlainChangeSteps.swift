@@ -348,22 +348,32 @@ struct PlainChangeSteps {
 
   private func requireDistinct(_ index: PlainLayout.Index) throws {
     let terms = index.terms.joined(separator: ", ")
-    let present = index.terms.map { "(\($0)) IS NOT NULL" }
-    let conditions = (present + (index.condition.map { ["(\($0))"] } ?? []))
-      .joined(separator: " AND ")
     // GROUP BY allows no term with a sort order. SQLite then refuses duplicates itself.
     guard !terms.uppercased().contains(" DESC"), !terms.uppercased().contains(" ASC"),
-      let repeated = try session.integer(
-        "SELECT COUNT(*) FROM (SELECT 1 FROM \(SQLIdentifier.sql(index.table)) WHERE \(conditions) "
-          + "GROUP BY \(terms) HAVING COUNT(*) > 1)"), repeated > 0
+      let rows = try session.affectedRows({
+        try rows(of: index.table, where: index.condition.map { ["(\($0))"] } ?? [])
+          .repeated($0, index.terms)
+      })
     else { return }
     throw InstarError(
       .duplicateUniqueValues, "cannot create a unique index on \(index.table) (\(terms))",
-      cause: "values occur more than once: \(repeated)",
-      next: "remove the duplicates in willMigrate")
+      cause: rows.sentence(of: index.table, have: "equal values of \(terms), which becomes unique"),
+      next: "remove the duplicates in willMigrate", rows: rows)
   }
 
   // MARK: Tables
+
+  /// The rows of a table, with the key of its entity where it has one.
+  ///
+  /// - Parameter missing: Columns of the new version that the table does not have yet.
+  private func rows(
+    of table: String, without missing: [PlainLayout.Column] = [], where conditions: [String] = []
+  ) -> KeyedRows {
+    let name = SQLIdentifier.sql(table)
+    let keys = change.new.entityLayouts.first { $0.table == name }?.key.columns ?? []
+    let isThere = !missing.contains { keys.contains(SQLIdentifier.sql($0.name)) }
+    return KeyedRows(table: name, conditions: conditions, keys: isThere ? keys : [])
+  }
 
   private mutating func changeTable(_ pair: PlainSchemaChange.TablePair) throws {
     let name = pair.new.name
@@ -420,7 +430,6 @@ struct PlainChangeSteps {
 
   /// Refuses rows without a value for a column that is required in the new version and has no default.
   private func requireValues(_ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild) throws {
-    let table = SQLIdentifier.sql(pair.new.name)
     for (source, column) in zip(pair.sources, pair.new.columns) where column.isRequired {
       // A function of a transform whose property is required returns a value for each row.
       if rebuild.computedValue(column) != nil { continue }
@@ -429,10 +438,12 @@ struct PlainChangeSteps {
         continue
       }
       guard rebuild.fill(column) == nil, source?.isRequired != true else { continue }
-      let condition =
-        source == nil ? "" : " WHERE \(SQLIdentifier.sql(column.name)) IS NULL"
-      let count = try session.integer("SELECT COUNT(*) FROM \(table)\(condition)") ?? 0
-      if count > 0 { throw missingValues(count, of: column.name, in: pair, isNew: source == nil) }
+      let condition = source == nil ? [] : ["\(SQLIdentifier.sql(column.name)) IS NULL"]
+      if let rows = try session.affectedRows({
+        try rows(of: pair.new.name, without: pair.added).affected($0, where: condition)
+      }) {
+        throw missingValues(rows, of: column.name, in: pair, isNew: source == nil)
+      }
     }
   }
 
@@ -444,42 +455,47 @@ struct PlainChangeSteps {
       .contains([column.role.property ?? ""])
     let fill = rebuild.fill(column)
     guard fill == nil || isUnique == true else { return }
-    let condition = rebuild.carriedValue(column).map { " WHERE \($0) IS NULL" } ?? ""
-    let count =
-      try session.integer(
-        "SELECT COUNT(*) FROM \(SQLIdentifier.sql(pair.new.name))\(condition)") ?? 0
-    guard count > (fill == nil ? 0 : 1) else { return }
-    let subject =
-      "\(count) rows of \(pair.new.name) have no value that converts to the new type of the "
+    let condition = rebuild.carriedValue(column).map { ["(\($0)) IS NULL"] } ?? []
+    guard
+      let rows = try session.affectedRows({
+        try rows(of: pair.new.name, without: pair.added).affected($0, where: condition)
+      }), rows.count > (fill == nil ? 0 : 1)
+    else { return }
+    func cause(_ column: String) -> String {
+      rows.sentence(
+        of: pair.new.name, have: "no value that converts to the new type of the \(column)")
+    }
     let next =
       "let willMigrate write values that convert; or add an optional property in one version, write it in "
       + "didMigrate, and require it in the next version"
     guard let fill else {
       throw InstarError(
         .missingRequiredValues, "cannot change table \(pair.new.name)",
-        cause: subject + "required column '\(column.name)', and didMigrate runs too late",
-        next: next)
+        cause: cause("required column '\(column.name)', and didMigrate runs too late"),
+        next: next, rows: rows)
     }
     throw InstarError(
       .duplicateUniqueValues, "cannot change table \(pair.new.name)",
-      cause: subject
-        + "unique column '\(column.name)', and would all get its initial value \(fill)",
-      next: next)
+      cause: cause("unique column '\(column.name)', and would all get its initial value \(fill)"),
+      next: next, rows: rows)
   }
 
   /// SQLite has no NOT NULL column that is empty for a while, so `didMigrate` comes too late for a new one. SwiftData
   /// refuses such a property too ("missing attribute values on mandatory destination attribute").
   private func missingValues(
-    _ count: Int64, of column: String, in pair: PlainSchemaChange.TablePair, isNew: Bool
+    _ rows: AffectedRows, of column: String, in pair: PlainSchemaChange.TablePair, isNew: Bool
   ) -> InstarError {
     InstarError(
       .missingRequiredValues, "cannot change table \(pair.new.name)",
-      cause: "\(count) rows of \(pair.new.name) have no value for the required column '\(column)'"
-        + (isNew ? ", which is new: it must have one before didMigrate runs" : ""),
+      cause: rows.sentence(
+        of: pair.new.name,
+        have: "no value for the required column '\(column)'"
+          + (isNew ? ", which is new and must have one before didMigrate runs" : "")),
       next: isNew
         ? "give the property an initial value, which didMigrate can replace; or add it as optional in one version, "
           + "and require it in the next"
-        : "give the property an initial value, or set it in willMigrate while it is optional")
+        : "give the property an initial value, or set it in willMigrate while it is optional",
+      rows: rows)
   }
 }
 

@@ -21,16 +21,27 @@ package enum StageCheck {
     guard stage.kind == .lightweight else { return }
     let layouts = stage.from.layout.entityLayouts
     var reasons: [String] = []
+    var first: AffectedRows?
     for change in difference.changes {
       guard let need = change.rowsInNeed, let reason = change.needsCustomStage,
         let mapping = difference.entities.first(where: { $0.new.name == need.entity }),
         let layout = layouts.first(where: { $0.name == mapping.old?.name }),
-        let sql = layout.rowCountStatement(without: need.property.flatMap(mapping.sourceName)),
-        let count = try session.integer(sql), count > 0
+        let rows = try session.affectedRows({
+          try layout.rows($0, without: need.property.flatMap(mapping.sourceName))
+        })
       else { continue }
-      reasons.append("\(reason): \(count) rows of \(layout.name)")
+      reasons.append(Self.sentence(rows, of: layout.name, reason))
+      first = first ?? rows
     }
-    if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
+    if !reasons.isEmpty { throw needsCode(stage, plan, reasons, first) }
+  }
+
+  /// "Note.mood is required, and existing rows have no value for it: 3 rows of Note (rows 1, 2, 3)".
+  package static func sentence(
+    _ rows: AffectedRows, of entity: String, _ reason: String
+  ) -> String {
+    "\(reason): \(rows.count) \(rows.count == 1 ? "row" : "rows") of \(entity)"
+      + (rows.keys.isEmpty ? "" : " (\(rows.text))")
   }
 
   /// Returns what the rows of a store must be like for a lightweight stage to run, in sentences.
@@ -48,7 +59,7 @@ package enum StageCheck {
   }
 
   private static func needsCode(
-    _ stage: SchemaStage, _ plan: String, _ reasons: [String]
+    _ stage: SchemaStage, _ plan: String, _ reasons: [String], _ rows: AffectedRows? = nil
   ) -> InstarError {
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return InstarError(
@@ -56,6 +67,6 @@ package enum StageCheck {
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
       next: "write it as a custom stage:\n"
-        + stage.customStageSource)
+        + stage.customStageSource, rows: rows)
   }
 }

@@ -20,7 +20,7 @@ enum RetryPolicy {
       // How it fits to the plans.
       .unknownVersion, .storeAhead, .unversionedStore, .missingRequiredValues,
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage, .incompleteSchema,
-      .ambiguousPlan, .noPlan, .unconfirmedAdoption, .unacceptedLoss,
+      .ambiguousPlan, .noPlan, .unconfirmedAdoption, .unacceptedLoss, .modelCount,
       // What the plugin's code does with it.
       .stageFailed, .workerExited, .outputLimit, .workerLimit, .verificationFailed, .rowsLost,
       .brokenReferences, .invariantViolated,

@@ -247,15 +247,15 @@ extension StageClone {
     for change in changes {
       guard let values = try context.unreadableValues(of: change.property, in: change.entity)
       else { continue }
-      let keys = values.keys.map(String.init).joined(separator: ", ")
+      let rows = AffectedRows(count: values.count, keys: values.keys.map(String.init))
       throw InstarError(
         .missingRequiredValues,
         "cannot migrate from \(stage.from.schema.version) to \(version)",
         cause:
           "\(values.count) values of \(change.entity).\(change.property) cannot be read in \(version): "
-          + "rows \(keys)\(values.count > values.keys.count ? " and others" : ""); \(values.error.cause)",
+          + "\(rows.text); \(values.error.cause)",
         next: (values.error.next.map { "\($0); or " } ?? "")
-          + "let willMigrate write values that \(version) reads")
+          + "let willMigrate write values that \(version) reads", rows: rows)
     }
   }
 }

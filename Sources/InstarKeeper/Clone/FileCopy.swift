@@ -89,6 +89,9 @@ enum FileCopy {
     return UInt64(status.f_bavail) &* UInt64(status.f_frsize) < sharedMemoryBytes
   }
 
+  /// Room for what is small beside a store: headers of journals, lists of files, folders.
+  static let smallFiles: Int64 = 1 << 20
+
   /// - Throws: `noSpace` where the file system of `folder` has fewer bytes left for this user.
   static func requireSpace(_ bytes: Int64, in folder: String) throws {
     var status = statvfs()

@@ -9,20 +9,20 @@ extension StoreInspection {
   func brokenLinks(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)
-    let links = try StoreReader.withReadOnlyStore(file.path) { db in
-      try StoreCensus(db, layout: layout).links
-    }
-    var locations = Set<String>()
-    return links.sorted { $0.key < $1.key }.compactMap { name, links in
-      // Both ends of a relationship hold the same links.
-      guard let broken = links.broken, broken > 0,
-        locations.insert(links.location).inserted
-      else { return nil }
-      return Finding(
-        severity: .warning, code: .brokenReferences,
-        message:
-          "\(broken) of \(links.count) links of \(name) reference missing rows",
-        fix: "set them to nil in willMigrate; else they stay as they are")
+    return try StoreReader.withReadOnlyStore(file.path) { db in
+      var locations = Set<String>()
+      return try StoreCensus(db, layout: layout).links.sorted { $0.key < $1.key }
+        .compactMap { name, links in
+          // Both ends of a relationship hold the same links.
+          guard links.broken ?? 0 > 0, locations.insert(links.location).inserted,
+            let rows = try layout.linkStatement(name)?.brokenRows(db)
+          else { return nil }
+          return Finding(
+            severity: .warning, code: .brokenReferences,
+            message:
+              "\(rows.count) of \(links.count) links of \(name) reference missing rows\(rows.suffix)",
+            fix: "set them to nil in willMigrate; else they stay as they are", rows: rows)
+        }
     }
   }
 }

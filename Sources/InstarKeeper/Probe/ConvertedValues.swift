@@ -11,6 +11,8 @@ internal import InstarWire
 struct ConvertedValues {
   let property: PropertyPath
   var count: Int
+  /// Only of a plan: a worker reports numbers.
+  var rows: AffectedRows?
 
   var path: String { property.title }
 
@@ -19,6 +21,12 @@ struct ConvertedValues {
     if property.isReportedOnly { return "drops \(count) values of \(path)" }
     return property.isRelationship
       ? "drops \(count) links of \(path)" : "drops \(count) non-null values of \(path)"
+  }
+
+  /// " (rows 3, 8 and 9 others)".
+  fileprivate var place: String {
+    guard let rows, !rows.keys.isEmpty else { return "" }
+    return " (\(rows.text))"
   }
 
   /// Counts come from a worker, which may send any number.
@@ -76,8 +84,8 @@ extension StoreInspection {
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       try converted.compactMap { property -> Finding? in
-        guard let count = try db.unconverted(property, in: layout), count > 0 else { return nil }
-        let values = ConvertedValues(property: property, count: count)
+        guard let rows = try db.unconverted(property, in: layout) else { return nil }
+        let values = ConvertedValues(property: property, count: rows.count, rows: rows)
         return layout.makesConvertedColumnsEmpty
           ? finding(values) : requirement(values) ?? finding(values)
       } + narrowed.compactMap { try db.misfits($0, in: layout) }
@@ -97,23 +105,24 @@ extension StoreInspection {
       : (.duplicateUniqueValues, "its column is unique, and all would get its default")
     return Finding(
       severity: .warning, code: code,
-      message: "\(values.count) values of \(values.path) do not convert "
+      message: "\(values.count) values of \(values.path)\(values.place) do not convert "
         + "\(values.property.typeChange), and \(reason): the run fails unless willMigrate changes them",
       fix:
         "let willMigrate write values that convert; or add an optional property in one version, write it in "
-        + "didMigrate, and require it in the next version")
+        + "didMigrate, and require it in the next version", rows: values.rows)
   }
 
   private func finding(_ values: ConvertedValues) -> Finding {
     let isAccepted = path.accepts(values)
     return Finding(
       severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
-      message: "\(values.sentence) unless \(values.exceptions): \(values.reason)"
+      message: "\(values.sentence)\(values.place) unless \(values.exceptions): \(values.reason)"
         + (isAccepted ? "; the plan accepts the loss" : ""),
       fix: isAccepted
         ? nil
         : path.lossAdvice(
-          [values], command: MigrationCommand(store: paths.store, plugins: [plugin])))
+          [values], command: MigrationCommand(store: paths.store, plugins: [plugin])),
+      rows: values.rows)
   }
 }
 
@@ -123,56 +132,48 @@ extension Database {
   fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
   {
     guard let type = property.narrowestInteger, let range = type.integerRange,
-      let (count, rows) = try values(
-        of: property, in: layout,
+      let rows = try rows(
+        with: property, in: layout,
         where: { "\($0) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)" })
     else { return nil }
     return Finding(
       severity: .warning, code: .missingRequiredValues,
       message:
-        "\(count) values of \(property.title) do not fit \(type.rawValue) (\(rows)): the run fails unless the "
-        + "plan's code changes them",
-      fix: "let willMigrate of a custom stage write values that fit, or keep the wider type")
+        "\(rows.count) values of \(property.title) (\(rows.text)) do not fit \(type.rawValue): the run fails "
+        + "unless the plan's code changes them",
+      fix: "let willMigrate of a custom stage write values that fit, or keep the wider type",
+      rows: rows)
   }
 
-  /// Counts values that meet a condition on their column, as they are stored.
-  ///
-  /// - Returns: their number, and "rows 1; 2; 3 and others"; `nil` for none, or if the column has no such values.
-  func values(
-    of property: PropertyPath, in layout: any StoreLayout, where condition: (String) -> String,
+  /// Returns the rows whose value meets a condition on its column, as it is stored; `nil` for none, or if the entity
+  /// has no such column.
+  func rows(
+    with property: PropertyPath, in layout: any StoreLayout, where condition: (String) -> String,
     arguments: StatementArguments = StatementArguments()
-  ) throws -> (count: Int, rows: String)? {
+  ) throws -> AffectedRows? {
     let (owner, name) = property.origin
-    guard let entity = layout.entityLayouts.first(where: { $0.name == owner }),
+    guard let entity = layout.entity(named: owner),
       let column = entity.attributes.first(where: { $0.attribute.name == name })?.column.name
     else { return nil }
-    let conditions = [condition(column)] + [entity.rowCondition].compactMap(\.self)
-    let rows = "FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
-    guard let count = try Int.fetchOne(self, sql: "SELECT count(*) \(rows)", arguments: arguments),
-      count > 0
-    else { return nil }
-    let key = entity.key.columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
-    let keys = try String.fetchAll(
-      self,
-      sql: "SELECT \(key) \(rows) ORDER BY \(entity.key.columns.joined(separator: ", ")) LIMIT 5",
-      arguments: arguments)
-    return (
-      count, "rows \(keys.joined(separator: "; "))" + (count > keys.count ? " and others" : "")
-    )
+    return try KeyedRows(of: entity)
+      .affected(self, where: [condition(column)], arguments: arguments)
   }
 
-  /// How many values or links there are that Instar does not convert by itself; `nil` where the store has none of the
-  /// property's columns.
+  /// Returns the rows with values or links that Instar does not convert by itself; `nil` for none, or where the store
+  /// has none of the property's columns. Links count one by one, and have no keys.
   fileprivate func unconverted(
     _ property: PropertyPath, in layout: any StoreLayout
-  ) throws -> Int? {
+  ) throws -> AffectedRows? {
     let (owner, name) = property.origin
-    guard let entity = layout.entityLayouts.first(where: { $0.name == owner }) else { return nil }
-    guard let name else { return try Int.fetchOne(self, sql: entity.ownRowCountStatement) }
+    guard let entity = layout.entity(named: owner) else { return nil }
+    guard let name else {
+      return try KeyedRows(of: entity).affected(self, where: [entity.ownRowCondition])
+    }
     if let storage = entity.relationships.first(where: { $0.relationship.name == name }) {
       let losing = layout.entityLayouts.filter { property.losingEntities.contains($0.name) }
       let owners = losing.isEmpty ? [entity] : losing
-      return try owners.reduce(0) { $0 + (try linkCount(storage, of: $1, in: layout) ?? 0) }
+      let count = try owners.reduce(0) { $0 + (try linkCount(storage, of: $1, in: layout) ?? 0) }
+      return count > 0 ? AffectedRows(count: count, keys: []) : nil
     }
     guard let column = entity.attributes.first(where: { $0.attribute.name == name })?.column
     else { return nil }
@@ -192,10 +193,8 @@ extension Database {
         "\(number) IN (\(losing.map { "\($0.number)" }.joined(separator: ", ")))"
       unconverted = unconverted.isEmpty ? isLosing : "(\(unconverted) OR \(isLosing))"
     }
-    let conditions = ["\(column.name) IS NOT NULL", unconverted, entity.rowCondition ?? ""]
-      .filter { !$0.isEmpty }
-    let sql = "SELECT count(*) FROM \(entity.table) WHERE \(conditions.joined(separator: " AND "))"
-    return try Int.fetchOne(self, sql: sql)
+    let conditions = ["\(column.name) IS NOT NULL", unconverted].filter { !$0.isEmpty }
+    return try KeyedRows(of: entity).affected(self, where: conditions)
   }
 
   private func linkCount(

@@ -17,8 +17,8 @@ extension StoreInspection {
         guard let raw = change.after.rawValues,
           let property = properties.first(where: { $0.isStored(as: change, in: layout) })
         else { return finding(change) }
-        return try db.values(
-          of: property, in: layout,
+        return try db.rows(
+          with: property, in: layout,
           where: { column in
             "\(column) NOT IN (\(raw.map { _ in "?" }.joined(separator: ", ")))"
           }, arguments: StatementArguments(raw.map(\.databaseValue))
@@ -37,18 +37,18 @@ extension StoreInspection {
   }
 
   private func finding(
-    _ values: (count: Int, rows: String), of property: PropertyPath,
+    _ rows: AffectedRows, of property: PropertyPath,
     _ change: SchemaDifference.ReadingChange
   ) -> Finding {
     Finding(
       severity: .warning, code: .missingRequiredValues,
       message:
-        "version \(path.to) may be unable to read \(values.count) values of \(property.title) (\(values.rows)); "
+        "version \(path.to) may be unable to read \(rows.count) values of \(property.title) (\(rows.text)); "
         + "it lists \(change.after.unwrapped.text): the run fails unless the plan's code changes these values "
         + "or the type accepts them",
       fix:
         "let willMigrate of a custom stage write values that version \(path.to) reads, or add these to "
-        + "the type")
+        + "the type", rows: rows)
   }
 }
 

@@ -1,65 +1,95 @@
 internal import GRDB
+internal import InstarChange
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
 extension StoreInspection {
-  /// Rows because of which a lightweight stage needs code, as far as the store shows them before a run: those that no
-  /// custom stage changes first. The worker counts again before each stage.
-  func rowsInNeed(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let needs = path.knownNeeds
+  /// Rows without a value that a stage requires, as far as the store shows them before a run.
+  ///
+  /// They refuse a lightweight stage, unless code of an earlier stage changes them first. So do rows whose values a
+  /// custom stage has to write; the plan warns of these, and the verification finds the ones that are left.
+  ///
+  /// - Parameter includesWarnings: Whether to read the rows that code may still change.
+  func rowsInNeed(
+    _ openPolicy: OpenPolicy, includesWarnings: Bool
+  ) throws(InstarError) -> [Finding] {
+    let needs = path.needs.filter { includesWarnings || !$0.isCurable }
     guard !needs.isEmpty else { return [] }
     let layout = try layout(of: path.first)
     let layouts = layout.entityLayouts.keyed(by: \.name)
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       try needs.compactMap { need -> Finding? in
-        guard let sql = layouts[need.entity]?.rowCountStatement(without: need.property),
-          let count = try Int.fetchOne(db, sql: sql), count > 0
-        else { return nil }
-        return Finding(
-          severity: .error, code: .needsCustomStage,
-          message:
-            "the stage from \(need.stage.from) to \(need.stage.to) is lightweight, but \(need.reason): "
-            + "\(count) rows of \(need.entity)",
-          fix: "write it as a custom stage, or give the property a default value")
+        guard let rows = try layouts[need.entity]?.rows(db, without: need.property) else {
+          return nil
+        }
+        return need.finding(rows)
       }
     }
   }
 }
 
 extension MigrationPath {
-  /// Rows of the first version that need code in a lightweight stage, with names of the first version.
+  /// Rows of the first version that have no value which a stage requires, with names of the first version.
   fileprivate struct Need {
     var stage: StageManifest
     var reason: String
     var entity: String
     /// The property that has no value in these rows; `nil` where all rows of the entity count.
     var property: String?
+    /// Whether code runs before the value is missed.
+    var isCurable: Bool
+
+    func finding(_ rows: AffectedRows) -> Finding {
+      guard isCurable, let property else {
+        return Finding(
+          severity: .error, code: .needsCustomStage,
+          message: StageCheck.sentence(
+            rows, of: entity,
+            "the stage from \(stage.from) to \(stage.to) is lightweight, but \(reason)"),
+          fix: "write it as a custom stage, or give the property a default value", rows: rows)
+      }
+      return Finding(
+        severity: .warning, code: .missingRequiredValues,
+        message: rows.sentence(
+          of: entity, have: "no value of '\(property)', which version \(stage.to) requires")
+          + MigrationPath.unlessChanged,
+        fix: "let willMigrate of this stage, or the code of an earlier one, write the values",
+        rows: rows)
+    }
   }
 
-  /// Those of the stages before the first one with code.
-  fileprivate var knownNeeds: [Need] {
-    var needs: [Need] = []
-    for (index, stage) in stages.enumerated() {
-      guard stage.kind == .lightweight else { break }
-      for change in differences[index].changes {
+  /// Where code runs first, only the rows that exist without a value now: a new property has none in any row, and
+  /// whoever wrote the code knows that.
+  fileprivate var needs: [Need] {
+    stages.indices.flatMap { index in
+      let isCurable = runsCode(before: index)
+      return differences[index].changes.compactMap { change -> Need? in
         guard let rows = change.rowsInNeed, let reason = change.needsCustomStage,
-          let origin = origin(of: rows, before: index)
-        else { continue }
-        needs.append(
-          Need(stage: stage, reason: reason, entity: origin.entity, property: origin.property))
+          !isCurable || rows.property != nil,
+          let origin = origin(of: rows.entity, rows.property, before: index)
+        else { return nil }
+        return Need(
+          stage: stages[index], reason: reason, entity: origin.entity, property: origin.property,
+          isCurable: isCurable)
       }
     }
-    return needs
   }
 
-  /// `nil` where the first version has no such entity or property.
-  private func origin(
-    of rows: SchemaDifference.RowsInNeed, before index: Int
+  /// The end of a warning about rows that code of the plan may still change.
+  static let unlessChanged = "; the run fails unless the plan's code changes them"
+
+  /// Whether code of the plan can change rows before a stage changes the schema.
+  func runsCode(before index: Int) -> Bool { stages[...index].contains { $0.kind == .custom } }
+
+  /// Returns the names that an entity and its property of the version after a stage have in the first version.
+  ///
+  /// - Returns: `nil` where the first version has no such entity or property.
+  func origin(
+    of entity: String, _ property: String?, before index: Int
   ) -> (entity: String, property: String?)? {
-    var entity = rows.entity
-    var property = rows.property
+    var (entity, property) = (entity, property)
     for difference in differences[...index].reversed() {
       guard let mapping = difference.entities.first(where: { $0.new.name == entity }),
         let source = mapping.old

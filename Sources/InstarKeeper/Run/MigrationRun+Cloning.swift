@@ -22,18 +22,10 @@ extension MigrationRun {
     }
   }
 
-  /// Room for what is small beside a store: headers of journals, lists of files, folders.
-  static let smallFiles: Int64 = 1 << 20
-
   /// Refuses a run that would fill the disk, before anything is made: on a full disk SQLite cannot even remove the
   /// empty log that it makes when it opens a store.
-  ///
-  /// Backup and clone take the space, and what SQLite needs for the cutover: the rollback journal takes every page of
-  /// the old store, the write-ahead log every page of the new one. So does the copy of the clone that a bridge reads.
   mutating func requireSpaceForRun(_ inspection: StoreInspection) throws {
-    let file = inspection.probe.file
-    let copies: Int64 = inspection.path.stages.contains { $0.kind == .bridge } ? 4 : 3
-    let bytes = (file.state.size + (file.log?.size ?? 0)) * copies + Self.smallFiles
+    let bytes = inspection.neededBytes
     report.rehearsal?.neededBytes = bytes
     try FileCopy.requireSpace(bytes, in: inspection.paths.folder)
   }
@@ -46,7 +38,7 @@ extension MigrationRun {
     let growth = max(new - old, 0)
     // Where the exchange is not possible in the end, the store is copied after all.
     let copy = isDeparting ? old : 0
-    let bytes = (attempt.lock.usesLog ? new : old) + growth + copy + Self.smallFiles
+    let bytes = (attempt.lock.usesLog ? new : old) + growth + copy + FileCopy.smallFiles
     if let needed = report.rehearsal?.neededBytes {
       // Clone and backup are there already.
       report.rehearsal?.neededBytes = max(needed, old + new + bytes)
@@ -61,7 +53,7 @@ extension MigrationRun {
     let compacted = try FileCopy.size(of: attempt.folder.clone)
     guard compacted < grown, let needed = report.rehearsal?.neededBytes else { return }
     let backup = try FileCopy.size(of: attempt.folder.backup)
-    report.rehearsal?.neededBytes = max(needed, backup + grown + compacted + Self.smallFiles)
+    report.rehearsal?.neededBytes = max(needed, backup + grown + compacted + FileCopy.smallFiles)
   }
 
   /// The content of the locked store, where its own file can become the backup: the store is to be exchanged for its

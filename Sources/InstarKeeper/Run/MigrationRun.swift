@@ -172,11 +172,14 @@ package struct MigrationRun {
     let path = inspection.path
     var findings = inspection.findings()
     // Only SQLite may open a store that this process has open: the worker counts the rows there.
-    if openPolicy != .shared { findings += try inspection.rowsInNeed(openPolicy) }
+    if openPolicy != .shared {
+      findings += try inspection.rowsInNeed(openPolicy, includesWarnings: false)
+      if path.isLightweight { findings += try inspection.modelCounts(openPolicy) }
+    }
     if let finding = findings.first(where: { $0.severity == .error }) {
       throw InstarError(
         finding.code ?? .unsupported, "cannot migrate the store", cause: finding.message,
-        next: finding.fix)
+        next: finding.fix, rows: finding.rows)
     }
     let after = try inspection.layout(of: path.last)
     let before = try inspection.layout(of: path.first)

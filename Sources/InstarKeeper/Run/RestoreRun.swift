@@ -127,7 +127,7 @@ package struct RestoreRun {
     let bytes = pageCount * pageSize
     // The backup, and for the cutover either the log with the new pages or the journal with the old ones.
     try FileCopy.requireSpace(
-      bytes + (lock.usesLog ? target.bytes : bytes) + MigrationRun.smallFiles,
+      bytes + (lock.usesLog ? target.bytes : bytes) + FileCopy.smallFiles,
       in: folder.paths.instarFolder)
     try RunFolder.makeFile(folder.backup)
     try lock.copy(to: folder.backup)
@@ -186,7 +186,7 @@ package struct RestoreRun {
 
   private func makeClone(_ folder: RunFolder) throws -> StoredBackup.Contents {
     let bytes = try backup.reference.manifest?.bytes ?? FileCopy.size(of: backup.path)
-    try FileCopy.requireSpace(bytes + MigrationRun.smallFiles, in: folder.paths.instarFolder)
+    try FileCopy.requireSpace(bytes + FileCopy.smallFiles, in: folder.paths.instarFolder)
     try backup.write(to: folder.clone)
     // The backup may have changed since it was checked: what is written back is what is checked.
     let contents = try backup.verify(folder.clone)

@@ -76,8 +76,8 @@ package struct CloneVerification {
   ///     needs broken links where `findsBroken`, and the path's `queriesBefore`.
   ///   - store: The store before the stages.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
-  ///   `brokenReferences`, `rowsLost` or `invariantViolated`; `invalidPlan` or `timeLimit` where a query of an invariant
-  ///   fails.
+  ///   `brokenReferences`, `modelCount`, `rowsLost` or `invariantViolated`; `invalidPlan` or `timeLimit` where a query
+  ///   of an invariant fails.
   package func verify(
     _ db: Database, before census: () throws -> StoreCensus, of store: EarlierStore,
     requireSound: (Database) throws -> Void = { try StoreCheck.requireSound($0, "the clone") }
@@ -108,8 +108,9 @@ package struct CloneVerification {
     {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
-    try requireLinks(after, earlier)
-    try requireOthers(after, earlier)
+    try requireLinks(db, named, after, earlier)
+    try requireCounts(db, named, earlier)
+    try requireOthers(db, after, earlier)
     let notes = try compareCounts(after, earlier)
     if !path.invariants.isEmpty {
       try requireInvariants(
@@ -153,11 +154,17 @@ extension CloneVerification {
         db, sql: "SELECT \(sums.joined(separator: ", ")) FROM \(required.table)\(condition)")
       for (index, column) in required.columns.enumerated() {
         guard let count: Int = row?.get(index), count > 0 else { continue }
+        let keys = layout.entityLayouts.first { $0.table == required.table }?.key.columns
+        let rows = try KeyedRows(
+          table: required.table, conditions: [required.rowCondition].compactMap(\.self),
+          keys: keys ?? []
+        ).affected(db, where: ["\(column.column) IS NULL"])
         throw InstarError(
           .missingRequiredValues, Self.what,
-          cause: "\(count) rows of \(required.owner) have no value for required '\(column.name)'",
+          cause: (rows ?? AffectedRows(count: count, keys: [])).sentence(
+            of: required.owner, have: "no value for the required property '\(column.name)'"),
           next: "give '\(column.name)' a default, or set it in willMigrate; "
-            + "set a new property in didMigrate")
+            + "set a new property in didMigrate", rows: rows)
       }
     }
   }
@@ -169,20 +176,46 @@ extension CloneVerification {
     path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
   }
 
-  private func requireLinks(_ after: StoreCensus, _ before: StoreCensus) throws {
+  /// - Parameter layout: As the clone names its tables.
+  private func requireLinks(
+    _ db: Database, _ layout: any StoreLayout, _ after: StoreCensus, _ before: StoreCensus
+  ) throws {
     for entity in path.last.entities {
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
         guard let broken = after.links[name]?.broken else { continue }
         let earlier = linksBefore(relationship, of: entity.name, before)?.broken
         guard broken <= earlier ?? 0 else {
+          let rows = try layout.linkStatement(name)?.brokenRows(db)
           throw InstarError(
             .brokenReferences, Self.what,
-            cause: "\(broken) links of \(name) reference missing rows"
+            cause: "\(broken) links of \(name) reference missing rows\(rows?.suffix ?? "")"
               + (earlier.map { "; before the run \($0) did" } ?? ""),
-            next: "set these relationships to existing models, or to nil, in didMigrate")
+            next: "set these relationships to existing models, or to nil, in didMigrate",
+            rows: rows)
         }
       }
+    }
+  }
+
+  /// Refuses rows with fewer or more models than a limit allows. A limit that the store's version had already may be
+  /// violated as often as before.
+  private func requireCounts(
+    _ db: Database, _ layout: any StoreLayout, _ before: StoreCensus
+  ) throws {
+    for limited in path.limitedRelationships where !(limited.isUnchanged && path.isLightweight) {
+      let earlier = limited.origin.flatMap { before.wrongCounts[$0] } ?? 0
+      guard let rows = try limited.limit.violations(db, of: limited.path, in: layout),
+        !limited.isUnchanged || rows.count > earlier
+      else { continue }
+      throw InstarError(
+        .modelCount, Self.what,
+        cause: rows.sentence(
+          of: limited.entity,
+          have: limited.limit.problem(of: limited.relationship, in: path.to)),
+        next:
+          "add or remove links of '\(limited.relationship)' in these rows by the plan's code, or change its limit",
+        rows: rows)
     }
   }
 

@@ -18,6 +18,9 @@ package struct StoreCensus {
   /// counted.
   var violations: Int?
 
+  /// Rows that violate a limit of a to-many relationship, by "Entity.relationship"; left out where there are none, or
+  /// where they were not counted.
+  private(set) var wrongCounts: [String: Int] = [:]
   /// What queries of the plan's invariants returned, by their texts.
   private(set) var answers: [String: QueryAnswer] = [:]
 
@@ -30,7 +33,8 @@ package struct StoreCensus {
   }
 
   /// - Parameters:
-  ///   - findsBroken: Whether to count broken links and violations of foreign keys, which reads each key.
+  ///   - findsBroken: Whether to count broken links, violations of foreign keys, and rows with too few or too many
+  ///     links, which reads each key.
   ///   - queries: Those of the plan's invariants.
   package init(
     _ db: Database, layout: any StoreLayout, findsBroken: Bool = true, queries: [String] = []
@@ -55,7 +59,18 @@ package struct StoreCensus {
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
     if findsBroken, layout.enforcesForeignKeys { violations = try Self.violations(db) }
+    if findsBroken { try countModels(db, layout) }
     for query in queries { answers[query] = try PlanQuery(query).answer(db) }
+  }
+
+  private mutating func countModels(_ db: Database, _ layout: any StoreLayout) throws {
+    for entity in layout.entityLayouts {
+      for storage in entity.relationships {
+        let path = "\(entity.name).\(storage.relationship.name)"
+        guard let limit = CountLimit(storage.relationship) else { continue }
+        wrongCounts[path] = try limit.violations(db, of: path, in: layout)?.count
+      }
+    }
   }
 
   private mutating func countRows(

@@ -121,6 +121,20 @@ public final class SQLSession: @unchecked Sendable {
     return values
   }
 
+  /// Returns what `read` finds, with its error as an `InstarError`. All its statements count as one step for the limit
+  /// of steps (see `WorkBudget`).
+  package func affectedRows(
+    _ read: (Database) throws -> AffectedRows?
+  ) throws(InstarError) -> AffectedRows? {
+    instar_step_begin()
+    defer { instar_step_end() }
+    do {
+      return try read(database)
+    } catch {
+      throw InstarError(error, what: "cannot check the rows of the store")
+    }
+  }
+
   /// Checks before a commit that no row refers to a missing row, which SQLite would refuse.
   ///
   /// - Throws: `sqlFailed`. Call it inside a transaction.

@@ -1,18 +1,18 @@
-import InstarSchema
+package import GRDB
+package import InstarSchema
 
-/// Statements that count what rows of an entity hold, in either format.
+/// What rows of an entity hold, in either format.
 extension EntityLayout {
-  /// Counts the rows of the entity; with a property only those in which it has no value.
+  /// Returns the rows of the entity; with a property only those in which it has no value.
   ///
-  /// - Returns: `nil` for a property without a column in the entity's own table.
-  public func rowCountStatement(without property: String? = nil) -> String? {
-    var conditions = [rowCondition].compactMap(\.self)
+  /// - Returns: `nil` for none, and for a property without a column in the entity's own table.
+  package func rows(_ db: Database, without property: String? = nil) throws -> AffectedRows? {
+    var conditions: [String] = []
     if let property {
       guard let columns = columns(of: property) else { return nil }
-      conditions.append("(\(columns.map { "\($0) IS NULL" }.joined(separator: " OR ")))")
+      conditions = ["(\(columns.map { "\($0) IS NULL" }.joined(separator: " OR ")))"]
     }
-    let condition = conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))"
-    return "SELECT count(*) FROM \(table)\(condition)"
+    return try KeyedRows(of: self).affected(db, where: conditions)
   }
 
   private func columns(of property: String) -> [String]? {
