@@ -263,7 +263,14 @@ extension Manager {
       stage: ?string,
       cause: string,
       state: ?string,
-      next: ?string
+      next: ?string,
+      rows: ?Rows
+    )
+
+    # The rows that an error is about: how many, and the keys of the first ones.
+    type Rows (
+      count: int,
+      keys: []string
     )
 
     # How far a long piece of work is: what is counted, how many are done of how many, and how fast.

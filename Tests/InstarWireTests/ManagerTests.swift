@@ -46,6 +46,7 @@ struct ManagerTests {
     #expect(try keys(of: folder) == fields(of: "Folder"))
     #expect(try keys(of: status) == fields(of: "Status"))
     #expect(try keys(of: Sample.error) == fields(of: "Error"))
+    #expect(try keys(of: Sample.error.rows) == fields(of: "Rows"))
   }
 
   @Test("its description has each method and each activity")
