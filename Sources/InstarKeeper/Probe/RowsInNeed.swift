@@ -81,7 +81,7 @@ extension MigrationPath {
   static let unlessChanged = "; the run fails unless the plan's code changes them"
 
   /// Whether code of the plan can change rows before a stage changes the schema.
-  func runsCode(before index: Int) -> Bool { stages[...index].contains { $0.kind == .custom } }
+  func runsCode(before index: Int) -> Bool { stages[...index].contains { $0.kind != .lightweight } }
 
   /// Returns the names that an entity and its property of the version after a stage have in the first version.
   ///
