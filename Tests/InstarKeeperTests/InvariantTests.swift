@@ -33,7 +33,7 @@ struct InvariantTests {
       cause: "Note.folder had 10 links and has 9: missing is row 4", keys: ["4"]),
     Violation(
       invariant: .relationshipsKept, sql: "UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 4",
-      cause: "Note.folder had 10 links and has 9: missing is row 4", keys: ["4"]),
+      cause: "Folder.notes had 10 links and has 9: missing is row 4", keys: ["4"]),
     Violation(
       invariant: .returnsNothing("SELECT Z_PK FROM ZNOTE WHERE ZTITLE = ''"),
       sql: "UPDATE ZNOTE SET ZTITLE = '' WHERE Z_PK > 8", cause: "the query returns rows 9, 10",

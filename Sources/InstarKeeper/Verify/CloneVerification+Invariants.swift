@@ -25,7 +25,7 @@ extension CloneVerification {
         .invariantViolated, Self.what,
         cause: "invariant '\(invariant.name)' of plan \(path.plan) is violated: \(cause)",
         next:
-          "correct the code of the stages or the invariant, build the plugin, and run the same command again",
+          "correct the code of the stages or the invariant, build the plugin, and \(CommandText.repetition)",
         rows: rows)
     }
   }
