@@ -75,7 +75,15 @@ extension StoreFormat {
   /// The columns with the numbers by which the format knows a row and its entity. No statement of a plan changes them.
   var rowNumberColumns: [String] {
     switch self {
-    case .coredata: ["Z_PK", "Z_ENT"]
+    case .coredata: ["Z_PK", "Z_ENT", "ROWID"]
+    case .plain: []
+    }
+  }
+
+  /// The tables that no statement of a plan writes: those of the books, and of the history.
+  var reservedTables: [String] {
+    switch self {
+    case .coredata: bookkeepingTables + ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"]
     case .plain: []
     }
   }

@@ -40,6 +40,44 @@ struct BridgeStageTests {
     #expect(try store.notes("pages", .coredata) == ["12", "nil", "nil"])
   }
 
+  @Test("old reads large values, which are in files")
+  func largeValues() throws {
+    let thing = ThingsV1.Thing(name: "a")
+    thing.image = Data(repeating: 7, count: 200_000)
+    try store.make(ThingsV1.self, [thing])
+    Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV2.self) { old, new in
+      try new.enumerate(FetchDescriptor<ThingsV2.Thing>()) { thing in
+        let before = try old.counterpart(of: thing, as: ThingsV1.Thing.self)
+        thing.count = before?.image?.count ?? 0
+      }
+    }
+    try store.migrate(ThingsV1.self, ThingsV2.self)
+    #expect(try store.read("SELECT ZCOUNT FROM ZTHING") == ["200000"])
+  }
+
+  @Test("new sets a required property that has no initial value")
+  func requiredProperty() throws {
+    try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
+    Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV3.self) { old, new in
+      for thing in try old.fetch(FetchDescriptor<ThingsV1.Thing>()) {
+        try new.counterpart(of: thing, as: ThingsV3.Thing.self)?.code = "<\(thing.name)>"
+      }
+    }
+    try store.migrate(ThingsV1.self, ThingsV3.self)
+    #expect(try store.read("SELECT ZCODE FROM ZTHING") == ["<a>"])
+  }
+
+  @Test("a class of the other version has no counterpart in a context")
+  func wrongClass() throws {
+    try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
+    Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV3.self) { old, new in
+      for thing in try old.fetch(FetchDescriptor<ThingsV1.Thing>()) {
+        _ = try new.counterpart(of: thing, as: ThingsV1.Thing.self)
+      }
+    }
+    #expect(try store.refusal(ThingsV1.self, ThingsV3.self).code == .modelNotInSchema)
+  }
+
   @Test("works in ordinary tables")
   func ordinaryTables() throws {
     try store.makeTables(RowNotesV1.tables)
@@ -137,5 +175,17 @@ struct BridgeStageTests {
     #expect(throws: InstarError.self) {
       try context.counterpart(of: note, as: NotesV1.Note.self)
     }
+  }
+}
+
+enum ThingsV3: VersionedSchema {
+  static let versionIdentifier = Schema.Version(3, 0, 0)
+  static var models: [any PersistentModel.Type] { [Thing.self] }
+
+  @Model final class Thing {
+    var name: String
+    var code: String
+    @Attribute(.externalStorage) var image: Data?
+    init(name: String, code: String) { (self.name, self.code) = (name, code) }
   }
 }

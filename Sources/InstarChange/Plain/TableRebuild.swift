@@ -413,6 +413,7 @@ struct TableRebuild {
         })
       else { return (sqlName, sqlName) }
       let column = pair.new.columns[position]
+      if column.isRequired, let value = computedValue(column) { return (sqlName, value) }
       if pair.converted.contains(column.name) {
         let values = [carriedValue(column), column.isRequired ? fill(column) : nil]
           .compactMap(\.self)

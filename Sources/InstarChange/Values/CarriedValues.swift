@@ -110,9 +110,9 @@ struct CarriedValues {
     in schema: Schema, _ decodes: DecodingCheck
   ) {
     guard let before = attribute.old, let new = sources.news[mapping.new.name],
-      let newColumn = new.column(of: attribute.new.name),
-      !computed.sets(attribute.new.name, of: mapping.new.name)
+      let newColumn = new.column(of: attribute.new.name)
     else { return }
+    let isComputed = computed.sets(attribute.new.name, of: mapping.new.name)
     if before.type.isStoredLike(attribute.new.type), leavesAlone(before.name, mapping) { return }
     func isAlike(_ owner: EntityLayout) -> Bool {
       owner.attribute(before.name)?.type.isStoredLike(attribute.new.type) == true
@@ -121,7 +121,8 @@ struct CarriedValues {
       guard let stored = source.old.attribute(before.name),
         let oldColumn = source.old.column(of: before.name)
       else { continue }
-      if source.staysPut {
+      // A transform takes the place of a conversion. It does not write rows whose entity has the property no longer.
+      if source.staysPut || isComputed {
         if let rows = source.losingRows {
           add(
             source, rows: rows, new, before.name, attribute.new.name,

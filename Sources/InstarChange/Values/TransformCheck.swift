@@ -32,6 +32,13 @@ struct TransformCheck {
   ) throws(InstarError) -> (name: String, column: StoredColumn, isRequired: Bool) {
     let (name, found) = try stored(assignment.target, layout, "sets")
     let path = "\(transform.new).\(name)"
+    if layout.primaryKey.contains(found.column.name)
+      || layout.key.columns.contains(found.column.name)
+    {
+      throw failure(
+        "\(path) is a part of the primary key, by which rows are known",
+        "change keys in a stage of their own")
+    }
     if found.attribute.derivation != nil || found.column.isGenerated {
       throw failure("the store computes \(path) itself", "remove it from the transform")
     }
@@ -47,14 +54,14 @@ struct TransformCheck {
       throw failure(
         "large values of \(path) are in files", "set \(path) in didMigrate of a custom stage")
     }
-    let declaring = difference.entities.first {
-      $0.new.name != transform.new && $0.new.declares(name)
-    }
-    let isOwn = difference.entities.first { $0.new.name == transform.new }?.new.declares(name)
-    if isOwn != true, let declaring, keptSource(of: name, in: declaring) == nil {
+    if let owner = self.owner(of: name, at: transform.new, in: stage.to.schema),
+      owner.name != transform.new,
+      let declaring = difference.entities.first(where: { $0.new.name == owner.name }),
+      keptSource(of: name, in: declaring) == nil
+    {
       throw failure(
-        "\(path) is inherited from \(declaring.new.name), and new there",
-        "set it in a Transform of \(declaring.new.name)")
+        "\(path) is inherited from \(owner.name), and new there",
+        "set it in a Transform of \(owner.name)")
     }
     return (name, found.column, !found.attribute.isOptional)
   }
@@ -77,7 +84,8 @@ struct TransformCheck {
     guard let name, let found = layout.attributes.first(where: { $0.attribute.name == name }) else {
       throw failure(
         "a transform \(verb) \(layout.name).\(name ?? "…"), which is not a property with one column",
-        "name a stored property that is not transient, a composite or a relationship")
+        "name a stored property that is not transient, a composite or a relationship, and has no value transformer"
+      )
     }
     return (name, found)
   }
@@ -87,17 +95,22 @@ struct TransformCheck {
   func keptColumn(
     of property: String, _ old: EntityLayout, _ new: EntityLayout
   ) -> StoredColumn? {
-    let schema = stage.from.schema
-    let owner = sequence(
-      first: schema.entity(named: old.name),
-      next: { entity in entity?.superentityName.map { schema.entity(named: $0) } }
-    ).lazy.compactMap(\.self).first { $0.declares(property) }
-    guard let owner, difference.entitiesLosing(property, of: owner.name).isEmpty,
+    guard let owner = self.owner(of: property, at: old.name, in: stage.from.schema),
+      difference.entitiesLosing(property, of: owner.name).isEmpty,
       let mapping = difference.entities.first(where: { $0.old?.name == owner.name }),
       let attribute = mapping.attributes.first(where: { $0.old?.name == property }),
       keptSource(of: attribute.new.name, in: mapping) != nil
     else { return nil }
     return new.attributes.first { $0.attribute.name == attribute.new.name }?.column
+  }
+
+  /// The entity, or the nearest one above it, that declares a property.
+  private func owner(of property: String, at name: String, in schema: Schema) -> Schema.Entity? {
+    var entity = schema.entity(named: name)
+    while let current = entity, !current.declares(property) {
+      entity = current.superentityName.flatMap { schema.entity(named: $0) }
+    }
+    return entity
   }
 
   /// The attribute of the version before whose values an attribute keeps as they are.

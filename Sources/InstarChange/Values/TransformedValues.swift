@@ -38,8 +38,9 @@ package struct EntityTransform: Sendable {
 ///
 /// One UPDATE for each entity, after the change, calls the functions with the columns of the new table, if the change
 /// keeps the columns of all sources. Else the functions run before the change, and their results wait in a temporary
-/// table with the keys of the rows: the stage removes a source, changes its type, or fills its empty values; or a
-/// required column of an ordinary table needs its values when it is made.
+/// table with the keys of the rows: the stage removes a source, changes its type, or fills its empty values; a
+/// required column of an ordinary table needs its values when it is made; or the UPDATE of an earlier transform
+/// writes a source.
 struct TransformedValues {
   fileprivate struct Part {
     let old: EntityLayout
@@ -73,22 +74,28 @@ struct TransformedValues {
   ) throws(InstarError) {
     usesOrdinaryTables = stage.to.layout.enforcesForeignKeys
     let check = TransformCheck(stage: stage, difference: difference)
+    var names = FunctionNames()
     for (index, transform) in transforms.enumerated() {
       let pair = try check.layouts(of: transform)
       var part = Part(old: pair.old, new: pair.new, table: "instar_transformed_\(index + 1)")
       for assignment in transform.assignments {
         let (property, column, isRequired) = try check.target(of: assignment, pair.new, transform)
-        guard !parts.contains(where: { $0.new.name == transform.new && $0.sets(property) }),
-          !part.sets(property)
-        else { throw check.failure("\(transform.new).\(property) is set twice", "set it once") }
+        let others = parts.filter { $0.sharesRows(with: part) } + [part]
+        guard !others.contains(where: { $0.sets(column) }) else {
+          throw check.failure("\(transform.new).\(property) is set twice", "set it once")
+        }
         let old = try assignment.sources.map { source throws(InstarError) in
           try check.source(source, of: property, pair.old, transform)
         }
         let kept = assignment.sources.compactMap {
           $0.flatMap { check.keptColumn(of: $0, pair.old, pair.new) }
         }
+        let isOverwritten = parts.contains {
+          $0.new.table == part.new.table && kept.contains(where: $0.sets)
+        }
         let isCarried =
-          kept.count < old.count || isRequired && check.needsValueAtOnce(property, pair.new)
+          kept.count < old.count || isOverwritten
+          || isRequired && check.needsValueAtOnce(property, pair.new)
         if isCarried, !pair.keepsKeys {
           throw check.failure(
             "this stage changes the primary key of \(transform.new), so the values of "
@@ -99,7 +106,7 @@ struct TransformedValues {
           Assignment(
             property: property, column: column,
             function: RowFunction(
-              "instar_set_\(transform.new)_\(property)", argumentCount: old.count + 1,
+              names.free("instar_set_\(transform.new)_\(property)"), argumentCount: old.count + 1,
               body: Self.explaining(assignment, property, transform.new)),
             sources: isCarried ? old : kept, isCarried: isCarried,
             name: "instar_v\(part.assignments.count + 1)"))
@@ -169,8 +176,32 @@ struct TransformedValues {
   }
 }
 
+/// The names of functions that are in use. SQLite compares them without case.
+private struct FunctionNames {
+  private var used: Set<String> = []
+
+  /// Returns a name, with a number where it is in use.
+  mutating func free(_ name: String) -> String {
+    var (free, number) = (name, 1)
+    while !used.insert(free.lowercased()).inserted {
+      number += 1
+      free = "\(name)_\(number)"
+    }
+    return free
+  }
+}
+
 extension TransformedValues.Part {
   func sets(_ property: String) -> Bool { assignments.contains { $0.property == property } }
+
+  func sets(_ column: StoredColumn) -> Bool {
+    assignments.contains { $0.column.name == column.name }
+  }
+
+  /// Whether the entities are the same, or one inherits from the other.
+  func sharesRows(with other: TransformedValues.Part) -> Bool {
+    new.table == other.new.table && !Set(new.numbers).isDisjoint(with: other.new.numbers)
+  }
 
   /// Names for the columns of the key in the temporary table.
   private var keys: [String] { new.key.columns.indices.map { "instar_k\($0 + 1)" } }
@@ -197,9 +228,13 @@ extension TransformedValues.Part {
   {
     let one = assignments.count == 1 ? assignments[0] : nil
     return ChangeStep(
-      sql, comment, .conversion, table: new.table, column: one?.column.name, entity: new.name,
+      sql, comment, .conversion, table: Self.name(new.table),
+      column: one.map { Self.name($0.column.name) }, entity: new.name,
       property: one?.property, reason: "computes \(list(assignments)) by code of the plan")
   }
+
+  /// A name without the quotes that it may have in SQL.
+  private static func name(_ sql: String) -> String { SQLToken.tokens(of: sql).first?.name ?? sql }
 
   private func list(_ assignments: [TransformedValues.Assignment]) -> String {
     assignments.map { "\(new.name).\($0.property)" }.joined(separator: ", ")

@@ -23,7 +23,9 @@ struct StageCopy {
       let copy = try StoreConnection(path: path, durability: .clone)
       try clone.copy(to: copy)
       try copy.close()
-      connection = try StoreConnection(path: path, isReadOnly: true, durability: .clone)
+      connection = try StoreConnection(
+        path: path, isReadOnly: true, durability: .clone,
+        externalFolder: clone.externalValues.otherFolders.first)
     } catch {
       unlink(path)
       throw error
@@ -39,6 +41,12 @@ struct StageCopy {
     guard let path, unlink(path) != 0 else { return }
     throw InstarError(
       .stageFailed, "cannot remove the copy '\(path)'", cause: String(cString: strerror(errno)))
+  }
+
+  /// Closes and removes the copy after an error, which is the one to report. The folder of the clone is removed, too.
+  func discard() {
+    try? connection.close()
+    if let path { unlink(path) }
   }
 
   /// The files of large values are found by the name of the store without its extension, which therefore stays.

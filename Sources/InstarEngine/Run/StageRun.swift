@@ -26,6 +26,8 @@ struct StageRun {
         savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
     }
     let copies = try stage.work.isBridge ? copyClones() : []
+    // After a success they are removed already.
+    defer { for copy in copies { copy.discard() } }
     let unwritten = try changeSchema()
     if case .custom(_, let didMigrate?) = stage.work {
       try runClosure(

@@ -155,9 +155,12 @@ extension ModelContext {
     }
   }
 
-  /// In `didMigrate` a required property that is new, or has a new type, has no value until the closure sets it.
+  /// In `didMigrate`, and in `new` of a bridge, a required property that is new, or has a new type, has no value until
+  /// the closure sets it.
   /// Reading it before is an error, and verification finds a row without it.
-  private var mayLackValues: Bool { phase == "didMigrate" }
+  private var mayLackValues: Bool {
+    phase == "didMigrate" || phase == "bridge" && stores.all.allSatisfy(\.allowsSave)
+  }
 
   /// Returns a composite from its columns. If all are NULL, it has no value: that is `nil`, or the initial value of a
   /// required property, as in rows from before the property was added.

@@ -117,6 +117,8 @@ final class ModelStores: Sendable {
     case ("save", "willMigrate"):
       "insert models of the new version in didMigrate, and keep the values for them in context.scratchpad"
     case ("save", _): "insert models of the new version"
+    case (_, "bridge"):
+      "`old` has only the models of the old version, `new` only those of the new one"
     default:
       "willMigrate sees only the models of the old version, didMigrate only those of the new one"
     }

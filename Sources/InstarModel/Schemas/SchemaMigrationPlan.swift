@@ -98,7 +98,7 @@ public enum MigrationStage: Sendable {
     didMigrate: (@Sendable (ModelContext) throws -> Void)?)
 
   /// A stage that SwiftData does not have: one with a label, or of another kind. `labeled(_:)`, `sql`, `transform` and
-  /// `bridge` create it.
+  /// `bridge` create it. A `switch` over stages needs a default, as over every enum that may get cases.
   case extended(ExtendedStage)
 }
 

@@ -11,7 +11,7 @@ extension MigrationStage {
   ///
   /// `instarctl plan` shows the statements, and the run executes them in this order. They change rows of the app's
   /// tables: a statement that changes the schema, uses PRAGMA or ATTACH, controls transactions, or writes the tables
-  /// of Instar, SQLite or Core Data is refused. The app's triggers fire. A value that a statement writes after the
+  /// of SQLite or Core Data is refused. The app's triggers fire. A value that a statement writes after the
   /// change of schema counts as written by the plan.
   ///
   /// If a statement fails, the run ends, and the store is unchanged. The error names the statement.

@@ -16,7 +16,8 @@ extension ModelContext {
   ///
   /// - Returns: The model, or `nil` if the row does not exist in this version: it was inserted or deleted since.
   /// - Throws: `unsupported` outside a bridge, if the stage changes the key of the rows, or if their table has no
-  ///   rowid; `invalidModel` if the model has no row yet; an error of SQLite.
+  ///   rowid; `modelNotInSchema` for a class of another version; `invalidModel` if the model has no row yet; an error
+  ///   of SQLite.
   public func counterpart<Model: PersistentModel>(
     of model: any PersistentModel, as type: Model.Type
   ) throws -> Model? {
@@ -29,6 +30,7 @@ extension ModelContext {
           .unsupported, what, cause: "only the two contexts of a bridge have counterparts",
           next: "use `old` and `new` as the closure of the stage receives them")
       }
+      _ = try self.entity(for: type, to: "find")
       guard storage.key.isRowKey, model.modelContext !== self else {
         throw InstarError(
           .invalidModel, what,

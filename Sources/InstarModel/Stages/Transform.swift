@@ -1,5 +1,5 @@
 import Foundation
-package import InstarSchema
+import InstarSchema
 package import InstarStore
 
 /// How a `transform` stage computes properties of a model from those of the version before, row by row.
@@ -13,6 +13,8 @@ package import InstarStore
 /// Each assignment becomes a function that one UPDATE of the model's table calls for each row, in the order of the
 /// keys. So no model is created, and the memory does not grow with the rows. The functions get the values of the
 /// version before, also of properties that the stage removes, renames or changes in type.
+///
+/// SQLite checks a unique property after each row: new values must differ from the old ones of rows that come later.
 ///
 /// A function must return the same value for the same arguments. An error that it throws ends the run, also after
 /// thousands of rows: the store is unchanged, and the error names the property and the row.
@@ -28,15 +30,18 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
   ///   - target: A stored property of the new version.
   ///   - sources: Stored properties of the version before.
   ///   - value: Returns the value of the property in one row. It is called on the thread of the stage.
-  public func set<Value: PersistentAttribute, each Source: PersistentAttribute & SendableMetatype>(
+  public func set<
+    Value: PersistentAttribute & SendableMetatype,
+    each Source: PersistentAttribute & SendableMetatype
+  >(
     _ target: KeyPath<New, Value>, from sources: repeat KeyPath<Old, each Source>,
     by value: @escaping @Sendable (repeat each Source) throws -> Value
   ) -> Transform {
     var names: [String?] = []
     for source in repeat each sources { names.append(Old._modelDescriptor.attributeName(source)) }
-    return adding(target, names) { call in
+    return adding(target, names) { [names] call in
       var index = ModelTransform.firstSource
-      call.set(try value(repeat try call.next((each Source).self, &index)).slot)
+      call.set(try value(repeat try call.next((each Source).self, &index, names)).slot)
     }
   }
 
@@ -49,14 +54,15 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
   ///   return count
   /// }
   /// ```
-  public func set<Value: PersistentAttribute>(
+  public func set<Value: PersistentAttribute & SendableMetatype>(
     _ target: KeyPath<New, Value>, fromUTF8 source: KeyPath<Old, String>,
     by value: @escaping @Sendable (Span<UInt8>) throws -> Value
   ) -> Transform {
-    adding(target, [Old._modelDescriptor.attributeName(source)]) { call in
+    let name = Old._modelDescriptor.attributeName(source)
+    return adding(target, [name]) { call in
       let index = ModelTransform.firstSource
       guard call.storageClass(at: index) == .text else {
-        throw TransformSourceError(index: index, type: String.self)
+        throw TransformSourceError(source: name, type: String.self)
       }
       let bytes = call.utf8(at: index)
       call.set(try value(bytes.span).slot)
@@ -65,18 +71,19 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
 
   /// Computes an optional property from an optional text, of which the function gets the UTF-8 bytes without a copy. A
   /// row without a text gets no value.
-  public func set<Value: PersistentAttribute>(
+  public func set<Value: PersistentAttribute & SendableMetatype>(
     _ target: KeyPath<New, Value?>, fromUTF8 source: KeyPath<Old, String?>,
     by value: @escaping @Sendable (Span<UInt8>) throws -> Value?
   ) -> Transform {
-    adding(target, [Old._modelDescriptor.attributeName(source)]) { call in
+    let name = Old._modelDescriptor.attributeName(source)
+    return adding(target, [name]) { call in
       let index = ModelTransform.firstSource
       switch call.storageClass(at: index) {
       case .null: return
       case .text:
         let bytes = call.utf8(at: index)
         call.set(try value(bytes.span).slot)
-      default: throw TransformSourceError(index: index, type: String.self)
+      default: throw TransformSourceError(source: name, type: String.self)
       }
     }
   }
@@ -138,23 +145,28 @@ public struct ModelTransform: Sendable {
 }
 
 /// A stored value is not of the type of its property.
-package struct TransformSourceError: Error {
-  /// The argument of the function.
-  package let index: Int
-  package let type: any Any.Type
+struct TransformSourceError: Error, CustomStringConvertible {
+  /// The property; `nil` if it is not a stored one.
+  let source: String?
+  let type: any Any.Type
+
+  var description: String { "the stored value of '\(source ?? "")' is not a \(type)" }
 }
 
 extension ModelDescriptor {
-  /// Returns the name of the attribute that a key path names; `nil` for any other key path.
+  /// Returns the name of the attribute that a key path names; `nil` for any other key path, and for an attribute whose
+  /// stored form is not that of its type.
   fileprivate func attributeName(_ keyPath: AnyKeyPath) -> String? {
-    guard let slot = slot(of: keyPath), case .attribute = properties[slot].kind else { return nil }
+    guard let slot = slot(of: keyPath), case .attribute(let kind) = properties[slot].kind,
+      kind.form == nil, kind.transformation == nil
+    else { return nil }
     return properties[slot].name
   }
 }
 
 extension FunctionContext {
   fileprivate func next<Value: PersistentAttribute>(
-    _ type: Value.Type, _ index: inout Int
+    _ type: Value.Type, _ index: inout Int, _ names: [String?]
   ) throws -> Value {
     defer { index += 1 }
     let slot: Slot =
@@ -166,7 +178,8 @@ extension FunctionContext {
       case .blob: .blob(data(at: index))
       }
     guard let value = Value(slot: slot) else {
-      throw TransformSourceError(index: index, type: type)
+      throw TransformSourceError(
+        source: names[index - ModelTransform.firstSource], type: type)
     }
     return value
   }

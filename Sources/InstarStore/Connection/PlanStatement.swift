@@ -121,8 +121,8 @@ private final class StatementRule {
     if action.database != "main" || table.lowercased().hasPrefix("sqlite_") {
       return "it writes \(action.database ?? "").\(table), which does not belong to the app"
     }
-    if format.bookkeepingTables.contains(where: { $0.lowercased() == table.lowercased() }) {
-      return "it writes \(table), where Core Data and Instar keep their books"
+    if format.reservedTables.contains(where: { $0.lowercased() == table.lowercased() }) {
+      return "it writes \(table), where Core Data keeps its books"
     }
     if action.code == SQLITE_UPDATE,
       format.rowNumberColumns.contains(action.second?.uppercased() ?? "")
@@ -140,8 +140,7 @@ private final class StatementRule {
 extension SQLSession {
   /// Prepares a statement, and asks a rule for each of its actions. The statement is not kept.
   ///
-  /// The rule replaces the authorizer of GRDB, which only reports what GRDB's own statements do to whoever observes the
-  /// database. Nobody observes a clone.
+  /// Instar's connections have no other authorizer.
   fileprivate func statement(
     _ sql: String, allowedBy rule: StatementRule
   ) throws(InstarError) -> SQLStatement {

@@ -1,4 +1,5 @@
 package import Foundation
+internal import CDatabase
 internal import GRDB
 internal import GRDBSQLite
 package import InstarSchema
@@ -27,6 +28,9 @@ package final class RowFunction: Sendable {
   package var firstError: (any Error)? { error.withLock { $0 } }
 
   fileprivate func call(_ call: FunctionContext) {
+    // The limit of time for a step is SQLite's. The function has that of the stage.
+    instar_step_end()
+    defer { instar_step_begin() }
     do {
       try body(call)
     } catch {

@@ -24,7 +24,7 @@ package final class ExternalValues: Sendable {
   /// The folder for new files; `nil` for an in-memory store, which keeps all values inside.
   private let folder: String?
   /// Further folders with files of the store.
-  private let otherFolders: [String]
+  package let otherFolders: [String]
   private let isDurable: Bool
   private let made = Mutex<[String]>([])
 
