@@ -111,11 +111,11 @@ final class StoreLock {
       throw onlyReads ? Self.explained(error) : error
     }
     do {
-      try writer.inDatabase { try $0.set("PRAGMA synchronous = FULL") }
+      try writer.inDatabase { try $0.runWithoutRows("PRAGMA synchronous = FULL") }
       if replicator != nil {
         // SQLite checkpoints a long log after a commit, unless it is told not to.
         for queue in [holder, writer] {
-          try queue.inDatabase { try $0.set("PRAGMA wal_autocheckpoint = 0") }
+          try queue.inDatabase { try $0.runWithoutRows("PRAGMA wal_autocheckpoint = 0") }
         }
       }
       if scope == .run { _ = try hold(expecting: nil) }
@@ -138,10 +138,10 @@ final class StoreLock {
   /// - Returns: `false` when the data has another version; the lock is not held then.
   private func hold(expecting expected: Int?) throws -> Bool {
     isHeld = try holder.inDatabase { db in
-      try db.set(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
+      try db.runWithoutRows(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
       let version = try Self.dataVersion(db)
       if let expected, expected != version {
-        try db.set("ROLLBACK")
+        try db.runWithoutRows("ROLLBACK")
         return false
       }
       dataVersion = version
@@ -154,7 +154,7 @@ final class StoreLock {
       }
       // The mode comes second: with it, each failed attempt would keep its shared lock, and the app that is waited
       // for could not commit.
-      try db.set("PRAGMA locking_mode = EXCLUSIVE; COMMIT")
+      try db.runWithoutRows("PRAGMA locking_mode = EXCLUSIVE; COMMIT")
       return true
     }
     return isHeld
@@ -164,12 +164,12 @@ final class StoreLock {
   func inSnapshot<T>(_ body: () throws -> T) throws -> T {
     if isHeld { return try body() }
     dataVersion = try holder.inDatabase { db in
-      try db.set("BEGIN")
+      try db.runWithoutRows("BEGIN")
       // The first statement takes the shared lock.
       return try Self.dataVersion(db)
     }
     // Nothing was written: ending it can only fail for a connection that is closed.
-    defer { holder.inDatabase { try? $0.set("COMMIT") } }
+    defer { holder.inDatabase { try? $0.runWithoutRows("COMMIT") } }
     return try body()
   }
 
@@ -247,9 +247,9 @@ final class StoreLock {
 
   /// Whether the store has the content that a probe found in its file. Under the lock or in a snapshot.
   ///
-  /// With a rollback journal each commit increments the count of changes in the header, by which SQLite itself knows
-  /// whether its pages are still valid. `false` where that is not known: the content is in a log, or the probe found a
-  /// journal to roll back.
+  /// With a rollback journal whoever takes SQLite's lock and commits increments the count of changes in the header, by
+  /// which SQLite itself knows whether its pages are still valid. `false` where that is not known: the content is in a
+  /// log, or the probe found a journal to roll back.
   func hasContent(of probed: StoreFile) throws -> Bool {
     guard !usesLog, !probed.usesWriteAheadLog, probed.log == nil, !probed.hasJournal else {
       return false
@@ -297,7 +297,7 @@ final class StoreLock {
   private func copyPages(to target: String) throws {
     try GuardedConnection.use(target, access: .readWrite) { target in
       // A private file, which is synchronized once, when it is complete.
-      try target.set("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+      try target.runWithoutRows("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try reader.inDatabase { source in
         let copy = try PageCopy(from: source, to: target)
         try copy.finish()
@@ -345,7 +345,7 @@ final class StoreLock {
         mayHaveCommitted = true
         try copy.finish()
         // The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
-        if !usesLog { try? target.set("PRAGMA synchronous = OFF") }
+        if !usesLog { try? target.runWithoutRows("PRAGMA synchronous = OFF") }
         return true
       }
     }
@@ -475,7 +475,7 @@ extension StoreLock {
     guard hasLeft else {
       removeClearedJournal()
       writer = try Self.open(path, busyTimeout, keepsLog: keepsLog)
-      try writer.inDatabase { try $0.set("PRAGMA synchronous = FULL") }
+      try writer.inDatabase { try $0.runWithoutRows("PRAGMA synchronous = FULL") }
       return .inUse
     }
     usesLog = false

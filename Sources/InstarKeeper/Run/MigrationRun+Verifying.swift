@@ -132,7 +132,7 @@ extension MigrationRun {
     do {
       structure = try connection.writeWithoutTransaction { db in
         // A private file, which is synchronized where it becomes the store itself: by an exchange.
-        try db.set(
+        try db.runWithoutRows(
           "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         try stamp.write(db)
         return try StoreStructure.read(db, format: format)

@@ -63,9 +63,9 @@ public final class StoreConnection: Sendable {
         guard try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema LIMIT 1") == nil else {
           return
         }
-        try db.set("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+        try db.runWithoutRows("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
       case .clone:
-        try db.set(
+        try db.runWithoutRows(
           """
           PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;
           PRAGMA locking_mode = EXCLUSIVE; PRAGMA cell_size_check = ON

@@ -3,7 +3,6 @@ public import Foundation
 public import GRDB
 internal import GRDBSQLite
 internal import InstarSchema
-internal import Synchronization
 
 /// Opens SQLite connections to stores, which may be damaged or hostile.
 ///
@@ -75,8 +74,6 @@ public enum GuardedConnection {
     guard guardCode == SQLITE_OK else {
       throw DatabaseError(resultCode: ResultCode(rawValue: guardCode))
     }
-    let opening = Opening()
-    defer { opening.end() }
     var configuration = Configuration()
     configuration.readonly = access != .readWrite
     configuration.foreignKeysEnabled = false
@@ -86,22 +83,25 @@ public enum GuardedConnection {
     configuration.busyMode =
       busyTimeout > 0 ? .callback { Self.waitForLock(attempt: $0, busyTimeout) } : .immediateError
     configuration.prepareDatabase { db in
-      // The first statement reads the schema.
-      opening.begin(db, seconds: openingSeconds)
+      // The first statement reads the schema. It is run here: where it fails, GRDB closes the connection, and the limit
+      // must have ended before.
+      let limit = WorkLimit(of: db.sqliteConnection, processorSeconds: openingSeconds)
+      defer { limit.end() }
       db.removeAuthorizer()
       instar_budget_observe(db.sqliteConnection)
       try set(SQLITE_DBCONFIG_DEFENSIVE, to: true, on: db)
       try set(SQLITE_DBCONFIG_TRUSTED_SCHEMA, to: trustsSchema, on: db)
       try set(SQLITE_DBCONFIG_ENABLE_TRIGGER, to: firesTriggers, on: db)
-      try db.set("PRAGMA cell_size_check = ON")
+      try db.runWithoutRows("PRAGMA cell_size_check = ON")
       if access != .readWrite { try limitReading(db) }
       if access == .withoutSharedMemory {
         // The index of the log is then in memory. This must be set before the first read.
-        try db.set("PRAGMA locking_mode = EXCLUSIVE")
+        try db.runWithoutRows("PRAGMA locking_mode = EXCLUSIVE")
         try keepLogOnClose(true, db)
       }
       // Before the first statement reads the schema: SQLite takes and releases its locks for each transaction.
-      if beginsReading { try db.set("BEGIN") }
+      if beginsReading { try db.runWithoutRows("BEGIN") }
+      try db.runWithoutRows("SELECT 1 FROM sqlite_schema LIMIT 1")
     }
     return try DatabaseQueue(
       path: uniformResourceIdentifier(of: path, access: access), configuration: configuration)
@@ -125,8 +125,8 @@ public enum GuardedConnection {
     defer { try? guarded(file) { try queue.close() } }
     return try queue.inDatabase { db in
       try guarded(file) {
-        // One transaction, so that all statements see one state of the store.
-        defer { try? db.set("ROLLBACK") }
+        // All statements see one state of the store: the connection began with a transaction.
+        defer { try? db.runWithoutRows("ROLLBACK") }
         return try body(db)
       }
     }
@@ -138,7 +138,7 @@ public enum GuardedConnection {
   public static func commitKeepingWriteLock(_ db: Database) throws {
     instar_keep_write_lock(1)
     defer { instar_keep_write_lock(0) }
-    try db.set("COMMIT")
+    try db.runWithoutRows("COMMIT")
   }
 
   /// Sets whether closing this connection, as the last one, leaves the write-ahead log as it is. Else SQLite copies it
@@ -166,18 +166,6 @@ public enum GuardedConnection {
   /// For the whole process, once: SQLite's system calls are the process's.
   private static let guardCode = instar_guard_install()
 
-  /// The work limit while a connection is being opened.
-  private final class Opening: Sendable {
-    private let limit = Mutex<WorkLimit?>(nil)
-
-    func begin(_ db: Database, seconds: Double) {
-      let begun = WorkLimit(of: db.sqliteConnection, processorSeconds: seconds)
-      limit.withLock { $0 = begun }
-    }
-
-    func end() { limit.withLock { $0?.end() } }
-  }
-
   /// The longest text or blob of a store that is read, and the longest that SQLite may make while
   /// it reads.
   static let valueLimitBytes: Int32 = 64 << 20
@@ -191,7 +179,7 @@ public enum GuardedConnection {
     ]
     for (limit, value) in limits { sqlite3_limit(db.sqliteConnection, limit, value) }
     // Keeps temporary data in memory instead of files.
-    try db.set("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
+    try db.runWithoutRows("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
   }
 
   /// Limits SQLite's memory in this process. For processes that only work on stores.

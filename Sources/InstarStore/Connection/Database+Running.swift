@@ -10,12 +10,12 @@ extension Database {
     sqlite3_set_authorizer(sqliteConnection, nil, nil)
   }
 
-  /// Runs statements that have no parameters and whose rows nobody reads, such as settings of the connection.
+  /// Runs statements that have no parameters and whose rows nobody reads, such as settings and transactions.
   ///
   /// `execute` makes objects for each statement, which takes several times as long.
   ///
   /// - Throws: The database's error.
-  package func set(_ sql: String) throws {
+  package func runWithoutRows(_ sql: String) throws {
     guard sqlite3_exec(sqliteConnection, sql, nil, nil, nil) != SQLITE_OK else { return }
     throw DatabaseError(
       resultCode: ResultCode(rawValue: sqlite3_extended_errcode(sqliteConnection)),
