@@ -60,7 +60,8 @@ public struct StoreProbe: Sendable {
     more: (Database, StoreProbe) throws -> Void
   ) throws(InstarError) -> StoreProbe {
     let file = try StoreFile.probe(path)
-    return try StoreReader.withReadOnlyStore(path, busyTimeout: busyTimeout, known: file) { db in
+    return try StoreReader.withReadOnlyFile(path, busyTimeout: busyTimeout, known: file) {
+      db, file in
       let seconds = WorkLimit.seconds(for: file)
       let tables = try WorkLimit.within(seconds, db) {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0

@@ -9,7 +9,7 @@ extension Replicator {
   package init?(of store: String, _ db: Database) throws {
     let slash = store.utf8.lastIndex(of: UInt8(ascii: "/"))
     let folder = Self.folder(
-      ofStore: slash.map { String(store[store.index(after: $0)...]) } ?? store,
+      ofStore: slash.map { String(store[store.utf8.index(after: $0)...]) } ?? store,
       in: slash.map { String(store[..<$0]) } ?? "")
     var status = stat()
     let hasFolder = lstat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

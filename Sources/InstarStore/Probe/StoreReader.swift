@@ -30,6 +30,14 @@ public enum StoreReader {
     _ path: String, busyTimeout: Double = 1, known: StoreFile? = nil,
     body: (Database) throws -> T
   ) throws(InstarError) -> T {
+    try withReadOnlyFile(path, busyTimeout: busyTimeout, known: known) { db, _ in try body(db) }
+  }
+
+  /// As `withReadOnlyStore`; `body` also gets the file that it reads, as it was right before.
+  static func withReadOnlyFile<T>(
+    _ path: String, busyTimeout: Double, known: StoreFile?,
+    body readFile: (Database, StoreFile) throws -> T
+  ) throws(InstarError) -> T {
     var known = known
     let what = "cannot read '\(path)'"
     // Set when the shared memory of a log cannot be used: its last user has closed it meanwhile, or this user may not
@@ -43,6 +51,7 @@ public enum StoreReader {
       attempts += 1
       let file = if let known { known } else { try StoreFile.probe(path) }
       known = nil
+      func body(_ db: Database) throws -> T { try readFile(db, file) }
       do {
         if file.hasJournal {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
