@@ -54,8 +54,8 @@ public enum DurableFile {
     try append(lines: [line], to: path, mode: mode, owner: owner)
   }
 
-  /// Appends lines to the file, all or none, or makes it. Newlines are added. Where a crash had cut off the last line,
-  /// that rest is ended first, so that the new lines stand alone.
+  /// Appends lines to the file, or makes it. After an error none of them is there. Newlines are added. Where a crash
+  /// had cut off the last line, that rest is ended first, so that the new lines stand alone.
   ///
   /// One process at a time may append to a file.
   public static func append(

@@ -6,6 +6,9 @@ import Synchronization
 ///
 /// A step that is under way may miss what a thread adds meanwhile. So whoever comes then waits for the next step, which
 /// the first of them makes for all who came since.
+///
+/// An error of a step is also the error of those who wait for the next one. The kernel reports a write that failed to
+/// one fsync only, and that write may have been theirs.
 public final class GroupCommit<Item: Sendable>: Sendable {
   /// The next step, and those who wait for it.
   private final class Step: Sendable {
@@ -39,24 +42,30 @@ public final class GroupCommit<Item: Sendable>: Sendable {
 
   /// Has an item committed, by this thread or another one.
   ///
-  /// - Parameter commit: Commits all items, or none. The same for all callers.
-  /// - Throws: The error of the step that has the item.
+  /// - Parameter commit: Commits all items; after an error none counts as committed. The same for all callers.
+  /// - Throws: The error of the step that has the item, or of the one under way when the item was given.
   public func perform(
     _ item: Item, commit: ([Item]) throws(InstarError) -> Void
   ) throws(InstarError) {
     switch role(of: item) {
     case .alone:
-      defer { beginNext() }
-      try commit([item])
+      do throws(InstarError) {
+        try commit([item])
+      } catch {
+        beginNext(after: error)
+        throw error
+      }
+      beginNext()
     case .first(let step):
       step.mayBegin.wait()
       let items = step.items.withLock { $0 }
       do throws(InstarError) {
+        try step.requireSuccess()
         try commit(items)
       } catch {
         step.failure.withLock { $0 = error }
       }
-      beginNext()
+      beginNext(after: step.failure.withLock { $0 })
       for _ in items.dropFirst() { step.hasEnded.signal() }
       try step.requireSuccess()
     case .other(let step):
@@ -82,12 +91,16 @@ public final class GroupCommit<Item: Sendable>: Sendable {
   }
 
   /// Closes the next step for others, and lets it begin.
-  private func beginNext() {
+  ///
+  /// - Parameter failure: Of the step that has ended.
+  private func beginNext(after failure: InstarError? = nil) {
     let step = state.withLock { state in
       defer { state.next = nil }
       state.isCommitting = state.next != nil
       return state.next
     }
-    step?.mayBegin.signal()
+    guard let step else { return }
+    step.failure.withLock { $0 = failure }
+    step.mayBegin.signal()
   }
 }
