@@ -8,7 +8,8 @@ internal import InstarWire
 /// Checks what becomes the backup of a run, and reads from it what the store was.
 ///
 /// Nobody writes it meanwhile. So a run does this on a second processor while its stages work on the clone, or while
-/// the clone is verified. A damaged store is refused, whatever the stages made of its clone.
+/// the clone is verified; a short run does it itself. A damaged store is refused, whatever the stages made of its
+/// clone.
 struct BackupCheck: Sendable {
   let source: BackupSource
   let run: String

@@ -62,7 +62,7 @@ public final class ChannelConversation: KeeperConversation {
     }
   }
 
-  /// Sends an event as one line, and blocks until the channel has taken it.
+  /// Sends an event as one line, after those that were posted, and blocks until the channel has taken all.
   ///
   /// - Throws: The error of the channel: the supervisor is gone.
   public func send(_ event: KeeperEvent) throws(InstarError) {

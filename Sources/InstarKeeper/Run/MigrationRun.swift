@@ -13,7 +13,8 @@ package import InstarWire
 /// 2. `cloning`: the store is locked. Clone and backup are made in the run folder. A store that is to be exchanged for
 ///    its clone is not copied a second time: its own file becomes the backup.
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
-///    store whose stages only write the schema shares one check with its clone, after them.
+///    store whose stages only write the schema shares one check with its clone, after them. In a short run
+///    (`isShort`) the check comes after them too.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before,
 ///    and throws its clone and backup away.
@@ -49,8 +50,8 @@ package struct MigrationRun {
 
   var state = State.inspecting
   var report: RunReport
-  /// Whether the run takes some milliseconds only: the store is small, and no stage has code. Then one thread makes all
-  /// of it, and nobody needs to see its steps one by one.
+  /// Whether the run takes some milliseconds only: the store is small, and no code of the plan runs. Then one thread
+  /// makes all of it, and nobody needs to see its steps one by one.
   private(set) var isShort = false
   /// What the stages of this attempt lost.
   var lostValues: [LostValues] = []
@@ -238,6 +239,8 @@ package struct MigrationRun {
   ) throws -> Bool {
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
+    // Where the lock is taken late, the supervisor must learn when the wait for it begins.
+    if scope != .run { isShort = false }
     paths = inspection.paths
     report.result = .failed
     try requireSpaceForRun(inspection)
@@ -254,9 +257,11 @@ package struct MigrationRun {
 
     var (pageCount, before) = try makeCopies(attempt)
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
+    let ranPlugin = host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema)
+    // Lightweight stages may need the plan's types, whose code may take as long as a stage may.
+    if ranPlugin { isShort = false }
     let verification = try CloneVerification(
-      path: attempt.path, layout: layouts.after, before: before,
-      ranPlugin: host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema),
+      path: attempt.path, layout: layouts.after, before: before, ranPlugin: ranPlugin,
       policy: request.verification)
     let check = attempt.backupCheck(pageCount: pageCount, verification, request.verification)
     state = .working
@@ -277,9 +282,9 @@ package struct MigrationRun {
       result = try verifyAndStamp(attempt, before, verification, comparison, checking)
     } catch {
       // The thread must have ended before the folder is removed. What a damaged store does to stages says less than
-      // its damage. Where the store was moved away, its backup went too.
-      let damage = checking.failure()
-      throw lock.hasPath ? damage ?? error : error
+      // its damage.
+      let failure = checking.failure().map { InstarError($0, what: request.what) }
+      throw failure?.code == .corruptStore ? failure ?? error : error
     }
     try requireSpaceForCutover(attempt)
     if request.rehearses {
