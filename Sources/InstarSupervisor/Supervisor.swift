@@ -7,8 +7,8 @@ import Synchronization
 /// The operations of instarctl and instard: starts keepers, answers their questions, and alone writes the state folder.
 ///
 /// It opens no store and loads no plugin, so neither a hostile file nor a trap in a plugin reaches its process. Calls
-/// may run at the same time; each has its own keeper. A call's handlers run one after the other, on a thread that may
-/// block. Cancelling a task has the effect of `cancel()` on its call.
+/// may run at the same time; each has keepers of its own. A call's handlers run one after the other, on a thread that
+/// may block. Cancelling a task has the effect of `cancel()` on its call.
 public final class Supervisor: Sendable {
   public let installation: Installation
   public let stateFolder: StateFolder?
@@ -110,8 +110,8 @@ public final class Supervisor: Sendable {
     return report
   }
 
-  /// What stores are, without changing them: one report a store, each as soon as it is known. In order, unless stores
-  /// of several owners are probed with the rights of these.
+  /// What stores are, without changing them: one report a store. In order, unless stores of several owners are
+  /// probed with the rights of these. Many stores are read by several keepers; then a report waits for those before it.
   ///
   /// - Parameters:
   ///   - plugins: The stores' states are seen from the plans of these.
@@ -134,7 +134,7 @@ public final class Supervisor: Sendable {
     for batch in batches {
       let parts = endsAtDeath ? [batch.stores] : Self.parts(of: batch.stores)
       let reports = OrderedReports(onReport)
-      await withTaskGroup(of: InstarError?.self) { group in
+      let failures = await withTaskGroup(of: (part: Int, error: InstarError?).self) { group in
         for (part, stores) in parts.enumerated() {
           group.addTask {
             defer { reports.end(part) }
@@ -143,17 +143,17 @@ public final class Supervisor: Sendable {
                 stores, as: batch.identity, plugins: plugins, rows: rows,
                 findsHolders: findsHolders, endsAtDeath: endsAtDeath
               ) { reports.add($0, of: part) }
-              return nil
+              return (part, nil)
             } catch {
-              return error
+              return (part, error)
             }
           }
         }
-        for await error in group where failure?.code != .interrupted {
-          failure = error?.code == .interrupted ? error : failure ?? error
-        }
+        return await group.reduce(into: [Int: InstarError]()) { $0[$1.part] = $1.error }
       }
-      if let failure, failure.code == .interrupted { throw failure }
+      let inOrder = failures.sorted { $0.key < $1.key }.map(\.value)
+      if let interruption = inOrder.first(where: { $0.code == .interrupted }) { throw interruption }
+      failure = failure ?? inOrder.first
     }
     if let failure { throw failure }
   }

@@ -21,7 +21,7 @@ struct ProbeCommand: InstarCommand {
       probe never writes, even while another process writes the store. It counts the rows where that \
       is quick; --rows counts all, --no-rows none.
 
-      Each report is printed as soon as it is known. The exit status for a store:
+      Reports are printed in the order of the stores. The exit status for a store:
 
         0   read, whatever its state is
         1   the keeper, the process that reads stores, crashed
