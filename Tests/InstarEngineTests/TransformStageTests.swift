@@ -115,6 +115,8 @@ struct TransformStageTests {
     let logged = lines.compactMap { line -> String? in
       guard line.hasPrefix("CoreData: sql: ") else { return nil }
       let sql = line.replacing("CoreData: sql: ", with: "")
+      // The plan is made without the store, so it does not know that this one has a history.
+      if sql.hasPrefix("UPDATE ACHANGE ") { return nil }
       return verbs.contains(where: sql.hasPrefix) ? sql : nil
     }
     #expect(logged == planned.statements.filter { !$0.hasPrefix("PRAGMA") })
