@@ -66,8 +66,8 @@ MUTATIONS = {
     "lock": Mutation(
         "nobody keeps apps from writing a store with a rollback journal while the worker works", ("writers",),
         {"journal": "delete", "apps": True, "behaviour": "slow"}, (
-            Edit(LOCK, 'try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; COMMIT")\n      return true',
-                 'try db.execute(sql: MUTATION ? "COMMIT" : "PRAGMA locking_mode = EXCLUSIVE; COMMIT")\n'
+            Edit(LOCK, 'try db.runWithoutRows("PRAGMA locking_mode = EXCLUSIVE; COMMIT")\n      return true',
+                 'try db.runWithoutRows(MUTATION ? "COMMIT" : "PRAGMA locking_mode = EXCLUSIVE; COMMIT")\n'
                  "      return true"),)),
     "data-version": Mutation(
         "apps may write a WAL store while the worker works, and nobody compares data_version before the cutover",
