@@ -39,7 +39,7 @@ class Mutation:
 
 
 LOCK, EXCHANGE, COMPACTION = "Lock/StoreLock.swift", "Cutover/Exchange.swift", "Run/Compaction.swift"
-BEGIN = '      try db.execute(sql: usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")\n'
+BEGIN = '      try db.runWithoutRows(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")\n'
 NO_LOCK_IN_LOG = (
     Edit(LOCK, BEGIN, f"if !usesLog || !MUTATION {{\n{BEGIN}}}\n"),
     Edit(LOCK, "          try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }\n",
