@@ -49,8 +49,7 @@ public struct PredicateMacro: ExpressionMacro {
       let operands = expression.operands(of: sign)
       guard operands.count > 1 else { continue }
       let predicates = operands.map { operand in
-        predicate(of: operand, in: body, types)
-          ?? predicate(body.with(\.statements, operand.asStatement), types)
+        predicate(of: operand, in: body, types) ?? predicate(body.with(only: operand), types)
       }
       return "InstarModel._PredicateJunction.\(name)([\n\(predicates.joined(separator: ",\n"))\n])"
     }
@@ -64,8 +63,32 @@ extension ClosureExprSyntax {
     switch signature?.parameterClause {
     case .simpleInput(let names): names.count == 1
     case .parameterClause(let clause): clause.parameters.count == 1
-    case nil: !statements.tokens(viewMode: .sourceAccurate).contains { $0.text == "$1" }
+    case nil: statements.numberedInputs.isSubset(of: [0])
     }
+  }
+
+  /// The closure with one expression of it as its only statement.
+  fileprivate func with(only expression: ExprSyntax) -> ClosureExprSyntax {
+    let closure = with(\.statements, expression.asStatement)
+    guard signature == nil, expression.numberedInputs.isEmpty else { return closure }
+    // Swift refuses a closure that leaves out its input without `_ in`. Only the whole predicate has the input.
+    let ignoredInput = ClosureShorthandParameterSyntax(name: .wildcardToken())
+    return closure.with(
+      \.signature,
+      ClosureSignatureSyntax(
+        parameterClause: .simpleInput([ignoredInput]),
+        inKeyword: .keyword(.in, leadingTrivia: .space)))
+  }
+}
+
+extension SyntaxProtocol {
+  /// The numbers of the inputs that it uses as `$0`, `$1` and so on. Those in a closure within it are that closure's.
+  fileprivate var numberedInputs: Set<Int> {
+    if self.is(ClosureExprSyntax.self) { return [] }
+    if let token = self.as(TokenSyntax.self), case .dollarIdentifier(let name) = token.tokenKind {
+      return Int(name.dropFirst()).map { [$0] } ?? []
+    }
+    return children(viewMode: .sourceAccurate).reduce(into: []) { $0.formUnion($1.numberedInputs) }
   }
 }
 

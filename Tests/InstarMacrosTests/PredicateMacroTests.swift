@@ -133,4 +133,133 @@ struct PredicateMacroTests {
       }
       """)
   }
+
+  @Test("ignores the input in a predicate of captured values only")
+  func capturedOperands() {
+    expectExpansion(
+      "#Predicate<Note> { text.isEmpty || $0.title == text || $0.tag ?? none == text || !(a || b) && (c) }",
+      """
+      InstarModel._PredicateJunction.any([
+          #_FoundationPredicate<Note> { _ in
+            text.isEmpty
+          },
+          #_FoundationPredicate<Note> {
+            $0.title == text
+          },
+          #_FoundationPredicate<Note> {
+            $0.tag ?? none == text
+          },
+          #_FoundationPredicate<Note> { _ in
+            !(a || b) && (c)
+          }
+        ])
+      """)
+    expectExpansion(
+      "#Predicate { rule.evaluate($0) && other.evaluate(text, limit) && text != nil }",
+      """
+      InstarModel._PredicateJunction.all([
+          #_FoundationPredicate {
+            rule.contains($0)
+          },
+          #_FoundationPredicate { _ in
+            other[text, default: limit]
+          },
+          #_FoundationPredicate { _ in
+            text != nil
+          }
+        ])
+      """)
+  }
+
+  @Test("keeps the name of its input in each, also where none uses it")
+  func capturedOperandsWithName() {
+    expectExpansion(
+      "#Predicate<Note> { (note: Note) in a || note.b || names.contains { $0 == x } || c }",
+      """
+      InstarModel._PredicateJunction.any([
+          #_FoundationPredicate<Note> { (note: Note) in
+            a
+          },
+          #_FoundationPredicate<Note> { (note: Note) in
+            note.b
+          },
+          #_FoundationPredicate<Note> { (note: Note) in
+            names.contains {
+              $0 == x
+            }
+          },
+          #_FoundationPredicate<Note> { (note: Note) in
+            c
+          }
+        ])
+      """)
+  }
+
+  @Test("knows the inputs of closures within it from its own")
+  func innerClosures() {
+    expectExpansion(
+      """
+      #Predicate<Note> {
+        $0.a && $0.tags.contains { $0.name == x } && names.contains { $0 == x } && list.min { $0 < $1 } == 1
+      }
+      """,
+      """
+      InstarModel._PredicateJunction.all([
+          #_FoundationPredicate<Note> {
+            $0.a
+          },
+          #_FoundationPredicate<Note> {
+            $0.tags.contains {
+              $0.name == x
+            }
+          },
+          #_FoundationPredicate<Note> { _ in
+            names.contains {
+              $0 == x
+            }
+          },
+          #_FoundationPredicate<Note> { _ in
+            list.min {
+              $0 < $1
+            } == 1
+          }
+        ])
+      """)
+  }
+
+  @Test("stays whole where it has three inputs, a choice, or one condition for a group")
+  func wholes() {
+    expectExpansion(
+      "#Predicate<Note, Tag, Int> { $0.a && $0.b && $2 > 1 && text.isEmpty }",
+      """
+      #_FoundationPredicate<Note, Tag, Int> {
+        $0.a && $0.b && $2 > 1 && text.isEmpty
+      }
+      """)
+    expectExpansion(
+      "#Predicate<Note> { !(text.isEmpty || $0.a || $0.b || $0.c) }",
+      """
+      #_FoundationPredicate<Note> {
+        !(text.isEmpty || $0.a || $0.b || $0.c)
+      }
+      """)
+    expectExpansion(
+      "#Predicate<Note> { note in if let tag = note.tag { tag == x || a || b || c } else { a && b && c && d } }",
+      """
+      #_FoundationPredicate<Note> { note in
+        if let tag = note.tag {
+          tag == x || a || b || c
+        } else {
+          a && b && c && d
+        }
+      }
+      """)
+    expectExpansion(
+      "#Predicate<Note> { text.isEmpty ? $0.a && $0.b : $0.c && $0.d }",
+      """
+      #_FoundationPredicate<Note> {
+        text.isEmpty ? $0.a && $0.b : $0.c && $0.d
+      }
+      """)
+  }
 }

@@ -108,6 +108,112 @@ struct ArticleFilter {
   }
 }
 
+/// A search field, with conditions in the ways that people write them.
+struct ArticleSearch {
+  var search = ""
+  var limit = 0
+  var minimum: Double?
+  var words: [String] = []
+
+  var inAnyText: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate<Article> {
+      search.isEmpty || $0.headline.contains(search) || $0.body?.contains(search) == true || $0.views == limit
+    }
+  }
+
+  var namedInput: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate { article in
+      search.isEmpty || limit > 0 || article.headline.contains(search) || !article.isDraft
+    }
+  }
+
+  var typedInput: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate { (article: Article) -> Bool in
+      (search == "" && limit == 0) || (article.headline.contains(search) && article.views >= limit)
+    }
+  }
+
+  var capturedOptional: Predicate<Article> {
+    let (search, minimum) = (search, minimum)
+    return #Predicate {
+      (minimum == nil || $0.rating ?? 0 >= minimum ?? 0) && (search.isEmpty || $0.headline == search)
+    }
+  }
+
+  var unwrappedOptional: Predicate<Article> {
+    let (search, minimum) = (search, minimum)
+    return #Predicate<Article> {
+      (minimum == nil || $0.rating ?? 0 >= minimum!) && !search.isEmpty && $0.headline.contains(search)
+    }
+  }
+
+  var group: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate<Article> {
+      !(search.isEmpty || $0.isDraft) && !(limit > 100 || search == "none") && $0.views >= limit
+    }
+  }
+
+  var wholeGroup: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate<Article> { !(search.isEmpty || $0.isDraft || $0.views < limit || $0.headline == "") }
+  }
+
+  var choice: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate<Article> { search.isEmpty ? $0.views > limit && !$0.isDraft : $0.headline == search || $0.isDraft }
+  }
+
+  var branches: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    return #Predicate<Article> {
+      if search.isEmpty { $0.views > limit && !$0.isDraft } else { $0.headline == search || $0.isDraft }
+    }
+  }
+
+  var binding: Predicate<Article> {
+    let (search, minimum) = (search, minimum)
+    return #Predicate<Article> { article in
+      if let minimum {
+        if let rating = article.rating { rating >= minimum && !search.isEmpty } else { false }
+      } else {
+        search.isEmpty || article.headline == search
+      }
+    }
+  }
+
+  var evaluations: Predicate<Article> {
+    let (search, limit) = (search, limit)
+    let isPublic = #Predicate<Article> { !$0.isDraft }
+    let isViewed = #Predicate<Article, Int> { $0.views >= $1 }
+    let isUsual = #Predicate<Int> { $0 < 100 }
+    return #Predicate { isPublic.evaluate($0) && isViewed.evaluate($0, limit) && isUsual.evaluate(limit) && !search.isEmpty }
+  }
+
+  var innerClosures: Predicate<Article> {
+    let (search, words) = (search, words)
+    return #Predicate<Article> {
+      words.isEmpty || words.contains { $0 == search } || $0.keywords.contains { $0.text == search }
+        || $0.keywords.contains { keyword in words.contains(keyword.text) }
+    }
+  }
+
+  var twoInputs: Predicate<Article, Keyword> {
+    let search = search
+    return #Predicate<Article, Keyword> { !search.isEmpty && $0.views > 0 && !$0.isDraft && $1.text == search }
+  }
+
+  var threeInputs: Predicate<Article, Keyword, Int> {
+    let search = search
+    return #Predicate { article, _, limit in
+      !search.isEmpty && article.views > limit && !article.isDraft && limit > 0
+    }
+  }
+}
+
 /// For any model of the app.
 func everything<Model: PersistentModel>(
   _ type: Model.Type, in context: ModelContext, sortedBy order: [SortDescriptor<Model>] = []
