@@ -17,8 +17,25 @@ public struct WorkProgress: Sendable, Codable, Hashable {
     self.done = done
     self.total = total
     perSecond = seconds > 0 ? Double(done) / seconds : 0
-    if let total, done > 0 { secondsLeft = max(0, Double(total - done) / perSecond) }
+    if let total, done > 0 { secondsLeft = max(0, (Double(total) - Double(done)) / perSecond) }
   }
+
+  /// The same progress, with everything out of range left out: the code of a plan may report any numbers and texts.
+  public var plausible: WorkProgress {
+    var plausible = self
+    plausible.what = String(what.prefix(Self.longestText))
+    plausible.done = max(0, done)
+    if !(0...Self.fastest).contains(perSecond) { plausible.perSecond = 0 }
+    if let secondsLeft, !(0...Self.longestSeconds).contains(secondsLeft) {
+      plausible.secondsLeft = nil
+    }
+    return plausible
+  }
+
+  private static let longestText = 200
+  private static let fastest = 1e12
+  /// Some thirty years.
+  private static let longestSeconds = 1e9
 
   /// The part that is done, from 0 to 1; `nil` where nobody knows how much there is.
   public var fraction: Double? {

@@ -1,10 +1,11 @@
 public import InstarSchema
 
 extension WorkProgress {
-  /// "340000 of 1000000 rows of Note (34 %), 52000 a second, 13 s left".
+  /// "340000 of 1000000 rows of Note (34 %), 52000 a second, 13 s left", of plausible progress.
   public var text: String {
     var parts = ["\(amount)\(percentText.map { " (\($0))" } ?? "")"]
-    if perSecond >= 1 { parts.append("\(Int(perSecond)) a second") }
+    let speed = plausible.perSecond
+    if speed >= 1 { parts.append("\(Int(speed)) a second") }
     if let timeLeftText { parts.append(timeLeftText) }
     return parts.joined(separator: ", ")
   }
@@ -15,9 +16,10 @@ extension WorkProgress {
   /// "34 %".
   public var percentText: String? { fraction.map { "\(Int($0 * 100)) %" } }
 
-  /// "13 s left".
+  /// "13 s left"; `nil` at the end.
   public var timeLeftText: String? {
-    secondsLeft.map { "\(Quantity.duration(microseconds: Int64(max(1, $0) * 1_000_000))) left" }
+    guard let seconds = plausible.secondsLeft, seconds > 0 else { return nil }
+    return "\(Quantity.duration(microseconds: Int64(max(1, seconds) * 1_000_000))) left"
   }
 }
 

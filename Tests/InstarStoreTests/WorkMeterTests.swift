@@ -52,7 +52,7 @@ struct WorkMeterTests {
     recorder.time += .seconds(2)
     meter.advance(outer, by: 1)
     meter.end(outer)
-    #expect(recorder.reports.map(\.what) == ["rows of Note"])
+    #expect(recorder.reports.map(\.what) == ["rows of Note", "rows of Note"])
     #expect(meter.begin("rows of Tag") { nil } != nil)
   }
 
@@ -66,8 +66,21 @@ struct WorkMeterTests {
     meter.advanceNamed(by: 2)
     meter.endNamed()
     meter.advanceNamed(by: 1)
-    #expect(recorder.reports.map(\.what) == ["tags merged"])
-    #expect(recorder.reports.first?.done == 2)
+    #expect(recorder.reports.map(\.what) == ["tags merged", "tags merged"])
+    #expect(recorder.reports.map(\.done) == [2, 2])
+  }
+
+  @Test("numbers and texts that no work can have are left out")
+  func implausible() {
+    var progress = WorkProgress(what: "x", done: 1, total: .max, seconds: 1)
+    progress.what = String(repeating: "x", count: 100_000)
+    #expect(progress.plausible.secondsLeft == nil && progress.plausible.what.count == 200)
+    for speed in [1e300, -1, .nan, .infinity] {
+      progress.perSecond = speed
+      progress.secondsLeft = speed
+      #expect(progress.plausible.perSecond == 0 && progress.plausible.secondsLeft == nil)
+    }
+    #expect(WorkProgress(what: "x", done: -5, total: -1, seconds: 0).plausible.done == 0)
   }
 
   @Test("without a total there is no time left")

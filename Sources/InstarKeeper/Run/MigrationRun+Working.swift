@@ -53,7 +53,7 @@ extension MigrationRun {
       guard let title = progress.titleForReport(at: .now) else { return }
       emit(.progress) {
         $0.stage = title
-        $0.progress = work
+        $0.progress = work.plausible
       }
     case .valuesLost(let values):
       lostValues.append(values)

@@ -112,8 +112,9 @@ extension ModelContext {
     // With pending changes all models would have to be in memory.
     if writesBatches { writeBatch() }
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
-    let piece = try meter?.begin("rows of \(entity.layout.name)") {
-      isPending ? nil : try self.count(descriptor)
+    // Counted once the work has taken long: most calls are short.
+    let piece = meter?.begin("rows of \(entity.layout.name)") { [self] in
+      isPending ? nil : try? self.count(descriptor)
     }
     defer { if let piece { meter?.end(piece) } }
     func visit(_ model: T) throws {
@@ -128,7 +129,8 @@ extension ModelContext {
     var lastKey = Int64.min
     var count = 0
     repeat {
-      try progress.checkCancellation()
+      // In an app a canceled task goes on, as in SwiftData.
+      if meter != nil { try progress.checkCancellation() }
       // In its own scope, so that the batch is released before the next one is read.
       count = try self.visit(batches, after: &lastKey, descriptor, visit)
       if writesBatches, count == batchSize { writeBatch() }

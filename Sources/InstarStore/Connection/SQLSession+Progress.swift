@@ -11,9 +11,12 @@ extension SQLSession {
   /// SQLite counts the rows of a full scan. `ALTER TABLE … DROP COLUMN` has no such count, but takes the same number of
   /// instructions for each row.
   package func run(_ sql: String, on table: String) throws {
-    guard let meter, let scan = try scan(of: sql, on: table),
-      let piece = try meter.begin("rows of table '\(scan.table)'", total: { try count(scan.table) })
-    else { return try run(sql) }
+    guard let meter, let scan = try scan(of: sql, on: table) else { return try run(sql) }
+    // While the statement runs, nothing else can be asked.
+    let total = try count(scan.table)
+    guard let piece = meter.begin("rows of table '\(scan.table)'", total: { total }) else {
+      return try run(sql)
+    }
     defer { meter.end(piece) }
     let observer = ScanObserver(
       meter: meter, piece: piece, instructionsPerRow: scan.instructionsPerRow)

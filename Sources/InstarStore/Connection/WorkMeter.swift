@@ -16,10 +16,12 @@ package final class WorkMeter {
   private struct Measured {
     let piece: Piece
     let what: String
-    let total: Int?
+    let countAll: () -> Int?
     let start: ContinuousClock.Instant
     var done = 0
     var nextReport: ContinuousClock.Instant
+    /// Known with the first report.
+    var total: Int??
   }
 
   private static let patience = Duration.seconds(1)
@@ -55,17 +57,17 @@ package final class WorkMeter {
   /// - Parameters:
   ///   - what: What is counted, such as "rows of Note".
   ///   - replacing: Whether it takes the place of work in progress.
-  /// - Returns: `nil` if it is a part of work in progress. `total` is not asked for then.
-  package func begin<Failure: Error>(
-    _ what: String, replacing: Bool = false, total: () throws(Failure) -> Int?
-  ) throws(Failure) -> Piece? {
+  ///   - total: Counts how many there are, within the first `advance` that reports.
+  /// - Returns: `nil` if it is a part of work in progress.
+  package func begin(
+    _ what: String, replacing: Bool = false, total: @escaping () -> Int?
+  ) -> Piece? {
     guard measured == nil || replacing else { return nil }
     pieceCount += 1
     let piece = Piece(number: pieceCount)
-    let total = try total()
     let start = now()
     measured = Measured(
-      piece: piece, what: what, total: total, start: start, nextReport: start + Self.patience)
+      piece: piece, what: what, countAll: total, start: start, nextReport: start + Self.patience)
     return piece
   }
 
@@ -82,9 +84,12 @@ package final class WorkMeter {
     advance(piece, to: measured.done + count)
   }
 
-  /// Ends a piece, if it is still measured.
+  /// Ends a piece, if it is still measured. Work that was reported is reported once more, so that nobody is shown what
+  /// was left before.
   package func end(_ piece: Piece) {
-    if measured?.piece == piece { measured = nil }
+    guard let ended = measured, ended.piece == piece else { return }
+    if ended.total != nil { send(ended, at: now()) }
+    measured = nil
   }
 
   // MARK: Work that a closure names
@@ -106,11 +111,17 @@ package final class WorkMeter {
 
   private func reportIfDue() {
     let time = now()
-    guard let current = measured, current.nextReport <= time else { return }
-    measured?.nextReport = time + Self.interval
+    guard var current = measured, current.nextReport <= time else { return }
+    if current.total == nil { current.total = .some(current.countAll()) }
+    current.nextReport = time + Self.interval
+    measured = current
+    send(current, at: time)
+  }
+
+  private func send(_ work: Measured, at time: ContinuousClock.Instant) {
     report(
       WorkProgress(
-        what: current.what, done: current.done, total: current.total,
-        seconds: (time - current.start) / .seconds(1)))
+        what: work.what, done: work.done, total: work.total ?? nil,
+        seconds: (time - work.start) / .seconds(1)))
   }
 }
