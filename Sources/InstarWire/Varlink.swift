@@ -19,8 +19,8 @@ public enum Varlink {
   public struct CallWithParameters<Parameters: Codable>: Codable {
     /// "io.instar.Manager.GetStatus".
     public var method: String
-    /// The parameters of the method.
-    public var parameters: Parameters
+    /// The parameters of the method; those of a method that needs none can be left out.
+    public var parameters: Parameters?
     /// Whether the client takes more than one reply.
     public var more: Bool?
 

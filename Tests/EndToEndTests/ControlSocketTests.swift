@@ -82,20 +82,23 @@ struct ControlSocketTests {
     #expect(try await stores(fixture).map(\.store) == [fine.path, store.path])
 
     let retried = try await call(fixture, "retry")
-    #expect(retried.status == 0 && retried.messages == "instard tries again: 1 store\n")
+    #expect(retried.status == 0 && retried.messages == "instard retries 1 store\n")
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", times: 2, in: daemon)
     #expect(try await call(fixture, "retry", folder.path("srv/none.store")).status == 5)
   }
 
-  @Test("rescan finds a store that no event has reported")
+  @Test("rescan finds a folder that was missing")
   func rescan() async throws {
     let fixture = try await fixture()
+    try FileManager.default.removeItem(atPath: folder.path("srv"))
     let daemon = try fixture.start()
     defer { daemon.kill() }
-    try await fixture.wait(for: "watching", in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=watch-failed", in: daemon)
+    #expect(try await status(fixture).folders.first?.error != nil)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("srv"), withIntermediateDirectories: false)
     #expect(try await call(fixture, "rescan").status == 0)
-    // The second scan is as good as the first one.
-    try await fixture.wait(for: "watching", times: 1, in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=watch-started", in: daemon)
     #expect(try await status(fixture).folders.map(\.error) == [nil])
   }
 

@@ -78,6 +78,18 @@ struct ControlSessionTests {
         == #"{"parameters":{}}"#)
   }
 
+  @Test("parameters can be left out where none are needed, and a call without reply has none")
+  func withoutParameters() throws {
+    let channel = try connect()
+    let listed = try call(#"{"method":"io.instar.Manager.ListStores","more":true}"#, channel)
+    #expect(listed?.contains(#""continues":true"#) == true)
+    let other = try connect()
+    try other.send(Data(#"{"method":"io.instar.Manager.Rescan","oneway":true}"#.utf8))
+    // The answer is that of the second call.
+    let answer = try call(#"{"method":"org.varlink.service.GetInfo"}"#, other)
+    #expect(answer?.contains("interfaces") == true)
+  }
+
   @Test("an error of the daemon arrives as one value")
   func failure() throws {
     let channel = try connect()

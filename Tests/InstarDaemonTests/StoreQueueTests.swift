@@ -787,11 +787,11 @@ struct StoreQueueRunTests {
     let blocked = bench.queue.status(of: Bench.store, at: bench.now)
     #expect(blocked?.activity == .blocked && blocked?.error?.cause == "14 rows")
     #expect(blocked?.secondsToRetry == nil)
-    #expect(bench.handle(.retryWanted([])) == [.probe([Bench.store])])
+    #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)) == [.probe([Bench.store])])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
     // A running store is left alone.
-    #expect(bench.handle(.retryWanted([Bench.store])).isEmpty)
+    #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)).isEmpty)
   }
 
   @Test("a store that waits for its next attempt says when that is")
@@ -801,5 +801,30 @@ struct StoreQueueRunTests {
     _ = bench.endRun(.busy, failure("locked", .busyStore))
     let status = bench.queue.status(of: Bench.store, at: bench.now + .seconds(4))
     #expect(status?.activity == .retrying && status?.secondsToRetry == 6)
+  }
+
+  @Test("a retry that the owner wants keeps the first delay of the back-off")
+  func retryOfOwner() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    #expect(
+      bench.handle(.retryWanted([Bench.store], byOperator: false)) == [.probe([Bench.store])])
+    let soon = bench.answer(.behind)
+    #expect(soon.allSatisfy { if case .run = $0 { false } else { true } })
+    #expect(bench.wait(.seconds(10)) == [.probe([Bench.store])])
+    #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
+  }
+
+  @Test("a blocked store that changed a moment ago is retried too")
+  func retryOfTouched() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.queue.waitsForRetry(Bench.store))
+    _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
+    #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
+    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
   }
 }

@@ -52,5 +52,8 @@ struct ControlClient: Sendable, Hashable {
   /// "anna (1000)".
   var name: String { ProcessIdentity.label(of: user) }
 
+  /// "anna", or the user's number.
+  var login: String { getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)" }
+
   func maySee(storeOf owner: UInt32?) -> Bool { isAdmin || owner == user }
 }

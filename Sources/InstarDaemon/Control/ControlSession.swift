@@ -11,6 +11,8 @@ final class ControlSession: Sendable {
   let client: ControlClient
   private let channel: LineChannel
   private let handToLoop: @Sendable (ControlRequest) -> Bool
+  /// Whether the client wants no reply to its present call.
+  private let isOneway = Mutex(false)
   private static let patience = Duration.seconds(60)
   /// A client that does not take its reply for so long is cut off.
   private static let sendPatience = Duration.seconds(5)
@@ -45,6 +47,7 @@ final class ControlSession: Sendable {
   private func answer(_ line: Data) throws(InstarError) {
     let call = try WireCoder.message(Varlink.Call.self, from: line)
     let wantsMore = call.more == true
+    isOneway.withLock { $0 = call.oneway == true }
     switch call.method {
     case "\(VarlinkService.interface).GetInfo":
       try reply(
@@ -77,8 +80,9 @@ final class ControlSession: Sendable {
     _ type: Parameters.Type, of line: Data
   ) throws(InstarError) -> Parameters {
     do throws(InstarError) {
-      return try WireCoder.message(Varlink.CallWithParameters<Parameters>.self, from: line)
-        .parameters
+      let call = try WireCoder.message(Varlink.CallWithParameters<Parameters>.self, from: line)
+      if let parameters = call.parameters { return parameters }
+      return try WireCoder.message(Parameters.self, from: Data("{}".utf8))
     } catch {
       try refuse("InvalidParameter", ["parameter": "parameters"])
       throw error
@@ -173,6 +177,7 @@ final class ControlSession: Sendable {
   }
 
   private func send(_ reply: Varlink.Reply<some Codable>) throws(InstarError) {
+    guard !isOneway.withLock({ $0 }) else { return }
     var line = try WireCoder.line(reply)
     if line.last == UInt8(ascii: "\n") { line.removeLast() }
     try channel.send(line, patience: Self.sendPatience)

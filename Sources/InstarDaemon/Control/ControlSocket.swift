@@ -6,12 +6,14 @@ import Synchronization
 
 /// Listens for clients of `io.instar.Manager`, each of which has a thread of its own (`ControlSession`).
 ///
-/// No client delays the daemon or another client: all of a client's calls are limited in number, size and time, and the
-/// loop only ever hands out what it has in memory.
+/// No client holds up the daemon or another client for long: all of a client's calls are limited in number, size and
+/// time, and the loop only ever hands out what it has in memory.
 final class ControlSocket: Sendable {
-  /// One client too many is told so and is cut off.
+  /// One client too many is cut off.
   private static let clientLimit = 128
   private static let clientLimitOfUser = 16
+  /// Many users together cannot lock root out.
+  private static let placesOfAdmins = 32
   private static let stackBytes = 512 << 10
 
   private let path: String
@@ -52,8 +54,8 @@ final class ControlSocket: Sendable {
         terminator: Varlink.terminator)
       guard let peer = UnixSocket.peer(of: connection) else { continue }
       // The channel closes the connection with its last reference.
-      guard admit(peer.uid) else { continue }
       let client = ControlClient(peer, adminGroup: adminGroup)
+      guard admit(client) else { continue }
       start(ControlSession(channel, client: client, ask: ask))
     }
   }
@@ -70,13 +72,13 @@ final class ControlSocket: Sendable {
     thread.start()
   }
 
-  private func admit(_ user: UInt32) -> Bool {
+  private func admit(_ client: ControlClient) -> Bool {
     clients.withLock { clients in
-      let all = clients.values.reduce(0, +)
-      guard all < Self.clientLimit, clients[user, default: 0] < Self.clientLimitOfUser else {
-        return false
-      }
-      clients[user, default: 0] += 1
+      let limit = client.isAdmin ? Self.clientLimit : Self.clientLimit - Self.placesOfAdmins
+      guard clients.values.reduce(0, +) < limit,
+        clients[client.user, default: 0] < Self.clientLimitOfUser
+      else { return false }
+      clients[client.user, default: 0] += 1
       return true
     }
   }

@@ -298,15 +298,18 @@ extension DaemonEvent {
   private static func failed(_ failures: RepeatedFailure) -> EventEntry {
     let first = failures.first
     let others = failures.count - failures.stores.count
-    let names = failures.stores.map { "'\($0)'" } + (others > 0 ? ["\(others) others"] : [])
+    let names =
+      failures.stores.map { "'\($0)'" }.joined(separator: ", ")
+      + (others > 0 ? " and \(count(others, "other"))" : "")
     // Its advice is about one store only.
     var error = first.error
-    error?.next = "to list them with their errors, run: instarctl stores --activity blocked"
+    error?.next = "to list them with their errors, run: instarctl stores --state behind"
     error?.store = nil
     return .make(
       .runsFailed, .error,
-      "\(count(failures.count, "more store")) failed like '\(first.store)': \(names.joined(separator: ", ")): "
-        + (first.error?.cause ?? "no cause was given"), error: error,
+      "\(count(failures.count, "more store")) failed like '\(first.store)': "
+        + "\(first.error?.cause ?? "no cause was given") (\(names))",
+      error: error,
       [
         ("INSTAR_PLAN", first.plan), ("INSTAR_PLUGIN", first.plugin),
         ("INSTAR_FROM", first.from?.description), ("INSTAR_TO", first.to?.description),

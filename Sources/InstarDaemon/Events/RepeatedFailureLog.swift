@@ -4,8 +4,8 @@ import InstarWire
 /// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm.
 ///
 /// The first failure of a kind is an entry of its own, and so is each further failure of the same store. Other stores
-/// that fail in the same way are counted, and become one entry a little later. A kind is forgotten when nothing has
-/// failed in this way for `memory`.
+/// that fail in the same way are counted once each, and become one entry a little later. A kind is forgotten when
+/// nothing has failed in this way for `memory`.
 struct RepeatedFailureLog {
   typealias Instant = ContinuousClock.Instant
 
@@ -31,7 +31,10 @@ struct RepeatedFailureLog {
 
   private struct Counted {
     let first: RunReport
+    /// All that failed in this way, the first one left out.
     var others: Set<String> = []
+    /// How many of them are in no entry yet, and the first ones.
+    var count = 0
     var named: [String] = []
     /// When the others become an entry; `nil` without any.
     var due: Instant?
@@ -60,11 +63,9 @@ struct RepeatedFailureLog {
     counted.forgottenAt = now + Self.memory
     defer { kinds[kind] = counted }
     if counted.first.store == report.store { return true }
-    if counted.others.insert(report.store).inserted,
-      counted.named.count < RepeatedFailure.namedStores
-    {
-      counted.named.append(report.store)
-    }
+    guard counted.others.insert(report.store).inserted else { return false }
+    counted.count += 1
+    if counted.named.count < RepeatedFailure.namedStores { counted.named.append(report.store) }
     counted.due = counted.due ?? now + (counted.entries == 0 ? Self.patience : Self.interval)
     return false
   }
@@ -84,8 +85,8 @@ struct RepeatedFailureLog {
     for (kind, counted) in kinds {
       guard let due = counted.due, isDue(due) else { continue }
       taken.append(
-        RepeatedFailure(first: counted.first, count: counted.others.count, stores: counted.named))
-      kinds[kind]?.others = []
+        RepeatedFailure(first: counted.first, count: counted.count, stores: counted.named))
+      kinds[kind]?.count = 0
       kinds[kind]?.named = []
       kinds[kind]?.due = nil
       kinds[kind]?.entries += 1

@@ -83,8 +83,9 @@ public struct StoreQueue: Sendable {
     case released
     /// A hold was placed or released.
     case holdsChanged
-    /// An operator wants these stores tried again at once; all that wait for another attempt if there is none.
-    case retryWanted([String])
+    /// Somebody wants these stores retried now: an operator at once, their owner not before the first delay of the
+    /// back-off.
+    case retryWanted([String], byOperator: Bool)
     /// An operator stopped or resumed the start of runs.
     case pauseChanged(isPaused: Bool)
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
@@ -176,9 +177,10 @@ public struct StoreQueue: Sendable {
       case .runQueued: .queued
       case .running: .running
       case .recoveryQueued, .recovering: .recovering
+      case .resting where isHeld: .held
       case .resting(.backingOff): .retrying
       case .resting(.blocked): .blocked
-      case .resting(.idle): isHeld ? .held : .idle
+      case .resting(.idle): .idle
       }
     }
 
@@ -242,8 +244,8 @@ public struct StoreQueue: Sendable {
   private var failedBatches = 0
   private var mayProbe = false
   private var isPaused = false
-  /// Stores whose turn came during a pause.
-  private var pausedRuns: [(store: String, owner: UInt32)] = []
+  /// Stores whose turn came during a pause, with their owners.
+  private var pausedRuns: [String: UInt32] = [:]
   private var isStopping = false
 
   /// A queue that probes nothing before `released`.
@@ -276,7 +278,7 @@ public struct StoreQueue: Sendable {
     case .recovered(let store, let error): recovered(store, error, now, &actions)
     case .released: mayProbe = true
     case .holdsChanged: doubtHeldStores()
-    case .retryWanted(let stores): retry(stores)
+    case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): pause(isPaused)
     case .verdictsInDoubt: doubtVerdicts()
     case .settingsChanged(let settings): self.settings = settings
@@ -363,6 +365,7 @@ public struct StoreQueue: Sendable {
     }
     if case .resting(.blocked)? = entries[store]?.state { blockedCount -= 1 }
     _ = answer(store)
+    pausedRuns[store] = nil
     entries[store] = nil
     deadlines[store] = nil
   }
@@ -528,6 +531,8 @@ public struct StoreQueue: Sendable {
         &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
       entry.notBefore = now + settings.retry.first
       entry.isHeld = report.error?.code == .heldStore
+      // A hold is an order, not a failure.
+      if entry.isHeld { entry.error = nil }
     }
     if inDoubt {
       entry.version = nil
@@ -583,27 +588,33 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func retry(_ stores: [String]) {
-    for store in stores.isEmpty ? entries.keys.sorted() : stores {
+  private mutating func retry(_ stores: [String], byOperator: Bool) {
+    for store in stores where canRetry(store) {
       guard var entry = entries[store] else { continue }
-      switch entry.state {
-      case .resting(.backingOff), .resting(.blocked): break
-      case .resting(.idle) where !stores.isEmpty: break
-      default: continue
-      }
       entry.version = nil
       entry.forgetFailures()
-      entry.notBefore = nil
-      put(entry, store)
-      queueProbe(store)
+      if byOperator { entry.notBefore = nil }
+      switch entry.state {
+      case .waiting(let until, let latest, _):
+        entry.state = .waiting(until: until, latest: latest, before: .idle)
+        put(entry, store)
+      case .readingVersion:
+        entry.state = .readingVersion(before: .idle)
+        put(entry, store)
+      default:
+        put(entry, store)
+        queueProbe(store)
+      }
     }
   }
 
   private mutating func pause(_ isPaused: Bool) {
     self.isPaused = isPaused
     guard !isPaused else { return }
-    for (store, owner) in pausedRuns { runLine.append(store, owner) }
-    pausedRuns = []
+    for (store, owner) in pausedRuns.sorted(by: { $0.key < $1.key }) {
+      runLine.append(store, owner)
+    }
+    pausedRuns = [:]
   }
 
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
@@ -642,7 +653,7 @@ public struct StoreQueue: Sendable {
       guard let entry = entries[store] else { continue }
       switch entry.state {
       case .runQueued where isPaused:
-        pausedRuns.append((store, entry.owner))
+        pausedRuns[store] = entry.owner
         continue
       case .runQueued:
         enter(.running(inDoubt: false), store)
@@ -798,6 +809,23 @@ extension StoreQueue {
       status.secondsToRetry = max(0, (until - now).inSeconds)
     }
     return status
+  }
+
+  /// Whether a retry would do anything: not for a store that is probed or migrated anyway.
+  public func canRetry(_ store: String) -> Bool {
+    switch entries[store]?.state {
+    case .resting, .waiting, .readingVersion: true
+    case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering, nil: false
+    }
+  }
+
+  /// Whether the store is retried later only, or not before a change.
+  public func waitsForRetry(_ store: String) -> Bool {
+    switch entries[store]?.state {
+    case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
+      reason != .idle
+    case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering, nil: false
+    }
   }
 
   /// The user who owns a store, as its file was last seen; `nil` where that is not known.

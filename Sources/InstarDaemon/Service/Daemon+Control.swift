@@ -20,16 +20,19 @@ extension Daemon {
   ) throws(InstarError) -> ControlRequest.Answer {
     let client = request.client
     switch request.method {
-    case .status: return .status(managerStatus(for: client))
+    case .status: return .status(recentStatus(for: client))
     case .stores: return .stores(visibleStores(to: client))
     case .store(let paths):
       let now = ContinuousClock.now
       return .store(
         paths.filter { client.maySee(storeOf: queue.owner(of: $0)) }
           .compactMap { queue.status(of: $0, at: now) })
-    case .retry(let stores): return .store(try retry(stores, for: client))
+    case .retry(let stores):
+      lastStatus = nil
+      return .store(try retry(stores, for: client))
     case .rescan:
       try requireAdmin(client, to: "rescan the watched folders")
+      lastStatus = nil
       rescanNow()
     case .pause(let why):
       try requireAdmin(client, to: "pause instard")
@@ -46,8 +49,8 @@ extension Daemon {
     throw InstarError(
       .notPermitted, "cannot \(act)",
       cause: "\(client.name) is neither root nor a member of the group \(ControlClient.adminGroup)",
-      next: "run the command as root, or add the user to the group: "
-        + "adduser USER \(ControlClient.adminGroup)")
+      next: "run the command as root; or add the user to the group, and log in again: "
+        + "adduser \(client.login) \(ControlClient.adminGroup)")
   }
 
   // MARK: Seeing
@@ -56,6 +59,19 @@ extension Daemon {
     client.isAdmin
       ? queue.stores : queue.stores.filter { client.maySee(storeOf: queue.owner(of: $0)) }
   }
+
+  /// A status goes through all stores, so clients who ask at short intervals get the same one.
+  private mutating func recentStatus(for client: ControlClient) -> Manager.Status {
+    let now = ContinuousClock.now
+    if let last = lastStatus, last.client == client, now - last.at < Self.statusInterval {
+      return last.status
+    }
+    let status = managerStatus(for: client)
+    lastStatus = (client, now, status)
+    return status
+  }
+
+  private static var statusInterval: Duration { .milliseconds(500) }
 
   private func managerStatus(for client: ControlClient) -> Manager.Status {
     let now = ContinuousClock.now
@@ -78,7 +94,7 @@ extension Daemon {
 
   // MARK: Steering
 
-  /// - Returns: What is known about the stores now.
+  /// - Returns: What is known now about the stores that are retried.
   private mutating func retry(
     _ stores: [String], for client: ControlClient
   ) throws(InstarError) -> [Manager.Store] {
@@ -89,13 +105,10 @@ extension Daemon {
         cause: "instard does not know this store",
         next: "list the stores that it knows: instarctl stores")
     }
-    let wanted =
-      stores.isEmpty
-      ? visible.filter {
-        [.retrying, .blocked].contains(queue.status(of: $0, at: .now)?.activity)
-      }.sorted() : stores
-    if !wanted.isEmpty { feed([.retryWanted(wanted)]) }
-    return wanted.compactMap { queue.status(of: $0, at: .now) }
+    let wanted = stores.isEmpty ? visible.filter(queue.waitsForRetry).sorted() : stores
+    let retried = wanted.filter(queue.canRetry)
+    if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
+    return retried.compactMap { queue.status(of: $0, at: .now) }
   }
 
   /// Takes the order of an operator, once it is on disk.
@@ -124,6 +137,7 @@ extension Daemon {
 
   private mutating func follow(_ pause: Manager.Pause?) {
     self.pause = pause
+    lastStatus = nil
     feed([.pauseChanged(isPaused: pause != nil)])
   }
 }

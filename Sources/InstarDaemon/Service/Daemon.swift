@@ -47,6 +47,8 @@ struct Daemon {
   private var repeatedFailures = RepeatedFailureLog()
   /// An operator's order to start no run.
   var pause: Manager.Pause?
+  /// The last status that a client got.
+  var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
   let startedAt = Date().timeIntervalSince1970
   private var manager = ManagerNotifications()
   private var alarm: Alarm

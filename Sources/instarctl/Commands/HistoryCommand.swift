@@ -30,7 +30,7 @@ struct HistoryCommand: InstarCommand {
   @Option(help: ArgumentHelp("List only runs of this plan.", valueName: "name"))
   var plan: String?
 
-  @Option(help: ArgumentHelp("List only the newest runs, so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("List only the newest COUNT runs.", valueName: "count"))
   var limit: Int?
 
   @OptionGroup var state: StateOptions

@@ -6,7 +6,7 @@ import InstarWire
 struct RetryCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "retry",
-    abstract: "Have instard try stores again at once that failed.",
+    abstract: "Have instard retry failed stores now.",
     usage: "instarctl retry [<option> ...] [<store> ...]",
     discussion: """
         instarctl retry
@@ -29,11 +29,26 @@ struct RetryCommand: InstarCommand {
     if output.json {
       retried.forEach { Console.write(json: $0) }
     } else if retried.isEmpty {
-      Console.note("nothing to do: no store waits for another attempt")
+      Console.note("nothing to do: no such store waits for another attempt")
     } else {
-      Console.note(
-        "instard tries again: \(retried.count) \(retried.count == 1 ? "store" : "stores")")
+      Console.note("instard retries \(retried.count) \(retried.count == 1 ? "store" : "stores")")
     }
     return .done
+  }
+
+  /// instard knows a store by the path of its watched folder, which may have a symbolic link in it.
+  private func retry() throws(InstarError) -> [Manager.Store] {
+    do throws(InstarError) {
+      return try retry(stores.map(FilePath.absolute))
+    } catch  where error.code == .missingStore {
+      return try retry(stores.map(FilePath.ofStore))
+    }
+  }
+
+  private func retry(_ paths: [String]) throws(InstarError) -> [Manager.Store] {
+    try socket.connection()
+      .call(
+        .retry, Manager.RetryParameters(stores: paths), returning: Manager.StoresReply.self
+      ).stores
   }
 }

@@ -24,7 +24,8 @@ struct StatusCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
     guard watch else { return try connection.writeStatus(output) }
-    try connection.stream(.getStatus) { (reply: Manager.StatusReply) in
+    // A status that does not change has no further reply for a long time.
+    try connection.stream(.getStatus, patience: nil) { (reply: Manager.StatusReply) in
       if !output.json { Console.clearScreen() }
       output.write(reply.status)
     }

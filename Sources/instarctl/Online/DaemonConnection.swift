@@ -6,7 +6,7 @@ import InstarWire
 /// A connection to a running instard, through its control socket (`io.instar.Manager`).
 struct DaemonConnection {
   private let channel: LineChannel
-  private static let patience = Duration.seconds(60)
+  static let patience = Duration.seconds(60)
 
   /// - Throws: `daemonNotReachable`.
   init(to socket: String) throws(InstarError) {
@@ -29,7 +29,9 @@ struct DaemonConnection {
     returning type: Reply.Type = Varlink.Nothing.self
   ) throws(InstarError) -> Reply {
     var result: Reply?
-    try call(method, parameters, more: nil) { (reply: Reply) throws(InstarError) in result = reply }
+    try call(method, parameters, more: nil, patience: Self.patience) {
+      (reply: Reply) throws(InstarError) in result = reply
+    }
     guard let result else { throw Self.ended }
     return result
   }
@@ -37,30 +39,46 @@ struct DaemonConnection {
   /// Calls a method that has several replies. Returns after the last one.
   ///
   /// - Throws: `daemonNotReachable`; what the daemon reports; an error of `onReply`.
+  ///
+  /// - Parameter patience: How long to wait for each reply; `nil` for as long as it takes.
   func stream<Reply: Codable>(
     _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
-    onReply: (Reply) throws(InstarError) -> Void
+    patience: Duration? = Self.patience, onReply: (Reply) throws(InstarError) -> Void
   ) throws(InstarError) {
-    try call(method, parameters, more: true, onReply: onReply)
+    try call(method, parameters, more: true, patience: patience, onReply: onReply)
   }
 
   private func call<Reply: Codable>(
-    _ method: Manager.Method, _ parameters: some Codable, more: Bool?,
+    _ method: Manager.Method, _ parameters: some Codable, more: Bool?, patience: Duration?,
     onReply: (Reply) throws(InstarError) -> Void
   ) throws(InstarError) {
     var line = try WireCoder.line(
       Varlink.CallWithParameters(
         method: method.qualifiedName, parameters: parameters, more: more))
     if line.last == UInt8(ascii: "\n") { line.removeLast() }
-    try channel.send(line)
+    do throws(InstarError) {
+      try channel.send(line)
+    } catch {
+      throw Self.ended
+    }
     while true {
-      // A status that does not change has no further reply for a long time.
-      let deadline = more == true ? nil : ContinuousClock.now + Self.patience
-      guard case .line(let line) = try channel.receive(deadline: deadline) else { throw Self.ended }
+      let line = try receive(patience)
       let head = try WireCoder.message(Varlink.ReplyHead.self, from: line)
       if let error = head.error { throw Self.failure(error, line) }
       try onReply(try WireCoder.message(Varlink.Reply<Reply>.self, from: line).parameters)
       if head.continues != true { return }
+    }
+  }
+
+  private func receive(_ patience: Duration?) throws(InstarError) -> Data {
+    switch try channel.receive(deadline: patience.map { .now + $0 }) {
+    case .line(let line): return line
+    case .closed: throw Self.ended
+    case .timedOut:
+      throw InstarError(
+        .daemonNotReachable, "cannot call instard",
+        cause: "it did not answer for \(Int(Self.patience.inSeconds)) s",
+        next: "to see what it does, run: journalctl -t instard -n 20")
     }
   }
 

@@ -5,7 +5,7 @@ import InstarWire
 extension Manager.Status: Answer {
   var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = [
-      "instard \(version), \(phase.rawValue) since \(Quantity.time(secondsSince1970: startedAt)) (pid \(pid))"
+      "instard \(version) is \(phase.rawValue) (pid \(pid), started \(Quantity.time(secondsSince1970: startedAt)))"
     ]
     if let pause {
       lines.append(
@@ -24,6 +24,10 @@ extension Manager.Status: Answer {
       lines.append("  running  \(run.store)\(progress)")
     }
     for store in failures { lines += Self.failure(store) }
+    if failures.count == Self.failureLimit {
+      lines.append(
+        "  Others may have failed too. To list them, run: instarctl stores --state behind")
+    }
     return lines
   }
 
@@ -41,7 +45,7 @@ extension Manager.Status: Answer {
     ]
     if let seconds = store.secondsToRetry {
       lines.append(
-        "           instard tries again in \(Quantity.duration(microseconds: Int64(seconds * 1_000_000)))"
+        "           instard retries in \(Quantity.duration(microseconds: Int64(seconds * 1_000_000)))"
       )
     } else if let next = error.next {
       lines.append("           \(next)")
