@@ -210,4 +210,12 @@ struct NestedPredicateTests {
     #expect(try #Predicate<Int> { $0 > 3 }.evaluate(4))
     #expect(try #Predicate<String, Int> { $0.count == $1 }.evaluate("ab", 2))
   }
+
+  @Test("a predicate can be printed, also one of many conditions")
+  func printed() {
+    let short = #Predicate<Catalog.Item> { $0.uid == 1 }
+    #expect("\(short)".contains("uid"))
+    let long = #Predicate<Catalog.Item> { $0.uid == 1 || $0.uid == 2 || $0.uid == 3 || $0.uid == 4 }
+    #expect("\(long)".hasPrefix("Predicate<"))
+  }
 }
