@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarSchema
 import InstarStore
 import InstarTestSupport
@@ -108,6 +109,43 @@ struct InvariantTests {
     #expect(report.error?.rows == AffectedRows(count: 1, keys: ["2"]))
   }
 
+  /// SQLite says of the statement that it writes nothing. But it runs ANALYZE, which makes a table.
+  private static let analyzing =
+    "SELECT Z_PK FROM ZNOTE WHERE ZFOLDER = 7 UNION ALL SELECT 1 FROM pragma_optimize"
+
+  @Test(
+    "whose query would write fails, also in a store whose own file would become the backup",
+    arguments: [CutoverPolicy.exchange, .writeBack], ["delete", "wal"])
+  func writingQuery(cutover: CutoverPolicy, journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let before = fixture.state()
+    var request = fixture.request()
+    request.cutover = cutover
+    let (report, _) = try fixture.migrate(host([.staysEqual(Self.analyzing)]), request: request)
+    #expect(report.error?.code == .invalidPlan)
+    #expect(
+      report.error?.cause.contains("attempt to write a readonly database") == true,
+      "\(report.error?.cause ?? "")")
+    #expect(report.error?.state == "unchanged")
+    #expect(fixture.state().bytes == before.bytes)
+  }
+
+  @Test("leaves the connection as it was, whether or not its query fails")
+  func restoredConnection() throws {
+    let fixture = try KeeperFixture()
+    try GuardedConnection.use(fixture.store, access: .readWrite) { db in
+      for query in ["SELECT 1", "SELECT", "SELECT hex(zeroblob(60000000))", Self.analyzing] {
+        _ = try? PlanQuery(query).answer(db)
+      }
+      let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'"
+      #expect(try Int.fetchOne(db, sql: tables) == 0)
+      // Longer than a query may make it.
+      #expect(try Int.fetchOne(db, sql: "SELECT length(zeroblob(70000000))") == 70_000_000)
+      _ = try Row.fetchAll(db, sql: Self.analyzing)
+      #expect(try Int.fetchOne(db, sql: tables) == 1)
+    }
+  }
+
   @Test("is in the answer of a plan")
   func planned() throws {
     let fixture = try KeeperFixture()
@@ -191,11 +229,30 @@ struct InvariantTests {
     #expect(error?.cause.contains(query) == true)
   }
 
-  @Test("whose query makes a huge value is refused")
-  func hugeValue() throws {
+  @Test("whose query takes too long to compile is stopped too")
+  func slowToCompile() throws {
+    let doublings = (1...16).map { "c\($0) AS (SELECT 1 FROM c\($0 - 1) AS a, c\($0 - 1) AS b)" }
+    let tables = (["c0 AS (SELECT 1)"] + doublings).joined(separator: ", ")
+    // The second value is compiled, and never computed.
+    let query = PlanQuery("WITH \(tables) SELECT coalesce(1, (SELECT count(*) FROM c16))")
+    let fixture = try KeeperFixture()
+    try GuardedConnection.use(fixture.store, access: .readOnly) { db in
+      let error = #expect(throws: InstarError.self) {
+        _ = try query.answer(db, processorSeconds: 0.01)
+      }
+      #expect(error?.code == .timeLimit)
+      let answer = try query.answer(db)
+      #expect(answer.onlyValue == "1")
+    }
+  }
+
+  @Test(
+    "whose query makes a huge value is refused",
+    arguments: [GuardedConnection.Access.immutable, .readWrite])
+  func hugeValue(access: GuardedConnection.Access) throws {
     let fixture = try KeeperFixture()
     let error = #expect(throws: InstarError.self) {
-      try GuardedConnection.use(fixture.store, access: .immutable) {
+      try GuardedConnection.use(fixture.store, access: access) {
         _ = try PlanQuery("SELECT hex(zeroblob(60000000))").answer($0)
       }
     }

@@ -170,14 +170,32 @@ public enum GuardedConnection {
   /// it reads.
   static let valueLimitBytes: Int32 = 64 << 20
 
-  /// Limits what a hostile schema can make SQLite do. Real stores need far less.
+  /// What a hostile schema or query can make SQLite do. Real stores need far less.
+  private static let readingLimits: [(name: Int32, value: Int32)] = [
+    (SQLITE_LIMIT_LENGTH, valueLimitBytes), (SQLITE_LIMIT_SQL_LENGTH, valueLimitBytes),
+    (SQLITE_LIMIT_VDBE_OP, 1_000_000), (SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+    (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_WORKER_THREADS, 0),
+  ]
+
+  /// Runs `body` while the connection writes nothing and has the limits of one that reads, whatever it was opened for.
+  ///
+  /// `sqlite3_stmt_readonly` is not enough for the query of a plugin: `SELECT 1 FROM pragma_optimize` runs ANALYZE, and
+  /// FTS3's function `optimize` writes its tables.
+  ///
+  /// - Throws: The error of `body`; else the database's, where a setting cannot be made or taken back.
+  static func onlyReading<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+    let connection = db.sqliteConnection
+    let onlyRead = try Bool.fetchOne(db, sql: "PRAGMA query_only") ?? false
+    try db.runWithoutRows("PRAGMA query_only = ON")
+    let earlier = readingLimits.map { ($0.name, sqlite3_limit(connection, $0.name, $0.value)) }
+    let result = Result { try body() }
+    for (name, value) in earlier { sqlite3_limit(connection, name, value) }
+    if !onlyRead { try db.runWithoutRows("PRAGMA query_only = OFF") }
+    return try result.get()
+  }
+
   private static func limitReading(_ db: Database) throws {
-    let limits: [(Int32, Int32)] = [
-      (SQLITE_LIMIT_LENGTH, valueLimitBytes), (SQLITE_LIMIT_SQL_LENGTH, valueLimitBytes),
-      (SQLITE_LIMIT_VDBE_OP, 1_000_000), (SQLITE_LIMIT_TRIGGER_DEPTH, 10),
-      (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_WORKER_THREADS, 0),
-    ]
-    for (limit, value) in limits { sqlite3_limit(db.sqliteConnection, limit, value) }
+    for limit in readingLimits { sqlite3_limit(db.sqliteConnection, limit.name, limit.value) }
     // Keeps temporary data in memory instead of files.
     try db.runWithoutRows("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
   }

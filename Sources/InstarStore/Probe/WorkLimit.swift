@@ -17,20 +17,32 @@ final class WorkLimit: Sendable {
     var clock: clockid_t
     /// The time of that clock at which the connection is interrupted.
     var end: Double
+
+    /// Whether the time is used up.
+    var isOver: Bool { WorkWatch.seconds(of: clock) >= end }
   }
+
+  /// `nil` where the thread has no clock.
+  private let limited: Limited?
 
   /// Starts counting for the calling thread.
   ///
   /// - Parameter connection: Must stay open until `end()` has been called.
   init(of connection: OpaquePointer?, processorSeconds: Double) {
     var clock = clockid_t()
-    guard let connection, pthread_getcpuclockid(pthread_self(), &clock) == 0 else { return }
-    WorkWatch.add(
-      Limited(
-        connection: UInt(bitPattern: connection), clock: clock,
-        end: WorkWatch.seconds(of: clock) + processorSeconds),
-      of: ObjectIdentifier(self))
+    guard let connection, pthread_getcpuclockid(pthread_self(), &clock) == 0 else {
+      limited = nil
+      return
+    }
+    let limited = Limited(
+      connection: UInt(bitPattern: connection), clock: clock,
+      end: WorkWatch.seconds(of: clock) + processorSeconds)
+    self.limited = limited
+    WorkWatch.add(limited, of: ObjectIdentifier(self))
   }
+
+  /// Whether the time is used up. SQLite 3.40 compiles a statement to its end, and forgets an interrupt of that time.
+  var isOver: Bool { limited?.isOver ?? false }
 
   /// The time limit for reading a store's schema: some tenths of a second, and more for a large store. 10,000 tables, a
   /// file of 40 MB, need a part of it.

@@ -51,7 +51,7 @@ enum WorkWatch {
   private static func look() -> UInt32? {
     state.withLock { state in
       // Under the lock: a connection is not closed before its limit has ended.
-      let over = state.limits.values.filter { seconds(of: $0.clock) >= $0.end }
+      let over = state.limits.values.filter(\.isOver)
       for limit in over { sqlite3_interrupt(OpaquePointer(bitPattern: limit.connection)) }
       state.emptyLooks = state.limits.isEmpty ? state.emptyLooks + 1 : 0
       if state.emptyLooks < emptyLookLimit {

@@ -6,8 +6,8 @@ package import InstarSchema
 /// A query of a plan's invariant. It reads a store and can do nothing else.
 ///
 /// A plugin wrote the text. So it must be one statement that begins as a query does, and of which SQLite says that it
-/// writes nothing: ATTACH, PRAGMA, VACUUM and all changes are refused. A guarded connection has no functions of the
-/// plugin and loads no extensions.
+/// writes nothing: ATTACH, PRAGMA, VACUUM and all changes are refused. What it calls cannot write either
+/// (`GuardedConnection.onlyReading`). A guarded connection has no functions of the plugin and loads no extensions.
 package struct PlanQuery {
   private let sql: String
 
@@ -15,8 +15,11 @@ package struct PlanQuery {
 
   /// Compiles the query, and runs nothing.
   ///
-  /// - Throws: `invalidPlan` where the text is not one query without parameters, or does not compile on this store.
-  package func requireCompiles(_ db: Database) throws(InstarError) { _ = try prepared(db) }
+  /// - Throws: `invalidPlan` where the text is not one query without parameters, or does not compile on this store;
+  ///   `timeLimit` where that takes too long.
+  package func requireCompiles(_ db: Database) throws(InstarError) {
+    try limited(db, nil) { _ in }
+  }
 
   /// Runs the query, and keeps none of its rows but the first ones.
   ///
@@ -26,7 +29,8 @@ package struct PlanQuery {
     _ db: Database, processorSeconds: Double? = nil
   ) throws(InstarError) -> QueryAnswer {
     try limited(db, processorSeconds) { rows in
-      var answer = QueryAnswer(count: 0, digest: "", firstRows: [])
+      var answer = QueryAnswer(
+        columnCount: rows.columnCount, count: 0, digest: "", firstRows: [])
       answer.digest = try ContentDigest.digest { state in
         while try rows.next() {
           ContentDigest.addRow(of: rows, to: state)
@@ -54,7 +58,7 @@ package struct PlanQuery {
   private static let what = "cannot run a query of the plan"
   private static let firstWords: Set<String> = ["SELECT", "VALUES", "WITH"]
 
-  private func prepared(_ db: Database) throws(InstarError) -> StatementReader {
+  private func prepared(_ db: Database, _ limit: WorkLimit) throws(InstarError) -> StatementReader {
     // First: SQLite carries out some PRAGMA statements while it compiles them.
     let first = SQLToken.tokens(of: sql).first { $0.kind != .space }
     guard Self.firstWords.contains(first?.text.uppercased() ?? "") else { throw notAQuery }
@@ -66,6 +70,10 @@ package struct PlanQuery {
       let code = instar_prepare_query(connection, text, &statement, &rest)
       after = rest.map { String(cString: $0) } ?? ""
       return code
+    }
+    guard code != SQLITE_INTERRUPT, !limit.isOver else {
+      sqlite3_finalize(statement)
+      throw tooSlow
     }
     guard code == SQLITE_OK else {
       let error = StatementReader.error(of: connection)
@@ -84,6 +92,12 @@ package struct PlanQuery {
     failure("the query is not one SELECT statement without parameters")
   }
 
+  private var tooSlow: InstarError {
+    InstarError(
+      .timeLimit, Self.what, cause: "the query exceeded its limit of processor time: \(sql)",
+      next: "write a query that reads less, or add an index to the new version")
+  }
+
   private func failure(_ cause: String) -> InstarError {
     InstarError(.invalidPlan, Self.what, cause: "\(cause): \(sql)")
   }
@@ -91,18 +105,16 @@ package struct PlanQuery {
   private func limited<T>(
     _ db: Database, _ processorSeconds: Double?, _ body: (StatementReader) throws -> T
   ) throws(InstarError) -> T {
-    let rows = try prepared(db)
     do {
-      return try WorkLimit.within(try processorSeconds ?? Self.seconds(for: db), db) {
-        try body(rows)
+      let seconds = try processorSeconds ?? Self.seconds(for: db)
+      return try GuardedConnection.onlyReading(db) {
+        let limit = WorkLimit(of: db.sqliteConnection, processorSeconds: seconds)
+        defer { limit.end() }
+        return try body(prepared(db, limit))
       }
     } catch let error as DatabaseError {
       switch error.resultCode {
-      case .SQLITE_INTERRUPT:
-        throw InstarError(
-          .timeLimit, Self.what,
-          cause: "the query exceeded its limit of processor time: \(sql)",
-          next: "write a query that reads less, or add an index to the new version")
+      case .SQLITE_INTERRUPT: throw tooSlow
       case .SQLITE_NOMEM, .SQLITE_TOOBIG, .SQLITE_FULL:
         throw failure("the query needs more memory than it may use")
       default:
@@ -148,10 +160,15 @@ package struct PlanQuery {
 
 /// What a query returned, as far as two answers are compared.
 package struct QueryAnswer: Sendable, Hashable {
+  /// How many values a row has.
+  fileprivate let columnCount: Int
   /// How many rows.
   package fileprivate(set) var count: Int
   /// The digest of all values, in their order.
   fileprivate var digest: String
   /// The first rows as texts, at most `AffectedRows.keyLimit`.
   package fileprivate(set) var firstRows: [String]
+
+  /// The value, where there is one row of one column.
+  package var onlyValue: String? { count == 1 && columnCount == 1 ? firstRows.first : nil }
 }
