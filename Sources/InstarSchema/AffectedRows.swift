@@ -2,8 +2,8 @@
 public struct AffectedRows: Sendable, Codable, Hashable {
   /// How many rows there are.
   public var count: Int
-  /// The keys of the first rows as SQL literals, at most `keyLimit`. A key of several columns is in parentheses. Empty
-  /// if the rows have no key.
+  /// The keys of the first rows as SQL literals, at most `keyLimit`; long ones are cut. A key of several columns is in
+  /// parentheses. Empty if the rows have no key.
   public var keys: [String]
 
   /// The most keys that a check names.

@@ -138,6 +138,7 @@ package struct PlanQuery {
   // MARK: Rows as text
 
   private static let longestText = 40
+  private static let longestBlobBytes = 20
 
   private static func text(of rows: StatementReader) -> String {
     let values = (0..<rows.columnCount).map { rows.withValue($0, text(of:)) }
@@ -148,12 +149,17 @@ package struct PlanQuery {
     switch value {
     case .null: return "NULL"
     case .integer(let number): return "\(number)"
-    case .real(let number): return "\(number)"
+    case .real(let number):
+      // SQL has no word for infinity: a number that is too large is read as it.
+      return number.isFinite ? "\(number)" : number < 0 ? "-9e999" : "9e999"
     case .text(let bytes):
       let start = String(decoding: bytes.prefix(longestText * 4), as: UTF8.self)
       let isWhole = bytes.count <= longestText * 4 && start.count <= longestText
-      return "'\(start.prefix(longestText))\(isWhole ? "" : "…")'"
-    case .blob(let bytes): return "a blob of \(bytes.count) bytes"
+      let text = start.prefix(longestText).replacing("'", with: "''")
+      return "'\(text)\(isWhole ? "" : "…")'"
+    case .blob(let bytes):
+      let isWhole = bytes.count <= longestBlobBytes
+      return "X'\(Digest.hexadecimal(bytes.prefix(longestBlobBytes)))\(isWhole ? "" : "…")'"
     }
   }
 }
