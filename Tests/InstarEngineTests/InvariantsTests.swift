@@ -87,7 +87,8 @@ struct InvariantsTests {
     afterwards(format) { _, articles in articles.first?.leaveFolder() }
     let error = try refusal(format)
     #expect(error.code == .invariantViolated)
-    #expect(error.cause.contains("had 2 links and has 1: missing is row "), "\(error)")
+    #expect(error.cause.contains("had 2 links and has 1; row "), "\(error)")
+    #expect(error.cause.contains(" has lost its link"), "\(error)")
     #expect(error.rows?.count == 1)
   }
 

@@ -70,7 +70,10 @@ extension CloneVerification {
         lost = try KeyedRows(of: old).missing($0, in: KeyedRows(of: new), facts.db)
       }
     }
-    return Self.fewer("\(entity) had \(earlier) rows and has \(now)", lost)
+    let counts = "\(entity) had \(earlier) rows and has \(now)"
+    return (
+      lost.map { "\(counts): missing \($0.count == 1 ? "is" : "are") \($0.text)" } ?? counts, lost
+    )
   }
 
   private func lostLinks(
@@ -80,7 +83,9 @@ extension CloneVerification {
       let earlier = facts.before.links[origin]?.count,
       let now = facts.after.links["\(entity).\(relationship.name)"]?.count, now < earlier
     else { return nil }
+    let counts = "\(entity).\(relationship.name) had \(earlier) links and has \(now)"
     var lost: AffectedRows?
+    var sentence: String?
     if let old = facts.store.layout.link(origin),
       let new = facts.layout.link("\(entity).\(relationship.name)")
     {
@@ -89,13 +94,29 @@ extension CloneVerification {
         lost = try LinkStatement.rows(old.location, of: old.owner, to: old.other)
           .missing($0, in: kept, facts.db)
       }
+      sentence = lost.map { Self.sentence(of: $0, in: old.location, old.owner, old.other) }
     }
-    return Self.fewer("\(entity).\(relationship.name) had \(earlier) links and has \(now)", lost)
+    return (sentence.map { "\(counts); \($0)" } ?? counts, lost)
   }
 
-  private static func fewer(_ counts: String, _ lost: AffectedRows?) -> Violation {
-    (lost.map { "\(counts): missing \($0.count == 1 ? "is" : "are") \($0.text)" } ?? counts, lost)
+  /// "row 4 of Note has lost its link"; of a join table, which has a row for each link, "row (4, 2) of Z_2TAGS is
+  /// missing".
+  private static func sentence(
+    of lost: AffectedRows, in location: EntityLayout.RelationshipStorage.Location,
+    _ owner: EntityLayout, _ other: EntityLayout
+  ) -> String {
+    let isOne = lost.count == 1
+    let have = isOne ? "has lost its link" : "have lost their links"
+    switch location {
+    case .column: return "\(lost.text) of \(owner.name) \(have)"
+    case .foreignKey: return "\(lost.text) of \(other.name) \(have)"
+    case .joinTable(let table, _, _):
+      return "\(lost.text) of \(table) \(isOne ? "is" : "are") missing"
+    }
   }
+
+  /// Larger answers are not read again: the digests of their rows take too much memory.
+  private static let comparedRows = 100_000
 
   private func changedAnswer(
     of query: String, _ rule: Invariant.Rule, _ facts: InvariantFacts
@@ -104,26 +125,31 @@ extension CloneVerification {
       let earlier = facts.before.answers[earlierQuery], let now = facts.after.answers[query],
       now != earlier
     else { return nil }
+    if let old = earlier.onlyValue, let new = now.onlyValue, old != new {
+      return ("the query returned \(old) before the run and \(new) after it", nil)
+    }
     var counts = "the query returned \(Self.rows(earlier.count)) before the run and "
     counts +=
       earlier.count == now.count ? "other values after it" : "\(Self.rows(now.count)) after it"
-    // More rows than these say nothing to a person, and take memory.
-    let limit = 100_000
-    var old: [String] = []
-    try facts.store.read { old = try PlanQuery(earlierQuery).rows($0, limit: limit) }
-    let new = try PlanQuery(query).rows(facts.db, limit: limit)
-    let (wasThere, isThere) = (Set(old), Set(new))
-    let gone = old.filter { !isThere.contains($0) }
-    let added = new.filter { !wasThere.contains($0) }
-    let changes = [("missing", gone), ("new", added)].filter { !$0.1.isEmpty }
+    guard max(earlier.count, now.count) <= Self.comparedRows else {
+      return ("\(counts); they are too many to say which differ", nil)
+    }
+    let (oldQuery, newQuery) = (PlanQuery(earlierQuery), PlanQuery(query))
+    let isThere = try newQuery.rowDigests(facts.db)
+    var wasThere: Set<String> = []
+    var gone: AffectedRows?
+    try facts.store.read {
+      wasThere = try oldQuery.rowDigests($0)
+      gone = try oldQuery.rows($0, without: isThere)
+    }
+    let added = try newQuery.rows(facts.db, without: wasThere)
+    let changes = [("missing", gone), ("new", added)].compactMap { change, rows in
+      rows.map { "\(change): \($0.text)" }
+    }
     guard !changes.isEmpty else {
       return ("\(counts), in another order or with repeated rows", nil)
     }
-    let details = changes.map { "\($0): \(AffectedRows(count: $1.count, keys: $1).text)" }
-    let rows = gone.isEmpty ? added : gone
-    return (
-      "\(counts); \(details.joined(separator: "; "))", AffectedRows(count: rows.count, keys: rows)
-    )
+    return ("\(counts); \(changes.joined(separator: "; "))", gone ?? added)
   }
 
   private static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count) rows" }

@@ -42,15 +42,36 @@ package struct PlanQuery {
     }
   }
 
-  /// Returns the first rows as texts, in which long values are cut.
+  /// Returns the digests of all rows: some 100 bytes for each row, however many columns it has.
   ///
   /// - Throws: As `answer`.
-  package func rows(_ db: Database, limit: Int) throws(InstarError) -> [String] {
+  package func rowDigests(_ db: Database) throws(InstarError) -> Set<String> {
     try limited(db, nil) { rows in
-      var texts: [String] = []
-      while texts.count < limit, try rows.next() { texts.append(Self.text(of: rows)) }
-      return texts
+      var digests: Set<String> = []
+      while try rows.next() { digests.insert(Self.digest(of: rows)) }
+      return digests
     }
+  }
+
+  /// Returns the rows that have none of the digests; `nil` for none.
+  ///
+  /// - Throws: As `answer`.
+  package func rows(
+    _ db: Database, without digests: Set<String>
+  ) throws(InstarError) -> AffectedRows? {
+    try limited(db, nil) { rows in
+      var found = AffectedRows(count: 0, keys: [])
+      while try rows.next() {
+        guard !digests.contains(Self.digest(of: rows)) else { continue }
+        found.count += 1
+        if found.keys.count < AffectedRows.keyLimit { found.keys.append(Self.text(of: rows)) }
+      }
+      return found.count > 0 ? found : nil
+    }
+  }
+
+  private static func digest(of rows: StatementReader) -> String {
+    ContentDigest.digest { ContentDigest.addRow(of: rows, to: $0) }
   }
 
   // MARK: Running it
