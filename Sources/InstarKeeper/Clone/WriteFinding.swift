@@ -13,7 +13,7 @@ struct WriteFinding {
   ///   - rights: As of `access(2)`.
   ///   - what: The file in words.
   ///   - fixOfRights: What to do where only the rights are missing.
-  /// - Returns: `nil` where nothing forbids it.
+  /// - Returns: `nil` where nothing forbids it, also where another run has just removed the file or folder.
   init?(_ path: String, _ rights: Int32, _ what: String, fix fixOfRights: String) {
     let reason = access(path, rights) == 0 ? 0 : errno
     let flags = FileFlag.of(path)
@@ -24,7 +24,7 @@ struct WriteFinding {
     } else if reason == EROFS {
       message = "the file system of \(what) is read-only"
       fix = "mount it for writing; to find it, run: findmnt --target \(CommandText.quoted(path))"
-    } else if reason != 0 {
+    } else if reason != 0, reason != ENOENT {
       message = "user \(ProcessIdentity.label(of: geteuid())) cannot write \(what)"
       fix = fixOfRights
     } else {
