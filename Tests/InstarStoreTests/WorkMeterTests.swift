@@ -83,6 +83,16 @@ struct WorkMeterTests {
     #expect(WorkProgress(what: "x", done: -5, total: -1, seconds: 0).plausible.done == 0)
   }
 
+  @Test("a count that no number can hold is ignored")
+  func overflow() throws {
+    let meter = recorder.meter()
+    let piece = try #require(meter.begin("rows of Note") { .min })
+    recorder.time += .seconds(2)
+    meter.advance(piece, by: .max)
+    meter.advance(piece, by: .max)
+    #expect(recorder.reports.map(\.done) == [.max])
+  }
+
   @Test("without a total there is no time left")
   func endless() throws {
     let meter = recorder.meter()

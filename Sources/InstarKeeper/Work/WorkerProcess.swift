@@ -331,9 +331,20 @@ extension WorkerProcess {
     return environment
   }
 
-  /// Removes what a worker cannot know: the store, its state, and who holds it.
+  /// An error is logged, kept in the ledger, and shown with others.
+  private static let longestErrorText = 4096
+
+  /// Removes what a worker cannot know: the store, its state, and who holds it. Cuts texts of a plugin that nobody
+  /// could read.
   private static func believable(_ error: InstarError) -> InstarError {
+    func cut(_ text: String) -> String {
+      text.utf8.count > longestErrorText ? text.prefix(longestErrorText / 4) + "…" : text
+    }
     var error = error
+    error.what = cut(error.what)
+    error.cause = cut(error.cause)
+    error.stage = error.stage.map(cut)
+    error.next = error.next.map(cut)
     error.store = nil
     error.state = nil
     if error.code == .busyStore { error.code = .stageFailed }

@@ -81,7 +81,9 @@ package final class WorkMeter {
   /// Adds to how many are done.
   package func advance(_ piece: Piece, by count: Int) {
     guard let measured, measured.piece == piece else { return }
-    advance(piece, to: measured.done + count)
+    // A plan may count anything.
+    let (done, isTooMany) = measured.done.addingReportingOverflow(count)
+    if !isTooMany { advance(piece, to: done) }
   }
 
   /// Ends a piece, if it is still measured. Work that was reported is reported once more, so that nobody is shown what
