@@ -94,8 +94,7 @@ struct ModelDeclaration {
     let problems = problems(of: variable, in: member, markers: markers)
     diagnostics += problems
     if problems.isEmpty, let binding = variable.bindings.first, let name = binding.name {
-      properties.append(
-        ModelProperty(name: name, variable: variable, binding: binding, markers: markers))
+      properties.append(ModelProperty(name: name, binding: binding, markers: markers))
       if binding.hasObservers, let accessors = binding.accessorBlock {
         diagnostics.append(
           Diagnostic(node: accessors, message: Problem.observedProperty(property: name)))
@@ -245,22 +244,17 @@ struct ModelProperty {
   /// The `@Column` on the property.
   let column: PropertyMarker?
 
-  /// The stored variable with which Swift checks that every initializer sets the property; `nil` if that has an initial
-  /// value.
-  let witness: String?
-
-  init(
-    name: String, variable: VariableDeclSyntax, binding: PatternBindingSyntax,
-    markers: [PropertyMarker]
-  ) {
+  init(name: String, binding: PatternBindingSyntax, markers: [PropertyMarker]) {
     self.name = name
-    witness = variable.hasInitialValue ? nil : "_\(name)"
     codeName = binding.pattern.trimmedDescription
     type = binding.typeAnnotation?.type.trimmed
     defaultValue = binding.initializer?.value.trimmed
     marker = markers.first { $0.kind != .column }
     column = markers.first { $0.kind == .column }
   }
+
+  /// The stored variable with which Swift checks that every initializer sets the property.
+  var backingName: String { "_\(name)" }
 }
 
 /// `@Attribute`, `@Relationship`, `@Transient` or `@Column` on a property.

@@ -71,8 +71,8 @@ struct ModelExpansion {
   }
 
   private var initializer: DeclSyntax {
-    let properties = model.properties.compactMap(\.witness).map {
-      "  \($0) = InstarModel.PersistedProperty()\n"
+    let properties = model.properties.map {
+      "  \($0.backingName) = InstarModel.PersistedProperty()\n"
     }
     // Instar also creates instances of subclasses from rows.
     let required = isInheritable || superclass != nil ? "required " : ""

@@ -6,9 +6,8 @@ import Synchronization
 
 /// `@Model`: makes a class a persistent model.
 ///
-/// Adds the storage and its description as members, `@_PersistedProperty` or `@_InitializedProperty` to each persisted
-/// property, and the conformance to `PersistentModel`. Only one role reports a problem; the others ignore what they
-/// cannot use.
+/// Adds the storage and its description as members, `@_PersistedProperty` to each persisted property, and the
+/// conformance to `PersistentModel`. Only one role reports a problem; the others ignore what they cannot use.
 public struct ModelMacro {
   /// The compiler reads the code as it is; laying it out takes a fifth of the time of the expansion.
   public static var formatMode: FormatMode { .disabled }
@@ -75,13 +74,12 @@ extension ModelMacro: MemberAttributeMacro {
     else { return [] }
     // If the class may inherit from a model, its slots follow the inherited ones, and `_modelStorage` returns the
     // storage that holds them.
-    let macro = variable.hasInitialValue ? "_InitializedProperty" : "_PersistedProperty"
     if classDeclaration.mayTakePartInInheritance {
       return [
-        "@InstarModel.\(raw: macro)(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"
+        "@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"
       ]
     }
-    return ["@InstarModel.\(raw: macro)(\(literal: slot))"]
+    return ["@InstarModel._PersistedProperty(\(literal: slot))"]
   }
 
   /// The class that was read last. The compiler asks for its members one by one, and reading it takes longer than all

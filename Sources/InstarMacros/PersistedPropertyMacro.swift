@@ -3,12 +3,10 @@ import SwiftSyntaxBuilder
 public import SwiftSyntaxMacros
 
 /// `@_PersistedProperty(slot)`, `@_PersistedProperty(slot, of: "Model")`: makes a property of a model read and write a
-/// slot of the model's storage. `@_InitializedProperty` does so for a property that has an initial value.
+/// slot of the model's storage.
 ///
 /// `@Model` attaches it. The init accessor lets the initializers of the class assign the property like any stored one,
-/// before `self` is complete. The stored `_name` takes no memory; Swift's check for definite initialization needs it,
-/// and only of a property without an initial value. Without that peer a model with many such properties compiles a
-/// tenth faster, because each expansion of a macro takes the compiler a millisecond.
+/// before `self` is complete. The stored `_name` takes no memory; Swift's check for definite initialization needs it.
 /// Overloads of `ModelStorage` select the stored form by the type of the property.
 ///
 /// In a class that may inherit or have subclasses, the slot counts from the first slot of the class itself.
@@ -33,22 +31,20 @@ extension PersistedPropertyMacro: AccessorMacro {
       .segments.trimmedDescription
     let slot = model.map { "\($0)._$firstSlot + \(number)" } ?? number
     let storage = model == nil ? "_$storage" : "_modelStorage"
-    let variable = declaration.as(VariableDeclSyntax.self)
-    let markers = variable?.markers ?? []
+    let markers = declaration.as(VariableDeclSyntax.self)?.markers ?? []
     // A value transformer accepts any type, so overloads cannot select the stored form.
     let (to, get, set) =
       markers.contains(where: \.isTransformable)
       ? ("toDescribed", "describedValue", "setDescribedValue") : ("to", "value", "setValue")
-    let witness = witness(declaration)
     // The optimizer can only copy these calls of another module into the thunks of key paths, which makes nothing
     // faster, and takes a tenth of the time of a plugin's build.
     return [
       """
-      @storageRestrictions(accesses: _$storage\(raw: witness.map { ", initializes: \($0)" } ?? ""))
+      @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
       init(initialValue) {
-      \(raw: typeCheck(of: name, declaration) ?? "")\
         _$storage.initialize(slot: \(raw: slot), \(raw: to): initialValue)
-      \(raw: witness.map { "  \($0) = InstarModel.PersistedProperty()\n" } ?? "")}
+        _\(raw: name) = InstarModel.PersistedProperty()
+      }
       """,
       "@_optimize(none) get { \(raw: storage).\(raw: get)(at: \(raw: slot)) }",
       "@_optimize(none) set { \(raw: storage).\(raw: set)(newValue, at: \(raw: slot), of: self) }",
@@ -62,26 +58,17 @@ extension PersistedPropertyMacro: PeerMacro {
     providingPeersOf declaration: some DeclSyntaxProtocol,
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
-    witness(declaration).map { ["private var \(raw: $0): InstarModel.PersistedProperty"] } ?? []
-  }
-}
-
-extension PersistedPropertyMacro {
-  private static func propertyName(_ declaration: some DeclSyntaxProtocol) -> String? {
-    declaration.as(VariableDeclSyntax.self)?.bindings.first?.name
-  }
-
-  /// Returns the name of the stored variable that stands for the property until it has a value.
-  private static func witness(_ declaration: some DeclSyntaxProtocol) -> String? {
-    guard declaration.as(VariableDeclSyntax.self)?.hasInitialValue == false else { return nil }
-    return propertyName(declaration).map { "_\($0)" }
+    guard let name = propertyName(declaration) else { return [] }
+    var peers: [DeclSyntax] = ["private var _\(raw: name): InstarModel.PersistedProperty"]
+    if let check = typeCheck(of: name, declaration) { peers.append(check) }
+    return peers
   }
 
   /// Returns code that makes the compiler name the property if its type cannot be stored. Macros see no types, and
   /// overloads see no names. The code never runs.
   private static func typeCheck(
     of name: String, _ declaration: some DeclSyntaxProtocol
-  ) -> String? {
+  ) -> DeclSyntax? {
     guard let variable = declaration.as(VariableDeclSyntax.self),
       !variable.markers.contains(where: \.isTransformable),
       let type = variable.bindings.first.flatMap(typeToCheck)
@@ -91,13 +78,12 @@ extension PersistedPropertyMacro {
       or mark the property '@Transient'
       """
     return """
-        enum _$Type: InstarModel._StorableProperty {
-          @available(*, unavailable, message: \(StringLiteralExprSyntax(content: message)))
-          @_disfavoredOverload
-          static func type<Value>(_: Value.Type) {}
-          static func check() { type(\(type)) }
-        }
-
+      private enum _$type_\(raw: name): InstarModel._StorableProperty {
+        @available(*, unavailable, message: \(StringLiteralExprSyntax(content: message)))
+        @_disfavoredOverload
+        static func type<Value>(_: Value.Type) {}
+        static func check() { type(\(raw: type)) }
+      }
       """
   }
 
@@ -115,5 +101,11 @@ extension PersistedPropertyMacro {
       type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self)
       .map { "\($0.wrappedType.trimmedDescription)?" } ?? type.trimmedDescription
     return "(\(written)).self"
+  }
+}
+
+extension PersistedPropertyMacro {
+  private static func propertyName(_ declaration: some DeclSyntaxProtocol) -> String? {
+    declaration.as(VariableDeclSyntax.self)?.bindings.first?.name
   }
 }

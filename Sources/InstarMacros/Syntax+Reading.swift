@@ -93,14 +93,6 @@ extension VariableDeclSyntax {
   /// Whether a binding of the variable has memory, not only a getter.
   var storesValue: Bool { bindings.contains { !$0.isComputed } }
 
-  /// Whether the variable has a value before an initializer sets it: its initial value, or an implicit `nil`.
-  var hasInitialValue: Bool {
-    guard bindingSpecifier.tokenKind == .keyword(.var), let binding = bindings.first else {
-      return false
-    }
-    return binding.initializer != nil || binding.typeAnnotation?.type.isImplicitlyNil == true
-  }
-
   /// `weak`, `unowned` or `unowned(unsafe)`, if the variable is one of these.
   var referenceModifier: DeclModifierSyntax? {
     modifiers.first { [.keyword(.weak), .keyword(.unowned)].contains($0.name.tokenKind) }

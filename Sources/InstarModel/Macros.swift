@@ -278,13 +278,8 @@ public macro Column(_ name: String, _ options: Schema.Column.Option...) =
 ///   - slot: The index of the property among the persisted ones of its class.
 ///   - model: The name of the class, if it may inherit from a model or have subclasses.
 @attached(accessor, names: named(init), named(get), named(set))
-@attached(peer, names: prefixed(_))
+@attached(peer, names: prefixed(_), prefixed(_$type_))
 public macro _PersistedProperty(_ slot: Int, of model: StaticString? = nil) =
-  #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
-
-/// As ``_PersistedProperty(_:of:)``, for a property that has an initial value.
-@attached(accessor, names: named(init), named(get), named(set))
-public macro _InitializedProperty(_ slot: Int, of model: StaticString? = nil) =
   #externalMacro(module: "InstarMacros", type: "PersistedPropertyMacro")
 
 /// Makes the shared library of this file an Instar plugin with the given plans.

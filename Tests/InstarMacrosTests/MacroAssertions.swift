@@ -21,14 +21,13 @@ private let macros: [String: MacroSpec] = [
   "Table": MacroSpec(type: TableMacro.self),
   "Transient": MacroSpec(type: TransientMacro.self),
   "Unique": MacroSpec(type: ConstraintMacro.self),
-  "_InitializedProperty": MacroSpec(type: PersistedPropertyMacro.self),
   "_PersistedProperty": MacroSpec(type: PersistedPropertyMacro.self),
 ]
 
 /// Expands the macros of `source` and compares the whole outcome.
 ///
-/// `@_PersistedProperty` and `@_InitializedProperty` are expanded only where the source has them: what `@Model`
-/// attaches is qualified by its module, and stays visible in the expansion.
+/// `@_PersistedProperty` is expanded only where the source has it: what `@Model` attaches is
+/// qualified by its module, and stays visible in the expansion.
 ///
 /// - Parameter isSubclass: whether the compiler would find that the model has its conformance from a superclass.
 func expectExpansion(

@@ -19,10 +19,10 @@ struct ModelExpansionTests {
       #"""
       public final class Note {
         @InstarModel._PersistedProperty(0) public var uid: String
-        @InstarModel._InitializedProperty(1)
+        @InstarModel._PersistedProperty(1)
         var title: String = "untitled"
-        @InstarModel._InitializedProperty(2) var tags: [Tag] = []
-        @InstarModel._InitializedProperty(3)
+        @InstarModel._PersistedProperty(2) var tags: [Tag] = []
+        @InstarModel._PersistedProperty(3)
         var folder: Folder?
         var isOpen = false
         var shout: String { title.uppercased() }
@@ -36,6 +36,9 @@ struct ModelExpansionTests {
 
         public init(_modelStorage storage: InstarModel.ModelStorage) {
           _uid = InstarModel.PersistedProperty()
+          _title = InstarModel.PersistedProperty()
+          _tags = InstarModel.PersistedProperty()
+          _folder = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
@@ -233,7 +236,7 @@ struct ModelExpansionTests {
       """,
       #"""
       final class Country: SchemaV1.Region, Comparable {
-        @InstarModel._InitializedProperty(0, of: "Country")
+        @InstarModel._PersistedProperty(0, of: "Country")
         var capital: String?
         init() { super.init(name: "") }
 
@@ -248,6 +251,7 @@ struct ModelExpansionTests {
         private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Country.self, name: "Country", superclass: SchemaV1.Region.self)
 
         required init(_modelStorage storage: InstarModel.ModelStorage) {
+          _capital = InstarModel.PersistedProperty()
           self._$storage = storage
           super.init(_modelStorage: storage)
         }
@@ -323,11 +327,11 @@ struct ModelExpansionTests {
       """,
       #"""
       final class Note {
-        @InstarModel._InitializedProperty(0)
+        @InstarModel._PersistedProperty(0)
         var count = 0
-        @InstarModel._InitializedProperty(1)
+        @InstarModel._PersistedProperty(1)
         var `default`: Date = .now
-        @InstarModel._InitializedProperty(2)
+        @InstarModel._PersistedProperty(2)
         private(set) var secret: Int = 1
         init() {}
 
@@ -338,6 +342,9 @@ struct ModelExpansionTests {
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
         init(_modelStorage storage: InstarModel.ModelStorage) {
+          _count = InstarModel.PersistedProperty()
+          _default = InstarModel.PersistedProperty()
+          _secret = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
@@ -403,27 +410,28 @@ struct ModelExpansionTests {
       """)
   }
 
-  @Test(
-    "a property to accessors of its slot, and to a witness of its initialization if it has no initial value"
-  )
+  @Test("a persisted property to accessors of its slot and a witness of its initialization")
   func persistedProperty() {
     expectExpansion(
       """
       final class Note {
-        @_InitializedProperty(1) var title: String = "untitled"
+        @_PersistedProperty(1) var title: String = "untitled"
         @_PersistedProperty(2) public var `default`: Int
       }
       """,
       """
       final class Note {
         var title: String {
-        @storageRestrictions(accesses: _$storage)
+        @storageRestrictions(accesses: _$storage, initializes: _title)
         init(initialValue) {
           _$storage.initialize(slot: 1, to: initialValue)
+          _title = InstarModel.PersistedProperty()
         }
         @_optimize(none) get { _$storage.value(at: 1) }
         @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
+
+        private var _title: InstarModel.PersistedProperty
         public var `default`: Int {
         @storageRestrictions(accesses: _$storage, initializes: _default)
         init(initialValue) {
@@ -444,76 +452,72 @@ struct ModelExpansionTests {
     expectExpansion(
       """
       final class Device {
-        @_InitializedProperty(0) var connection: Net.Socket!
-        @_InitializedProperty(1) var names: [String?]?
-        @_InitializedProperty(2) var port = Port(80)
-        @_InitializedProperty(3) var count = 0
-        @_PersistedProperty(4) var spare: Net.Port
+        @_PersistedProperty(0) var connection: Net.Socket!
+        @_PersistedProperty(1) var names: [String?]?
+        @_PersistedProperty(2) var port = Port(80)
+        @_PersistedProperty(3) var count = 0
       }
       """,
       """
       final class Device {
         var connection: Net.Socket! {
-        @storageRestrictions(accesses: _$storage)
+        @storageRestrictions(accesses: _$storage, initializes: _connection)
         init(initialValue) {
-          enum _$Type: InstarModel._StorableProperty {
-            @available(*, unavailable, message: "'connection' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
-            @_disfavoredOverload
-            static func type<Value>(_: Value.Type) {}
-            static func check() { type((Net.Socket?).self) }
-          }
           _$storage.initialize(slot: 0, to: initialValue)
+          _connection = InstarModel.PersistedProperty()
         }
         @_optimize(none) get { _$storage.value(at: 0) }
         @_optimize(none) set { _$storage.setValue(newValue, at: 0, of: self) }
         }
+
+        private var _connection: InstarModel.PersistedProperty
+
+        private enum _$type_connection: InstarModel._StorableProperty {
+          @available(*, unavailable, message: "'connection' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
+          @_disfavoredOverload
+          static func type<Value>(_: Value.Type) {}
+          static func check() { type((Net.Socket?).self) }
+        }
         var names: [String?]? {
-        @storageRestrictions(accesses: _$storage)
+        @storageRestrictions(accesses: _$storage, initializes: _names)
         init(initialValue) {
           _$storage.initialize(slot: 1, to: initialValue)
+          _names = InstarModel.PersistedProperty()
         }
         @_optimize(none) get { _$storage.value(at: 1) }
         @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
+
+        private var _names: InstarModel.PersistedProperty
         var port {
-        @storageRestrictions(accesses: _$storage)
+        @storageRestrictions(accesses: _$storage, initializes: _port)
         init(initialValue) {
-          enum _$Type: InstarModel._StorableProperty {
-            @available(*, unavailable, message: "'port' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
-            @_disfavoredOverload
-            static func type<Value>(_: Value.Type) {}
-            static func check() { type(Swift.type(of: Port(80))) }
-          }
           _$storage.initialize(slot: 2, to: initialValue)
+          _port = InstarModel.PersistedProperty()
         }
         @_optimize(none) get { _$storage.value(at: 2) }
         @_optimize(none) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
+
+        private var _port: InstarModel.PersistedProperty
+
+        private enum _$type_port: InstarModel._StorableProperty {
+          @available(*, unavailable, message: "'port' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
+          @_disfavoredOverload
+          static func type<Value>(_: Value.Type) {}
+          static func check() { type(Swift.type(of: Port(80))) }
+        }
         var count {
-        @storageRestrictions(accesses: _$storage)
+        @storageRestrictions(accesses: _$storage, initializes: _count)
         init(initialValue) {
           _$storage.initialize(slot: 3, to: initialValue)
+          _count = InstarModel.PersistedProperty()
         }
         @_optimize(none) get { _$storage.value(at: 3) }
         @_optimize(none) set { _$storage.setValue(newValue, at: 3, of: self) }
         }
-        var spare: Net.Port {
-        @storageRestrictions(accesses: _$storage, initializes: _spare)
-        init(initialValue) {
-          enum _$Type: InstarModel._StorableProperty {
-            @available(*, unavailable, message: "'spare' cannot be stored: its type must be a model, an array of models, or Codable; or mark the property '@Transient'")
-            @_disfavoredOverload
-            static func type<Value>(_: Value.Type) {}
-            static func check() { type((Net.Port).self) }
-          }
-          _$storage.initialize(slot: 4, to: initialValue)
-          _spare = InstarModel.PersistedProperty()
-        }
-        @_optimize(none) get { _$storage.value(at: 4) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 4, of: self) }
-        }
 
-        private var _spare: InstarModel.PersistedProperty
+        private var _count: InstarModel.PersistedProperty
       }
       """)
   }

@@ -18,7 +18,7 @@ struct TableMacroTests {
 
       final class Note {
         @InstarModel._PersistedProperty(0) var uid: String
-        @InstarModel._InitializedProperty(1) var folder: Folder?
+        @InstarModel._PersistedProperty(1) var folder: Folder?
         init(uid: String) { self.uid = uid }
 
         private var _$storage: InstarModel.ModelStorage = InstarModel.ModelStorage(Note._modelDescriptor)
@@ -29,6 +29,7 @@ struct TableMacroTests {
 
         init(_modelStorage storage: InstarModel.ModelStorage) {
           _uid = InstarModel.PersistedProperty()
+          _folder = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
