@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import time
 
 from case import signal_process
@@ -81,12 +82,20 @@ class Daemon:
     def daemons(self):
         return [pid for pid in below(self.process.pid) if program_of(pid) == DAEMON]
 
+    def listens(self):
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(os.path.join(self.case.state, "instard.sock")) == 0
+
     def stop(self, number=signal.SIGTERM):
         """Ends instard, and waits until it has ended."""
         end = 20 + self.process.clock.read()
-        # Where nothing was left to migrate, strace may not have started instard yet.
-        while not (found := self.daemons()) and self.process.poll() is None and self.process.clock.read() < end:
+        # Where nothing was left to migrate, strace may not have started instard yet. Before instard listens, it may not
+        # handle SIGTERM, and the socket of a killed instard is still there.
+        while self.process.poll() is None and self.process.clock.read() < end:
+            if self.daemons() and (number == signal.SIGKILL or self.listens()):
+                break
             time.sleep(0.01)
+        found = self.daemons()
         for pid in found:
             signal_process(pid, number)
         answer = self.case.programs.finish(self.process, end)
