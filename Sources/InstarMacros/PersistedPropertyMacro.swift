@@ -6,7 +6,9 @@ public import SwiftSyntaxMacros
 /// slot of the model's storage.
 ///
 /// `@Model` attaches it. The init accessor lets the initializers of the class assign the property like any stored one,
-/// before `self` is complete. The stored `_name` takes no memory; Swift's check for definite initialization needs it.
+/// before `self` is complete. The stored `_name` takes no memory; Swift's check for definite initialization needs it,
+/// also where the property has an initial value: without it, an initializer that throws halfway releases twice what
+/// the init accessor set (Swift 6.3).
 /// Overloads of `ModelStorage` select the stored form by the type of the property.
 ///
 /// In a class that may inherit or have subclasses, the slot counts from the first slot of the class itself.
