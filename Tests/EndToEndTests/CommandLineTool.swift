@@ -77,8 +77,12 @@ enum CommandLineTool {
     process.currentDirectoryURL = folder
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     process.standardInput = FileHandle.nullDevice
-    process.standardOutput = try FileHandle(forWritingTo: output)
-    process.standardError = try FileHandle(forWritingTo: messages)
+    let outputs = try [output, messages].map(FileHandle.init(forWritingTo:))
+    // Foundation keeps the handles of a process that ended. With some 1,300 open files its next `run` reads beyond its
+    // list of them, and crashes.
+    defer { for handle in outputs { try? handle.close() } }
+    process.standardOutput = outputs[0]
+    process.standardError = outputs[1]
     let ended = AsyncStream<Void>.makeStream()
     process.terminationHandler = { _ in ended.continuation.finish() }
     try process.run()

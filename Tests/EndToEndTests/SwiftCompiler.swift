@@ -46,6 +46,8 @@ enum Program {
     let messages = scratch.url.appendingPathComponent("messages")
     try Data().write(to: messages)
     let handle = try FileHandle(forWritingTo: messages)
+    // As in `CommandLineTool.run`.
+    defer { try? handle.close() }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = [program] + arguments
