@@ -26,9 +26,12 @@ extension Schema {
     package var swiftType = SwiftType(nil)
     /// The type of the whole property, where this is one of its columns.
     package var compositeType = SwiftType(nil)
+    /// What the declaration of the Swift property says and its columns do not show.
+    package var declaration = Declaration()
 
     private enum CodingKeys: String, CodingKey {
-      case name, originalName, type, isOptional, options, hashModifier, column
+      case name, originalName, type, isOptional, options, hashModifier, column,
+        declaration
       case storedDefault = "defaultValue"
     }
 
@@ -111,6 +114,25 @@ extension Schema.Attribute {
 }
 
 extension Schema.Attribute {
+  /// What the declaration of a property says and its columns do not show, so that `schema import` can write it again.
+  /// Counts for nothing when attributes are compared, because it changes nothing in a store.
+  package struct Declaration: Sendable, Hashable, Codable {
+    /// Whether the property is an enum. The columns of a composite are then its cases.
+    package var isEnumeration = false
+    /// Whether each model has a value of the composite.
+    package var isRequiredComposite = false
+    /// Whether each value of the composite has a value of this field.
+    package var isRequiredField = false
+
+    /// What is known of a column that only a table shows: nothing.
+    package init() {}
+
+    fileprivate var isEmpty: Bool { !isEnumeration && !isRequiredComposite && !isRequiredField }
+
+    package static func == (left: Declaration, right: Declaration) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
+  }
+
   /// Whether this is one column of a composite.
   package var isPartOfComposite: Bool { name.contains(".") }
 }
@@ -148,5 +170,22 @@ extension Schema.AttributeType {
       }
     }
     return kind(self) == kind(other)
+  }
+}
+
+// The coding that the compiler writes for `Attribute` calls these two: stored schemas of earlier versions do not have
+// the key, and most attributes do not need it.
+
+extension KeyedDecodingContainer {
+  func decode(
+    _ type: Schema.Attribute.Declaration.Type, forKey key: Key
+  ) throws -> Schema.Attribute.Declaration {
+    try decodeIfPresent(type, forKey: key) ?? Schema.Attribute.Declaration()
+  }
+}
+
+extension KeyedEncodingContainer {
+  mutating func encode(_ value: Schema.Attribute.Declaration, forKey key: Key) throws {
+    try encodeIfPresent(value.isEmpty ? nil : value, forKey: key)
   }
 }

@@ -22,7 +22,7 @@ extension Schema {
     init(name: String, columns: [Schema.Attribute]) {
       self.name = name
       originalName = columns.first.map { String($0.originalName.prefix { $0 != "." }) } ?? name
-      isOptional = columns.first?.compositeType.isOptional ?? true
+      isOptional = columns.first?.declaration.isRequiredComposite != true
       options = columns.first?.options ?? []
       hashModifier = columns.first?.hashModifier
       swiftType = columns.first?.compositeType ?? SwiftType(nil)
@@ -32,6 +32,7 @@ extension Schema {
         leaf.originalName = String(column.originalName.drop { $0 != "." }.dropFirst())
         leaf.options = []
         leaf.compositeType = SwiftType(nil)
+        leaf.declaration = Schema.Attribute.Declaration()
         return leaf
       }
     }

@@ -186,13 +186,13 @@ struct ModelClassSource {
   // MARK: Composites
 
   private mutating func addComposite(_ name: String) {
-    let path = "\(entity.name).\(name)"
     let fields = entity.attributes.filter { $0.name.hasPrefix("\(name).") }.map {
       (name: String($0.name.dropFirst(name.count + 1)), attribute: $0)
     }
+    let declaration = fields.first?.attribute.declaration ?? Schema.Attribute.Declaration()
     let typeName = SwiftName.free(SwiftName.type(name), among: scope.typeNames)
     let codable = scope.type("Codable")
-    if scope.enumerations.contains(path) {
+    if declaration.isEnumeration {
       types.append(
         ["enum \(SwiftName.declared(typeName)): \(codable) {"]
           + fields.map { "  case \(SwiftName.declared($0.name))" } + ["}"])
@@ -203,7 +203,7 @@ struct ModelClassSource {
             let type = scope.type(SwiftType.name(of: attribute.type))
             let comment = scope.comments["\(entity.name).\(attribute.name)"]
             return (comment.map { ["  // \($0)"] } ?? []) + [
-              "  var \(SwiftName.declared(field)): \(type)\(attribute.isOptional ? "?" : "")"
+              "  var \(SwiftName.declared(field)): \(type)\(attribute.declaration.isRequiredField ? "" : "?")"
             ]
           } + ["}"])
     }
@@ -213,11 +213,10 @@ struct ModelClassSource {
     {
       arguments.append("originalName: \(SwiftLiteral.string(String(original)))")
     }
-    let isOptional = !scope.requiredComposites.contains(path)
     properties.append(
       Property(
         name: SwiftName.declared(name),
-        type: SwiftName.declared(typeName) + (isOptional ? "?" : ""),
+        type: SwiftName.declared(typeName) + (declaration.isRequiredComposite ? "" : "?"),
         marker: marker("Attribute", arguments)))
   }
 

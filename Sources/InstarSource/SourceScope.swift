@@ -6,21 +6,14 @@ struct SourceScope {
   let indent = "  "
   /// The names of the classes and of the schema.
   let typeNames: Set<String>
-  let enumerations: Set<String>
-  let requiredComposites: Set<String>
   let comments: [String: String]
   private let schema: Schema
   private let entities: [String: Schema.Entity]
 
-  init(
-    _ schema: Schema, name: String, composites: VersionedSchemaSource.Composites,
-    comments: [String: String]
-  ) {
+  init(_ schema: Schema, name: String, comments: [String: String]) {
     self.schema = schema
     entities = schema.entitiesByName
     typeNames = Set(schema.entities.map(\.name)).union([name])
-    enumerations = composites.enumerations
-    requiredComposites = composites.required
     self.comments = comments
   }
 

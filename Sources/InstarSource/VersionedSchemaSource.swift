@@ -10,20 +10,6 @@ public struct VersionedSchemaSource {
   /// What the source cannot express, one sentence each. The source contains them as comments.
   public let notes: [String]
 
-  /// What a schema does not say about composites, by "Entity.property".
-  public struct Composites: Sendable {
-    /// Composites whose columns are the cases of an enum.
-    public var enumerations: Set<String>
-    /// Composites that are not optional.
-    public var required: Set<String>
-
-    /// Without arguments, all composites are optional structs.
-    public init(enumerations: Set<String> = [], required: Set<String> = []) {
-      self.enumerations = enumerations
-      self.required = required
-    }
-  }
-
   /// Generates the source of a schema.
   ///
   /// - Parameters:
@@ -32,14 +18,13 @@ public struct VersionedSchemaSource {
   ///   - notes: What the schema cannot express.
   ///   - comments: Comments above properties, by "Entity.property".
   public init(
-    _ schema: Schema, name: String, comment: String, composites: Composites = Composites(),
-    notes: [String] = [], comments: [String: String] = [:]
+    _ schema: Schema, name: String, comment: String, notes: [String] = [],
+    comments: [String: String] = [:]
   ) {
     let names = SourceNames(schema)
     let schema = names.schema
     let notes = notes + names.notes
-    let scope = SourceScope(
-      schema, name: name, composites: composites, comments: comments)
+    let scope = SourceScope(schema, name: name, comments: comments)
     var lines = ["import Instar", ""] + Self.wrapped(comment, prefix: "/// ")
     if !(notes + scope.notes).isEmpty { lines.append("///") }
     for note in notes + scope.notes {

@@ -16,16 +16,12 @@ public struct SchemaReport: Sendable, Codable, Hashable {
   public var structure: StoreStructure
   /// SHA-256 of `structure`, in hexadecimal digits.
   public var fingerprint: String
-  /// Properties that are enums, such as "Note.kind". Each column of an enum without raw value is a case.
-  public var enumerations: [String] = []
-  /// Composites that every model has a value of, such as "Note.author".
-  public var requiredComposites: [String] = []
   /// The Swift types of values that attributes of type `Data` hold as archives, such as "Note.tags": "[String]".
   public var archivedTypes: [String: String] = [:]
   /// What the schema does not show of the store, one sentence each.
   public var notes: [String]
 
-  /// A report without enums and required composites.
+  /// A report without archived types.
   public init(
     store: String, format: StoreFormat, origin: SchemaOrigin, version: Schema.Version?,
     schema: Schema,

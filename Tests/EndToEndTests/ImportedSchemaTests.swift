@@ -1,6 +1,8 @@
 import Foundation
+import Instar
 import InstarSchema
 import InstarSource
+import InstarStore
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -48,6 +50,33 @@ private struct ImportedPlugin {
   }
 }
 
+/// Composites with and without values, and enums of both kinds.
+enum ComposedSchema: VersionedSchema {
+  static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
+  static var models: [any PersistentModel.Type] { [Letter.self] }
+
+  @Model final class Letter {
+    enum Kind: String, Codable { case note, parcel }
+    enum State: Codable { case open, sent }
+    struct Person: Codable {
+      var name: String
+      var born: Date?
+    }
+
+    var kind: Kind
+    var state: State
+    var lastState: State?
+    var sender: Person
+    var copied: Person?
+
+    init(kind: Kind, state: State, sender: Person) {
+      self.kind = kind
+      self.state = state
+      self.sender = sender
+    }
+  }
+}
+
 @Suite("imported schemas", .serialized)
 struct ImportedSchemaTests {
   private struct Imported: Decodable {
@@ -84,15 +113,15 @@ struct ImportedSchemaTests {
 
   @Test("the source of a schema compiles to the same schema, whatever its names")
   func roundTrip() async throws {
+    var schemas = Self.schemas
+    schemas["MadeByInstar"] = try Self.schemaOfNewStore()
     var plugin = try ImportedPlugin()
-    for (name, schema) in Self.schemas {
-      let source = VersionedSchemaSource(
-        schema, name: name, comment: "A schema.",
-        composites: .init(enumerations: ["Note.kind"], required: ["Note.kind"]))
+    for (name, schema) in schemas {
+      let source = VersionedSchemaSource(schema, name: name, comment: "A schema.")
       try plugin.add(source.text, named: name)
     }
     let versions = try await plugin.versions()
-    for (name, schema) in Self.schemas {
+    for (name, schema) in schemas {
       let compiled = try #require(versions[name], Comment(rawValue: name))
       let comparison = SchemaComparison(
         from: .init(schema), to: .init(compiled.schema))
@@ -110,6 +139,40 @@ struct ImportedSchemaTests {
             }.sorted(), Comment(rawValue: "\(name).\(entity.name)"))
       }
     }
+    // Differences between declarations change nothing in a store, so a comparison leaves them out.
+    let expected = Self.declarations(in: Schema(versionedSchema: ComposedSchema.self))
+    let imported = try #require(schemas["MadeByInstar"])
+    #expect(Self.declarations(in: imported) == expected)
+    #expect(Self.declarations(in: try #require(versions["MadeByInstar"]).schema) == expected)
+    // A raw value does not tell the name of its case, so the source has the type of the raw values.
+    let kind = imported.entity(named: "Letter")?.attributesByName["kind"]
+    #expect(kind?.declaration.isEnumeration == true)
+  }
+
+  /// The schema that Instar reads from a store that it made.
+  private static func schemaOfNewStore() throws -> Schema {
+    let folder = try TemporaryFolder()
+    let path = folder.path("a.store")
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: ComposedSchema.self),
+      configurations: ModelConfiguration(url: URL(fileURLWithPath: path)))
+    withExtendedLifetime(container) {}
+    let found = try StoreIntrospection.read(path).introspection
+    #expect(found.origin == .metadata)
+    return found.schema
+  }
+
+  /// What the declarations of a schema's composites say beyond their columns.
+  private static func declarations(in schema: Schema) -> [String] {
+    schema.entities.flatMap { entity in
+      entity.attributes.filter(\.isPartOfComposite).map { attribute in
+        let declaration = attribute.declaration
+        return "\(entity.name).\(attribute.name)"
+          + (declaration.isEnumeration ? " enum" : "")
+          + (declaration.isRequiredComposite ? " required" : "")
+          + (declaration.isRequiredField ? " field" : "")
+      }
+    }.sorted()
   }
 
   private static func relationship(

@@ -47,10 +47,7 @@ struct RealStoreChangeTests {
       try #require(answer.status == 0, Comment(rawValue: answer.messages))
       let after = ChangedSchema(after: before).schema
       let text = VersionedSchemaSource(
-        after, name: "\(type)V2", comment: "The next version.",
-        composites: .init(
-          enumerations: Set(introspection.enumerations),
-          required: Set(introspection.requiredComposites))
+        after, name: "\(type)V2", comment: "The next version."
       ).text
       try Data(text.utf8).write(to: sources.url.appendingPathComponent("\(type)V2.swift"))
       plans.append(type)

@@ -107,17 +107,21 @@ struct VersionedSchemaSourceTests {
 
   @Test("composites become types of the class: structs of their fields, enums by their cases")
   func composites() {
-    let entity = Schema.Entity(
+    var entity = Schema.Entity(
       name: "Note",
       attributes: [
-        Schema.Attribute(name: "author.name", type: .string),
+        Schema.Attribute(name: "author.name", type: .string, isOptional: true),
         Schema.Attribute(name: "author.links", type: .data, isOptional: true),
         Schema.Attribute(name: "kind.draft", type: .string, isOptional: true),
         Schema.Attribute(name: "kind.default", type: .string, isOptional: true),
       ])
+    entity.attributes[0].declaration.isRequiredField = true
+    for column in 2...3 {
+      entity.attributes[column].declaration.isEnumeration = true
+      entity.attributes[column].declaration.isRequiredComposite = true
+    }
     let source = VersionedSchemaSource(
       Schema(entities: [entity], version: Schema.Version(1, 0, 0)), name: "V1", comment: "Notes.",
-      composites: .init(enumerations: ["Note.kind"], required: ["Note.kind"]),
       comments: ["Note.author.links": "Archived values of type [String]."])
     #expect(
       source.text.contains(

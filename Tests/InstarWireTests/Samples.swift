@@ -180,8 +180,7 @@ enum Sample {
     var report = SchemaReport(
       store: "/srv/a.store", format: .plain, origin: .tables, version: from, schema: schema,
       structure: structure, fingerprint: "f1", notes: ["a note"])
-    report.enumerations = ["Note.kind"]
-    report.requiredComposites = ["Note.author"]
+    report.archivedTypes = ["Note.tags": "[String]"]
     return report
   }
 

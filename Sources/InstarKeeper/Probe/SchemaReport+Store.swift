@@ -21,8 +21,6 @@ extension SchemaReport {
       store: store, format: probe.identity.format, origin: found.origin,
       version: probe.identity.version, schema: found.schema, structure: probe.identity.structure,
       fingerprint: probe.identity.fingerprint, notes: found.notes)
-    report.enumerations = found.enumerations
-    report.requiredComposites = found.requiredComposites
     report.archivedTypes = found.archivedTypes
     return report
   }

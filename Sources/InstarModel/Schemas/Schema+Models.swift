@@ -185,7 +185,10 @@ extension Schema.Entity {
           type: leaf.type, isOptional: true, options: kind.metadata.options,
           hashModifier: kind.metadata.hashModifier)
         column.swiftType = Schema.SwiftType(leaf.valueType)
-        column.compositeType = Schema.SwiftType(kind.valueType, isOptional: kind.isOptional)
+        column.compositeType = Schema.SwiftType(kind.valueType)
+        column.declaration.isEnumeration = isEnumeration(kind.valueType)
+        column.declaration.isRequiredComposite = !kind.isOptional
+        column.declaration.isRequiredField = !(leaf.valueType is any OptionalType.Type)
         return column
       }
     }
@@ -195,6 +198,7 @@ extension Schema.Entity {
       defaultValue: kind.defaultSlot()?.attributeValue,
       hashModifier: kind.metadata.hashModifier)
     attribute.swiftType = Schema.SwiftType(kind.valueType)
+    attribute.declaration.isEnumeration = isEnumeration(kind.valueType)
     attribute.column = property.column
     if inTable, !kind.hasConstantDefault {
       // `UUID()` cannot be the default of a column, because each row would get the same one.
@@ -202,6 +206,13 @@ extension Schema.Entity {
       attribute.column?.hasConstantDefault = false
     }
     return [attribute]
+  }
+
+  /// Whether a type, or what it wraps, is an enum that Instar stores by its cases or raw values.
+  private static func isEnumeration(_ type: any Any.Type) -> Bool {
+    if type is any PersistentAttribute.Type { return false }
+    let wrapped = (type as? any OptionalType.Type)?.wrappedType ?? type
+    return EnumCases.namesWithoutValues(of: wrapped) != nil
   }
 
   private static func relationship(

@@ -6,10 +6,6 @@ public struct StoreIntrospection: Sendable {
   public var origin: SchemaOrigin
   /// Its version is the one that the store declares, or 1.0.0.
   public var schema: Schema
-  /// "Note.kind": composites whose columns are the cases of an enum, and enums with a raw value.
-  public var enumerations: [String] = []
-  /// "Note.kind": composites that are not optional.
-  public var requiredComposites: [String] = []
   /// The Swift types of values that attributes of type `Data` hold as archives, by "Note.tags": "[String]".
   public var archivedTypes: [String: String] = [:]
   /// What the store has and the schema does not show, one sentence each.

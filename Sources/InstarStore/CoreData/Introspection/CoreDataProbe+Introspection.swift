@@ -108,11 +108,6 @@ extension StoreIntrospection {
     schema.version = version
     for entity in model.details.keys.sorted() {
       guard let details = model.details[entity] else { continue }
-      for composite in details.composites {
-        let path = "\(entity).\(composite.property)"
-        if composite.isEnumeration { enumerations.append(path) }
-        if !composite.isOptional { requiredComposites.append(path) }
-      }
       notes += details.fetchedProperties.map {
         "'\($0)' of \(entity) is a fetched property, which is not stored: left out"
       }

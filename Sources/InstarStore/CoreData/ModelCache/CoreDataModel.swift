@@ -18,24 +18,8 @@ public struct CoreDataModel: Sendable, Hashable {
     public var fetchedProperties: [String] = []
     /// Relationships that are not stored.
     public var transientRelationships: [String] = []
-    /// Properties with several columns, and enums.
-    public var composites: [Composite] = []
     /// What the archive holds and a schema cannot express, one sentence each.
     public var notes: [String] = []
-  }
-
-  /// A property of a Codable struct or enum.
-  public struct Composite: Sendable, Hashable {
-    /// The name of the property.
-    public var property: String
-    /// Whether the property is optional.
-    public var isOptional: Bool
-    /// Its fields in the order of declaration, or the cases of an enum without raw values.
-    public var elements: [String]
-    /// Whether the property is an enum.
-    public var isEnumeration: Bool
-    /// Its name in the previous version; `property` where it was not renamed.
-    public var originalName: String
   }
 }
 

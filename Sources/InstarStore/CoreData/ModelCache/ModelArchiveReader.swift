@@ -255,9 +255,6 @@ struct ModelArchiveReader {
       isEnumeration = try archive.boolean(value) ?? true
     }
     let isOptional = try isOptional(record)
-    var composite = CoreDataModel.Composite(
-      property: name, isOptional: isOptional, elements: [], isEnumeration: isEnumeration,
-      originalName: originalName)
     var attributes: [Schema.Attribute] = []
     for value in try archive.elements(record["NSCompositeElements"]) {
       guard let element = try archive.record(value),
@@ -267,18 +264,22 @@ struct ModelArchiveReader {
         details.notes.append("'\(name).\(field)' is a composite inside another: left out")
         continue
       }
-      composite.elements.append(field)
       var attribute = try attribute(field, element, &details)
       attribute.originalName = "\(originalName).\(attribute.originalName)"
       attribute.name = "\(name).\(field)"
+      attribute.declaration.isEnumeration = isEnumeration
+      attribute.declaration.isRequiredComposite = !isOptional
+      attribute.declaration.isRequiredField = !attribute.isOptional
+      // The column is NULL in a model whose value is `nil` or another case.
+      attribute.isOptional = true
       attributes.append(attribute)
     }
-    details.composites.append(composite)
-    if isEnumeration, composite.elements == [name], var attribute = attributes.first {
-      attribute.name = name
-      attribute.originalName = originalName
-      attribute.isOptional = isOptional
-      return [attribute]
+    if isEnumeration, attributes.map(\.name) == ["\(name).\(name)"] {
+      attributes[0].name = name
+      attributes[0].originalName = originalName
+      attributes[0].isOptional = isOptional
+      attributes[0].declaration = Schema.Attribute.Declaration()
+      attributes[0].declaration.isEnumeration = true
     }
     return attributes
   }
