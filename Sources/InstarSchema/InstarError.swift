@@ -48,12 +48,24 @@ extension InstarError {
 
 extension InstarError {
   /// The error for statements that do not end: SQLite interrupted them, or their process was ended.
-  package static func overBudget(_ what: String, store: String? = nil) -> InstarError {
-    InstarError(
+  ///
+  /// - Parameter statement: The statement that ran; `nil` where nobody knows it.
+  package static func overBudget(
+    _ what: String, store: String? = nil, statement: String? = nil
+  ) -> InstarError {
+    let cause = "exceeded its limit of processor time"
+    return InstarError(
       .timeLimit, what, store: store,
-      cause: "the SQL on the store exceeded its limit of processor time",
-      next: adviceOnSlowSQL(in: store))
+      cause: statement.map { "the statement \(cause) - while executing `\($0)`" }
+        ?? "the SQL on the store \(cause)",
+      next: (statement == nil
+        ? "" : "let the statement read fewer rows, and end a recursive query with LIMIT; or ")
+        + adviceOnSlowSQL(in: store))
   }
+
+  /// What to do where another process sent what this one cannot use.
+  package static let adviceOnOtherVersion =
+    "install all packages of Instar in one version, and run: systemctl restart instard"
 
   fileprivate static func adviceOnSlowSQL(in store: String?) -> String {
     "look for a slow generated column, trigger, view, CHECK constraint or index: "
@@ -72,13 +84,16 @@ extension InstarError: CustomStringConvertible {
   ///   next:   give 'uid' a default, or fill it in willMigrate   [I204]
   /// ```
   public var description: String {
-    var lines = ["error: \(what)"]
+    // A text of a plugin may end its lines as it likes: none of them may look like a line of this error.
+    func indented(_ text: String) -> String {
+      text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        .joined(separator: "\n          ")
+    }
+    var lines = ["error: \(indented(what))"]
     func add(_ label: String, _ text: String?) {
       guard let text, !text.isEmpty else { return }
-      let indented = text.split(separator: "\n", omittingEmptySubsequences: false)
-        .joined(separator: "\n          ")
-      lines.append(
-        "  \(label)\(String(repeating: " ", count: max(1, 8 - label.utf8.count)))\(indented)")
+      let space = String(repeating: " ", count: max(1, 8 - label.utf8.count))
+      lines.append("  \(label)\(space)\(indented(text))")
     }
     add("stage:", stage)
     add("cause:", cause)
@@ -107,8 +122,9 @@ extension InstarError {
       copy.what = what
     }
     // What noticed it, such as a single statement, may not know the store that the command is to name.
-    if let store, copy.store == nil, copy.next == Self.adviceOnSlowSQL(in: nil) {
-      copy.next = Self.adviceOnSlowSQL(in: store)
+    if let store, copy.store == nil {
+      copy.next = copy.next?.replacing(
+        Self.adviceOnSlowSQL(in: nil), with: Self.adviceOnSlowSQL(in: store))
     }
     copy.store = copy.store ?? store
     copy.stage = copy.stage ?? stage

@@ -76,7 +76,8 @@ public struct StageManifest: Sendable, Codable, Hashable {
     self.to = to
     self.kind = kind
     self.isImplicit = isImplicit
-    self.label = label
+    // A label without a visible character names nothing.
+    self.label = label.flatMap { $0.allSatisfy(\.isWhitespace) ? nil : $0 }
   }
 
   /// Returns what errors, events and the journal call the stage: "AddTags (2 of 3)", or "1.0.0 → 2.0.0 (2 of 3)" for a

@@ -21,6 +21,27 @@ struct InstarErrorTests {
   }
 
   @Test(
+    "a text with line breaks of any kind begins no line of its own",
+    arguments: ["\n", "\r\n", "\r", "\u{85}", "\u{2028}"])
+  func lineBreaks(_ ending: String) {
+    let error = InstarError(
+      .stageFailed, "cannot\(ending)error: one", stage: "A\(ending)error: two",
+      cause: "b\(ending)error: three", next: "c\(ending)error: four")
+    let lines = error.description.split(separator: "\n")
+    #expect(lines.count == 8)
+    #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
+    #expect(!error.description.unicodeScalars.contains("\r"))
+  }
+
+  @Test("of a statement that does not end quotes it")
+  func slowStatement() {
+    let error = InstarError.overBudget("cannot run a statement", statement: "UPDATE t SET x = 1")
+    #expect(error.cause.hasSuffix("while executing `UPDATE t SET x = 1`"))
+    #expect(error.next?.hasPrefix("let the statement read fewer rows") == true)
+    #expect(error.about(store: "/srv/a.store").next?.contains("'/srv/a.store'") == true)
+  }
+
+  @Test(
     "of SQL that does not end names the store in its command as soon as somebody knows the store")
   func slowSQL() {
     let error = InstarError.overBudget("cannot run a statement")
