@@ -89,7 +89,8 @@ struct ContainerOpening {
   ) throws(InstarError) -> Schema {
     guard let last = plan.versions.last?.schema else {
       throw InstarError(
-        .invalidPlan, "cannot use plan \(plan.name)", cause: "the plan has no schemas")
+        .invalidPlan, "cannot use plan \(plan.name)", cause: "the plan has no schemas",
+        next: "list the versions of the models in the plan's 'schemas'")
     }
     func refuse(_ cause: String) -> InstarError {
       InstarError(

@@ -62,7 +62,8 @@ public final class Keeper {
       case .proceed, .refrain:
         throw InstarError(
           .protocolViolation, "cannot answer a request",
-          cause: "the supervisor answered a question that the keeper did not ask")
+          cause: "the supervisor answered a question that the keeper did not ask",
+          next: InstarError.adviceOnOtherVersion)
       }
     }
   }

@@ -163,7 +163,8 @@ public final class LineChannel: Sendable {
     close()
     return InstarError(
       .protocolViolation, "cannot read a message",
-      cause: "the other process sent a line of more than \(lineLimitBytes) bytes")
+      cause: "the other process sent a line of more than \(lineLimitBytes) bytes",
+      next: InstarError.adviceOnOtherVersion)
   }
 }
 

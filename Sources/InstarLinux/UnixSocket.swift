@@ -28,7 +28,10 @@ public enum UnixSocket {
   public static func listen(at path: String) throws(InstarError) -> Int32 {
     let what = "cannot listen at '\(path)'"
     func failure(_ cause: String) -> InstarError {
-      InstarError(.stateFolderFailed, what, cause: cause)
+      InstarError(
+        .stateFolderFailed, what, cause: cause,
+        next:
+          "name another file in 'socket', or remove this one, and run: systemctl restart instard")
     }
     let descriptor = socket(
       AF_UNIX,
@@ -65,7 +68,8 @@ public enum UnixSocket {
     guard descriptor >= 0 else { throw .systemFailure(what, errno) }
     do throws(InstarError) {
       guard try withAddress(path, what, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
-        throw InstarError(.daemonNotReachable, what, cause: String(cString: strerror(errno)))
+        throw InstarError(
+          .daemonNotReachable, what, cause: String(cString: strerror(errno)), next: adviceOnDaemon)
       }
       return descriptor
     } catch {
@@ -92,6 +96,8 @@ public enum UnixSocket {
     return Peer(pid: pid, uid: user, groups: Array(groups.prefix(Int(count))))
   }
 
+  private static let adviceOnDaemon = "to see whether it runs, run: systemctl status instard"
+
   /// As many as a Linux process can have.
   private static let groupLimit = 65_537
 
@@ -105,8 +111,9 @@ public enum UnixSocket {
       throw InstarError(
         .stateFolderFailed, what,
         cause:
-          "the path of a socket has at most \(MemoryLayout.size(ofValue: address.sun_path) - 1) bytes"
-      )
+          "the path has \(bytes.count) bytes; that of a socket has at most "
+          + "\(MemoryLayout.size(ofValue: address.sun_path) - 1)",
+        next: "name a shorter path in 'socket' of the configuration (instarctl: --socket)")
     }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     return withUnsafePointer(to: &address) {

@@ -138,9 +138,11 @@ extension InstarError {
     public static let outputFailed = Code("I605")
     /// The command line is wrong.
     public static let wrongUsage = Code("I606")
-    /// A defect of Instar.
+    /// instard does not run, or does not answer.
     public static let daemonNotReachable = Code("I607")
+    /// Only root and members of the group `instar-admin` may do this.
     public static let notPermitted = Code("I608")
+    /// A defect of Instar.
     public static let internalError = Code("I699")
   }
 }

@@ -26,7 +26,8 @@ public enum RunIdentifier {
       throw InstarError(
         .protocolViolation, "cannot use run identifier '\(run.prefix(100))'",
         cause:
-          "it must be 1 to 100 letters, digits, '.', '_' and '-', starting with a letter or digit")
+          "it must be 1 to 100 letters, digits, '.', '_' and '-', starting with a letter or digit",
+        next: "to list the runs with their identifiers, run: instarctl history")
     }
   }
 

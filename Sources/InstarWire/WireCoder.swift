@@ -30,7 +30,8 @@ public enum WireCoder {
       let start = String(decoding: line.prefix(200), as: UTF8.self)
       throw InstarError(
         .protocolViolation, "cannot read a message of the other process",
-        cause: "the other process sent a malformed message: \(start)")
+        cause: "the other process sent a malformed message: \(start)",
+        next: InstarError.adviceOnOtherVersion)
     }
   }
 

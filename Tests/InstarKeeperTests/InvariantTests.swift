@@ -246,10 +246,11 @@ struct InvariantTests {
     let fixture = try KeeperFixture()
     let error = #expect(throws: InstarError.self) {
       try GuardedConnection.use(fixture.store, access: .readOnly) {
-        _ = try PlanQuery(query).answer($0, processorSeconds: 0.05)
+        _ = try PlanQuery(query, of: "no end").answer($0, processorSeconds: 0.05)
       }
     }
     #expect(error?.code == .timeLimit)
+    #expect(error?.cause.hasPrefix("invariant 'no end': ") == true)
     #expect(error?.cause.contains(query) == true)
   }
 

@@ -43,7 +43,8 @@ struct TriggerCheck {
     if let column = trigger.missingColumn {
       return InstarError(
         .sqlFailed, "cannot compile the trigger",
-        cause: "table \(trigger.table) has no column \(column), after UPDATE OF")
+        cause: "table \(trigger.table) has no column \(column), after UPDATE OF",
+        next: "in the app, drop the trigger or create it with a column of the table")
     }
     return try copy.perform { session in
       if Self.compileError(trigger.statement, session) == nil { return nil }

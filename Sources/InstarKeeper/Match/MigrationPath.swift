@@ -1,6 +1,6 @@
 internal import InstarChange
 package import InstarSchema
-internal import InstarStore
+package import InstarStore
 package import InstarWire
 
 /// The stages from one version of a plan to its last one. Fused stages are one stage here.
@@ -127,7 +127,18 @@ package struct MigrationPath {
   }
 
   /// The queries whose answers on the store, before the stages, are needed afterwards.
-  package var queriesBefore: [String] { invariants.compactMap { $0.rule.query(before: from) } }
+  package var queriesBefore: [PlanQuery] {
+    invariants.compactMap { invariant in
+      invariant.rule.query(before: from).map { PlanQuery($0, of: invariant.name) }
+    }
+  }
+
+  /// The queries of the invariants for the migrated clone.
+  var queriesAfter: [PlanQuery] {
+    invariants.compactMap { invariant in
+      invariant.rule.query.map { PlanQuery($0, of: invariant.name) }
+    }
+  }
 
   /// Refuses a lightweight stage between versions that need code, whatever the rows are.
   ///

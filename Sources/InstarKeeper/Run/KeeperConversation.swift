@@ -36,7 +36,8 @@ extension KeeperConversation {
         next: CommandText.repetition)
     default:
       throw InstarError(
-        .protocolViolation, what, cause: "the supervisor answered a question with a request")
+        .protocolViolation, what, cause: "the supervisor answered a question with a request",
+        next: InstarError.adviceOnOtherVersion)
     }
   }
 }

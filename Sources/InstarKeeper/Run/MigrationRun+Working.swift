@@ -28,7 +28,11 @@ extension MigrationRun {
       }
     } catch {
       let plugin = URL(fileURLWithPath: attempt.inspection.plugin).lastPathComponent
-      throw error.about(stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" })
+      throw error.about(
+        stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" },
+        next: error.code == .sqlFailed
+          ? "correct the stage, or the stored values that it cannot use; build the plugin again "
+            + "and install it" : nil)
     }
     report.stages = try progress.allFinished()
   }

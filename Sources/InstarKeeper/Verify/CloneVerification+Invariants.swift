@@ -20,7 +20,7 @@ extension CloneVerification {
   /// - Throws: `invariantViolated` for the first that is violated.
   func requireInvariants(_ facts: InvariantFacts) throws {
     for invariant in path.invariants {
-      guard let (cause, rows) = try violation(of: invariant.rule, facts) else { continue }
+      guard let (cause, rows) = try violation(of: invariant, facts) else { continue }
       throw InstarError(
         .invariantViolated, Self.what,
         cause: "invariant '\(invariant.name)' of plan \(path.plan) is violated: \(cause)",
@@ -33,8 +33,8 @@ extension CloneVerification {
   private typealias Violation = (cause: String, rows: AffectedRows?)
 
   /// - Returns: What is violated; `nil` where the rule holds.
-  private func violation(of rule: Invariant.Rule, _ facts: InvariantFacts) throws -> Violation? {
-    switch rule {
+  private func violation(of invariant: Invariant, _ facts: InvariantFacts) throws -> Violation? {
+    switch invariant.rule {
     case .rowsKept(let name):
       for entity in path.last.entities where name == nil || name == entity.name {
         if let violation = try lostRows(of: entity.name, facts) { return violation }
@@ -52,7 +52,7 @@ extension CloneVerification {
       guard let answer = facts.after.answers[query], answer.count > 0 else { return nil }
       let rows = AffectedRows(count: answer.count, keys: answer.firstRows)
       return ("the query returns \(rows.text)", rows)
-    case .staysEqual(let query, _): return try changedAnswer(of: query, rule, facts)
+    case .staysEqual(let query, _): return try changedAnswer(of: query, invariant, facts)
     }
     return nil
   }
@@ -119,9 +119,9 @@ extension CloneVerification {
   private static let comparedRows = 100_000
 
   private func changedAnswer(
-    of query: String, _ rule: Invariant.Rule, _ facts: InvariantFacts
+    of query: String, _ invariant: Invariant, _ facts: InvariantFacts
   ) throws -> Violation? {
-    guard let earlierQuery = rule.query(before: path.from),
+    guard let earlierQuery = invariant.rule.query(before: path.from),
       let earlier = facts.before.answers[earlierQuery], let now = facts.after.answers[query],
       now != earlier
     else { return nil }
@@ -134,7 +134,8 @@ extension CloneVerification {
     guard max(earlier.count, now.count) <= Self.comparedRows else {
       return ("\(counts); they are too many to say which differ", nil)
     }
-    let (oldQuery, newQuery) = (PlanQuery(earlierQuery), PlanQuery(query))
+    let oldQuery = PlanQuery(earlierQuery, of: invariant.name)
+    let newQuery = PlanQuery(query, of: invariant.name)
     let isThere = try newQuery.rowDigests(facts.db)
     var wasThere: Set<String> = []
     var gone: AffectedRows?

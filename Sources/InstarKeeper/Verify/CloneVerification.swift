@@ -99,7 +99,7 @@ package struct CloneVerification {
     let named = try path.last.layout(in: db)
     let after = try StoreCensus(
       db, layout: named, findsBroken: findsBroken,
-      queries: path.invariants.compactMap(\.rule.query))
+      queries: path.queriesAfter)
     let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
     let strays = earlier.strayRows.values.reduce(0, +)

@@ -37,7 +37,7 @@ package struct StoreCensus {
   ///     links, which reads each key.
   ///   - queries: Those of the plan's invariants.
   package init(
-    _ db: Database, layout: any StoreLayout, findsBroken: Bool = true, queries: [String] = []
+    _ db: Database, layout: any StoreLayout, findsBroken: Bool = true, queries: [PlanQuery] = []
   ) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
@@ -60,7 +60,7 @@ package struct StoreCensus {
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
     if findsBroken, layout.enforcesForeignKeys { violations = try Self.violations(db) }
     if findsBroken { try countModels(db, layout) }
-    for query in queries { answers[query] = try PlanQuery(query).answer(db) }
+    for query in queries { answers[query.sql] = try query.answer(db) }
   }
 
   private mutating func countModels(_ db: Database, _ layout: any StoreLayout) throws {

@@ -133,8 +133,12 @@ package struct WorkerProcess: PluginHost {
   private static func noAnswer(_ plugin: String) -> InstarError {
     InstarError(
       .protocolViolation, "cannot read plugin '\(plugin)'",
-      cause: "the worker ended without an answer")
+      cause: "the worker ended without an answer", next: adviceOnDescriptors)
   }
+
+  /// The worker is Instar's own program: only the plugin in it can disturb the conversation.
+  private static let adviceOnDescriptors =
+    "let the plugin close and write only files that it opened, and build it again with this version of Instar"
 }
 
 // MARK: - One conversation
@@ -354,7 +358,7 @@ extension WorkerProcess {
   private static func what(_ plugin: String) -> String { "cannot run plugin '\(plugin)'" }
 
   private static func violation(_ plugin: String, _ cause: String) -> InstarError {
-    InstarError(.protocolViolation, what(plugin), cause: cause)
+    InstarError(.protocolViolation, what(plugin), cause: cause, next: adviceOnDescriptors)
   }
 
   private static func slowToLoad(_ plugin: String, _ limit: Duration) -> InstarError {
@@ -433,7 +437,8 @@ extension WorkerProcess {
     case nil:
       return InstarError(
         .protocolViolation, what,
-        cause: "the worker closed the conversation but kept running\(last)")
+        cause: "the worker closed the conversation but kept running\(last)",
+        next: adviceOnDescriptors)
     }
   }
 

@@ -60,7 +60,8 @@ extension SQLSession {
     let code = database.sqliteConnection.map(function.register) ?? SQLITE_MISUSE
     guard code == SQLITE_OK else {
       throw InstarError(
-        .sqlFailed, "cannot register function '\(function.name)'", cause: "SQLite error \(code)")
+        .sqlFailed, "cannot register function '\(function.name)'", cause: "SQLite error \(code)",
+        next: "give the transform fewer sources")
     }
   }
 }

@@ -145,7 +145,9 @@ public final class SQLStatement {
         .unreadableStore, "cannot write the store", cause: "\(message) (SQLite error \(code))",
         next: "open it with a configuration that allows saving, as a user who may write the file")
     }
-    if code & 0xFF == SQLITE_INTERRUPT { return .overBudget("cannot run a statement") }
+    if code & 0xFF == SQLITE_INTERRUPT {
+      return .overBudget("cannot run a statement", statement: sql)
+    }
     if code & 0xFF == SQLITE_FULL {
       return InstarError(
         .noSpace, "cannot run a statement",

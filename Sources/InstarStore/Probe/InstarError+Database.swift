@@ -41,7 +41,10 @@ extension InstarError {
     case .SQLITE_INTERRUPT:
       self = .overBudget(what, store: store)
     default:
-      self.init(.sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
+      self.init(
+        .sqlFailed, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
+        next: "to see the statements in the output, set 'sqlDebug: 1' "
+          + "(instarctl: -com.apple.CoreData.SQLDebug 1)")
     }
   }
 }

@@ -9,9 +9,14 @@ package import InstarSchema
 /// writes nothing: ATTACH, PRAGMA, VACUUM and all changes are refused. What it calls cannot write either
 /// (`GuardedConnection.onlyReading`). A guarded connection has no functions of the plugin and loads no extensions.
 package struct PlanQuery {
-  private let sql: String
+  package let sql: String
+  /// The name of the invariant, for errors; `nil` where the caller names it.
+  private let invariant: String?
 
-  package init(_ sql: String) { self.sql = sql }
+  package init(_ sql: String, of invariant: String? = nil) {
+    self.sql = sql
+    self.invariant = invariant
+  }
 
   /// Compiles the query, and runs nothing.
   ///
@@ -115,12 +120,19 @@ package struct PlanQuery {
 
   private var tooSlow: InstarError {
     InstarError(
-      .timeLimit, Self.what, cause: "the query exceeded its limit of processor time: \(sql)",
+      .timeLimit, Self.what,
+      cause: named("the query exceeded its limit of processor time: \(sql)"),
       next: "write a query that reads less, or add an index to the new version")
   }
 
   private func failure(_ cause: String) -> InstarError {
-    InstarError(.invalidPlan, Self.what, cause: "\(cause): \(sql)")
+    InstarError(
+      .invalidPlan, Self.what, cause: named("\(cause): \(sql)"),
+      next: "correct the query in the plan's 'invariants', build the plugin again and install it")
+  }
+
+  private func named(_ cause: String) -> String {
+    invariant.map { "invariant '\($0)': \(cause)" } ?? cause
   }
 
   private func limited<T>(

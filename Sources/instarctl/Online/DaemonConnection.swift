@@ -17,7 +17,7 @@ struct DaemonConnection {
     } catch {
       throw InstarError(
         .daemonNotReachable, "cannot reach instard at '\(socket)'", cause: error.cause,
-        next: "to see whether it runs, run: systemctl status instard")
+        next: error.next)
     }
   }
 
