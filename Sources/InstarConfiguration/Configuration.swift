@@ -48,7 +48,7 @@ public struct Configuration: Sendable, Hashable {
     }
   }
 
-  /// How long to wait before a failed or busy run is tried again: `first`, then twice as long each time, up to `most`.
+  /// How long to wait before a failed or busy run is retried: `first`, then twice as long each time, up to `most`.
   public struct Retry: Sendable, Hashable {
     public var first: Duration
     public var most: Duration

@@ -73,12 +73,14 @@ extension StateFolder {
   /// - Parameters:
   ///   - user: Who places it.
   ///   - run: The restore that places it.
-  /// - Throws: `missingStore`; `heldStore` where the store is held already; `stateFolderFailed`.
+  /// - Throws: `wrongUsage` for a long reason; `missingStore`; `heldStore` where the store is held already;
+  ///   `stateFolderFailed`.
   @discardableResult
   public func hold(
     _ store: String, by user: String, why: String, run: String? = nil
   ) throws(InstarError) -> Hold {
     let what = "cannot hold '\(store)'"
+    try Hold.requireShort(why, what)
     let file: FileOrigin
     do throws(InstarError) {
       file = try FileOrigin(of: store)

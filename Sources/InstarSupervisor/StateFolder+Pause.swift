@@ -11,14 +11,24 @@ extension StateFolder {
   ///
   /// - Throws: `stateFolderFailed` where the file cannot be read: no run may be started then.
   public func pause() throws(InstarError) -> Manager.Pause? {
-    guard access(pauseFile, F_OK) == 0 || errno != ENOENT else { return nil }
-    do throws(InstarError) {
-      return try WireCoder.message(Manager.Pause.self, from: try read(pauseFile))
-    } catch {
-      throw InstarError(
-        .stateFolderFailed, "cannot read the pause '\(pauseFile)'", cause: error.cause,
+    var status = stat()
+    guard lstat(pauseFile, &status) == 0 || errno != ENOENT else { return nil }
+    func unreadable(_ cause: String) -> InstarError {
+      InstarError(
+        .stateFolderFailed, "cannot read the pause '\(pauseFile)'", cause: cause,
         next: "to end the pause, run: instarctl resume")
     }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw unreadable("not a regular file") }
+    let line: Data
+    do throws(InstarError) {
+      line = try read(pauseFile)
+    } catch {
+      throw unreadable(error.cause)
+    }
+    guard let pause = try? WireCoder.message(Manager.Pause.self, from: line) else {
+      throw unreadable("the file is not what 'instarctl pause' writes")
+    }
+    return pause
   }
 
   /// Records the order. It is on disk when this returns.
@@ -28,6 +38,12 @@ extension StateFolder {
 
   /// Ends the pause. That is on disk when this returns.
   public func endPause() throws(InstarError) {
+    var status = stat()
+    guard lstat(pauseFile, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+      throw InstarError(
+        .stateFolderFailed, "cannot end the pause", cause: "'\(pauseFile)' is a folder",
+        next: "run: rm -r \(CommandText.quoted(pauseFile))")
+    }
     try DurableFile.remove(pauseFile)
   }
 }

@@ -45,6 +45,21 @@ public struct Hold: Sendable, Codable, Hashable {
     "held by \(by) since \(Quantity.time(secondsSince1970: since)): \(why)"
   }
 
+  /// A reason is shown in one line, and each status has it.
+  private static let longestReasonBytes = 500
+
+  /// Refuses the reason of a hold or a pause that is too long.
+  ///
+  /// - Parameter what: What cannot be done with it.
+  /// - Throws: `wrongUsage`.
+  public static func requireShort(_ reason: String, _ what: String) throws(InstarError) {
+    guard reason.utf8.count > longestReasonBytes else { return }
+    throw InstarError(
+      .wrongUsage, what,
+      cause: "the reason has \(reason.utf8.count) bytes; it may have \(longestReasonBytes)",
+      next: "run the command again with a shorter --why")
+  }
+
   /// The command that ends the hold.
   public var releaseCommand: String { CommandText.release(store) }
 

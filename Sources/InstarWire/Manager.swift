@@ -31,7 +31,7 @@ public enum Manager {
     case running
     /// A run that was cut off is recovered, or will be.
     case recovering
-    /// A failed or busy store is tried again later.
+    /// instard retries the failed or busy store later.
     case retrying
     /// Another attempt would fail in the same way: the store waits for a change, of itself or of the plugins.
     case blocked
@@ -59,7 +59,7 @@ public enum Manager {
     public var reason: String?
     /// The last failure, if the store was not migrated since.
     public var error: InstarError?
-    /// When it is tried again.
+    /// How long until instard retries it.
     public var secondsToRetry: Double?
 
     /// A store of which only the activity is known.
@@ -225,7 +225,7 @@ extension Manager {
     /// The paths of the stores; empty for all that failed.
     public var stores: [String]
 
-    /// The stores to try again.
+    /// The stores to retry.
     public init(stores: [String]) { self.stores = stores }
   }
 
@@ -340,7 +340,7 @@ extension Manager {
     # Returns the stores that match, by path. Needs 'more': a long list comes in several replies.
     method ListStores(state: ?string, activity: ?string, plan: ?string) -> (stores: []Store)
 
-    # Tries stores again at once, those that failed or wait for another attempt; all of these if none is named.
+    # Retries stores at once: those that failed or wait for another attempt. Without names, all of these.
     method Retry(stores: []string) -> (stores: []Store)
 
     # Reads all watched folders again.

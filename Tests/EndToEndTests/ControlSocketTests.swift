@@ -66,7 +66,7 @@ struct ControlSocketTests {
     #expect(try await status(fixture).pause == nil)
   }
 
-  @Test("a store that failed is shown with its error, and tried again when somebody asks for it")
+  @Test("a store that failed is shown with its error, and retried when somebody asks for it")
   func retry() async throws {
     let fixture = try await fixture()
     let store = try fixture.add("throw")

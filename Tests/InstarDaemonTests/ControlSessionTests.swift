@@ -78,6 +78,24 @@ struct ControlSessionTests {
         == #"{"parameters":{}}"#)
   }
 
+  @Test(
+    "a parameter of the wrong type is named",
+    arguments: [
+      (#"{"method":"io.instar.Manager.Retry","parameters":{"stores":[1]}}"#, "stores"),
+      (#"{"method":"io.instar.Manager.Retry"}"#, "stores"),
+      (#"{"method":"io.instar.Manager.Pause","parameters":{"why":[]}}"#, "why"),
+      (
+        #"{"method":"io.instar.Manager.ListStores","more":true,"parameters":{"state":"odd"}}"#,
+        "state"
+      ),
+      (#"{"method":"io.instar.Manager.Pause","parameters":7}"#, "parameters"),
+    ])
+  func invalidParameter(_ text: String, _ name: String) throws {
+    let answer = try #require(try call(text, try connect()))
+    #expect(answer.contains("org.varlink.service.InvalidParameter"))
+    #expect(answer.contains(#""parameter":"\#(name)""#))
+  }
+
   @Test("parameters can be left out where none are needed, and a call without reply has none")
   func withoutParameters() throws {
     let channel = try connect()

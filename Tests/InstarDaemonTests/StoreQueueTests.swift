@@ -561,7 +561,7 @@ struct StoreQueueRunTests {
   }
 
   @Test(
-    "an error that waiting cannot cure is not tried again before the store or a plugin changes",
+    "an error that waiting cannot cure is not retried before the store or a plugin changes",
     arguments: [
       InstarError.Code.stageFailed, .workerExited, .rowsLost, .missingRequiredValues, .corruptStore,
       .ambiguousPlan, .wrongABI,
@@ -587,7 +587,7 @@ struct StoreQueueRunTests {
     }
   }
 
-  @Test("a busy store is tried again for as long as it takes")
+  @Test("a busy store is retried for as long as it takes")
   func busyRuns() {
     var bench = Bench()
     _ = bench.handle(.versionRead(Bench.store, file(1)))
@@ -613,7 +613,7 @@ struct StoreQueueRunTests {
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
   }
 
-  @Test("a store that changed is tried again, but not sooner than the first back-off")
+  @Test("a store that changed is retried, but not sooner than the first back-off")
   func changeWhileBackingOff() {
     var bench = Bench()
     _ = bench.handle(.versionRead(Bench.store, file(1)))
@@ -777,6 +777,20 @@ struct StoreQueueRunTests {
     #expect(bench.handle(.interrupted("/srv/b.store", owner: 0)) == [.recover("/srv/b.store")])
     #expect(
       bench.handle(.pauseChanged(isPaused: false)) == [.run(Bench.store, plugin: nil)])
+  }
+
+  @Test("a hold that is placed during a pause is seen")
+  func holdDuringPause() {
+    var bench = Bench()
+    _ = bench.handle(.pauseChanged(isPaused: true))
+    _ = bench.beginRun()
+    #expect(bench.handle(.holdsChanged) == [.probe([Bench.store])])
+    let hold = Hold(
+      id: "H1", store: Bench.store, device: 1, inode: 2, createdNanoseconds: 0, by: "anna",
+      since: 1000, why: "auditing")
+    _ = bench.answer(.behind, hold: hold)
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.activity == .held)
+    #expect(bench.handle(.pauseChanged(isPaused: false)).isEmpty)
   }
 
   @Test("a retry that an operator wants does not wait, and forgets earlier failures")

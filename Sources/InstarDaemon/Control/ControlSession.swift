@@ -79,14 +79,30 @@ final class ControlSession: Sendable {
   private func parameters<Parameters: Codable>(
     _ type: Parameters.Type, of line: Data
   ) throws(InstarError) -> Parameters {
-    do throws(InstarError) {
-      let call = try WireCoder.message(Varlink.CallWithParameters<Parameters>.self, from: line)
+    do {
+      let call = try JSONDecoder().decode(Varlink.CallWithParameters<Parameters>.self, from: line)
       if let parameters = call.parameters { return parameters }
-      return try WireCoder.message(Parameters.self, from: Data("{}".utf8))
+      return try JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
     } catch {
-      try refuse("InvalidParameter", ["parameter": "parameters"])
-      throw error
+      let name = Self.parameter(refusedWith: error)
+      try refuse("InvalidParameter", ["parameter": name])
+      throw InstarError(
+        .protocolViolation, "cannot read a call", cause: "the parameter '\(name)' is malformed",
+        next: InstarError.adviceOnOtherVersion)
     }
+  }
+
+  /// The name of the parameter that cannot be decoded, such as "stores"; "parameters" for all together.
+  private static func parameter(refusedWith error: any Error) -> String {
+    let path: [any CodingKey] =
+      switch error as? DecodingError {
+      case .keyNotFound(let key, let context): context.codingPath + [key]
+      case .typeMismatch(_, let context), .valueNotFound(_, let context),
+        .dataCorrupted(let context):
+        context.codingPath
+      default: []
+      }
+    return path.first { $0.stringValue != "parameters" }?.stringValue ?? "parameters"
   }
 
   // MARK: Methods

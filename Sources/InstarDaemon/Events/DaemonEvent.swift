@@ -38,6 +38,8 @@ public enum DaemonEvent: Sendable {
   case pauseChanged(Manager.Pause?)
   /// Any other error; the daemon continues.
   case problem(InstarError)
+  /// A reload took over all settings but one.
+  case settingIgnored(InstarError)
 }
 
 extension DaemonEvent {
@@ -68,7 +70,7 @@ extension DaemonEvent {
     case .watchFailed(let error):
       return .make(
         .watchFailed, .warning,
-        Self.line(error) + (error.next == nil ? "; instard tries again at each rescan" : ""),
+        Self.line(error) + (error.next == nil ? "; instard retries at each rescan" : ""),
         error: error)
     case .changesLost:
       return .make(
@@ -122,6 +124,8 @@ extension DaemonEvent {
       return .make(.resumed, .notice, "resumed: runs are started again")
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
+    case .settingIgnored(let error):
+      return .make(.problem, .warning, Self.line(error), error: error)
     }
   }
 
@@ -197,7 +201,7 @@ extension DaemonEvent {
       message = "\(store) cannot be read\(reason)"
     case .busy:
       (kind, level) = (.storeBusy, .info)
-      message = "\(store) is in use\(reason); instard tries again later"
+      message = "\(store) is in use\(reason); instard retries later"
     }
     return .make(
       kind, level, message, error: report.error, isRetried: report.state == .busy,
@@ -452,7 +456,7 @@ extension DaemonEvent {
 }
 
 extension StoreQueue.FollowUp {
-  /// Whether instard tries again even if neither the store nor a plugin changes from now on.
+  /// Whether instard retries even if neither the store nor a plugin changes from now on.
   fileprivate var isRetry: Bool {
     switch self {
     case .retry, .atOnce, .afterRestart: true
@@ -464,7 +468,7 @@ extension StoreQueue.FollowUp {
 extension EventEntry {
   /// An entry with the fields that have a value. Fields of the error do not replace others.
   ///
-  /// - Parameter isRetried: Whether instard itself tries again: a person acts only if that fails too.
+  /// - Parameter isRetried: Whether instard itself retries: a person acts only if that fails too.
   fileprivate static func make(
     _ kind: EventKind, _ level: Logger.Level, _ message: String, error: InstarError? = nil,
     isRetried: Bool = false, _ values: [(name: String, value: String?)] = []

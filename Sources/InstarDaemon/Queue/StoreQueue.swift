@@ -224,7 +224,7 @@ public struct StoreQueue: Sendable {
   public private(set) var settings: Settings
   /// Stores that are running or recovering.
   public var runningCount: Int { slots.count }
-  /// Stores that are not tried again before they or the plugins change.
+  /// Stores that are not retried before they or the plugins change.
   public private(set) var blockedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
@@ -482,7 +482,8 @@ public struct StoreQueue: Sendable {
       ?? (batchWasAnswered ? nil : left.first).map {
         InstarError(
           .protocolViolation, "cannot probe '\($0)'", store: $0,
-          cause: "the keeper stopped answering before this store", state: "unchanged")
+          cause: "the keeper stopped answering before this store", state: "unchanged",
+          next: InstarError.adviceOnOtherVersion)
       }
     guard let error else {
       failedBatches = 0
@@ -566,7 +567,8 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// Has held stores probed again, and those whose hold was read before it changed.
+  /// Has held stores probed again, those whose hold was read before it changed, and those whose run waits for the end
+  /// of a pause: a run itself finds a hold only when it starts.
   private mutating func doubtHeldStores() {
     for store in entries.keys.sorted() {
       // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
@@ -574,6 +576,11 @@ public struct StoreQueue: Sendable {
       entries[store]?.migrations = 0
       guard var entry = entries[store] else { continue }
       if case .probing = entry.state { enter(.probing(touched: true), store) }
+      if pausedRuns.removeValue(forKey: store) != nil {
+        entry.version = nil
+        put(entry, store)
+        queueProbe(store)
+      }
       guard entry.isHeld else { continue }
       entry.version = nil
       entry.forgetFailures()

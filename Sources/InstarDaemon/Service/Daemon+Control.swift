@@ -36,6 +36,7 @@ extension Daemon {
       rescanNow()
     case .pause(let why):
       try requireAdmin(client, to: "pause instard")
+      if let why { try Hold.requireShort(why, "cannot pause instard") }
       try setPause(Manager.Pause(by: client.name, since: Date().timeIntervalSince1970, why: why))
     case .resume:
       try requireAdmin(client, to: "resume instard")
@@ -130,7 +131,9 @@ extension Daemon {
       follow(pause)
       log.post(.pauseChanged(pause))
     } catch {
-      follow(Manager.Pause(by: "unknown", since: 0, why: error.cause))
+      follow(
+        Manager.Pause(
+          by: "instard", since: Date().timeIntervalSince1970, why: "\(error.what): \(error.cause)"))
       log.post(.problem(error))
     }
   }

@@ -45,6 +45,8 @@ struct Daemon {
   private(set) var queue: StoreQueue
   private(set) var runsInProgress = RunsInProgress()
   private var repeatedFailures = RepeatedFailureLog()
+  /// The control socket, which stays where it is until the daemon ends.
+  private let socket: String
   /// An operator's order to start no run.
   var pause: Manager.Pause?
   /// The last status that a client got.
@@ -63,6 +65,7 @@ struct Daemon {
     readConfiguration: @escaping @Sendable () throws(InstarError) -> Configuration
   ) throws(InstarError) {
     self.configuration = configuration
+    socket = configuration.socket
     self.supervisor = supervisor
     self.log = log
     self.mailbox = mailbox
@@ -345,6 +348,7 @@ struct Daemon {
       log.post(.configurationRefused(error))
       return
     }
+    if new.socket != socket { log.post(.settingIgnored(socketChange(to: new.socket))) }
     let newFolders = try WatchedFolders(
       new, generation: folders.generation + 1, log: log, mailbox: mailbox)
     folders.close()
@@ -359,6 +363,13 @@ struct Daemon {
       [.settingsChanged(StoreQueue.Settings(new))] + forgotten.map { .forgotten($0) }
         + [.verdictsInDoubt] + plugins.list(watchedBy: folders.kernelWatch))
     scanAll()
+  }
+
+  private func socketChange(to new: String) -> InstarError {
+    InstarError(
+      .invalidConfiguration, "cannot move the control socket to '\(new)'",
+      cause: "a running instard keeps its socket '\(socket)'",
+      next: "run: systemctl restart instard")
   }
 }
 
