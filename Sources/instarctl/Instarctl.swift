@@ -79,7 +79,7 @@ struct Instarctl: AsyncParsableCommand {
       let lines = ConsoleLine.lines(of: message)
       code == .success ? Console.write(lines) : Console.note(lines)
     }
-    if Console.reportLostOutput() { Foundation.exit(ExitStatus.failed.rawValue) }
+    Console.endIfOutputIsLost()
     Foundation.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
   }
 }

@@ -28,6 +28,7 @@ struct StatusCommand: InstarCommand {
     try connection.stream(.getStatus, patience: nil) { (reply: Manager.StatusReply) in
       if !output.json { Console.clearScreen() }
       output.write(reply.status)
+      Console.endIfOutputIsLost()
     }
     return .done
   }

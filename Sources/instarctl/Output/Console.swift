@@ -12,16 +12,14 @@ enum Console {
   /// The error of a write to standard output; `nil` while all writes succeeded.
   private static let outputFailure = Mutex<Int32?>(nil)
 
-  /// Reports that a part of the output was lost, such as on a full disk.
-  ///
-  /// - Returns: Whether it was. Nobody knows then what the command did.
-  static func reportLostOutput() -> Bool {
-    guard let code = outputFailure.withLock({ $0 }) else { return false }
+  /// Ends the program if a part of the output was lost, such as on a full disk. Nobody knows then what it did.
+  static func endIfOutputIsLost() {
+    guard let code = outputFailure.withLock({ $0 }) else { return }
     note(
       InstarError(
         .outputFailed, "cannot write to standard output", cause: String(cString: strerror(code)),
         next: "to see what was done to stores, run: instarctl history"))
-    return true
+    Foundation.exit(ExitStatus.failed.rawValue)
   }
 
   /// Has a terminal begin at its top; nothing elsewhere.

@@ -67,7 +67,7 @@ final class ProgressLine: Sendable {
       "\(name): stage \(event.stage ?? "")\(bar) \(progress.text)\(more)",
       "\(name):\(bar) \([share ?? progress.amount, progress.timeLeftText].compactMap { $0 }.joined(separator: ", "))",
       "\(name): \(left)",
-      "\(left)",
+      "\(left)", "\(progress.percentText ?? "\(progress.done)")",
     ]
     let columns = Self.columns
     return lines.first { $0.width < columns }
