@@ -11,7 +11,7 @@ package struct ExpectedSchema: Sendable {
 
 /// What a change of schema does to rows of the app, from the least to the most.
 package enum RowChange: Comparable, Sendable {
-  /// Nothing: SQLite only writes the schema, and Instar the small tables in which the format keeps its books.
+  /// Nothing: SQLite only writes the schema, and Instar the small tables that the format maintains.
   case none
   /// No value of the app: SQLite makes or removes indexes and tables, and Instar writes what the format keeps in rows.
   case keepsValues

@@ -43,7 +43,8 @@ extension StageCode {
       guard let table = prepared.writtenTable else {
         throw InstarError(
           .unsupported, "cannot run a statement of the plan",
-          cause: "it writes nothing - in `\(statement.sql)`", next: "remove it from the stage")
+          cause: "the statement writes nothing - in `\(statement.sql)`",
+          next: "remove it from the stage")
       }
       try prepared.statement.run()
       return ChangeStep(statement.sql, name, .conversion, table: table, reason: reason)

@@ -96,7 +96,7 @@ public enum UnixSocket {
     return Peer(pid: pid, uid: user, groups: Array(groups.prefix(Int(count))))
   }
 
-  private static let adviceOnDaemon = "to see whether it runs, run: systemctl status instard"
+  private static let adviceOnDaemon = "to see whether instard runs, run: systemctl status instard"
 
   /// As many as a Linux process can have.
   private static let groupLimit = 65_537

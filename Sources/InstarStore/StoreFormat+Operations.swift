@@ -63,8 +63,8 @@ extension StoreFormat {
     }
   }
 
-  /// The tables in which the format keeps its books, where it has such tables. They are small, and a change of schema
-  /// may write them.
+  /// The tables that the format maintains beside those of the models, if it has any. They are small, and a change of
+  /// schema may write them.
   package var bookkeepingTables: [String] {
     switch self {
     case .coredata: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
@@ -72,7 +72,7 @@ extension StoreFormat {
     }
   }
 
-  /// The columns with the numbers by which the format knows a row and its entity. No statement of a plan changes them.
+  /// The columns that identify a row and its entity in the format. No statement of a plan changes them.
   var rowNumberColumns: [String] {
     switch self {
     case .coredata: ["Z_PK", "Z_ENT", "ROWID"]

@@ -103,7 +103,7 @@ extension RunReport {
       manifest = backup == nil ? nil : recovered.manifest ?? phase.manifest
       copyTo = backup == nil ? nil : phase.copyTo
       notes = [
-        "a recovery finished this run, which was cut off during the cutover (\(cause.cause))"
+        "a recovery finished this run, which was interrupted during the cutover (\(cause.cause))"
       ]
     case .discarded:
       error = cause.about(store: phase.store)

@@ -29,7 +29,7 @@ public enum Manager {
     /// The store waits for its run.
     case queued
     case running
-    /// A run that was cut off is recovered, or will be.
+    /// An interrupted run is recovered, or will be.
     case recovering
     /// instard retries the failed or busy store later.
     case retrying
@@ -252,7 +252,7 @@ extension Manager {
 
   /// The interface in Varlink's language.
   public static let description = """
-    # Shows and steers instard, the daemon that migrates stores. instard(8) explains who may call what.
+    # Shows and controls instard, the daemon that migrates stores. instard(8) explains who may call what.
     interface io.instar.Manager
 
     # What went wrong, as in all JSON of Instar. instarctl(1) lists the codes.
@@ -346,7 +346,7 @@ extension Manager {
     # Reads all watched folders again.
     method Rescan() -> ()
 
-    # Starts no run until Resume. Runs in progress go on. Lasts over a restart of the daemon.
+    # Starts no run until Resume. Runs in progress go on. A pause survives restarts of the daemon.
     method Pause(why: ?string) -> ()
 
     # Ends a pause.

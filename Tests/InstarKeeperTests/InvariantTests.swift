@@ -77,7 +77,7 @@ struct InvariantTests {
         "\(endless) SELECT x, (SELECT count(*) FROM ZNOTE) FROM n LIMIT 100001"),
       sql: "DELETE FROM ZNOTE WHERE Z_PK = 1",
       cause: "the query returned 100001 rows before the run and other values after it; "
-        + "they are too many to say which differ", keys: []),
+        + "they are too many to find those that differ", keys: []),
   ]
 
   private func host(_ invariants: [Invariant], sql: String = "SELECT 1") -> SQLHost {

@@ -36,7 +36,7 @@ struct TransformCheck {
       || layout.key.columns.contains(found.column.name)
     {
       throw failure(
-        "\(path) is a part of the primary key, by which rows are known",
+        "\(path) is a part of the primary key, which identifies the rows",
         "change keys in a stage of their own")
     }
     if found.attribute.derivation != nil || found.column.isGenerated {

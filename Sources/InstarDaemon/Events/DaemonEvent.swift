@@ -118,10 +118,10 @@ extension DaemonEvent {
     case .pauseChanged(let pause?):
       return .make(
         .paused, .notice,
-        "paused by \(pause.by)\(pause.why.map { ": \($0)" } ?? ""); no run is started until: instarctl resume"
+        "paused by \(pause.by)\(pause.why.map { ": \($0)" } ?? ""); to let instard start runs again: instarctl resume"
       )
     case .pauseChanged(nil):
-      return .make(.resumed, .notice, "resumed: runs are started again")
+      return .make(.resumed, .notice, "resumed: instard starts runs again")
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
     case .settingIgnored(let error):

@@ -69,7 +69,7 @@ public struct DaemonService: Service {
     supervisor.cancel()
   }
 
-  /// Without the socket nobody can steer the daemon, but stores are migrated all the same.
+  /// Without the socket nobody can control the daemon, but stores are migrated all the same.
   private func openControlSocket() -> ControlSocket? {
     do throws(InstarError) {
       return try ControlSocket(at: configuration.socket) { [mailbox] request in

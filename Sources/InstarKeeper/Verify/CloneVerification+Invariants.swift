@@ -132,7 +132,7 @@ extension CloneVerification {
     counts +=
       earlier.count == now.count ? "other values after it" : "\(Self.rows(now.count)) after it"
     guard max(earlier.count, now.count) <= Self.comparedRows else {
-      return ("\(counts); they are too many to say which differ", nil)
+      return ("\(counts); they are too many to find those that differ", nil)
     }
     let oldQuery = PlanQuery(earlierQuery, of: invariant.name)
     let newQuery = PlanQuery(query, of: invariant.name)

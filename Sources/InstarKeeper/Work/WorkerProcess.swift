@@ -390,7 +390,7 @@ extension WorkerProcess {
     InstarError(
       .outputLimit, what(plugin),
       cause: "the worker sent more than \(messageLimitBytes >> 20) MiB of messages",
-      next: "lower the level of SQL debugging ('sqlDebug', or -com.apple.CoreData.SQLDebug)")
+      next: adviceOnDescriptors)
   }
 
   /// Why a worker closed the conversation before it had finished.

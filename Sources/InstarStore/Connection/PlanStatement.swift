@@ -39,7 +39,7 @@ package struct PlanStatement: Sendable, Hashable {
     }
     guard statement.parameterCount == arguments.count else {
       throw refused(
-        "it has \(statement.parameterCount) parameters and \(arguments.count) arguments: interpolate each value"
+        "the statement has \(statement.parameterCount) parameters and \(arguments.count) arguments; write each value as \\(value) in the text"
       )
     }
     for (index, argument) in zip(Int32(1)..., arguments) {
@@ -60,11 +60,11 @@ package struct PlanStatement: Sendable, Hashable {
     let tokens = SQLToken.tokens(of: sql).filter { $0.kind != .space }
     let words = ["SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE"]
     guard let first = tokens.first, words.contains(first.text.uppercased()) else {
-      throw refused("it does not begin with \(words.joined(separator: ", "))")
+      throw refused("the statement does not begin with \(words.joined(separator: ", "))")
     }
     let end = tokens.firstIndex { $0.text == ";" } ?? tokens.count
     guard tokens[end...].allSatisfy({ $0.text == ";" }) else {
-      throw refused("it is more than one statement")
+      throw refused("the text has more than one statement")
     }
   }
 
@@ -107,10 +107,10 @@ private final class StatementRule {
     switch action.code {
     case SQLITE_SELECT, SQLITE_READ, SQLITE_FUNCTION, SQLITE_RECURSIVE: nil
     case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: reason(againstWriting: action)
-    case SQLITE_PRAGMA: "it uses PRAGMA \(action.first ?? "")"
-    case SQLITE_ATTACH, SQLITE_DETACH: "it attaches or detaches a database"
-    case SQLITE_TRANSACTION, SQLITE_SAVEPOINT: "it controls the transaction"
-    default: "it changes the schema, which only the models of the next version do"
+    case SQLITE_PRAGMA: "the statement uses PRAGMA \(action.first ?? "")"
+    case SQLITE_ATTACH, SQLITE_DETACH: "the statement attaches or detaches a database"
+    case SQLITE_TRANSACTION, SQLITE_SAVEPOINT: "the statement controls the transaction"
+    default: "the statement changes the schema; only the models of the next version may do that"
     }
   }
 
@@ -119,19 +119,20 @@ private final class StatementRule {
     guard action.source == nil else { return nil }
     let table = action.first ?? ""
     if action.database != "main" || table.lowercased().hasPrefix("sqlite_") {
-      return "it writes \(action.database ?? "").\(table), which does not belong to the app"
+      return
+        "the statement writes \(action.database ?? "").\(table), which does not belong to the app"
     }
     if format.reservedTables.contains(where: { $0.lowercased() == table.lowercased() }) {
-      return "it writes \(table), where Core Data keeps its books"
+      return "the statement writes \(table), a table that only Core Data maintains"
     }
     if action.code == SQLITE_UPDATE,
       format.rowNumberColumns.contains(action.second?.uppercased() ?? "")
     {
-      return "it changes \(action.second ?? ""), by which Core Data knows a row"
+      return "the statement changes \(action.second ?? ""), which identifies a row for Core Data"
     }
     if action.code == SQLITE_INSERT, format.countsKeys(ofTable: table) {
       return
-        "it inserts rows into \(table), whose keys Core Data counts in Z_PRIMARYKEY: insert models instead"
+        "the statement inserts rows into \(table), whose keys Core Data counts in Z_PRIMARYKEY; insert models instead"
     }
     return nil
   }

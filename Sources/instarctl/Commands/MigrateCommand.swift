@@ -21,7 +21,7 @@ struct MigrateCommand: InstarCommand {
       unchanged.
 
       Several stores are migrated at once. Before it begins, instarctl recovers the runs of these \
-      stores that a crash cut off.
+      stores that a crash interrupted.
       """)
 
   @OptionGroup var stores: StoreArguments

@@ -10,7 +10,7 @@ struct PauseCommand: InstarCommand {
     discussion: """
         instarctl pause --why 'backup of the host'
 
-      Runs in progress go on, and stores are still probed. The order lasts over a restart of \
+      Runs in progress go on, and stores are still probed. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.
       """)
 

@@ -12,8 +12,8 @@ struct RetryCommand: InstarCommand {
         instarctl retry
         instarctl retry /srv/app/a.store
 
-      Without stores, all that wait for another attempt, or for a change after several equal \
-      failures. instard tries these by itself when the store or its plugin changes.
+      Without stores, it retries all that wait for another attempt, or for a change after several \
+      equal failures. When the store or its plugin changes, instard retries by itself.
       """)
 
   @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)

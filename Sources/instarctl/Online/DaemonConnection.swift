@@ -77,7 +77,7 @@ struct DaemonConnection {
     case .timedOut:
       throw InstarError(
         .daemonNotReachable, "cannot call instard",
-        cause: "it did not answer for \(Int(Self.patience.inSeconds)) s",
+        cause: "instard did not answer for \(Int(Self.patience.inSeconds)) s",
         next: "to see what it does, run: journalctl -t instard -n 20")
     }
   }
@@ -89,13 +89,13 @@ struct DaemonConnection {
       return reply.parameters.error
     }
     return InstarError(
-      .daemonNotReachable, "cannot call instard", cause: "it answered \(name)",
+      .daemonNotReachable, "cannot call instard", cause: "instard answered \(name)",
       next: "use instarctl and instard of the same release")
   }
 
   private static let ended = InstarError(
-    .daemonNotReachable, "cannot call instard", cause: "it closed the connection",
-    next: "to see whether it runs, run: systemctl status instard")
+    .daemonNotReachable, "cannot call instard", cause: "instard closed the connection",
+    next: "to see whether instard runs, run: systemctl status instard")
 }
 
 extension DaemonConnection {
