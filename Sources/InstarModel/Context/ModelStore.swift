@@ -82,14 +82,13 @@ final class ModelStore: Sendable {
     }
   }
 
-  /// Creates the schema's tables and metadata in an empty database.
+  /// Creates the schema's tables, triggers and metadata in an empty database.
   private static func create(
     _ schema: Schema, _ layout: any StoreLayout, _ session: SQLSession
   ) throws {
     try session.transaction {
-      for statement in layout.createStatements + layout.historyStatements {
-        try session.run(statement)
-      }
+      let statements = layout.createStatements + layout.historyStatements
+      for statement in statements + layout.triggerStatements { try session.run(statement) }
       var metadata = layout.metadata(newStoreFor: schema)
       metadata?.stamp(
         schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)
