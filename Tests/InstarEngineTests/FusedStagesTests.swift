@@ -108,7 +108,7 @@ struct FusedStagesTests {
     let connection = try StoreConnection(inMemory: nil)
     return try connection.perform { session in
       for statement in try first.emptyStoreStatements() { try session.run(statement) }
-      for entity in first.entityLayouts { try Self.insertRows(of: entity, format, session) }
+      for entity in first.entityLayouts { try session.insertRows(of: entity, format) }
       for stage in stages { _ = try SchemaChange(stage).make(session) }
       let structure = try StoreStructure.read(session.database, format: format)
       var rows: [String: [String]] = [:]
@@ -120,30 +120,6 @@ struct FusedStagesTests {
         }
       }
       return Migrated(structure: structure, rows: rows)
-    }
-  }
-
-  /// Five rows. Each optional property has a value in every other one.
-  private static func insertRows(
-    of entity: EntityLayout, _ format: StoreFormat, _ session: SQLSession
-  ) throws {
-    for key in 1...5 {
-      var values: [(String, String)] = []
-      if format == .coredata {
-        values = [("Z_PK", "\(key)"), ("Z_ENT", "\(entity.number)"), ("Z_OPT", "1")]
-      }
-      for (place, attribute) in entity.attributes.enumerated() {
-        let isEmpty = attribute.attribute.isOptional && (key + place) % 2 == 0
-        let text = attribute.attribute.type == .string ? "'text \(key) \(place)'" : "\(key)"
-        values.append((attribute.column.name, isEmpty ? "NULL" : text))
-      }
-      for relationship in entity.relationships {
-        guard case .column(let link) = relationship.location else { continue }
-        for column in link.columns { values.append((column, key % 3 == 0 ? "NULL" : "\(key)")) }
-      }
-      try session.run(
-        "INSERT INTO \(entity.table) (\(values.map(\.0).joined(separator: ", "))) "
-          + "VALUES (\(values.map(\.1).joined(separator: ", ")))")
     }
   }
 

@@ -1,10 +1,13 @@
+import Foundation
 import GRDB
 import Instar
 import InstarEngine
 import InstarStore
+import InstarSchema
 import InstarSupervisor
 import InstarTestSupport
 import InstarWire
+import Synchronization
 import Testing
 
 /// A store in a folder of its own, of models or of ordinary tables, and the whole runs of an app's container that
@@ -86,6 +89,40 @@ struct MigratedStore {
     _ old: Old.Type, _ new: New.Type
   ) throws -> InstarError {
     try #require(#expect(throws: InstarError.self) { try plan(old, new) })
+  }
+
+  /// The statements that change something, as the plan shows them for the store, and as a run on the store executes
+  /// them.
+  func statements<Old: VersionedSchema, New: VersionedSchema>(
+    _ old: Old.Type, _ new: New.Type
+  ) throws -> (planned: [String], executed: [String]) {
+    let definition = try PlanDefinition(ScriptedPlan<Old, New>.self)
+    let isPlain = Schema(versionedSchema: old).format == .plain
+    let migration =
+      try isPlain ? plan(old, new) : definition.migration(from: Old.versionIdentifier)
+    let planned = migration.stages.flatMap(\.statements)
+    let lines = Mutex<[String]>([])
+    let log = SQLLog(SQLDebug(level: 1)) { line in lines.withLock { $0.append(line) } }
+    let connection = try StoreConnection(path: path, durability: .clone, log: log)
+    try StageExecutor.run(
+      [
+        StageExecutor.Clone(
+          connection: connection, path: definition.path(from: Old.versionIdentifier)
+        ) { _ in }
+      ], plan: definition.name)
+    try connection.close()
+    // The executors read, and use pragmas, besides the steps.
+    let verbs = ["CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE"]
+    func isChange(_ sql: String) -> Bool {
+      // What is kept aside for the count of lost values changes no table of the store. The plan is made without the
+      // store, so it does not know that this one has a history.
+      !sql.contains("instar_carried") && !sql.hasPrefix("UPDATE ACHANGE ")
+        && verbs.contains(where: sql.hasPrefix)
+    }
+    let mark = "CoreData: sql: "
+    let executed = lines.withLock { $0 }.filter { $0.hasPrefix(mark) }
+      .map { String($0.dropFirst(mark.count)) }
+    return (planned.filter(isChange), executed.filter(isChange))
   }
 
   // MARK: Reading it
