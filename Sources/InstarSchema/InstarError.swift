@@ -67,6 +67,10 @@ extension InstarError {
   package static let adviceOnOtherVersion =
     "install all packages of Instar in one version, and run: systemctl restart instard"
 
+  /// What to do where Instar's own work gave a wrong result, which it noticed.
+  package static let adviceOnDefect =
+    "report this message and the plan as a defect of Instar"
+
   fileprivate static func adviceOnSlowSQL(in store: String?) -> String {
     "look for a slow generated column, trigger, view, CHECK constraint or index: "
       + "sqlite3 -readonly \(store.map(CommandText.quoted) ?? "STORE") .schema"

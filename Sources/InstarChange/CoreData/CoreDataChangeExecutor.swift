@@ -60,7 +60,7 @@ struct CoreDataChangeExecutor {
           .unexpectedStructure, stage.what,
           cause: "after the change of schema, the store does not have the structure of "
             + "\(stage.to.schema.version):\n"
-            + differences.joined(separator: "\n"))
+            + differences.joined(separator: "\n"), next: InstarError.adviceOnDefect)
       }
     }
     try session.transaction { try appCode.requireWorking(session) }

@@ -45,7 +45,7 @@ struct PlainChangeExecutor {
       throw failure(
         .unexpectedStructure,
         "after the change of schema, the store does not have the structure of \(change.new.schema.version):\n"
-          + differences.joined(separator: "\n"))
+          + differences.joined(separator: "\n"), next: InstarError.adviceOnDefect)
     }
   }
 }

@@ -40,7 +40,8 @@ struct StageCopy {
     try connection.close()
     guard let path, unlink(path) != 0 else { return }
     throw InstarError(
-      .stageFailed, "cannot remove the copy '\(path)'", cause: String(cString: strerror(errno)))
+      .stageFailed, "cannot remove the copy '\(path)'", cause: String(cString: strerror(errno)),
+      next: "make sure that no other process changes the folder '.instar' beside the store")
   }
 
   /// Closes and removes the copy after an error, which is the one to report. The folder of the clone is removed, too.

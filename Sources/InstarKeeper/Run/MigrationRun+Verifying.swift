@@ -97,7 +97,9 @@ extension MigrationRun {
     } catch let error as DatabaseError {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",
-        cause: error.message ?? "SQLite reports \(error.extendedResultCode)")
+        cause: error.message ?? "SQLite reports \(error.extendedResultCode)",
+        next: "to see whether the disk fails, run: journalctl -k -n 50; then "
+          + CommandText.repetition)
     } catch let error as InstarError where error.code == .corruptStore && !isDamageOfStore {
       var error = error
       error.code = .verificationFailed

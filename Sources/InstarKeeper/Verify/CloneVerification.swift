@@ -139,7 +139,9 @@ package struct CloneVerification {
   static let what = "cannot verify the migrated clone"
 
   static func failed(_ cause: String) -> InstarError {
-    InstarError(.verificationFailed, what, cause: cause)
+    InstarError(
+      .verificationFailed, what, cause: cause,
+      next: "correct the code of the plan's stages, build the plugin again and install it")
   }
 }
 
@@ -233,7 +235,8 @@ extension CloneVerification {
         if path.isLightweight {
           throw InstarError(
             .rowsLost, Self.what,
-            cause: "\(entity.name) had \(earlier) rows and has \(now), although no stage runs code")
+            cause: "\(entity.name) had \(earlier) rows and has \(now), although no stage runs code",
+            next: InstarError.adviceOnDefect)
         }
         if now < earlier { notes.append("\(entity.name) had \(earlier) rows and has \(now)") }
       }
@@ -246,8 +249,8 @@ extension CloneVerification {
           throw InstarError(
             .rowsLost, Self.what,
             cause:
-              "\(name) had \(earlier.count) links and has \(now.count), although no stage runs code"
-          )
+              "\(name) had \(earlier.count) links and has \(now.count), although no stage runs code",
+            next: InstarError.adviceOnDefect)
         }
         notes.append("\(name) had \(earlier.count) links and has \(now.count)")
       }

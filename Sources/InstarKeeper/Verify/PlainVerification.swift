@@ -26,7 +26,8 @@ extension CloneVerification {
       guard let now = after.otherRows[table], now != earlier else { continue }
       throw InstarError(
         .rowsLost, Self.what,
-        cause: "table \(table) had \(earlier) rows and has \(now), although no stage runs code")
+        cause: "table \(table) had \(earlier) rows and has \(now), although no stage runs code",
+        next: InstarError.adviceOnDefect)
     }
   }
 }

@@ -139,11 +139,13 @@ extension StoreFile {
   private static func resolve(_ path: String, what: String) throws(InstarError) -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw InstarError(
-        .unsafePath, what, store: path, cause: "the path is empty or contains a NUL character")
+        .unsafePath, what, store: path, cause: "the path is empty or contains a NUL character",
+        next: "pass the path of a file")
     }
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
     guard let name = parts.last, name != ".", name != ".." else {
-      throw InstarError(.notAStore, what, store: path, cause: "a folder, not a file")
+      throw InstarError(
+        .notAStore, what, store: path, cause: "a folder, not a file", next: adviceOnPath)
     }
     let folder = parts.dropLast().joined(separator: "/")
     let folderPath = path.hasPrefix("/") ? "/" + folder : (folder.isEmpty ? "." : folder)
@@ -158,7 +160,9 @@ extension StoreFile {
     errno = 0
     if let file = ReadableFile(path: path) { return file }
     if errno != 0 { throw systemError(what, path, errno) }
-    throw InstarError(.notAStore, what, store: path, cause: "no longer a regular file")
+    throw InstarError(
+      .notAStore, what, store: path, cause: "no longer a regular file",
+      next: adviceOnPath)
   }
 
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
@@ -170,14 +174,15 @@ extension StoreFile {
     case S_IFLNK:
       throw InstarError(
         .unsafePath, what, store: path, cause: "a symbolic link",
-        next: "pass the path of the link's target")
+        next: adviceOnLink)
     case S_IFDIR: kind = "a folder"
     case S_IFIFO: kind = "a FIFO"
     case S_IFSOCK: kind = "a socket"
     default: kind = "a device"
     }
     guard kind.isEmpty else {
-      throw InstarError(.notAStore, what, store: path, cause: "\(kind), not a regular file")
+      throw InstarError(
+        .notAStore, what, store: path, cause: "\(kind), not a regular file", next: adviceOnPath)
     }
     return status
   }
@@ -191,17 +196,23 @@ extension StoreFile {
         .missingStore, what, store: path, cause: "no such file",
         next: "check the path; run: ls -la '\(folder)'")
     case ELOOP:
-      return InstarError(.unsafePath, what, store: path, cause: "a symbolic link")
+      return InstarError(
+        .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink)
     default:
       return InstarError(.unreadableStore, what, store: path, cause: text)
     }
   }
 
+  private static let adviceOnPath =
+    "check the path, or let the pattern of the watch match stores only"
+  private static let adviceOnLink = "pass the path of the link's target"
+
   private static func requireDatabase(
     _ start: [UInt8], size: Int64, path: String, what: String
   ) throws(InstarError) {
     if size == 0 {
-      throw InstarError(.notAStore, what, store: path, cause: "the file is empty")
+      throw InstarError(
+        .notAStore, what, store: path, cause: "the file is empty", next: adviceOnPath)
     }
     let magic = Array("SQLite format 3\0".utf8)
     if start.starts(with: magic) || (start.count < 16 && magic.starts(with: start)) {
@@ -226,7 +237,7 @@ extension StoreFile {
     }
     throw InstarError(
       .notAStore, what, store: path, cause: "not a SQLite database",
-      next: "check the path, or let the pattern of the watch match stores only")
+      next: adviceOnPath)
   }
 
   /// Whether the bytes have more than 7.2 bits of entropy each, as encrypted ones do. Compressed files have it too;

@@ -64,6 +64,7 @@ extension Manager.Store {
   func add(to table: inout Table) {
     table.add(
       "\(store)", "\(state?.rawValue ?? "")", "\(version?.description ?? "")",
-      "\(activity.rawValue)", "\(error?.cause ?? reason ?? "")")
+      "\(activity.rawValue)",
+      "\(error?.cause ?? reason ?? (state == .unknown ? "no plugin knows the store" : ""))")
   }
 }
