@@ -72,11 +72,18 @@ extension StoreFormat {
     }
   }
 
-  /// The columns that identify a row and its entity in the format. No statement of a plan changes them.
-  var rowNumberColumns: [String] {
+  /// What the format keeps in a column that no statement of a plan changes; `nil` for a column of the app.
+  ///
+  /// - Parameter column: As SQLite names it to an authorizer: "ROWID" for each name of a hidden rowid.
+  func purpose(ofColumn column: String) -> String? {
     switch self {
-    case .coredata: ["Z_PK", "Z_ENT", "ROWID"]
-    case .plain: []
+    case .coredata:
+      switch column.uppercased() {
+      case "Z_PK", "Z_ENT", "ROWID": "which identifies a row for Core Data"
+      case "Z_OPT": "in which Core Data counts the saves of a row"
+      default: nil
+      }
+    case .plain: nil
     }
   }
 

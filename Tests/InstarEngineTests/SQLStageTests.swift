@@ -104,6 +104,8 @@ struct SQLStageTests {
       ("DELETE FROM Z_METADATA", "only Core Data maintains"),
       ("UPDATE ZNOTE SET Z_PK = Z_PK + 1", "identifies a row for Core Data"),
       ("UPDATE ZNOTE SET rowid = 7", "identifies a row for Core Data"),
+      ("UPDATE ZNOTE SET Z_ENT = 2", "identifies a row for Core Data"),
+      ("UPDATE ZNOTE SET Z_OPT = 5", "Core Data counts the saves of a row"),
       // The empty store, on which a plan is checked, has no history.
       ("DELETE FROM ACHANGE", "ACHANGE"),
       ("INSERT INTO ZNOTE (ZBODY) VALUES ('')", "insert models"),
@@ -119,6 +121,89 @@ struct SQLStageTests {
     #expect("\(error)".contains(reason), "\(error)")
     let planned = try store.planError(NotesV1.self, NotesV2.self)
     #expect("\(planned)".contains(reason), "\(planned)")
+  }
+
+  @Test(
+    "a value that is not of its property's type ends the run, with the rows",
+    arguments: [StoreFormat.coredata, .plain], [false, true])
+  func wrongValues(format: StoreFormat, isInClosure: Bool) throws {
+    try store.makeNotes(format)
+    Script.losses = ["Note.pages"]
+    let sql: InstarModel.SQL =
+      format == .plain
+      ? "UPDATE note SET title = x'00' WHERE id > 1"
+      : "UPDATE ZNOTE SET ZSECONDS = 'abc' WHERE Z_PK > 1"
+    if isInClosure {
+      Script.didMigrate = { context in try context.sql(sql) }
+    } else {
+      Script.stage =
+        format == .plain
+        ? .sql(fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self, after: [sql])
+        : .sql(fromVersion: NotesV1.self, toVersion: NotesV2.self, after: [sql])
+    }
+    let error =
+      try format == .plain
+      ? store.refusal(RowNotesV1.self, RowNotesV3.self) : store.refusalOfNotes(format)
+    #expect(error.code == .verificationFailed)
+    #expect(
+      error.cause
+        == (format == .plain
+          ? "2 rows of Note have a value of 'title' that is not of its type, string: rows 2, 5"
+          : "2 rows of Note have a value of 'seconds' that is not of its type, int64: rows 2, 3"))
+  }
+
+  @Test("values of another type that the store had before may stay, but not become more")
+  func wrongValuesBefore() throws {
+    try store.makeTables(
+      "\(RowNotesV1.tables); UPDATE note SET title = x'00' WHERE id = 2")
+    Script.losses = ["Note.pages"]
+    func stage(_ sql: InstarModel.SQL) -> MigrationStage {
+      .sql(fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self, after: [sql])
+    }
+    Script.stage = stage("UPDATE note SET title = x'00' WHERE id = 5")
+    let error = try store.refusal(RowNotesV1.self, RowNotesV3.self)
+    #expect(error.cause.hasSuffix("rows 2, 5; before the run 1 had"), "\(error)")
+    Script.stage = stage("UPDATE note SET title = 'x' WHERE id = 5")
+    try store.migrate(RowNotesV1.self, RowNotesV3.self)
+    #expect(
+      try store.read("SELECT typeof(title) FROM note ORDER BY id") == ["text", "blob", "text"])
+  }
+
+  @Test("derived attributes follow the rows that a statement changes")
+  func derivedAttributes() throws {
+    let shelf = ShelvesV1.Shelf(name: "a")
+    let items = (1...3).map { ShelvesV1.Item(size: $0) }
+    items.forEach { $0.shelf = shelf }
+    try store.make(ShelvesV1.self, [shelf] + items)
+    #expect(try store.read("SELECT ZITEMCOUNT FROM ZSHELF") == ["3"])
+    Script.stage = .sql(
+      fromVersion: ShelvesV1.self, toVersion: ShelvesV2.self,
+      before: ["DELETE FROM ZITEM WHERE ZSIZE = \(1)"],
+      after: ["UPDATE ZITEM SET ZSHELF = NULL WHERE ZSIZE = \(2)"])
+    try store.migrate(ShelvesV1.self, ShelvesV2.self)
+    #expect(try store.read("SELECT ZITEMCOUNT FROM ZSHELF") == ["1"])
+  }
+
+  @Test(
+    "the plan shows each statement that the run executes, in its order",
+    arguments: [StoreFormat.coredata, .plain])
+  func statements(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.stage =
+      format == .plain
+      ? .sql(
+        fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self,
+        before: ["DELETE FROM note WHERE id = \(2)"], after: ["UPDATE note SET title = \("x")"])
+      : .sql(
+        fromVersion: NotesV1.self, toVersion: NotesV2.self,
+        before: ["DELETE FROM ZNOTE WHERE Z_PK = \(2)"],
+        after: ["UPDATE ZNOTE SET ZTITLE = \("x")"])
+    let (planned, executed) =
+      try format == .plain
+      ? store.statements(RowNotesV1.self, RowNotesV3.self)
+      : store.statements(NotesV1.self, NotesV2.self)
+    #expect(executed == planned)
+    #expect(planned.contains { $0.hasPrefix("DELETE FROM") } && planned.count > 2)
   }
 
   @Test("a closure runs statements, which see its pending changes, and its models see theirs")
@@ -192,5 +277,42 @@ enum RowNotesV3: VersionedSchema {
     init(id: Int, title: String, content: String) {
       (self.id, self.title, self.content) = (id, title, content)
     }
+  }
+}
+
+enum ShelvesV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Shelf.self, Item.self] }
+
+  @Model final class Shelf {
+    var name: String
+    @Attribute(.derived("count:(items)")) var itemCount: Int?
+    @Relationship(inverse: \Item.shelf) var items: [Item] = []
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class Item {
+    var size: Int
+    var shelf: Shelf?
+    init(size: Int) { self.size = size }
+  }
+}
+
+enum ShelvesV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Shelf.self, Item.self] }
+
+  @Model final class Shelf {
+    var name: String
+    @Attribute(.derived("count:(items)")) var itemCount: Int?
+    @Relationship(inverse: \Item.shelf) var items: [Item] = []
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class Item {
+    var size: Int
+    var weight: Int?
+    var shelf: Shelf?
+    init(size: Int) { self.size = size }
   }
 }

@@ -111,6 +111,7 @@ package struct CloneVerification {
     try requireLinks(db, named, after, earlier)
     try requireCounts(db, named, earlier)
     try requireOthers(db, after, earlier)
+    try requireStorageClasses(db, named, of: store)
     let notes = try compareCounts(after, earlier)
     if !path.invariants.isEmpty {
       try requireInvariants(

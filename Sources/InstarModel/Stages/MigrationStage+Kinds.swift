@@ -11,10 +11,11 @@ extension MigrationStage {
   ///
   /// `instarctl plan` shows the statements, and the run executes them in this order. They change rows of the app's
   /// tables: a statement that changes the schema, uses PRAGMA or ATTACH, controls transactions, or writes the tables
-  /// of SQLite or Core Data is refused. The app's triggers fire. A value that a statement writes after the
-  /// change of schema counts as written by the plan.
+  /// of SQLite or Core Data, or the columns Z_PK, Z_ENT and Z_OPT, is refused. The app's triggers fire. A value that a
+  /// statement writes after the change of schema counts as written by the plan.
   ///
-  /// If a statement fails, the run ends, and the store is unchanged. The error names the statement.
+  /// If a statement fails, the run ends, and the store is unchanged. The error names the statement. So it does if a
+  /// statement leaves a value that its property's type does not read; that error names the property and the rows.
   public static func sql(
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
     label: String? = nil, before: [SQL] = [], after: [SQL] = []

@@ -125,10 +125,10 @@ private final class StatementRule {
     if format.reservedTables.contains(where: { $0.lowercased() == table.lowercased() }) {
       return "the statement writes \(table), a table that only Core Data maintains"
     }
-    if action.code == SQLITE_UPDATE,
-      format.rowNumberColumns.contains(action.second?.uppercased() ?? "")
+    if action.code == SQLITE_UPDATE, let column = action.second,
+      let purpose = format.purpose(ofColumn: column)
     {
-      return "the statement changes \(action.second ?? ""), which identifies a row for Core Data"
+      return "the statement changes \(column), \(purpose)"
     }
     if action.code == SQLITE_INSERT, format.countsKeys(ofTable: table) {
       return

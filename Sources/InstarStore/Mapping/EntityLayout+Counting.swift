@@ -25,3 +25,31 @@ extension EntityLayout {
     return reference.columns
   }
 }
+
+extension EntityLayout.AttributeColumn {
+  /// The condition on rows whose value has a storage class that no reader of the attribute's type reads; `nil` if
+  /// SQLite computes the value. SQL can write such values: a column of numbers takes 'abc'.
+  package var wrongClassCondition: String? {
+    if column.isGenerated { return nil }
+    let classes = readClasses.map { "'\($0)'" }.joined(separator: ", ")
+    return "typeof(\(column.name)) NOT IN ('null', \(classes))"
+  }
+
+  private var readClasses: [String] {
+    switch column.encoding {
+    case .iso8601, .dateTime, .unixSeconds, .unixMilliseconds, .julianDay:
+      return ["text", "integer", "real"]
+    case .uuidText, .uuidUppercaseText, .uuidHexadecimal, .uuidBytes, .jsonText, .jsonBytes:
+      return ["text", "blob"]
+    case nil: break
+    }
+    return switch attribute.type {
+    case .bool, .int16, .int32, .int64: ["integer"]
+    case .double, .float, .date: ["integer", "real"]
+    case .decimal: ["integer", "real", "text"]
+    case .string, .url: ["text"]
+    case .data, .uuid: ["blob"]
+    case .codable: ["blob", "text"]
+    }
+  }
+}
