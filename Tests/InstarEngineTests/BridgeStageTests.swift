@@ -78,6 +78,31 @@ struct BridgeStageTests {
     #expect(try store.refusal(ThingsV1.self, ThingsV3.self).code == .modelNotInSchema)
   }
 
+  @Test("a class of another model is refused, one of the same hierarchy is not")
+  func otherModel() throws {
+    try store.make(ShelvesV1.self, [ShelvesV1.Item(size: 1)])
+    Script.stage = .bridge(fromVersion: ShelvesV1.self, toVersion: ShelvesV2.self) { old, new in
+      for item in try old.fetch(FetchDescriptor<ShelvesV1.Item>()) {
+        _ = try new.counterpart(of: item, as: ShelvesV2.Shelf.self)
+      }
+    }
+    let error = try store.refusal(ShelvesV1.self, ShelvesV2.self)
+    #expect(error.code == .modelNotInSchema)
+    #expect(error.cause.hasSuffix("its counterpart is a model of Item, not of Shelf"), "\(error)")
+    let things = try MigratedStore()
+    try things.make(
+      ThingsV1.self, [ThingsV1.Thing(name: "a"), ThingsV1.Book(name: "b", author: "x")])
+    nonisolated(unsafe) var found: [String?] = []
+    Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV2.self) { old, new in
+      let sorted = FetchDescriptor<ThingsV1.Thing>(sortBy: [SortDescriptor(\.name)])
+      for thing in try old.fetch(sorted) {
+        found.append(try new.counterpart(of: thing, as: ThingsV2.Book.self)?.name)
+      }
+    }
+    try things.migrate(ThingsV1.self, ThingsV2.self)
+    #expect(found == [nil, "b"])
+  }
+
   @Test("works in ordinary tables")
   func ordinaryTables() throws {
     try store.makeTables(RowNotesV1.tables)

@@ -16,8 +16,8 @@ extension ModelContext {
   ///
   /// - Returns: The model, or `nil` if the row does not exist in this version: it was inserted or deleted since.
   /// - Throws: `unsupported` outside a bridge, if the stage changes the key of the rows, or if their table has no
-  ///   rowid; `modelNotInSchema` for a class of another version; `invalidModel` if the model has no row yet; an error
-  ///   of SQLite.
+  ///   rowid; `modelNotInSchema` for a class of another version or model; `invalidModel` if the model has no row yet;
+  ///   an error of SQLite.
   public func counterpart<Model: PersistentModel>(
     of model: any PersistentModel, as type: Model.Type
   ) throws -> Model? {
@@ -30,7 +30,7 @@ extension ModelContext {
           .unsupported, what, cause: "only the two contexts of a bridge have counterparts",
           next: "use `old` and `new` as the closure of the stage receives them")
       }
-      _ = try self.entity(for: type, to: "find")
+      let wanted = try self.entity(for: type, to: "find")
       guard storage.key.isRowKey, model.modelContext !== self else {
         throw InstarError(
           .invalidModel, what,
@@ -43,6 +43,12 @@ extension ModelContext {
           .unsupported, what,
           cause: "the stage removes or adds \(name), or changes the key of its rows",
           next: "fetch the model by the values of its properties")
+      }
+      guard entity.isInFamily(of: wanted) || wanted.isInFamily(of: entity) else {
+        throw InstarError(
+          .modelNotInSchema, what,
+          cause: "its counterpart is a model of \(own), not of \(wanted.layout.name)",
+          next: "pass the class of the same model in the version of this context")
       }
       let reader = stores.reader(of: entity)
       return try rows(reader.rowStatement, reader, [.key(storage.key)]).first as? Model
