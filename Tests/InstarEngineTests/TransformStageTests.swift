@@ -5,6 +5,7 @@ import InstarModel
 import InstarSchema
 import InstarWire
 import InstarStore
+import Synchronization
 import Testing
 
 private struct Refusal: Error, CustomStringConvertible {
@@ -88,38 +89,12 @@ struct TransformStageTests {
   func plan(format: StoreFormat) throws {
     try store.makeNotes(format)
     Script.stage = stage(format)
-    let plan: any SchemaMigrationPlan.Type =
-      format == .plain
-      ? ScriptedPlan<RowNotesV1, RowNotesV2>.self : ScriptedPlan<NotesV1, NotesV2>.self
-    let definition = try PlanDefinition(plan)
-    let migration =
-      try
-      (format == .plain
-      ? store.plan(RowNotesV1.self, RowNotesV2.self)
-      : definition.migration(from: Schema.Version(1, 0, 0)))
-    let planned = migration.stages[0]
-    #expect(planned.kind == .transform)
-    #expect(planned.statements.contains { $0.contains("instar_set_Note_words(") })
-    nonisolated(unsafe) var lines: [String] = []
-    let log = SQLLog(SQLDebug(level: 1)) { lines.append($0) }
-    let connection = try StoreConnection(path: store.path, durability: .clone, log: log)
-    try StageExecutor.run(
-      [
-        StageExecutor.Clone(
-          connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
-        ) { _ in }
-      ], plan: definition.name)
-    try connection.close()
-    // The executors read, and use pragmas, besides the steps.
-    let verbs = ["CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE"]
-    let logged = lines.compactMap { line -> String? in
-      guard line.hasPrefix("CoreData: sql: ") else { return nil }
-      let sql = line.replacing("CoreData: sql: ", with: "")
-      // The plan is made without the store, so it does not know that this one has a history.
-      if sql.hasPrefix("UPDATE ACHANGE ") { return nil }
-      return verbs.contains(where: sql.hasPrefix) ? sql : nil
-    }
-    #expect(logged == planned.statements.filter { !$0.hasPrefix("PRAGMA") })
+    let (planned, executed) =
+      try format == .plain
+      ? store.statements(RowNotesV1.self, RowNotesV2.self)
+      : store.statements(NotesV1.self, NotesV2.self)
+    #expect(executed == planned)
+    #expect(planned.contains { $0.contains("instar_set_Note_words(") })
   }
 
   @Test("one UPDATE after the change of schema is enough where all sources stay")
@@ -237,6 +212,74 @@ struct TransformStageTests {
     #expect(try store.read("SELECT email FROM contact ORDER BY id") == ["none", "a@b"])
   }
 
+  @Test("may be collected by if and for")
+  func builder() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    let (counts, encloses) = (true, false)
+    Script.stage = .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self) {
+      if counts {
+        Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.words, from: \.body) {
+          Self.words($0)
+        }
+      }
+      if encloses {
+        Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.content, from: \.body) { "<\($0)>" }
+      } else {
+        Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.content, from: \.body) { "[\($0)]" }
+      }
+      for heading in ["x"] {
+        Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.heading, from: \.title) {
+          heading + $0
+        }
+      }
+    }
+    try store.migrateNotes(.coredata)
+    #expect(try store.notes("words", .coredata) == ["2", "1", "3"])
+    #expect(try store.notes("content", .coredata) == ["[one two]", "[one]", "[one two  three]"])
+    #expect(try store.notes("heading", .coredata) == ["xa", "xb", "xc"])
+  }
+
+  @Test("end within some rows after the run is canceled")
+  func cancellation() throws {
+    try store.make(
+      NotesV1.self,
+      (0..<500).map { NotesV1.Note(title: "\($0)", body: "x", pages: nil, length: 1) })
+    let calls = Mutex(0)
+    Script.stage = .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self) {
+      Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.words, from: \.body) { _ in
+        calls.withLock { count in
+          count += 1
+          return count
+        }
+      }
+    }
+    let definition = try PlanDefinition(ScriptedPlan<NotesV1, NotesV2>.self)
+    let connection = try StoreConnection(path: store.path, durability: .clone)
+    let error = #expect(throws: InstarError.self) {
+      try StageExecutor.run(
+        [
+          StageExecutor.Clone(
+            connection: connection, path: definition.path(from: Schema.Version(1, 0, 0))
+          ) { _ in }
+        ], plan: definition.name, isCanceled: { calls.withLock { $0 >= 10 } })
+    }
+    try connection.close()
+    #expect(error?.cause.contains("CancellationError") == true)
+    #expect(calls.withLock { (10..<100).contains($0) })
+  }
+
+  @Test("of a property from which another model's attribute is derived are refused")
+  func derivedElsewhere() throws {
+    try store.make(SumsV1.self, [SumsV1.Item(size: 1)])
+    Script.stage = .transform(fromVersion: SumsV1.self, toVersion: SumsV2.self) {
+      Transform(SumsV1.Item.self, SumsV2.Item.self).set(\.size, from: \.size) { $0 + 1 }
+    }
+    let error = try store.refusal(SumsV1.self, SumsV2.self)
+    #expect(error.code == .invalidPlan)
+    #expect(error.cause == "Shelf.total is derived from Item.size")
+  }
+
   @Test("what a transform cannot do is refused with the property and what to do instead")
   func refusals() throws {
     try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
@@ -268,7 +311,7 @@ struct TransformStageTests {
     #expect(try refusal(both).contains("Book.name is set twice"))
     let field = Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
       .set(\.count, from: \.name.count) { $0 }
-    #expect(try refusal(one(field)).contains("which is not a property with one column"))
+    #expect(try refusal(one(field)).contains("which is not a stored property"))
     let large = Transform(ThingsV1.Thing.self, ThingsV2.Thing.self)
       .set(\.image, from: \.image) { $0 }
     #expect(try refusal(one(large)).contains("are in files"))
@@ -371,5 +414,40 @@ enum ContactsV2: VersionedSchema {
     var id: Int
     var email: String
     init(id: Int, email: String) { (self.id, self.email) = (id, email) }
+  }
+}
+
+enum SumsV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Shelf.self, Item.self] }
+
+  @Model final class Shelf {
+    @Attribute(.derived("sum:(items.size)")) var total: Int?
+    @Relationship(inverse: \Item.shelf) var items: [Item] = []
+    init() {}
+  }
+
+  @Model final class Item {
+    var size: Int
+    var shelf: Shelf?
+    init(size: Int) { self.size = size }
+  }
+}
+
+enum SumsV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Shelf.self, Item.self] }
+
+  @Model final class Shelf {
+    @Attribute(.derived("sum:(items.size)")) var total: Int?
+    @Relationship(inverse: \Item.shelf) var items: [Item] = []
+    init() {}
+  }
+
+  @Model final class Item {
+    var size: Int
+    var weight: Int?
+    var shelf: Shelf?
+    init(size: Int) { self.size = size }
   }
 }

@@ -42,13 +42,9 @@ struct TransformCheck {
     if found.attribute.derivation != nil || found.column.isGenerated {
       throw failure("the store computes \(path) itself", "remove it from the transform")
     }
-    let derived = layout.attributes.first { other in
-      other.attribute.derivation.map { SQLToken.names(in: $0).contains(name.lowercased()) } ?? false
-    }
-    if let derived {
+    if let derived = derived(from: name, of: transform.new) {
       throw failure(
-        "\(transform.new).\(derived.attribute.name) is derived from \(path)",
-        "set \(path) in didMigrate of a custom stage")
+        "\(derived) is derived from \(path)", "set \(path) in didMigrate of a custom stage")
     }
     if found.column.mayBeExternal {
       throw failure(
@@ -64,6 +60,30 @@ struct TransformCheck {
         "set it in a Transform of \(owner.name)")
     }
     return (name, found.column, !found.attribute.isOptional)
+  }
+
+  /// Returns an attribute that triggers compute from a property: of the same model, or of one that reaches it through a
+  /// relationship. No trigger fires in the change of schema.
+  private func derived(from property: String, of name: String) -> String? {
+    let schema = stage.to.schema
+    let line = schema.line(of: name)
+    func hasRows(_ other: String) -> Bool {
+      line.contains(other) || schema.line(of: other).contains(name)
+    }
+    for entity in stage.to.layout.entityLayouts {
+      let reaching = entity.relationships.map(\.relationship).filter { hasRows($0.destination) }
+      for column in entity.attributes {
+        guard let derivation = column.attribute.derivation else { continue }
+        let names = SQLToken.names(in: derivation)
+        guard names.contains(property.lowercased()) else { continue }
+        if hasRows(entity.name)
+          || reaching.contains(where: { names.contains($0.name.lowercased()) })
+        {
+          return "\(entity.name).\(column.attribute.name)"
+        }
+      }
+    }
+    return nil
   }
 
   func source(
@@ -83,8 +103,8 @@ struct TransformCheck {
   ) throws(InstarError) -> (String, EntityLayout.AttributeColumn) {
     guard let name, let found = layout.attributes.first(where: { $0.attribute.name == name }) else {
       throw failure(
-        "a transform \(verb) \(layout.name).\(name ?? "…"), which is not a property with one column",
-        "name a stored property that is not transient, a composite or a relationship, and has no value transformer"
+        "a transform \(verb) \(layout.name).\(name ?? "…"), which is not a stored property",
+        "name a stored property that is not transient or a relationship, and has no value transformer"
       )
     }
     return (name, found)

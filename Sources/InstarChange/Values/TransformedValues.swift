@@ -20,12 +20,13 @@ package struct EntityTransform: Sendable {
     package let target: String?
     /// In the version before; `nil` if it is not a stored property.
     package let sources: [String?]
-    /// Gets the key of the row, then the sources as models hold them.
-    package let function: @Sendable (FunctionContext) throws -> Void
+    /// Gets the key of the row, then the sources as models hold them; and whether the store keeps collections as
+    /// archives.
+    package let function: @Sendable (FunctionContext, _ archives: Bool) throws -> Void
 
     package init(
       target: String?, sources: [String?],
-      function: @escaping @Sendable (FunctionContext) throws -> Void
+      function: @escaping @Sendable (FunctionContext, _ archives: Bool) throws -> Void
     ) {
       self.target = target
       self.sources = sources
@@ -106,8 +107,11 @@ struct TransformedValues {
           Assignment(
             property: property, column: column,
             function: RowFunction(
-              names.free("instar_set_\(transform.new)_\(property)"), argumentCount: old.count + 1,
-              body: Self.explaining(assignment, property, transform.new)),
+              names.free("instar_set_\(transform.new)_\(property.replacing(".", with: "_"))"),
+              argumentCount: old.count + 1,
+              body: Self.explaining(
+                assignment, property, transform.new,
+                archives: stage.to.layout.archivesNewCollections)),
             sources: isCarried ? old : kept, isCarried: isCarried,
             name: "instar_v\(part.assignments.count + 1)"))
       }
@@ -117,11 +121,11 @@ struct TransformedValues {
 
   /// Adds the property and the row to the errors of a function.
   private static func explaining(
-    _ assignment: EntityTransform.Assignment, _ property: String, _ entity: String
+    _ assignment: EntityTransform.Assignment, _ property: String, _ entity: String, archives: Bool
   ) -> @Sendable (FunctionContext) throws -> Void {
     { call in
       do {
-        try assignment.function(call)
+        try assignment.function(call, archives)
       } catch {
         throw InstarError(
           .stageFailed, "cannot compute \(entity).\(property) of row \(call.text(at: 0))",

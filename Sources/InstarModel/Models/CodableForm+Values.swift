@@ -127,13 +127,30 @@ extension CodableForm {
 
   /// Returns the stored form of a field: a plain value as in a column, all others as JSON.
   fileprivate static func slot(ofField value: some Encodable) throws -> Slot {
+    try slot(ofPlain: value) ?? .blob(json(value))
+  }
+
+  /// Returns the stored form of a value of an attribute type, or of a type with such a raw value; `nil` for others.
+  static func slot(ofPlain value: Any) -> Slot? {
     if let attribute = value as? any PersistentAttribute { return attribute.slot }
-    if let raw = value as? any RawRepresentable,
-      let attribute = raw.rawValue as? any PersistentAttribute
-    {
-      return attribute.slot
+    guard let raw = value as? any RawRepresentable else { return nil }
+    return (raw.rawValue as? any PersistentAttribute)?.slot
+  }
+
+  /// Returns the value of such a type, or the optional one, of a stored form; `nil` if the form does not fit the type.
+  static func plainValue<Value>(of slot: Slot, as type: Value.Type) -> Value? {
+    // Generic, because a cast of a `nil` whose type is known to be an optional always fails.
+    func cast<Source>(_ source: Source) -> Value? { source as? Value }
+    func attribute<Stored: PersistentAttribute>(_ type: Stored.Type) -> Value? {
+      type.init(slot: slot).flatMap(cast)
     }
-    return .blob(try json(value))
+    if let type = type as? any PersistentAttribute.Type { return attribute(type) }
+    let optional = type as? any OptionalType.Type
+    if let optional, slot.isNull { return optional.none(as: type) }
+    guard let raw = (optional?.wrappedType ?? type) as? any RawRepresentable.Type else {
+      return nil
+    }
+    return rawValue(raw, of: slot).flatMap { $0 as? Value }
   }
 
   fileprivate static func field<Value: Decodable>(_ type: Value.Type, of slot: Slot) throws

@@ -90,10 +90,18 @@ enum CodableForm: Sendable {
 /// `Optional`, as a type.
 protocol OptionalType {
   static var wrappedType: Any.Type { get }
+  /// Returns the optional without a value; `nil` if it is of another type.
+  static func none<Value>(as type: Value.Type) -> Value?
 }
 
 extension Optional: OptionalType {
   static var wrappedType: Any.Type { Wrapped.self }
+
+  static func none<Value>(as type: Value.Type) -> Value? {
+    // Generic, because a cast of a `nil` whose type is known to be an optional always fails.
+    func cast<Source>(_ source: Source) -> Value? { source as? Value }
+    return cast(Self.none)
+  }
 }
 
 /// A decoder that only records the key type that a type asks for.

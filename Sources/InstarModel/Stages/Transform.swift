@@ -88,6 +88,38 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
     }
   }
 
+  /// Computes a property of any type that a model can store, as the other function does: an enum, a Codable struct, an
+  /// array, a set or a dictionary.
+  ///
+  /// ```swift
+  /// .set(\.kind, from: \.code) { code in code == 1 ? Kind.closed : .open }
+  /// .set(\.words, from: \.body) { body in body.split(separator: " ").map(String.init) }
+  /// ```
+  ///
+  /// For a property with several columns, such as a Codable struct, the function is called once for each of them.
+  @_disfavoredOverload
+  public func set<Value: SendableMetatype, each Source: SendableMetatype>(
+    _ target: KeyPath<New, Value>, from sources: repeat KeyPath<Old, each Source>,
+    by value: @escaping @Sendable (repeat each Source) throws -> Value
+  ) -> Transform {
+    let target = TransformedProperty(target, of: New._modelDescriptor)
+    var properties: [TransformedProperty] = []
+    for source in repeat each sources {
+      properties.append(TransformedProperty(source, of: Old._modelDescriptor))
+    }
+    var copy = self
+    for (index, column) in target.columns.enumerated() {
+      copy.assignments.append(
+        ModelTransform.Assignment(target: column, sources: properties.flatMap(\.columns)) {
+          [properties] call, archives in
+          var values = TransformSources(call, properties)
+          let computed = try value(repeat try values.next((each Source).self))
+          call.set(try target.slot(ofColumn: index, in: computed, archives: archives))
+        })
+    }
+    return copy
+  }
+
   private func adding<Value>(
     _ target: KeyPath<New, Value>, _ sources: [String?],
     _ function: @escaping @Sendable (FunctionContext) throws -> Void
@@ -95,7 +127,8 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
     var copy = self
     copy.assignments.append(
       ModelTransform.Assignment(
-        target: New._modelDescriptor.attributeName(target), sources: sources, function: function))
+        target: New._modelDescriptor.attributeName(target), sources: sources,
+        function: { call, _ in try function(call) }))
     return copy
   }
 }
@@ -123,6 +156,26 @@ public enum TransformBuilder {
   public static func buildBlock(_ transforms: [ModelTransform]...) -> [ModelTransform] {
     transforms.flatMap(\.self)
   }
+
+  /// Those of an `if` without `else`.
+  public static func buildOptional(_ transforms: [ModelTransform]?) -> [ModelTransform] {
+    transforms ?? []
+  }
+
+  /// Those of the first branch of an `if` or `switch`.
+  public static func buildEither(first transforms: [ModelTransform]) -> [ModelTransform] {
+    transforms
+  }
+
+  /// Those of the other branch.
+  public static func buildEither(second transforms: [ModelTransform]) -> [ModelTransform] {
+    transforms
+  }
+
+  /// Those of all passes of a `for` loop.
+  public static func buildArray(_ transforms: [[ModelTransform]]) -> [ModelTransform] {
+    transforms.flatMap(\.self)
+  }
 }
 
 /// A transform without the types of its models.
@@ -140,7 +193,8 @@ public struct ModelTransform: Sendable {
     /// `nil` if the key path does not name a stored property.
     package let target: String?
     package let sources: [String?]
-    package let function: @Sendable (FunctionContext) throws -> Void
+    /// Gets whether the store keeps collections as archives.
+    package let function: @Sendable (FunctionContext, _ archives: Bool) throws -> Void
   }
 }
 
@@ -169,19 +223,22 @@ extension FunctionContext {
     _ type: Value.Type, _ index: inout Int, _ names: [String?]
   ) throws -> Value {
     defer { index += 1 }
-    let slot: Slot =
-      switch storageClass(at: index) {
-      case .null: .null
-      case .integer: .integer(integer(at: index))
-      case .real: .real(real(at: index))
-      case .text: .text(text(at: index))
-      case .blob: .blob(data(at: index))
-      }
-    guard let value = Value(slot: slot) else {
+    guard let value = Value(slot: slot(at: index)) else {
       throw TransformSourceError(
         source: names[index - ModelTransform.firstSource], type: type)
     }
     return value
+  }
+
+  /// Returns an argument as models hold it.
+  func slot(at index: Int) -> Slot {
+    switch storageClass(at: index) {
+    case .null: .null
+    case .integer: .integer(integer(at: index))
+    case .real: .real(real(at: index))
+    case .text: .text(text(at: index))
+    case .blob: .blob(data(at: index))
+    }
   }
 
   /// Sets the result to the stored form of a value. Without a call it is NULL.

@@ -34,30 +34,58 @@ package final class RowFunction: Sendable {
     do {
       try body(call)
     } catch {
-      self.error.withLock { first in if first == nil { first = error } }
-      sqlite3_result_error(call.context, "\(name) threw", -1)
+      fail(call, error)
     }
   }
 
-  fileprivate func register(on connection: OpaquePointer) -> Int32 {
+  fileprivate func fail(_ call: FunctionContext, _ error: any Error) {
+    self.error.withLock { first in if first == nil { first = error } }
+    sqlite3_result_error(call.context, "\(name) threw", -1)
+  }
+
+  fileprivate func register(on connection: OpaquePointer, _ meter: WorkMeter?) -> Int32 {
     sqlite3_create_function_v2(
       connection, name, argumentCount, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
-      Unmanaged.passRetained(self).toOpaque(),
+      Unmanaged.passRetained(RegisteredFunction(self, meter)).toOpaque(),
       { context, _, values in
         guard let context, let values, let function = sqlite3_user_data(context) else { return }
-        Unmanaged<RowFunction>.fromOpaque(function).takeUnretainedValue()
+        Unmanaged<RegisteredFunction>.fromOpaque(function).takeUnretainedValue()
           .call(FunctionContext(context: context, values: values))
       }, nil, nil,
       { function in
-        if let function { Unmanaged<RowFunction>.fromOpaque(function).release() }
+        if let function { Unmanaged<RegisteredFunction>.fromOpaque(function).release() }
       })
   }
 }
 
+/// A function of one connection, which ends its statement when the run is canceled.
+private final class RegisteredFunction {
+  private let function: RowFunction
+  /// The function stays registered after the stage, whose closures the meter has.
+  private weak var meter: WorkMeter?
+  private var callCount = 0
+  /// The question costs as much as a short function.
+  private static let callsPerQuestion = 64
+
+  init(_ function: RowFunction, _ meter: WorkMeter?) {
+    self.function = function
+    self.meter = meter
+  }
+
+  func call(_ call: FunctionContext) {
+    callCount &+= 1
+    if callCount.isMultiple(of: Self.callsPerQuestion), meter?.isCanceled == true {
+      return function.fail(call, CancellationError())
+    }
+    function.call(call)
+  }
+}
+
 extension SQLSession {
-  /// Lets the statements of this connection call a function, in place of an earlier one of the same name.
+  /// Lets the statements of this connection call a function, in place of an earlier one of the same name. It throws
+  /// `CancellationError` after the run is canceled.
   package func register(_ function: RowFunction) throws(InstarError) {
-    let code = database.sqliteConnection.map(function.register) ?? SQLITE_MISUSE
+    let code = database.sqliteConnection.map { function.register(on: $0, meter) } ?? SQLITE_MISUSE
     guard code == SQLITE_OK else {
       throw InstarError(
         .sqlFailed, "cannot register function '\(function.name)'", cause: "SQLite error \(code)",
