@@ -162,7 +162,8 @@ public final class Keeper {
         report.findings =
           try inspection.findings() + inspection.spaceFindings()
           + inspection.rowsInNeed(openPolicy, includesWarnings: true)
-          + inspection.duplicateValues(openPolicy) + inspection.modelCounts(openPolicy)
+          + inspection.duplicateValues(openPolicy, includesWarnings: true)
+          + inspection.modelCounts(openPolicy)
           + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)
           + inspection.readingFindings(openPolicy) + inspection.brokenLinks(openPolicy)
         let path = inspection.path

@@ -169,6 +169,11 @@ struct CheckedRowsTests {
     #expect(found.first?.rows == AffectedRows(count: 4, keys: ["1", "2", "3", "6"]))
     #expect(found.first?.fix?.contains("remove the duplicates in willMigrate") == true)
     #expect(try findings(library, [("a", 0), (nil, 0), (nil, 0)]).isEmpty)
+    let (report, isUnchanged) = try run(library, [("a", 0), ("b", 0), ("a", 0)])
+    #expect(report.result == .refused && isUnchanged)
+    #expect(report.error?.code == .duplicateUniqueValues)
+    #expect(report.error?.rows == AffectedRows(count: 2, keys: ["1", "3"]))
+    #expect(try run(library, [("a", 0), (nil, 0), (nil, 0)]).report.result == .migrated)
   }
 
   @Test("are a warning where code can remove them first", arguments: formats)

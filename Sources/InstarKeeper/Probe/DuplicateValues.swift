@@ -3,10 +3,14 @@ internal import InstarStore
 internal import InstarWire
 
 extension StoreInspection {
-  /// Rows with equal values of attributes that become unique. The change of schema refuses them; so only `plan` reads
-  /// them here.
-  func duplicateValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let constraints = path.newConstraints
+  /// Rows with equal values of attributes that become unique. They refuse a run, unless code of the plan runs before
+  /// the stage that finds them again.
+  ///
+  /// - Parameter includesWarnings: Whether to read the rows that code may still change.
+  func duplicateValues(
+    _ openPolicy: OpenPolicy, includesWarnings: Bool
+  ) throws(InstarError) -> [Finding] {
+    let constraints = path.newConstraints.filter { includesWarnings || !$0.isCurable }
     guard !constraints.isEmpty else { return [] }
     let layouts = try layout(of: path.first).entityLayouts.keyed(by: \.name)
     let file = try openPolicy.probeFile(paths.store)

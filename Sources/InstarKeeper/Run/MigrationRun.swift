@@ -175,6 +175,7 @@ package struct MigrationRun {
     // Only SQLite may open a store that this process has open: the worker counts the rows there.
     if openPolicy != .shared {
       findings += try inspection.rowsInNeed(openPolicy, includesWarnings: false)
+      findings += try inspection.duplicateValues(openPolicy, includesWarnings: false)
       if path.isLightweight { findings += try inspection.modelCounts(openPolicy) }
     }
     if let finding = findings.first(where: { $0.severity == .error }) {
