@@ -54,6 +54,18 @@ public struct StageManifest: Sendable, Codable, Hashable {
     case transform
     /// A closure has the contexts of both versions.
     case bridge
+
+    /// - Throws: `protocolViolation` for a kind that a later release has.
+    public init(from decoder: any Decoder) throws {
+      let name = try decoder.singleValueContainer().decode(String.self)
+      guard let kind = Kind(rawValue: name) else {
+        throw InstarError(
+          .protocolViolation, "cannot read a stage",
+          cause: "this release of Instar does not know stages of the kind '\(name)'",
+          next: "install the release of Instar that wrote this, or a later one")
+      }
+      self = kind
+    }
   }
 
   /// The version that the stage starts at.

@@ -20,12 +20,14 @@ public enum WireCoder {
 
   /// Reads one line.
   ///
-  /// - Throws: `protocolViolation` if the line is not a message of this type.
+  /// - Throws: `protocolViolation` if the line is not a message of this type, or has what only a later release knows.
   public static func message<Message: Decodable>(
     _ type: Message.Type, from line: Data
   ) throws(InstarError) -> Message {
     do {
       return try JSONDecoder().decode(type, from: line)
+    } catch let error as InstarError {
+      throw error
     } catch {
       let start = String(decoding: line.prefix(200), as: UTF8.self)
       throw InstarError(

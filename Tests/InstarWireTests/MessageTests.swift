@@ -30,6 +30,21 @@ struct MessageTests {
     try roundTrip(request)
   }
 
+  @Test("a stage of a kind that a later release has is an error that names the kind")
+  func laterKind() throws {
+    var line = String(
+      decoding: try WireCoder.line(KeeperEvent.described(PluginManifest(plans: [Sample.plan]))),
+      as: UTF8.self)
+    line.replace("\"kind\":\"lightweight\"", with: "\"kind\":\"merge\"")
+    line.replace("\"kind\":\"custom\"", with: "\"kind\":\"merge\"")
+    let error = #expect(throws: InstarError.self) {
+      try WireCoder.message(KeeperEvent.self, from: Data(line.utf8))
+    }
+    #expect(error?.code == .protocolViolation)
+    #expect(
+      error?.cause == "this release of Instar does not know stages of the kind 'merge'")
+  }
+
   @Test(
     "every event of a keeper arrives as it was sent",
     arguments: [
