@@ -190,6 +190,62 @@ struct CommandLineStoreTests {
     }
   }
 
+  /// `INSTAR_REHEARSED_STORES` makes it more than 60.
+  @Test("rehearse of many stores names exactly those that cannot be migrated, and leaves no trace")
+  func manyRehearsals() async throws {
+    let count =
+      ProcessInfo.processInfo.environment["INSTAR_REHEARSED_STORES"].flatMap { Int($0) } ?? 60
+    let fleet = try TemporaryFolder()
+    let fine = try BoxStore("fine", in: folder)
+    let throwing = try BoxStore("throw", in: folder)
+    let losing = try BoxStore("lose", in: folder)
+    var bad: [String: InstarError.Code] = [:]
+    let stores = try (0..<count).map { number in
+      let path = fleet.path("\(number).store")
+      let (tenth, place) = number.quotientAndRemainder(dividingBy: count / 10)
+      switch (place, tenth % 3) {
+      case (3, 0):
+        try fleet.write("no database", to: "\(number).store")
+        bad[path] = .notAStore
+      case (3, 1):
+        try FileManager.default.copyItem(atPath: throwing.path, toPath: path)
+        bad[path] = .stageFailed
+      case (3, _):
+        try FileManager.default.copyItem(atPath: losing.path, toPath: path)
+        bad[path] = .invariantViolated
+      default: try FileManager.default.copyItem(atPath: fine.path, toPath: path)
+      }
+      return path
+    }
+    #expect(bad.count == 10)
+    let before = try fleet.contents()
+    let arguments =
+      ["rehearse"] + stores
+      + ["--plugin", try await FixturePlugins.boxes.value, "--state-dir", state]
+    let answer = try await CommandLineTool.run(arguments + ["--json"])
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.map(\.store) == stores)
+    let failed = reports.filter { $0.result != .rehearsed }
+    #expect(Dictionary(uniqueKeysWithValues: failed.map { ($0.store, $0.error?.code) }) == bad)
+    #expect(reports.allSatisfy { $0.backup == nil && $0.leftovers == nil })
+    #expect(try fleet.contents() == before)
+    let text = try await CommandLineTool.run(arguments)
+    let summary = text.messages.split(separator: "\n")
+    #expect(
+      summary.contains {
+        $0.hasPrefix(
+          "rehearsed \(count) of \(count) stores: \(count - 10) can be migrated, 10 cannot be migrated;"
+        )
+      }, Comment(rawValue: text.messages))
+    let mark = "  cannot be migrated: "
+    #expect(
+      Set(summary.filter { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) })
+        == Set(bad.keys))
+    #expect(try fleet.contents() == before)
+    let history = try await CommandLineTool.run(["history", "--state-dir", state, "--json"])
+    #expect(history.output.isEmpty)
+  }
+
   @Test("migrate brings each store to 2.0.0, with one report a store, and history lists the runs")
   func migrate() async throws {
     let stores = [try store("a.store"), try store("b.store")]
