@@ -69,7 +69,11 @@ public enum DurableFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(what, path, errno) }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw InstarError(.stateFolderFailed, what, cause: "not a regular file")
+      throw InstarError(
+        .stateFolderFailed, what, cause: "not a regular file",
+        next:
+          "move what is in its place: mv \(CommandText.quoted(path)) \(CommandText.quoted(path + ".other"))"
+      )
     }
     let isNew = status.st_size == 0
     var text = Data()

@@ -103,13 +103,14 @@ public final class LineChannel: Sendable {
     case 0: return
     case EPIPE, ECONNRESET:
       throw InstarError(
-        .interrupted, "cannot send a message", cause: "the other process closed the channel"
-      )
+        .interrupted, "cannot send a message", cause: "the other process closed the channel",
+        next: CommandText.repetition)
     case ETIMEDOUT:
       close()
       throw InstarError(
         .interrupted, "cannot send a message",
-        cause: "the other process read nothing for \(Int(patience.inSeconds)) s")
+        cause: "the other process read nothing for \(Int(patience.inSeconds)) s",
+        next: CommandText.repetition)
     default:
       throw .systemFailure("cannot send a message", failure)
     }

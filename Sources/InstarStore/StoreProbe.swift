@@ -70,7 +70,8 @@ public struct StoreProbe: Sendable {
         throw InstarError(
           .unsupported, "cannot read '\(path)'", store: path,
           cause: "the store has \(tables) tables, indexes, views and triggers; "
-            + "Instar reads at most \(tableLimit)")
+            + "Instar reads at most \(tableLimit)",
+          next: "let the app itself migrate this store")
       }
       let limit = seconds + Double(tables) * secondsPerTable
       var probe = try WorkLimit.within(limit, db) {

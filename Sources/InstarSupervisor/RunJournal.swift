@@ -42,7 +42,8 @@ package final class RunJournal {
     guard let lock = try folder.tryLock(run: run) else {
       throw InstarError(
         .stateFolderFailed, "cannot start run \(run)", store: store,
-        cause: "another run with this identifier is in progress", state: "unchanged")
+        cause: "another run with this identifier is in progress", state: "unchanged",
+        next: CommandText.repetition)
     }
     folder.ownRuns.withLock { _ = $0.insert(run) }
     return RunJournal(folder, run: run, lock: lock, isRecovery: false)

@@ -226,7 +226,8 @@ public final class StateFolder: Sendable {
       let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
       guard descriptor >= 0 else {
         throw InstarError(
-          .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)))
+          .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
+          next: "run: ls -l \(CommandText.quoted(file))")
       }
       Foundation.close(descriptor)
       do {

@@ -402,7 +402,8 @@ public final class Supervisor: Sendable {
   private func requireStateFolder() throws(InstarError) -> StateFolder {
     guard let stateFolder else {
       throw InstarError(
-        .stateFolderFailed, "cannot change stores", cause: "no state folder was given")
+        .stateFolderFailed, "cannot change stores", cause: "no state folder was given",
+        next: "name one with --state-dir")
     }
     return stateFolder
   }

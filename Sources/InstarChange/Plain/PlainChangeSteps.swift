@@ -383,7 +383,8 @@ struct PlainChangeSteps {
     else {
       throw InstarError(
         .unexpectedStructure, "cannot change table \(name)",
-        cause: "'\(name)' is not an ordinary table, or its CREATE TABLE statement cannot be parsed")
+        cause: "'\(name)' is not an ordinary table, or its CREATE TABLE statement cannot be parsed",
+        next: "let the app itself migrate this store, or leave the table out of the models")
     }
     let removedIndexes = removedIndexes(pair)
     let stored = removedIndexes.isEmpty ? [] : try storedIndexes(of: name)

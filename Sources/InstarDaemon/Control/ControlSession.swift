@@ -180,7 +180,8 @@ final class ControlSession: Sendable {
   }
 
   private static let stopped = InstarError(
-    .daemonNotReachable, "cannot ask instard", cause: "instard is stopping")
+    .daemonNotReachable, "cannot ask instard", cause: "instard is stopping",
+    next: "to see whether instard runs, run: systemctl status instard")
 
   // MARK: Replies
 

@@ -206,7 +206,9 @@ package struct PlanDefinition: Sendable {
   package func path(from start: Schema.Version) throws(InstarError) -> [Stage] {
     let what = "cannot migrate from \(start) by plan \(name)"
     guard var current = version(start), let last = versions.last else {
-      throw InstarError(.unknownVersion, what, cause: "the plan has no version \(start)")
+      throw InstarError(
+        .unknownVersion, what, cause: "the plan has no version \(start)",
+        next: "add schema \(start) to the plan's 'schemas'")
     }
     var path: [Stage] = []
     while current.schema.version != last.schema.version {

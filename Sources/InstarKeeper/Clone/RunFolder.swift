@@ -54,7 +54,8 @@ final class RunFolder {
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(
-        .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'")
+        .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'",
+        next: "wait until the other run has ended, then \(CommandText.repetition)")
     }
     guard mkdir(path + "/clone", 0o700) == 0 else {
       throw failure("cannot create '\(path)/clone'", errno)

@@ -39,6 +39,7 @@ package enum FileDigest {
 
   private static func failure(_ path: String) -> InstarError {
     InstarError(
-      .unreadableStore, "cannot read '\(path)'", cause: String(cString: strerror(errno)))
+      .unreadableStore, "cannot read '\(path)'", cause: String(cString: strerror(errno)),
+      next: "run: ls -l \(CommandText.quoted(path))")
   }
 }

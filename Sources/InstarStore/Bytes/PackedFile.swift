@@ -96,15 +96,21 @@ package enum PackedFile {
     case 0: return
     case Int32(instar_unpack_malformed):
       throw InstarError(
-        .unreadableStore, what, cause: "the file is not what zstd wrote: its content is damaged")
+        .unreadableStore, what, cause: "the file is not what zstd wrote: its content is damaged",
+        next: adviceOnDamage)
     case Int32(instar_unpack_truncated):
-      throw InstarError(.unreadableStore, what, cause: "the end of the compressed file is missing")
+      throw InstarError(
+        .unreadableStore, what, cause: "the end of the compressed file is missing",
+        next: adviceOnDamage)
     case EFBIG:
       throw InstarError(
-        .unreadableStore, what, cause: "the compressed file has more than \(limit) bytes in it")
+        .unreadableStore, what, cause: "the compressed file has more than \(limit) bytes in it",
+        next: adviceOnDamage)
     default: throw failure(what, result)
     }
   }
+
+  private static let adviceOnDamage = "to find a sound backup, run: instarctl backups verify"
 
   private static func open(_ path: String, _ flags: Int32, _ what: String) throws(InstarError)
     -> Int32

@@ -12,7 +12,8 @@ struct PrivateFolder {
       throw InstarError(
         .unreadableStore,
         "cannot create a folder in '\(FileManager.default.temporaryDirectory.path)'",
-        cause: String(cString: strerror(errno)))
+        cause: String(cString: strerror(errno)),
+        next: "free some space there, or set TMPDIR to another folder")
     }
     path = String(cString: made)
   }

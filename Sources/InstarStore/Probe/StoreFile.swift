@@ -199,7 +199,9 @@ extension StoreFile {
       return InstarError(
         .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink)
     default:
-      return InstarError(.unreadableStore, what, store: path, cause: text)
+      return InstarError(
+        .unreadableStore, what, store: path, cause: text,
+        next: "check the permissions; run: ls -la \(CommandText.quoted(path))")
     }
   }
 

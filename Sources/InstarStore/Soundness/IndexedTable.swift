@@ -171,7 +171,8 @@ private struct ListedIndex {
       .unsupported, "cannot check index '\(name)' of table '\(table)'",
       cause: term.column == -1
         ? "columns of table '\(table)' have all names of its rowid"
-        : "the CREATE INDEX statement of index '\(name)' cannot be parsed")
+        : "the CREATE INDEX statement of index '\(name)' cannot be parsed",
+      next: "let the app itself migrate this store")
   }
 
   /// An expression without the ASC or DESC behind it.

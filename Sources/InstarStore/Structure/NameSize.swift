@@ -16,7 +16,8 @@ struct NameSize {
       throw InstarError(
         .unsupported, "cannot read the structure of the store",
         cause:
-          "the names of the store's tables and columns have more than \(Self.limitBytes) bytes together"
+          "the names of the store's tables and columns have more than \(Self.limitBytes) bytes together",
+        next: "let the app itself migrate this store"
       )
     }
   }

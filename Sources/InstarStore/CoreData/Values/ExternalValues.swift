@@ -104,13 +104,15 @@ package final class ExternalValues: Sendable {
       guard let path = path(ofFile: name) else {
         throw InstarError(
           .brokenReferences, "cannot read a value",
-          cause: "the file '\(name)' of a large value is missing from '\(folder ?? "")'")
+          cause: "the file '\(name)' of a large value is missing from '\(folder ?? "")'",
+          next: CommandText.restoring(nil))
       }
       do {
         return try Data(contentsOf: URL(fileURLWithPath: path))
       } catch {
         throw InstarError(
-          .unreadableStore, "cannot read a value", cause: "\(path): \(error.localizedDescription)")
+          .unreadableStore, "cannot read a value", cause: "\(path): \(error.localizedDescription)",
+          next: "run: ls -l \(CommandText.quoted(path))")
       }
     }
   }

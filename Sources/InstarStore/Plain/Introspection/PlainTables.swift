@@ -195,7 +195,8 @@ struct PlainTables {
       guard count <= Self.columnLimit else {
         throw InstarError(
           .unsupported, "cannot read the schema of the store",
-          cause: "the store's tables have more than \(Self.columnLimit) columns")
+          cause: "the store's tables have more than \(Self.columnLimit) columns",
+          next: "let the app itself migrate this store")
       }
       let type = row.get(2) ?? ""
       // There are few types and many columns.
