@@ -6,8 +6,8 @@ import Testing
 
 @testable import InstarChange
 
-/// Each row of the table in "Choosing a stage" whose change Instar makes itself. Those with code of the plan besides are
-/// in `TransformStageTests` and `SQLStageTests`.
+/// Each row of the table in "Choosing a stage" whose change Instar makes itself. Those that also have code of the plan
+/// are in `TransformStageTests` and `SQLStageTests`.
 private struct DecidedChange: CustomTestStringConvertible {
   let testDescription: String
   let kind: StageManifest.Kind

@@ -101,7 +101,7 @@ struct TransformedTypesTests {
       } == Self.expected)
   }
 
-  @Test("a stored value that is no case of the enum ends the run with property and row")
+  @Test("a stored value that is not a case of the enum ends the run with property and row")
   func unknownCase() throws {
     try store.make(
       ItemsV1.self,

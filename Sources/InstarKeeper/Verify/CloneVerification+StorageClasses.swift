@@ -4,8 +4,8 @@ internal import InstarStore
 internal import InstarWire
 
 extension CloneVerification {
-  /// Refuses values whose storage class their attribute's type does not read: SQL of the plan can write them, and no app
-  /// would get them. As many as the store had before may stay.
+  /// Refuses values whose storage class their attribute's type does not read: SQL of the plan can write them, and no
+  /// app would get them. As many as the store had before may stay.
   ///
   /// - Parameter layout: As the clone names its tables.
   func requireStorageClasses(
