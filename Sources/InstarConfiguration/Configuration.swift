@@ -26,13 +26,18 @@ public struct Configuration: Sendable, Hashable {
     public var backupFolder: String?
     /// How these copies are packed; `nil` for that of all watches.
     public var backupCompression: BackupCompression?
+    /// What to do with its stores that are behind.
+    public var policy: MigrationPolicy
+    /// The first wave in which its stores are migrated.
+    public var wave: Int
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,
       sqlDebugLevel: Int = 0, backups: BackupRetention? = nil, whenBusy: BusyPolicy = .wait,
       cutover: CutoverPolicy = .automatic, verification: VerificationPolicy = .standard,
       busyTimeout: Duration? = nil, backupFolder: String? = nil,
-      backupCompression: BackupCompression? = nil
+      backupCompression: BackupCompression? = nil, policy: MigrationPolicy = .automatic,
+      wave: Int = 1
     ) {
       self.folder = folder
       self.patterns = patterns
@@ -45,6 +50,8 @@ public struct Configuration: Sendable, Hashable {
       self.busyTimeout = busyTimeout
       self.backupFolder = backupFolder
       self.backupCompression = backupCompression
+      self.policy = policy
+      self.wave = wave
     }
   }
 
@@ -52,10 +59,15 @@ public struct Configuration: Sendable, Hashable {
   public struct Retry: Sendable, Hashable {
     public var first: Duration
     public var most: Duration
+    /// After so many attempts a store is quarantined, also where waiting could help; `nil` for no limit.
+    public var attempts: Int?
 
-    public init(first: Duration = .seconds(10), most: Duration = .seconds(600)) {
+    public init(
+      first: Duration = .seconds(10), most: Duration = .seconds(600), attempts: Int? = nil
+    ) {
       self.first = first
       self.most = most
+      self.attempts = attempts
     }
   }
 
@@ -86,6 +98,8 @@ public struct Configuration: Sendable, Hashable {
   public var backupCompression = BackupCompression.none
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)
+  /// In which order and how far the stores of a plan are migrated; `nil` for all at once.
+  public var rollout: RolloutSettings?
   public var watches: [Watch] = []
 
   /// Where `instarctl` reaches the daemon.

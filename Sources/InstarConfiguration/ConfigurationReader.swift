@@ -10,17 +10,21 @@ struct ConfigurationReader {
 
   private enum Key: String, CaseIterable {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
-    case busyTimeout, backups, backupFolder, backupCompression, checkBackups, watches
+    case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout
+    case watches
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
-    case busyTimeout, cutover, verify
+    case busyTimeout, cutover, verify, policy, wave
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
   }
   private enum RetryKey: String, CaseIterable {
-    case first, most
+    case first, most, attempts
+  }
+  private enum RolloutKey: String, CaseIterable {
+    case canary, waves, soak, budget
   }
 
   /// Adds the values of one file to those of earlier files.
@@ -65,6 +69,7 @@ struct ConfigurationReader {
       case .checkBackups:
         configuration.backupCheckInterval = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
+      case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
       case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
@@ -114,6 +119,8 @@ struct ConfigurationReader {
       case .busyTimeout: watch.busyTimeout = try busyTimeout(value)
       case .cutover: watch.cutover = try policy(value, of: key.rawValue)
       case .verify: watch.verification = try policy(value, of: key.rawValue)
+      case .policy: watch.policy = try policy(value, of: key.rawValue)
+      case .wave: watch.wave = try number(value, of: key.rawValue, in: 1...100)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -142,6 +149,7 @@ struct ConfigurationReader {
       switch key {
       case .first: retry.first = try duration(value, of: "retry.first", in: bounds)
       case .most: retry.most = try duration(value, of: "retry.most", in: bounds)
+      case .attempts: retry.attempts = try number(value, of: "retry.attempts", in: 1...1_000_000)
       }
     }
     guard retry.first <= retry.most else {
@@ -151,6 +159,44 @@ struct ConfigurationReader {
           + "'retry.most' (\(DurationText.format(retry.most)))")
     }
     return retry
+  }
+
+  private func rollout(_ node: Node) throws(InstarError) -> RolloutSettings {
+    var rollout = RolloutSettings()
+    for (key, value) in try fields(of: node, keys: RolloutKey.self, in: "'rollout'") {
+      switch key {
+      case .canary: rollout.canary = try share(value, of: "rollout.canary")
+      case .waves:
+        for element in value.sequence.map(Array.init) ?? [value] {
+          rollout.waves.append(try share(element, of: "rollout.waves"))
+        }
+      case .soak:
+        rollout.soak = try duration(
+          value, of: "rollout.soak", in: .zero...(.seconds(30 * 86_400)))
+      case .budget: rollout.budget = try share(value, of: "rollout.budget", orNone: true)
+      }
+    }
+    for (step, next) in zip(rollout.steps, rollout.steps.dropFirst())
+    where step.isKnownToReach(next) {
+      throw problem(
+        node,
+        "the waves of 'rollout' must grow, each with the stores of the waves before it; "
+          + "\(step) is not less than \(next)")
+    }
+    return rollout
+  }
+
+  private func share(
+    _ node: Node, of key: String, orNone: Bool = false
+  ) throws(InstarError) -> RolloutSettings.Share {
+    let share = node.scalar.flatMap { RolloutSettings.Share($0.string) }
+    guard let share, orNone || ![.count(0), .percent(0)].contains(share) else {
+      throw problem(
+        node,
+        "'\(key)' must be a number of stores such as 5, or a share such as 10%, not '\(shown(node))'"
+      )
+    }
+    return share
   }
 
   private func retention(_ node: Node) throws(InstarError) -> BackupRetention {

@@ -21,4 +21,12 @@ public enum StoreState: String, Sendable, Codable, Hashable, CaseIterable {
   case busy
   /// Reading it is not permitted, failed, or did not end within its time limit.
   case unreadable
+
+  /// Whether no plugin can make anything of the store: its content, or a person, must change first.
+  public var isUnusable: Bool {
+    switch self {
+    case .notAStore, .corrupt, .encrypted, .unreadable: true
+    case .current, .behind, .ahead, .unversioned, .unknown, .busy: false
+    }
+  }
 }

@@ -15,6 +15,7 @@ public enum Manager {
     case rescan = "Rescan"
     case pause = "Pause"
     case resume = "Resume"
+    case approve = "Approve"
 
     /// The name of the method with that of the interface.
     public var qualifiedName: String { "\(interface).\(rawValue)" }
@@ -26,6 +27,8 @@ public enum Manager {
     case waiting
     /// A keeper reads the store, or will.
     case probing
+    /// The store is behind. Its wave has not come, its rollout is halted, or nobody has approved its run.
+    case pending
     /// The store waits for its run.
     case queued
     case running
@@ -33,8 +36,9 @@ public enum Manager {
     case recovering
     /// instard retries the failed or busy store later.
     case retrying
-    /// Another attempt would fail in the same way: the store waits for a change, of itself or of the plugins.
-    case blocked
+    /// Another attempt would fail in the same way, or nothing can be read: the store waits for a change, of itself or
+    /// of the plugins.
+    case quarantined
     /// An operator ordered to leave the store alone.
     case held
     /// There is nothing to do.
@@ -61,6 +65,8 @@ public enum Manager {
     public var error: InstarError?
     /// How long until instard retries it.
     public var secondsToRetry: Double?
+    /// The wave of its plan's rollout in which it had its turn; left out before that, and without a rollout.
+    public var wave: Int?
 
     /// A store of which only the activity is known.
     public init(store: String, activity: Activity) {
@@ -115,6 +121,65 @@ public enum Manager {
     }
   }
 
+  /// One plan's way through the stores that are behind, wave after wave.
+  public struct Rollout: Sendable, Codable, Hashable {
+    /// The name of the plan.
+    public var plan: String
+    /// Its last version.
+    public var version: Schema.Version
+    /// The wave that is open, or ended last; 0 while stores are counted.
+    public var wave: Int
+    /// How many waves there are.
+    public var waves: Int
+    /// The stores of the rollout. The other numbers add up to this one.
+    public var stores: Int
+    /// Those whose turn has not come.
+    public var waiting: Int
+    /// Those that have a run, or will soon.
+    public var admitted: Int
+    /// Those that are retried later: others use them, or the disk is full.
+    public var deferred: Int
+    /// Those that were migrated and found current afterwards.
+    public var migrated: Int
+    /// Those whose run failed.
+    public var failed: Int
+    /// Those of the waiting stores that need an approval.
+    public var unapproved: Int
+    /// When the next wave opens; left out while a wave is open.
+    public var secondsToNextWave: Double?
+    /// Why no run of the plan is started; left out if runs are started.
+    public var halt: Pause?
+    /// The first stores, by path, whose run failed.
+    public var failures: [String]
+
+    /// Whether failures beyond the budget halted it, and not an operator.
+    public var isHaltedByFailures: Bool { halt?.by == Self.daemon }
+    /// Who halts a rollout for its failures.
+    public static let daemon = "instard"
+
+    /// A rollout.
+    public init(
+      plan: String, version: Schema.Version, wave: Int, waves: Int, stores: Int, waiting: Int,
+      admitted: Int, deferred: Int, migrated: Int, failed: Int, unapproved: Int,
+      secondsToNextWave: Double?, halt: Pause?, failures: [String]
+    ) {
+      self.plan = plan
+      self.version = version
+      self.wave = wave
+      self.waves = waves
+      self.stores = stores
+      self.waiting = waiting
+      self.admitted = admitted
+      self.deferred = deferred
+      self.migrated = migrated
+      self.failed = failed
+      self.unapproved = unapproved
+      self.secondsToNextWave = secondsToNextWave
+      self.halt = halt
+      self.failures = failures
+    }
+  }
+
   /// The daemon as a whole.
   public struct Status: Sendable, Codable, Hashable {
     /// What the daemon does.
@@ -146,6 +211,8 @@ public enum Manager {
     public var states: [String: Int]
     /// Their number by activity.
     public var activities: [String: Int]
+    /// The rollouts, by plan.
+    public var rollouts: [Rollout]
     /// The runs in progress, by store.
     public var runs: [Run]
     /// The first stores, by path, whose last attempt failed.
@@ -158,7 +225,7 @@ public enum Manager {
     public init(
       version: String, pid: Int32, startedAt: Double, phase: Phase, pause: Pause?,
       folders: [Folder], plugins: [String], stores: Int, states: [String: Int],
-      activities: [String: Int], runs: [Run], failures: [Store]
+      activities: [String: Int], rollouts: [Rollout], runs: [Run], failures: [Store]
     ) {
       self.version = version
       self.pid = pid
@@ -170,6 +237,7 @@ public enum Manager {
       self.stores = stores
       self.states = states
       self.activities = activities
+      self.rollouts = rollouts
       self.runs = runs
       self.failures = failures
     }
@@ -196,18 +264,23 @@ extension Manager {
     public var activity: Activity?
     /// The plan that knows the store.
     public var plan: String?
+    /// The wave of its plan's rollout in which the store had its turn.
+    public var wave: Int?
 
     /// A filter that allows every store.
-    public init(state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil) {
+    public init(
+      state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil, wave: Int? = nil
+    ) {
       self.state = state
       self.activity = activity
       self.plan = plan
+      self.wave = wave
     }
 
     /// Whether the filter allows a store.
     public func allows(_ store: Store) -> Bool {
       (state == nil || store.state == state) && (activity == nil || store.activity == activity)
-        && (plan == nil || store.plan == plan)
+        && (plan == nil || store.plan == plan) && (wave == nil || store.wave == wave)
     }
   }
 
@@ -233,9 +306,37 @@ extension Manager {
   public struct PauseParameters: Sendable, Codable, Hashable {
     /// The reason.
     public var why: String?
+    /// The plan whose rollout is halted; `nil` for all runs.
+    public var plan: String?
 
     /// An order with a reason.
-    public init(why: String?) { self.why = why }
+    public init(why: String?, plan: String? = nil) {
+      self.why = why
+      self.plan = plan
+    }
+  }
+
+  /// The parameters of `Resume`.
+  public struct ResumeParameters: Sendable, Codable, Hashable {
+    /// The plan whose rollout goes on; `nil` to end a pause of all runs.
+    public var plan: String?
+
+    /// An order.
+    public init(plan: String?) { self.plan = plan }
+  }
+
+  /// The parameters of `Approve`: one of them, or both.
+  public struct ApproveParameters: Sendable, Codable, Hashable {
+    /// The plan whose stores are approved.
+    public var plan: String?
+    /// The paths of the stores; empty for all stores of the plan.
+    public var stores: [String]
+
+    /// An approval.
+    public init(plan: String?, stores: [String]) {
+      self.plan = plan
+      self.stores = stores
+    }
   }
 
   /// The parameters of the error `Failed`.
@@ -303,8 +404,28 @@ extension Manager {
       why: ?string
     )
 
-    # One store: what instard does with it (waiting, probing, queued, running, recovering, retrying, blocked, held or
-    # idle), what the last probe found, and the last failure.
+    # One plan's way through the stores that are behind, wave after wave. 'wave' is 0 while stores are counted. The
+    # numbers from 'waiting' to 'failed' add up to 'stores'; 'unapproved' are some of the waiting ones. 'halt' says why
+    # no run of the plan is started.
+    type Rollout (
+      plan: string,
+      version: string,
+      wave: int,
+      waves: int,
+      stores: int,
+      waiting: int,
+      admitted: int,
+      deferred: int,
+      migrated: int,
+      failed: int,
+      unapproved: int,
+      secondsToNextWave: ?float,
+      halt: ?Pause,
+      failures: []string
+    )
+
+    # One store: what instard does with it (waiting, probing, pending, queued, running, recovering, retrying,
+    # quarantined, held or idle), what the last probe found, and the last failure.
     type Store (
       store: string,
       activity: string,
@@ -314,7 +435,8 @@ extension Manager {
       planVersion: ?string,
       reason: ?string,
       error: ?Error,
-      secondsToRetry: ?float
+      secondsToRetry: ?float,
+      wave: ?int
     )
 
     # The daemon as a whole. 'phase' is scanning, running or stopping; 'states' and 'activities' count stores;
@@ -330,6 +452,7 @@ extension Manager {
       stores: int,
       states: [string]int,
       activities: [string]int,
+      rollouts: []Rollout,
       runs: []Run,
       failures: []Store
     )
@@ -338,7 +461,7 @@ extension Manager {
     method GetStatus() -> (status: Status)
 
     # Returns the stores that match, by path. Needs 'more': a long list comes in several replies.
-    method ListStores(state: ?string, activity: ?string, plan: ?string) -> (stores: []Store)
+    method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int) -> (stores: []Store)
 
     # Retries stores at once: those that failed or wait for another attempt. Without names, all of these.
     method Retry(stores: []string) -> (stores: []Store)
@@ -346,11 +469,15 @@ extension Manager {
     # Reads all watched folders again.
     method Rescan() -> ()
 
-    # Starts no run until Resume. Runs in progress go on. A pause survives restarts of the daemon.
-    method Pause(why: ?string) -> ()
+    # Starts no run until Resume; with 'plan', no run of that plan. Runs in progress go on. A pause survives restarts of
+    # the daemon.
+    method Pause(why: ?string, plan: ?string) -> ()
 
-    # Ends a pause.
-    method Resume() -> ()
+    # Ends a pause; with 'plan', lets the plan's rollout go on after its failures.
+    method Resume(plan: ?string) -> ()
+
+    # Has stores migrated whose watch has the policy 'ask': the named ones, or all of a plan.
+    method Approve(plan: ?string, stores: []string) -> ()
 
     # The call failed, and nothing was done.
     error Failed (error: Error)

@@ -18,6 +18,18 @@ enum FilePath {
   /// Returns the path of a store as the state folder spells it.
   static func ofStore(_ path: String) -> String { StorePath(absolute(path)).text }
 
+  /// Calls the daemon with the paths of stores. It knows a store by the path of its watched folder, which may have a
+  /// symbolic link in it.
+  static func asInstardSpells<Reply>(
+    _ stores: [String], call: ([String]) throws(InstarError) -> Reply
+  ) throws(InstarError) -> Reply {
+    do throws(InstarError) {
+      return try call(stores.map(absolute))
+    } catch  where error.code == .missingStore {
+      return try call(stores.map(ofStore))
+    }
+  }
+
   static func ofPlugin(_ path: String) throws(InstarError) -> String {
     let plugin = absolute(path)
     guard exists(plugin) else {

@@ -45,7 +45,8 @@ struct Instarctl: AsyncParsableCommand {
       BackupsCommand.self, HoldCommand.self, ReleaseCommand.self, PluginCommand.self,
       SchemaCommand.self,
       StatusCommand.self, StoresCommand.self, RetryCommand.self, PauseCommand.self,
-      ResumeCommand.self, RescanCommand.self, HistoryCommand.self, ConfigCommand.self,
+      ResumeCommand.self, ApproveCommand.self, RescanCommand.self, HistoryCommand.self,
+      ConfigCommand.self,
       VersionCommand.self,
     ])
 

@@ -75,16 +75,83 @@ struct ControlSocketTests {
     defer { daemon.kill() }
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
-    let blocked = try await stores(fixture, "--activity", "blocked")
-    #expect(blocked.map(\.store) == [store.path])
-    #expect(blocked.first?.error?.code == .stageFailed)
-    #expect(try await status(fixture).failures == blocked)
+    let quarantined = try await stores(fixture, "--activity", "quarantined")
+    #expect(quarantined.map(\.store) == [store.path])
+    #expect(quarantined.first?.error?.code == .stageFailed)
+    #expect(try await status(fixture).failures == quarantined)
     #expect(try await stores(fixture).map(\.store) == [fine.path, store.path])
 
     let retried = try await call(fixture, "retry")
     #expect(retried.status == 0 && retried.messages == "instard retries 1 store\n")
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", times: 2, in: daemon)
     #expect(try await call(fixture, "retry", folder.path("srv/none.store")).status == 5)
+  }
+
+  @Test(
+    "a rollout halts at its budget with one alert, also over a restart, until somebody resumes it")
+  func rollout() async throws {
+    let fixture = try await fixture()
+    try fixture.configure("rollout: {waves: [50%], budget: 0}")
+    for number in 0..<2 { try fixture.add("throw", as: "bad\(number)") }
+    for number in 0..<2 { try fixture.add("fine", as: "good\(number)") }
+    var daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=rollout-halted", in: daemon)
+    let halted = try #require(try await status(fixture).rollouts.first)
+    #expect(halted.isHaltedByFailures && halted.wave == 1 && halted.stores == 4)
+    // The other store of the wave has had its turn, or waits once more.
+    #expect(halted.failed >= 1 && halted.waiting >= 2)
+    #expect(try await !stores(fixture, "--wave", "1").isEmpty)
+    let text = try await call(fixture, "status").output
+    #expect(text.contains("halted by instard") && text.contains("instarctl resume --plan BoxPlan"))
+    daemon.kill()
+    _ = try daemon.wait()
+
+    daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=store-behind", times: halted.waiting, in: daemon)
+    #expect(try await status(fixture).rollouts.first?.halt?.why == halted.halt?.why)
+    #expect(!daemon.capturedOutput.contains("INSTAR_EVENT=run-started"))
+    // It halts once more if only one of the two that fail was in the first wave.
+    while try await stores(fixture, "--state", "current").count < 2 {
+      if try await status(fixture).rollouts.first?.halt != nil {
+        #expect(try await call(fixture, "resume", "--plan", "BoxPlan").status == 0)
+      }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    #expect(try await call(fixture, "resume", "--plan", "NoPlan").status == 3)
+  }
+
+  @Test("a store whose watch asks is migrated after an approval")
+  func approval() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("policy: ask")
+    let store = try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=store-behind", in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=wave-opened", in: daemon)
+    #expect(try await stores(fixture).map(\.activity) == [.pending])
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    #expect(try await call(fixture, "approve").status == 2)
+    #expect(try await call(fixture, "approve", folder.path("srv/none.store")).status == 5)
+    #expect(try await call(fixture, "approve", store.path).status == 0)
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test("a store is migrated only if its rehearsal succeeds")
+  func rehearsal() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("policy: rehearse")
+    let fine = try fixture.add("fine")
+    let bad = try fixture.add("throw")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
+    #expect(daemon.capturedOutput.components(separatedBy: "INSTAR_EVENT=run-rehearsed").count == 2)
+    #expect(try fine.version() == Schema.Version(2, 0, 0))
+    #expect(try bad.version() == Schema.Version(1, 0, 0))
   }
 
   @Test("rescan finds a folder that was missing")

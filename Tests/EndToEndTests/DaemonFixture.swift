@@ -41,10 +41,28 @@ struct DaemonFixture {
       output: .captured(limitBytes: 1 << 20))
   }
 
+  /// Adds lines to the configuration of the next daemon.
+  func configure(_ lines: String) throws {
+    let file = folder.path("instard.yml")
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    try Data("\(text)\n\(lines)\n".utf8).write(to: URL(filePath: file))
+  }
+
+  /// Adds a setting to the watch of the next daemon.
+  func configureWatch(_ setting: String) throws {
+    let file = folder.path("instard.yml")
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    try Data(text.replacing("*.store\"}", with: "*.store\", \(setting)}").utf8)
+      .write(to: URL(filePath: file))
+  }
+
   /// Puts a store of boxes into the watched folder.
-  func add(_ name: String, boxes: Int = 5) throws -> BoxStore {
+  ///
+  /// - Parameter file: The name of its file; `nil` for that of the boxes.
+  @discardableResult
+  func add(_ name: String, as file: String? = nil, boxes: Int = 5) throws -> BoxStore {
     let store = try BoxStore(name, boxes: boxes, in: folder)
-    let path = folder.path("srv/\(name).store")
+    let path = folder.path("srv/\(file ?? name).store")
     try FileManager.default.moveItem(atPath: store.path, toPath: path)
     return BoxStore(path: path)
   }

@@ -96,7 +96,7 @@ struct ConfigurationTests {
       ),
       (
         "retry: {last: 1s}",
-        "line 1: unknown key 'last' in 'retry'; the keys are first, most"
+        "line 1: unknown key 'last' in 'retry'; the keys are first, most, attempts"
       ),
       (
         "\n\nrescan: 5",
@@ -156,6 +156,23 @@ struct ConfigurationTests {
         "watches:\n  - folder: /srv\n    sqlDebug: 5",
         "line 3: 'sqlDebug' must be a number from 0 to 4, not '5'"
       ),
+      (
+        "rollout: {canary: 0}",
+        "line 1: 'rollout.canary' must be a number of stores such as 5, or a share such as 10%, not '0'"
+      ),
+      (
+        "rollout: {waves: [50%, 10%]}",
+        "line 1: the waves of 'rollout' must grow, each with the stores of the waves before it; "
+          + "50% is not less than 10%"
+      ),
+      (
+        "rollout: {buget: 1%}",
+        "line 1: unknown key 'buget' in 'rollout'; did you mean 'budget'?"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    policy: rehears",
+        "line 3: 'policy' must be automatic, rehearse, ask, not 'rehears'; did you mean 'rehearse'?"
+      ),
       ("just text", "line 1: the configuration must be keys and values, not 'just text'"),
       ("rescan: 1m\nrescan: 2m", "line 1: 'rescan' is given more than once"),
       ("watches: [", "line 2: did not find expected node content"),
@@ -170,6 +187,23 @@ struct ConfigurationTests {
       #expect(error.what == "cannot use the configuration '/etc/x.yml'")
       #expect(error.next == "correct the file, then run: instarctl config check '/etc/x.yml'")
     }
+  }
+
+  @Test(
+    "a rollout has a canary, waves, a time to soak and a budget; a watch has a policy and a wave")
+  func rollout() throws {
+    let configuration = try Configuration(
+      yaml: """
+        rollout: {canary: 2, waves: [10%, 50%], soak: 30m, budget: 0.5%}
+        retry: {attempts: 7}
+        watches:
+          - {folder: /srv, policy: ask, wave: 3}
+        """, source: "x.yml")
+    let rollout = try #require(configuration.rollout)
+    #expect(rollout.steps == [.count(2), .percent(10), .percent(50), .percent(100)])
+    #expect(rollout.soak == .seconds(1800) && rollout.budget == .percent(0.5))
+    #expect(configuration.retry.attempts == 7)
+    #expect(configuration.watches.first?.policy == .ask && configuration.watches.first?.wave == 3)
   }
 
   @Test("the files of conf.d come after the file, in the order of their names; lists add up")

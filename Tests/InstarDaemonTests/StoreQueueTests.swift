@@ -87,7 +87,7 @@ private func probes(_ actions: [StoreQueue.Action]) -> [[String]] {
 }
 
 private func runs(_ actions: [StoreQueue.Action]) -> [String] {
-  actions.compactMap { if case .run(let store, _) = $0 { store } else { nil } }
+  actions.compactMap { if case .run(let store, _, _) = $0 { store } else { nil } }
 }
 
 private func reports(_ actions: [StoreQueue.Action]) -> [StoreState] {
@@ -398,7 +398,7 @@ struct StoreQueueProbeTests {
     }
     #expect(error.code == .unsafePath && error.next == "chmod")
     #expect(followUp == .waitsForChange(failures: 1))
-    #expect(bench.state == .resting(.blocked))
+    #expect(bench.state == .resting(.quarantined))
     _ = bench.handle(.probesEnded(nil))
     // Another owner or mode is another version.
     #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
@@ -415,8 +415,8 @@ struct StoreQueueProbeTests {
       _ = bench.handle(.probesEnded(nil))
       if attempt < 3 { _ = bench.wait(.seconds(60)) }
     }
-    #expect(bench.state == .resting(.blocked))
-    #expect(bench.queue.blockedCount == 1)
+    #expect(bench.state == .resting(.quarantined))
+    #expect(bench.queue.quarantinedCount == 1)
   }
 }
 
@@ -518,8 +518,8 @@ struct StoreQueueRunTests {
     #expect(bench.failRun() == .retry(after: .seconds(20)))
     #expect(probes(bench.wait(.seconds(20))) == [[Bench.store]])
     #expect(bench.failRun() == .waitsForChange(failures: 3))
-    #expect(bench.state == .resting(.blocked))
-    #expect(bench.queue.blockedCount == 1)
+    #expect(bench.state == .resting(.quarantined))
+    #expect(bench.queue.quarantinedCount == 1)
     #expect(bench.wait(.seconds(3600)).isEmpty)
     #expect(bench.queue.nextDeadline == nil)
   }
@@ -545,7 +545,7 @@ struct StoreQueueRunTests {
       _ = bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
       _ = bench.wait(.seconds(60))
     }
-    #expect(bench.state == .resting(.blocked))
+    #expect(bench.state == .resting(.quarantined))
   }
 
   @Test("a store that changed during its failed runs is retried")
@@ -570,7 +570,7 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.beginRun()
     #expect(followUp(bench.endRun(.failed, failure("x", code))) == .waitsForChange(failures: 1))
-    #expect(bench.state == .resting(.blocked))
+    #expect(bench.state == .resting(.quarantined))
     #expect(bench.wait(.seconds(3600)).isEmpty)
     #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
   }
@@ -623,7 +623,7 @@ struct StoreQueueRunTests {
     }
     _ = bench.failRun()
     let failedAt = bench.now
-    #expect(bench.state == .resting(.blocked))
+    #expect(bench.state == .resting(.quarantined))
     _ = bench.wait(.seconds(1))
     #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
@@ -635,16 +635,16 @@ struct StoreQueueRunTests {
         == .retry(after: .seconds(10)))
   }
 
-  @Test("new plugins wake a blocked store at once")
+  @Test("new plugins wake a quarantined store at once")
   func pluginsWakeBlocked() {
     var bench = Bench()
     _ = bench.handle(.versionRead(Bench.store, file(1)))
     for _ in 0..<3 {
       _ = bench.failRun()
-      if bench.state != .resting(.blocked) { _ = bench.wait(.seconds(30)) }
+      if bench.state != .resting(.quarantined) { _ = bench.wait(.seconds(30)) }
     }
     #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
-    #expect(bench.queue.blockedCount == 0)
+    #expect(bench.queue.quarantinedCount == 0)
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
@@ -798,9 +798,9 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.beginRun()
     _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
-    let blocked = bench.queue.status(of: Bench.store, at: bench.now)
-    #expect(blocked?.activity == .blocked && blocked?.error?.cause == "14 rows")
-    #expect(blocked?.secondsToRetry == nil)
+    let quarantined = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(quarantined?.activity == .quarantined && quarantined?.error?.cause == "14 rows")
+    #expect(quarantined?.secondsToRetry == nil)
     #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)) == [.probe([Bench.store])])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
@@ -830,7 +830,7 @@ struct StoreQueueRunTests {
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
   }
 
-  @Test("a blocked store that changed a moment ago is retried too")
+  @Test("a quarantined store that changed a moment ago is retried too")
   func retryOfTouched() {
     var bench = Bench()
     _ = bench.beginRun()

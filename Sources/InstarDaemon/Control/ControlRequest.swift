@@ -13,8 +13,9 @@ struct ControlRequest: Sendable {
     case store([String])
     case retry([String])
     case rescan
-    case pause(why: String?)
-    case resume
+    case pause(why: String?, plan: String?)
+    case resume(plan: String?)
+    case approve(plan: String?, stores: [String])
   }
 
   enum Answer: Sendable {

@@ -65,8 +65,13 @@ final class ControlSession: Sendable {
       try replyDone(.retry(stores)) { Manager.StoresReply(stores: $0) }
     case Manager.Method.rescan.qualifiedName: try replyDone(.rescan)
     case Manager.Method.pause.qualifiedName:
-      try replyDone(.pause(why: try parameters(Manager.PauseParameters.self, of: line).why))
-    case Manager.Method.resume.qualifiedName: try replyDone(.resume)
+      let order = try parameters(Manager.PauseParameters.self, of: line)
+      try replyDone(.pause(why: order.why, plan: order.plan))
+    case Manager.Method.resume.qualifiedName:
+      try replyDone(.resume(plan: try parameters(Manager.ResumeParameters.self, of: line).plan))
+    case Manager.Method.approve.qualifiedName:
+      let approval = try parameters(Manager.ApproveParameters.self, of: line)
+      try replyDone(.approve(plan: approval.plan, stores: approval.stores))
     default:
       let interface = call.method.split(separator: ".").dropLast().joined(separator: ".")
       let isKnown = [VarlinkService.interface, Manager.interface].contains(interface)

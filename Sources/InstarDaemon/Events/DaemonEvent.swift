@@ -34,6 +34,8 @@ public enum DaemonEvent: Sendable {
   case backupHandled(BackupResult)
   /// The regular check of a sample of all backups ended.
   case backupsVerified(sound: Int, sample: Int, all: Int)
+  /// A wave of a rollout opened or ended, or the rollout was halted or resumed.
+  case rolloutChanged(Manager.Rollout, Rollout.Change)
   /// An operator stopped the start of runs, or resumed it (`nil`).
   case pauseChanged(Manager.Pause?)
   /// Any other error; the daemon continues.
@@ -115,6 +117,8 @@ extension DaemonEvent {
       return .make(
         .backupsVerified, .info,
         "verified \(sample) of \(Self.count(all, "backup")): \(sound) sound")
+    case .rolloutChanged(let rollout, let change):
+      return Self.changed(rollout, change)
     case .pauseChanged(let pause?):
       return .make(
         .paused, .notice,
@@ -336,9 +340,13 @@ extension DaemonEvent {
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
       if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
-    // instard restores and rehearses no store: instarctl reports by itself, and the hold that a restore places is an
-    // event.
-    case .current, .restored, .rehearsed:
+    case .rehearsed:
+      (kind, level) = (.runRehearsed, .info)
+      message =
+        "rehearsed the migration of \(store)\(versions) in "
+        + "\(Quantity.duration(microseconds: report.durationMicroseconds)); instard migrates the store next"
+    // instard restores no store: instarctl reports by itself, and the hold that a restore places is an event.
+    case .current, .restored:
       (kind, level) = (.runNotNeeded, .info)
       message = "\(store) is already current"
     case .refused:
@@ -368,6 +376,60 @@ extension DaemonEvent {
         ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
         ("INSTAR_BACKUP", report.backup), ("INSTAR_CUTOVER", report.cutover?.rawValue),
       ])
+  }
+
+  private static func changed(_ rollout: Manager.Rollout, _ change: Rollout.Change) -> EventEntry {
+    let name = "the rollout of \(rollout.plan) to \(rollout.version)"
+    let wave = "wave \(rollout.wave) of \(rollout.waves)"
+    let done =
+      "\(rollout.migrated) of \(count(rollout.stores, "store")) migrated, \(rollout.failed) failed"
+    let kind: EventKind
+    var level = Logger.Level.notice
+    let message: String
+    switch change {
+    case .waveOpened:
+      (kind, message) = (.waveOpened, "opened \(wave) of \(name): \(done)")
+    case .waveDone:
+      let next = rollout.secondsToNextWave.flatMap {
+        $0 > 0
+          ? "; the next wave opens in \(Quantity.duration(microseconds: Int64($0 * 1_000_000)))"
+          : nil
+      }
+      (kind, message) = (.waveDone, "finished \(wave) of \(name): \(done)\(next ?? "")")
+    case .finished:
+      (kind, message) = (.rolloutFinished, "finished \(name): \(done)")
+    case .halted:
+      // Failures beyond the budget need a person at once; an operator's order does not.
+      level = rollout.isHaltedByFailures ? .error : .notice
+      kind = .rolloutHalted
+      message =
+        halted(rollout, name, wave) + "; \(done)" + names(of: rollout)
+        + "; to go on, run: instarctl resume --plan \(rollout.plan)"
+    case .resumed:
+      (kind, message) = (.rolloutResumed, "resumed \(name): \(done)")
+    case .approved:
+      let left =
+        "\(count(rollout.unapproved, "store")) still \(rollout.unapproved == 1 ? "waits" : "wait")"
+      (kind, message) = (.rolloutApproved, "approved \(name): \(left) for an approval")
+    }
+    return .make(
+      kind, level, message,
+      [
+        ("INSTAR_PLAN", rollout.plan), ("INSTAR_TO", rollout.version.description),
+        ("INSTAR_COUNT", String(rollout.stores)), ("INSTAR_WAVE", String(rollout.wave)),
+      ])
+  }
+
+  private static func halted(_ rollout: Manager.Rollout, _ name: String, _ wave: String) -> String {
+    let why = rollout.halt?.why.map { ": \($0)" } ?? ""
+    return "\(rollout.halt?.by ?? "an operator") halted \(name) in \(wave)\(why)"
+  }
+
+  private static func names(of rollout: Manager.Rollout) -> String {
+    guard !rollout.failures.isEmpty else { return "" }
+    let others = rollout.failed - rollout.failures.count
+    return " (" + rollout.failures.map { "'\($0)'" }.joined(separator: ", ")
+      + (others > 0 ? " and \(count(others, "other"))" : "") + ")"
   }
 
   private static func handled(_ result: BackupResult) -> EventEntry {

@@ -59,6 +59,16 @@ public struct PluginRegistry: Sendable {
     entries.filter(\.value.isUsable).map(\.key).sorted()
   }
 
+  /// Their files, ordered by path.
+  var usableFiles: [RolloutRecord.PluginFile] {
+    usable.compactMap { path in
+      entries[path]?.version.map {
+        RolloutRecord.PluginFile(
+          path: path, bytes: $0.sizeBytes, modified: $0.modifiedNanoseconds)
+      }
+    }
+  }
+
   /// Whether some file has no description yet.
   public var isBusy: Bool {
     isDescribing || entries.values.contains { $0.state == .waiting }

@@ -1,6 +1,6 @@
 public import InstarConfiguration
 public import InstarSchema
-import InstarSupervisor
+public import InstarSupervisor
 public import InstarWire
 
 /// Decides what happens to every store, and when: events in, actions out.
@@ -53,12 +53,15 @@ public struct StoreQueue: Sendable {
     public var parallelRuns: Int
     /// How many stores one keeper is asked about at a time.
     public var probeBatch = 256
+    /// The watches and the rollout.
+    var configuration: Configuration
 
     /// The settings of a configuration, with the default size of a batch.
     public init(_ configuration: Configuration) {
       debounce = configuration.debounce
       retry = configuration.retry
       parallelRuns = configuration.parallelRuns
+      self.configuration = configuration
     }
   }
 
@@ -90,6 +93,12 @@ public struct StoreQueue: Sendable {
     case pauseChanged(isPaused: Bool)
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
     case verdictsInDoubt
+    /// The files of the plugins that are used, as they are now.
+    case pluginsKnown([RolloutRecord.PluginFile])
+    /// All folders were read.
+    case scanned
+    /// An operator halts a plan's rollout, lets it go on, or has stores migrated that wait for that.
+    case rolloutOrder(plan: String, RolloutOrder)
     case settingsChanged(Settings)
     /// The store is no longer watched.
     case forgotten(String)
@@ -99,6 +108,14 @@ public struct StoreQueue: Sendable {
     case stopping
   }
 
+  /// What an operator orders for a rollout.
+  public enum RolloutOrder: Sendable, Hashable {
+    case halt(Manager.Pause)
+    case resume
+    /// These stores, or all if none is named.
+    case approve([String])
+  }
+
   /// What to do.
   public enum Action: Sendable, Hashable {
     /// Read the version of the file; answer with `versionRead` or `missing`.
@@ -106,7 +123,7 @@ public struct StoreQueue: Sendable {
     /// Answer with `probed` for each, then `probesEnded`.
     case probe([String])
     /// Answer with `runEnded`. The plugin is the one the probe named.
-    case run(String, plugin: String?)
+    case run(String, plugin: String?, rehearses: Bool = false)
     /// Answer with `recovered`.
     case recover(String)
     case reportProbe(ProbeReport)
@@ -115,6 +132,8 @@ public struct StoreQueue: Sendable {
     case reportProbesFailure(InstarError, FollowUp)
     case reportRun(RunReport, FollowUp)
     case reportRecoveryFailure(InstarError, FollowUp)
+    /// Record the rollouts, and report the change of this one.
+    case rolloutChanged(plan: String, Rollout.Change)
   }
 
   /// The state of a store.
@@ -125,6 +144,8 @@ public struct StoreQueue: Sendable {
     case readingVersion(before: WaitReason)
     case probeQueued
     case probing(touched: Bool)
+    /// It is behind, and its turn in the rollout of its plan has not come.
+    case pending
     case runQueued
     case running(inDoubt: Bool)
     case recoveryQueued
@@ -139,10 +160,10 @@ public struct StoreQueue: Sendable {
     /// A point in time, or one of these changes.
     case backingOff(until: Instant)
     /// One of these changes only: another attempt would fail in the same way.
-    case blocked
+    case quarantined
   }
 
-  private struct Entry {
+  struct Entry {
     var state: State
     var version: FileVersion?
     /// The last report on the store; the same is not reported twice.
@@ -164,6 +185,10 @@ public struct StoreQueue: Sendable {
     var error: InstarError?
     /// Even a changed store is not tried before.
     var notBefore: Instant?
+    /// The plan in whose rollout the store is.
+    var rollout: String?
+    /// A rehearsal of the run succeeded.
+    var isRehearsed = false
     /// Runs that ended as `migrated` since the store was last found current.
     var migrations = 0
 
@@ -174,13 +199,14 @@ public struct StoreQueue: Sendable {
       switch state {
       case .waiting, .readingVersion: .waiting
       case .probeQueued, .probing: .probing
+      case .pending: .pending
       case .runQueued: .queued
       case .running: .running
       case .recoveryQueued, .recovering: .recovering
       case .resting where isHeld: .held
       case .resting(.backingOff): .retrying
-      case .resting(.blocked): .blocked
-      case .resting(.idle): .idle
+      case .resting(.quarantined): .quarantined
+      case .resting(.idle): announced?.state.isUnusable == true ? .quarantined : .idle
       }
     }
 
@@ -193,7 +219,7 @@ public struct StoreQueue: Sendable {
   }
 
   /// What makes two reports on a store the same to a reader.
-  private struct Announcement: Hashable {
+  struct Announcement: Hashable {
     var state: StoreState
     var reason: String?
     var version: Schema.Version?
@@ -225,14 +251,14 @@ public struct StoreQueue: Sendable {
   /// Stores that are running or recovering.
   public var runningCount: Int { slots.count }
   /// Stores that are not retried before they or the plugins change.
-  public private(set) var blockedCount = 0
+  public private(set) var quarantinedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
-  private var entries: [String: Entry] = [:]
+  var entries: [String: Entry] = [:]
   private var deadlines: [String: Instant] = [:]
   /// A store that is in another state when its turn comes is skipped.
   private var probeLine = OwnerLine()
-  private var runLine = OwnerLine()
+  var runLine = OwnerLine()
   /// The stores that are running or recovering.
   private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant)] = [:]
   /// The batch that is out, less the stores already answered. `nil`: none is out.
@@ -242,6 +268,11 @@ public struct StoreQueue: Sendable {
   private var probesRestUntil: Instant?
   /// Batches that failed in a row.
   private var failedBatches = 0
+  /// Each plan with stores that have their turn in waves, or after an approval.
+  var rollouts: [String: Rollout] = [:]
+  /// The plugins in use, by path.
+  var pluginFiles: [String: RolloutRecord.PluginFile] = [:]
+  private var isScanned = false
   private var mayProbe = false
   private var isPaused = false
   /// Stores whose turn came during a pause, with their owners.
@@ -281,7 +312,12 @@ public struct StoreQueue: Sendable {
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): pause(isPaused)
     case .verdictsInDoubt: doubtVerdicts()
-    case .settingsChanged(let settings): self.settings = settings
+    case .pluginsKnown(let files): follow(files)
+    case .scanned: isScanned = true
+    case .rolloutOrder(let plan, let order): follow(order, plan, now, &actions)
+    case .settingsChanged(let settings):
+      self.settings = settings
+      applySettingsToRollouts()
     case .tick: tick(now, &actions)
     case .stopping: isStopping = true
     }
@@ -304,7 +340,7 @@ public struct StoreQueue: Sendable {
       enter(wait(now, before: reason), store)
     case .probing:
       enter(.probing(touched: true), store)
-    case .probeQueued, .runQueued, .running, .recoveryQueued, .recovering:
+    case .probeQueued, .pending, .runQueued, .running, .recoveryQueued, .recovering:
       // The probe or the run sees the change; after a run the version is read again.
       break
     }
@@ -325,7 +361,8 @@ public struct StoreQueue: Sendable {
       } else {
         queueProbe(store)
       }
-    case .waiting, .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering:
+    case .waiting, .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued,
+      .recovering:
       break
     }
   }
@@ -363,9 +400,10 @@ public struct StoreQueue: Sendable {
       enter(.running(inDoubt: true), store)
       return
     }
-    if case .resting(.blocked)? = entries[store]?.state { blockedCount -= 1 }
+    if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     _ = answer(store)
     pausedRuns[store] = nil
+    leaveRollout(store)
     entries[store] = nil
     deadlines[store] = nil
   }
@@ -403,7 +441,7 @@ public struct StoreQueue: Sendable {
         actions.append(.reportProbe(report))
       }
       entry.isHeld = report.hold != nil
-      follow(report.state, of: store, &entry, now)
+      follow(report, &entry, now)
     }
     put(entry, store)
   }
@@ -437,12 +475,12 @@ public struct StoreQueue: Sendable {
   }
 
   /// Decides what a probed store does next.
-  private mutating func follow(
-    _ state: StoreState, of store: String, _ entry: inout Entry, _ now: Instant
-  ) {
-    switch state {
+  private mutating func follow(_ report: ProbeReport, _ entry: inout Entry, _ now: Instant) {
+    let store = report.store
+    switch report.state {
     case .behind where entry.isHeld:
       entry.migrations = 0
+      leaveRollout(store, &entry)
       entry.state = .resting(.idle)
     case .behind:
       if entry.migrations > 0 {
@@ -452,18 +490,23 @@ public struct StoreQueue: Sendable {
       }
       if let notBefore = entry.notBefore, notBefore > now {
         entry.state = .resting(.backingOff(until: notBefore))
-      } else {
+      } else if mayRun(report, &entry, now) {
         entry.state = .runQueued
         runLine.append(store, entry.owner)
+      } else {
+        entry.state = .pending
       }
     case .busy:
       entry.failures += 1
-      entry.state = .resting(.backingOff(until: now + backOff(failures: entry.failures)))
+      entry.state = restAfterBusy(entry, now)
+      if entry.state == .resting(.quarantined) { leaveRollout(store, &entry) }
     case .current:
+      endTurn(of: store, entry, isMigrated: entry.migrations > 0)
       entry.forgetFailures()
       entry.migrations = 0
       entry.state = .resting(.idle)
     case .ahead, .unversioned, .unknown, .notAStore, .corrupt, .encrypted, .unreadable:
+      leaveRollout(store, &entry)
       entry.migrations = 0
       entry.state = .resting(.idle)
     }
@@ -511,6 +554,7 @@ public struct StoreQueue: Sendable {
       entry.forgetFailures()
       entry.notBefore = nil
       entry.version = nil
+      entry.isRehearsed = report.result == .rehearsed
       if report.result == .migrated { entry.migrations += 1 }
       // The cutover touched the store: it is probed once more when nothing changes it.
       entry.state = wait(now, before: .idle)
@@ -518,10 +562,12 @@ public struct StoreQueue: Sendable {
       entry.version = after
       entry.failures += 1
       entry.error = report.error
-      let delay = backOff(failures: entry.failures)
       entry.notBefore = now + settings.retry.first
-      entry.state = .resting(.backingOff(until: now + delay))
-      followUp = .retry(after: delay)
+      entry.state = restAfterBusy(entry, now)
+      followUp =
+        entry.state == .resting(.quarantined)
+        ? .waitsForChange(failures: entry.failures)
+        : .retry(after: backOff(failures: entry.failures))
     case .failed, .refused:
       entry.version = after
       let cause = report.error.map {
@@ -535,6 +581,7 @@ public struct StoreQueue: Sendable {
       // A hold is an order, not a failure.
       if entry.isHeld { entry.error = nil }
     }
+    if !isStopping { noteRun(report, &entry, now, &actions) }
     if inDoubt {
       entry.version = nil
       entry.notBefore = nil
@@ -553,11 +600,12 @@ public struct StoreQueue: Sendable {
       entry.version = nil
       entry.forgetFailures()
       entry.notBefore = nil
+      entry.isRehearsed = false
       put(entry, store)
       switch entry.state {
       case .waiting, .readingVersion, .probeQueued, .recoveryQueued, .recovering:
         break
-      case .resting, .runQueued:
+      case .resting, .pending, .runQueued:
         queueProbe(store)
       case .probing:
         enter(.probing(touched: true), store)
@@ -590,7 +638,8 @@ public struct StoreQueue: Sendable {
         put(entry, store)
         queueProbe(store)
       case .waiting, .readingVersion: put(entry, store)
-      case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering: break
+      case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering:
+        break
       }
     }
   }
@@ -640,7 +689,9 @@ public struct StoreQueue: Sendable {
       }
     }
     // `beginWork` adds the deadline of a store that waits for a slot.
-    nextDeadline = [deadlines.values.min(), probesRestUntil].compactMap { $0 }.min()
+    nextDeadline =
+      ([deadlines.values.min(), probesRestUntil] + rollouts.values.map(\.soakEnds))
+      .compactMap { $0 }.min()
   }
 
   // MARK: Steps
@@ -656,15 +707,21 @@ public struct StoreQueue: Sendable {
         actions.append(.probe(batch))
       }
     }
+    advanceRollouts(now, &actions)
     while let store = nextRun(now) {
       guard let entry = entries[store] else { continue }
       switch entry.state {
+      case .runQueued where isHalted(entry):
+        // Its turn came before the halt.
+        waitForTurn(store)
+        continue
       case .runQueued where isPaused:
         pausedRuns[store] = entry.owner
         continue
       case .runQueued:
         enter(.running(inDoubt: false), store)
-        actions.append(.run(store, plugin: entry.plugin))
+        actions.append(
+          .run(store, plugin: entry.plugin, rehearses: needsRehearsal(store, entry)))
       case .recoveryQueued:
         enter(.recovering, store)
         actions.append(.recover(store))
@@ -672,6 +729,11 @@ public struct StoreQueue: Sendable {
       }
       slots[store] = (entry.owner, entry.weight, now)
     }
+  }
+
+  /// Whether each store that is known was probed: a rollout knows how many stores it has.
+  var isSettled: Bool {
+    isScanned && mayProbe && probesOut == nil && probeLine.count == 0 && probesRestUntil == nil
   }
 
   /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
@@ -728,17 +790,25 @@ public struct StoreQueue: Sendable {
     entry.lastFailure = signature
     let limit =
       switch RetryPolicy(for: error?.code) {
-      case .always: Int.max
+      case .always: settings.retry.attempts ?? Int.max
       case .fewTimes: Self.equalFailureLimit
       case .never: 1
       }
     if entry.equalFailures >= limit, !hasChanged {
-      entry.state = .resting(.blocked)
+      entry.state = .resting(.quarantined)
       return .waitsForChange(failures: entry.equalFailures)
     }
     let delay = backOff(failures: entry.failures)
     entry.state = .resting(.backingOff(until: now + delay))
     return .retry(after: delay)
+  }
+
+  /// What a busy store does next.
+  private func restAfterBusy(_ entry: Entry, _ now: Instant) -> State {
+    if let attempts = settings.retry.attempts, entry.failures >= attempts {
+      return .resting(.quarantined)
+    }
+    return .resting(.backingOff(until: now + backOff(failures: entry.failures)))
   }
 
   /// `first`, doubled for every failure after the first one, at most `most`.
@@ -774,16 +844,16 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func enter(_ state: State, _ store: String) {
+  mutating func enter(_ state: State, _ store: String) {
     guard var entry = entries[store] else { return }
     entry.state = state
     put(entry, store)
   }
 
   /// The only place where an entry changes: keeps deadlines and counts in step.
-  private mutating func put(_ entry: Entry, _ store: String) {
-    if case .resting(.blocked)? = entries[store]?.state { blockedCount -= 1 }
-    if case .resting(.blocked) = entry.state { blockedCount += 1 }
+  mutating func put(_ entry: Entry, _ store: String) {
+    if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
+    if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }
     entries[store] = entry
     switch entry.state {
     case .waiting(let until, _, _), .resting(.backingOff(let until)):
@@ -794,7 +864,7 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func noteDeadline(_ deadline: Instant) {
+  mutating func noteDeadline(_ deadline: Instant) {
     nextDeadline = nextDeadline.map { min($0, deadline) } ?? deadline
   }
 }
@@ -812,6 +882,10 @@ extension StoreQueue {
     status.planVersion = entry.announced?.planVersion
     status.reason = entry.announced?.reason
     status.error = entry.error
+    if entry.state == .pending {
+      status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
+    }
+    status.wave = entry.rollout.flatMap { rollouts[$0]?.wave(of: store) }
     if case .resting(.backingOff(let until)) = entry.state {
       status.secondsToRetry = max(0, (until - now).inSeconds)
     }
@@ -822,7 +896,8 @@ extension StoreQueue {
   public func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
     case .resting, .waiting, .readingVersion: true
-    case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering, nil: false
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+      false
     }
   }
 
@@ -831,7 +906,8 @@ extension StoreQueue {
     switch entries[store]?.state {
     case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
       reason != .idle
-    case .probeQueued, .probing, .runQueued, .running, .recoveryQueued, .recovering, nil: false
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+      false
     }
   }
 
@@ -867,7 +943,7 @@ private struct Line {
 }
 
 /// Stores that wait for a probe or a run, by owner.
-private struct OwnerLine {
+struct OwnerLine {
   private var lines: [UInt32: Line] = [:]
   /// The owners of `lines`; the one who has waited longest for a turn is first.
   private var owners: [UInt32] = []

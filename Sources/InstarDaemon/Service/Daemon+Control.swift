@@ -34,13 +34,17 @@ extension Daemon {
       try requireAdmin(client, to: "rescan the watched folders")
       lastStatus = nil
       rescanNow()
-    case .pause(let why):
+    case .pause(let why, let plan):
       try requireAdmin(client, to: "pause instard")
       if let why { try Hold.requireShort(why, "cannot pause instard") }
-      try setPause(Manager.Pause(by: client.name, since: Date().timeIntervalSince1970, why: why))
-    case .resume:
+      let pause = Manager.Pause(by: client.name, since: Date().timeIntervalSince1970, why: why)
+      if let plan { try order(.halt(pause), plan, "halt") } else { try setPause(pause) }
+    case .resume(let plan):
       try requireAdmin(client, to: "resume instard")
-      try setPause(nil)
+      if let plan { try order(.resume, plan, "resume") } else { try setPause(nil) }
+    case .approve(let plan, let stores):
+      try requireAdmin(client, to: "approve migrations")
+      try approve(plan, stores)
     }
     return .done
   }
@@ -87,6 +91,7 @@ extension Daemon {
       states: Dictionary(grouping: stores.compactMap(\.state?.rawValue), by: \.self)
         .mapValues(\.count),
       activities: Dictionary(grouping: stores, by: \.activity.rawValue).mapValues(\.count),
+      rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
       runs: stores.filter { $0.activity == .running }.map(\.store).sorted().map {
         runsInProgress.run(on: $0)
       },
@@ -101,15 +106,75 @@ extension Daemon {
   ) throws(InstarError) -> [Manager.Store] {
     let visible = Set(visibleStores(to: client))
     for store in stores where !visible.contains(store) {
-      throw InstarError(
-        .missingStore, "cannot retry '\(store)'", store: store,
-        cause: "instard does not know this store",
-        next: "list the stores that it knows: instarctl stores")
+      throw Self.unknownStore(store, "retry")
     }
     let wanted = stores.isEmpty ? visible.filter(queue.waitsForRetry).sorted() : stores
     let retried = wanted.filter(queue.canRetry)
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
     return retried.compactMap { queue.status(of: $0, at: .now) }
+  }
+
+  /// Takes an order for the rollout of a plan.
+  private mutating func order(
+    _ order: StoreQueue.RolloutOrder, _ plan: String, _ verb: String
+  ) throws(InstarError) {
+    lastStatus = nil
+    guard queue.version(ofPlan: plan) != nil else {
+      throw InstarError(
+        .noPlan, "cannot \(verb) the rollout of '\(plan)'",
+        cause: "no watched store belongs to a plan of this name",
+        next: "to see the plan of each store, run: instarctl stores --json")
+    }
+    feed([.rolloutOrder(plan: plan, order)])
+  }
+
+  private mutating func approve(_ plan: String?, _ stores: [String]) throws(InstarError) {
+    guard !stores.isEmpty else {
+      for plan in plan.map({ [$0] }) ?? queue.rollouts.keys.sorted() {
+        try order(.approve([]), plan, "approve")
+      }
+      return
+    }
+    var storesOfPlan: [String: [String]] = [:]
+    for store in stores {
+      guard let status = queue.status(of: store, at: .now) else {
+        throw Self.unknownStore(store, "approve the migration of")
+      }
+      guard let known = status.plan, plan == nil || plan == known else {
+        throw InstarError(
+          .noPlan, "cannot approve the migration of '\(store)'", store: store,
+          cause: "the store belongs to \(status.plan.map { "plan '\($0)'" } ?? "no plan")",
+          next: "to see what instard knows of it, run: instarctl stores")
+      }
+      storesOfPlan[known, default: []].append(store)
+    }
+    for (plan, stores) in storesOfPlan { try order(.approve(stores), plan, "approve") }
+  }
+
+  private static func unknownStore(_ store: String, _ act: String) -> InstarError {
+    InstarError(
+      .missingStore, "cannot \(act) '\(store)'", store: store,
+      cause: "instard does not know this store",
+      next: "list the stores that it knows: instarctl stores")
+  }
+
+  /// Has the rollouts of an earlier daemon go on where they were.
+  mutating func readRollouts() {
+    do throws(InstarError) {
+      queue.restore(try supervisor.stateFolder?.rollouts() ?? [], at: .now)
+    } catch {
+      // Nobody knows which wave was open. The rollouts start again, with their canaries.
+      log.post(.problem(error))
+    }
+  }
+
+  /// Records the rollouts. After an error they go on; a restart finds an earlier wave.
+  func keepRollouts() {
+    do throws(InstarError) {
+      try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
+    } catch {
+      log.post(.problem(error))
+    }
   }
 
   /// Takes the order of an operator, once it is on disk.

@@ -42,7 +42,7 @@ struct Daemon {
   private(set) var configuration: Configuration
   private(set) var folders: WatchedFolders
   private(set) var plugins: WatchedPlugins
-  private(set) var queue: StoreQueue
+  var queue: StoreQueue
   private(set) var runsInProgress = RunsInProgress()
   private var repeatedFailures = RepeatedFailureLog()
   /// The control socket, which stays where it is until the daemon ends.
@@ -80,6 +80,7 @@ struct Daemon {
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
     readPause()
+    readRollouts()
     recoverRuns()
     watchHolds()
     listPlugins()
@@ -158,6 +159,7 @@ struct Daemon {
   private mutating func becomeReadyIfScanned() {
     guard state == .scanning, folders.areRead else { return }
     state = .running
+    feed([.scanned])
     manager.sendReady(status: status)
   }
 
@@ -209,9 +211,16 @@ struct Daemon {
       let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
       keepers.probe(found, plugins: plugins.usable)
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
-    case .run(let store, let plugin):
+    case .run(let store, let plugin, let rehearses):
+      var request = request(store, plugin)
+      request.rehearses = rehearses
       keepers.migrate(
-        request(store, plugin), copyingBackupTo: configuration.copyFolder(ofStore: store))
+        request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store))
+    case .rolloutChanged(let plan, let change):
+      keepRollouts()
+      if let rollout = queue.rolloutStatuses(at: .now).first(where: { $0.plan == plan }) {
+        log.post(.rolloutChanged(rollout, change))
+      }
     case .recover(let store):
       keepers.recover(store)
     case .reportRecoveryFailure(let error, let followUp):
@@ -312,7 +321,7 @@ struct Daemon {
       parts.append("\(queue.runningCount) running\(progress)")
     }
     if queue.queuedCount > 0 { parts.append("\(queue.queuedCount) queued") }
-    if queue.blockedCount > 0 { parts.append("\(queue.blockedCount) waiting for a change") }
+    if queue.quarantinedCount > 0 { parts.append("\(queue.quarantinedCount) quarantined") }
     let status = parts.joined(separator: ", ")
     guard let (folder, error) = unreadable.first else { return status }
     let others = unreadable.count > 1 ? " (and \(unreadable.count - 1) more)" : ""

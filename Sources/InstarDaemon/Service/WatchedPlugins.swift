@@ -116,6 +116,7 @@ struct WatchedPlugins {
         isUsableSetChanged = true
       }
     }
-    return isUsableSetChanged ? [.verdictsInDoubt] : []
+    return isUsableSetChanged
+      ? [.pluginsKnown(registry.usableFiles), .verdictsInDoubt] : []
   }
 }

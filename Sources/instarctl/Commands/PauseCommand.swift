@@ -9,6 +9,7 @@ struct PauseCommand: InstarCommand {
     abstract: "Have instard start no run until 'instarctl resume'.",
     discussion: """
         instarctl pause --why 'backup of the host'
+        instarctl pause --plan NotesPlan --why 'a note was lost'
 
       Runs in progress go on, and stores are still probed. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.
@@ -17,12 +18,15 @@ struct PauseCommand: InstarCommand {
   @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))
   var why: String?
 
+  @Option(help: ArgumentHelp("Halt the rollout of this plan only.", valueName: "name"))
+  var plan: String?
+
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
-    _ = try connection.call(.pause, Manager.PauseParameters(why: why))
+    _ = try connection.call(.pause, Manager.PauseParameters(why: why, plan: plan))
     return try connection.writeStatus(output)
   }
 }

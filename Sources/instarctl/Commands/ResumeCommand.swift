@@ -5,14 +5,26 @@ import InstarWire
 /// `instarctl resume`
 struct ResumeCommand: InstarCommand {
   static let configuration = CommandConfiguration(
-    commandName: "resume", abstract: "Have instard start runs again after a pause.")
+    commandName: "resume",
+    abstract: "Have instard start runs again after a pause, or go on with a halted rollout.",
+    discussion: """
+        instarctl resume
+        instarctl resume --plan NotesPlan
+
+      A rollout that failures have halted goes on where it was. The failures until now count no \
+      longer: it halts again after as many new ones as its budget allows.
+      """)
+
+  @Option(
+    help: ArgumentHelp("Go on with the rollout of this plan, which was halted.", valueName: "name"))
+  var plan: String?
 
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
-    _ = try connection.call(.resume)
+    _ = try connection.call(.resume, Manager.ResumeParameters(plan: plan))
     return try connection.writeStatus(output)
   }
 }

@@ -23,9 +23,11 @@ struct RetryCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let parameters = Manager.RetryParameters(stores: stores.map(FilePath.ofStore))
-    let retried = try socket.connection()
-      .call(.retry, parameters, returning: Manager.StoresReply.self).stores
+    let connection = try socket.connection()
+    let retried = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
+      try connection.call(
+        .retry, Manager.RetryParameters(stores: paths), returning: Manager.StoresReply.self)
+    }.stores
     if output.json {
       retried.forEach { Console.write(json: $0) }
     } else if retried.isEmpty {
@@ -34,21 +36,5 @@ struct RetryCommand: InstarCommand {
       Console.note("instard retries \(retried.count) \(retried.count == 1 ? "store" : "stores")")
     }
     return .done
-  }
-
-  /// instard knows a store by the path of its watched folder, which may have a symbolic link in it.
-  private func retry() throws(InstarError) -> [Manager.Store] {
-    do throws(InstarError) {
-      return try retry(stores.map(FilePath.absolute))
-    } catch  where error.code == .missingStore {
-      return try retry(stores.map(FilePath.ofStore))
-    }
-  }
-
-  private func retry(_ paths: [String]) throws(InstarError) -> [Manager.Store] {
-    try socket.connection()
-      .call(
-        .retry, Manager.RetryParameters(stores: paths), returning: Manager.StoresReply.self
-      ).stores
   }
 }

@@ -9,7 +9,7 @@ struct StoresCommand: InstarCommand {
     abstract: "List the stores that instard watches.",
     discussion: """
         instarctl stores --state behind
-        instarctl stores --activity blocked --json
+        instarctl stores --activity quarantined --json
 
       Asks the running instard. Root and members of the group instar-admin see all stores, \
       everybody else the stores that they own. What a store's state means is in instard(8).
@@ -33,13 +33,19 @@ struct StoresCommand: InstarCommand {
   @Option(help: ArgumentHelp("List only stores of this plan.", valueName: "name"))
   var plan: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "List only stores that had their turn in this wave of their plan's rollout.",
+      valueName: "number"))
+  var wave: Int?
+
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
     var table = Manager.Store.table
     var count = 0
-    let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan)
+    let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan, wave: wave)
     try socket.connection().stream(.listStores, filter) { (reply: Manager.StoresReply) in
       for store in reply.stores {
         count += 1

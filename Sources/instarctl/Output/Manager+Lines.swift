@@ -19,6 +19,7 @@ extension Manager.Status: Answer {
     lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
     lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work))")
+    for rollout in rollouts { lines += rollout.lines }
     for run in runs {
       let progress = run.progress.map { ": stage \(run.stage ?? ""): \($0.text)" } ?? ""
       lines.append("  running  \(run.store)\(progress)")
@@ -66,5 +67,42 @@ extension Manager.Store {
       "\(store)", "\(state?.rawValue ?? "")", "\(version?.description ?? "")",
       "\(activity.rawValue)",
       "\(error?.cause ?? reason ?? (state == .unknown ? "no plugin knows the store" : ""))")
+  }
+}
+
+extension Manager.Rollout {
+  fileprivate var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["  rollout  \(plan) to \(version): \(place); \(counts)"]
+    if let halt {
+      lines.append(
+        "           halted by \(halt.by) at \(Quantity.time(secondsSince1970: halt.since))"
+          + (halt.why.map { ": \($0)" } ?? ""))
+      lines.append("           to go on, run: instarctl resume --plan \(plan)")
+    }
+    if unapproved > 0 {
+      let stores = "\(unapproved) \(unapproved == 1 ? "store waits" : "stores wait")"
+      lines.append(
+        "           \(stores) for an approval: instarctl approve --plan \(plan)")
+    }
+    return lines
+  }
+
+  private var place: String {
+    guard wave > 0 else { return "counting the stores" }
+    let next = secondsToNextWave.map {
+      ", the next one opens in \(Quantity.duration(microseconds: Int64($0 * 1_000_000)))"
+    }
+    return "wave \(wave) of \(waves)\(next ?? "")"
+  }
+
+  /// "12 of 40 stores migrated, 1 failed, 27 waiting".
+  private var counts: String {
+    let others = [
+      (failed, "failed"), (admitted, "running or queued"), (deferred, "retrying"),
+      (waiting, "waiting"),
+    ]
+    return
+      (["\(migrated) of \(stores) \(stores == 1 ? "store" : "stores") migrated"]
+      + others.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }).joined(separator: ", ")
   }
 }

@@ -1,0 +1,62 @@
+public import InstarSchema
+public import InstarWire
+
+/// What is kept of a plan's rollout over a restart of the daemon. Which stores were migrated and which failed is in the
+/// ledger. Times are in seconds since 1970.
+public struct RolloutRecord: Sendable, Codable, Hashable {
+  /// The version of a plugin's file. A plugin whose file has changed may have other code: its rollout starts again.
+  public struct PluginFile: Sendable, Codable, Hashable {
+    /// The path.
+    public var path: String
+    /// The size, in bytes.
+    public var bytes: Int64
+    /// When it was written, in nanoseconds since 1970.
+    public var modified: Int64
+
+    /// A version of a file.
+    public init(path: String, bytes: Int64, modified: Int64) {
+      self.path = path
+      self.bytes = bytes
+      self.modified = modified
+    }
+  }
+
+  /// The name of the plan.
+  public var plan: String
+  /// Its last version.
+  public var version: Schema.Version
+  /// The plugin that it began with.
+  public var plugin: PluginFile?
+  /// When it began: earlier runs in the ledger are not its own.
+  public var began: Double
+  /// The wave that is open or soaking, from 1; 0 while stores are counted.
+  public var wave: Int
+  /// When the next wave opens; left out while one is open.
+  public var soakEnds: Double?
+  /// The order to start no run of it; left out without one.
+  public var halt: Manager.Pause?
+  /// Failures that count no longer, because an operator resumed the rollout after them.
+  public var forgivenFailures: Int
+  /// Whether all stores that wait for an approval have it.
+  public var isApproved: Bool
+  /// The stores that have it by name.
+  public var approvedStores: [String]
+
+  /// A record of all of that.
+  public init(
+    plan: String, version: Schema.Version, plugin: PluginFile?, began: Double, wave: Int,
+    soakEnds: Double?, halt: Manager.Pause?, forgivenFailures: Int, isApproved: Bool,
+    approvedStores: [String]
+  ) {
+    self.plan = plan
+    self.version = version
+    self.plugin = plugin
+    self.began = began
+    self.wave = wave
+    self.soakEnds = soakEnds
+    self.halt = halt
+    self.forgivenFailures = forgivenFailures
+    self.isApproved = isApproved
+    self.approvedStores = approvedStores
+  }
+}

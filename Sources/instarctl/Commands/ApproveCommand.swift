@@ -1,0 +1,42 @@
+import ArgumentParser
+import InstarSchema
+import InstarWire
+
+/// `instarctl approve`
+struct ApproveCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "approve",
+    abstract: "Have instard migrate stores that wait for an approval.",
+    usage: "instarctl approve [--plan <name>] [<option> ...] [<store> ...]",
+    discussion: """
+        instarctl approve --plan NotesPlan
+        instarctl approve /srv/app/a.store
+
+      A store waits if its watch has the policy 'ask'. Without stores, all stores of the plan are \
+      approved, also those that instard finds later. A new version of the plan, or of its plugin, \
+      needs a new approval.
+      """)
+
+  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
+  var stores: [String] = []
+
+  @Option(help: ArgumentHelp("The plan whose stores are approved.", valueName: "name"))
+  var plan: String?
+
+  @OptionGroup var socket: SocketOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard plan != nil || !stores.isEmpty else {
+      throw ValidationError("Name a plan (--plan), or stores.")
+    }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let connection = try socket.connection()
+    _ = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
+      try connection.call(.approve, Manager.ApproveParameters(plan: plan, stores: paths))
+    }
+    return try connection.writeStatus(output)
+  }
+}

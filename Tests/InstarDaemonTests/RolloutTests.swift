@@ -1,0 +1,390 @@
+import InstarConfiguration
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+import Testing
+
+@testable import InstarDaemon
+
+/// A queue with stores of one plan, and runs that end when a test says so.
+private struct Fleet {
+  static let plan = "NotesPlan"
+  var queue: StoreQueue
+  var now = ContinuousClock.now
+  var configuration = Configuration()
+  /// Stores whose run has begun, in order.
+  var begun: [String] = []
+  var rehearsed: [String] = []
+  var changes: [Rollout.Change] = []
+  var versions: [String: Int64] = [:]
+
+  init(_ settings: RolloutSettings?, policy: MigrationPolicy = .automatic) {
+    configuration.debounce = .milliseconds(500)
+    configuration.retry = Configuration.Retry(first: .seconds(10), most: .seconds(60))
+    configuration.parallelRuns = 64
+    configuration.rollout = settings
+    configuration.watches = [
+      Configuration.Watch(folder: "/srv", policy: policy),
+      Configuration.Watch(folder: "/late", policy: policy, wave: 2),
+    ]
+    queue = StoreQueue(settings: StoreQueue.Settings(configuration))
+    _ = queue.handle(.pluginsKnown([Self.plugin(1)]), at: now)
+    _ = queue.handle(.released, at: now)
+  }
+
+  static func plugin(_ modified: Int64) -> RolloutRecord.PluginFile {
+    RolloutRecord.PluginFile(path: "/p/Notes.so", bytes: 1, modified: modified)
+  }
+
+  static func stores(_ count: Int, in folder: String = "/srv") -> [String] {
+    (0..<count).map { "\(folder)/\($0).store" }
+  }
+
+  mutating func send(_ event: StoreQueue.Event) {
+    for action in queue.handle(event, at: now) { perform(action) }
+  }
+
+  private mutating func perform(_ action: StoreQueue.Action) {
+    switch action {
+    case .run(let store, _, let rehearses):
+      if rehearses { rehearsed.append(store) } else { begun.append(store) }
+    case .rolloutChanged(_, let change): changes.append(change)
+    case .probe(let stores):
+      probed += stores
+    case .readVersion(let store): send(.versionRead(store, version(of: store)))
+    default: break
+    }
+  }
+
+  /// Stores whose probe is out.
+  private var probed: [String] = []
+  /// The stores that were migrated.
+  private var current: Set<String> = []
+
+  /// Has a scan find stores, and answers their probes.
+  mutating func find(_ stores: [String], thenScanned: Bool = true) {
+    for store in stores { send(.versionRead(store, version(of: store))) }
+    answerProbes()
+    if thenScanned { send(.scanned) }
+  }
+
+  mutating func answerProbes() {
+    while !probed.isEmpty {
+      let batch = probed
+      probed = []
+      for store in batch {
+        var report = ProbeReport(
+          store: store, format: .plain, state: current.contains(store) ? .current : .behind)
+        report.plan = Self.plan
+        report.planVersion = Schema.Version(2, 0, 0)
+        report.plugin = "/p/Notes.so"
+        send(.probed(report, before: version(of: store), after: version(of: store)))
+      }
+      send(.probesEnded(nil))
+    }
+  }
+
+  func version(of store: String) -> FileVersion {
+    FileVersion(
+      identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096,
+      modifiedNanoseconds: versions[store] ?? 1)
+  }
+
+  /// Ends a run, and lets the probe after it find what the run left.
+  mutating func end(
+    _ store: String, _ result: RunReport.Result = .migrated, _ error: InstarError? = nil
+  ) {
+    let before = version(of: store)
+    if result == .migrated {
+      current.insert(store)
+      versions[store, default: 1] += 1
+    }
+    var report = RunReport(run: "R\(store)", store: store, result: result, startedAt: 1000)
+    report.error = error
+    send(.runEnded(report, before: before, after: version(of: store)))
+    wait(.seconds(1))
+  }
+
+  mutating func fail(_ store: String, _ code: InstarError.Code = .stageFailed) {
+    let error = InstarError(code, "cannot migrate", store: store, cause: "a note has no title")
+    end(store, code == .busyStore ? .busy : .failed, error)
+  }
+
+  mutating func wait(_ duration: Duration) {
+    now += duration
+    send(.tick)
+    answerProbes()
+  }
+
+  /// The stores whose run begins during `act`.
+  mutating func begins(_ act: (inout Fleet) -> Void) -> [String] {
+    let before = begun.count
+    act(&self)
+    return Array(begun[before...])
+  }
+
+  var status: Manager.Rollout? { queue.rolloutStatuses(at: now).first }
+  func activity(_ store: String) -> Manager.Activity? {
+    queue.status(of: store, at: now)?.activity
+  }
+}
+
+private func waves(
+  canary: Int? = nil, _ waves: [String] = [], soak: Duration = .zero, budget: String? = nil
+) -> RolloutSettings {
+  var settings = RolloutSettings()
+  settings.canary = canary.map { .count($0) }
+  settings.waves = waves.compactMap(RolloutSettings.Share.init)
+  settings.soak = soak
+  settings.budget = budget.flatMap(RolloutSettings.Share.init)
+  return settings
+}
+
+@Suite("Rollout: waves")
+struct RolloutWaveTests {
+  @Test("the canary is migrated first, then shares of all stores, then the rest")
+  func canaryFirst() {
+    var fleet = Fleet(waves(canary: 1, ["10%", "50%"]))
+    fleet.find(Fleet.stores(20))
+    #expect(fleet.begun.count == 1)
+    #expect(fleet.begins { $0.end($0.begun[0]) }.count == 1)
+    #expect(fleet.begins { $0.end($0.begun[1]) }.count == 8)
+    let third = fleet.begins { fleet in for store in fleet.begun[2..<10] { fleet.end(store) } }
+    #expect(third.count == 10)
+    for store in third { fleet.end(store) }
+    #expect(Set(fleet.begun) == Set(Fleet.stores(20)) && fleet.begun.count == 20)
+    #expect(fleet.status?.migrated == 20 && fleet.status?.wave == 4)
+    #expect(
+      fleet.changes == [
+        .waveOpened, .waveDone, .waveOpened, .waveDone, .waveOpened, .waveDone, .waveOpened,
+        .finished,
+      ])
+  }
+
+  @Test("no store has its turn before all stores are counted")
+  func countsFirst() {
+    var fleet = Fleet(waves(["50%"]))
+    fleet.find(Fleet.stores(10), thenScanned: false)
+    #expect(fleet.begun.isEmpty && fleet.activity("/srv/0.store") == .pending)
+    #expect(
+      fleet.queue.status(of: "/srv/0.store", at: fleet.now)?.reason
+        == "waits until all stores are probed")
+    fleet.send(.scanned)
+    #expect(fleet.begun.count == 5)
+  }
+
+  @Test(
+    "the next wave waits until each store of the last one is found current, and then for the soak")
+  func soak() {
+    var fleet = Fleet(waves(canary: 1, soak: .seconds(600)))
+    fleet.find(Fleet.stores(3))
+    fleet.end(fleet.begun[0])
+    #expect(fleet.begun.count == 1)
+    #expect(fleet.status?.secondsToNextWave.map { $0 > 590 } == true)
+    fleet.wait(.seconds(500))
+    #expect(fleet.begun.count == 1)
+    fleet.wait(.seconds(100))
+    #expect(fleet.begun.count == 3)
+  }
+
+  @Test("stores of a watch with a later wave wait for that wave")
+  func waveOfWatch() {
+    var fleet = Fleet(waves(canary: 2))
+    fleet.find(Fleet.stores(4, in: "/late") + Fleet.stores(1))
+    #expect(fleet.begun == ["/srv/0.store"])
+    fleet.end("/srv/0.store")
+    #expect(fleet.begun.count == 5)
+  }
+
+  @Test("a store that others use does not hold up its wave, and is tried again")
+  func busyIsDeferred() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    let canary = fleet.begun[0]
+    fleet.fail(canary, .busyStore)
+    #expect(fleet.begun.count == 3 && fleet.status?.deferred == 1)
+    #expect(fleet.begins { $0.wait(.seconds(30)) } == [canary])
+  }
+
+  @Test("a changed plugin starts again, with its canary")
+  func changedPlugin() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(5))
+    fleet.fail(fleet.begun[0])
+    #expect(fleet.begun.count == 5)
+    for store in fleet.begun[1..<4] { fleet.end(store) }
+    // The run in progress goes on beside the canary.
+    let begun = fleet.begins { fleet in
+      fleet.send(.pluginsKnown([Fleet.plugin(2)]))
+      fleet.send(.verdictsInDoubt)
+      fleet.answerProbes()
+    }
+    #expect(begun == [fleet.begun[0]] && fleet.status?.wave == 1)
+  }
+
+  @Test("a store that appears after the last wave is migrated at once")
+  func newcomer() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(1))
+    fleet.end(fleet.begun[0])
+    #expect(fleet.changes.last == .finished)
+    #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
+  }
+}
+
+@Suite("Rollout: halts and orders")
+struct RolloutOrderTests {
+  @Test("more failures than the budget halt the rollout, until an operator resumes it")
+  func budget() {
+    var fleet = Fleet(waves(canary: 4, budget: "1"))
+    fleet.find(Fleet.stores(10))
+    fleet.fail(fleet.begun[0])
+    #expect(fleet.status?.halt == nil)
+    fleet.fail(fleet.begun[1])
+    #expect(fleet.status?.isHaltedByFailures == true && fleet.changes.last == .halted)
+    #expect(fleet.status?.halt?.why == "2 of 10 stores failed, and the budget is 1")
+    fleet.end(fleet.begun[2])
+    fleet.end(fleet.begun[3])
+    #expect(fleet.begun.count == 4 && fleet.activity(fleet.begun[0]) == .quarantined)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    #expect(fleet.begun.count == 10)
+    fleet.fail(fleet.begun[4])
+    #expect(fleet.status?.halt == nil)
+    fleet.fail(fleet.begun[5])
+    #expect(fleet.status?.halt != nil)
+  }
+
+  @Test("a rollout that is halted starts no queued run either")
+  func haltReachesQueue() {
+    var fleet = Fleet(nil)
+    fleet.configuration.parallelRuns = 1
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.find(Fleet.stores(10))
+    let running = fleet.begun.count
+    #expect(running < 10)
+    let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: "a note was lost")
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .halt(pause)))
+    for store in fleet.begun { fleet.end(store) }
+    #expect(fleet.begun.count == running)
+    #expect(
+      fleet.queue.status(
+        of: Fleet.stores(10).first { !fleet.begun.contains($0) } ?? "", at: fleet.now)?.reason
+        == "the rollout of NotesPlan is halted: a note was lost")
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    while let store = fleet.begun.first(where: { fleet.activity($0) == .running }) {
+      fleet.end(store)
+    }
+    #expect(Set(fleet.begun).count == 10)
+  }
+
+  @Test("stores of a watch with the policy 'ask' wait for an approval")
+  func approval() {
+    var fleet = Fleet(nil, policy: .ask)
+    fleet.find(Fleet.stores(3))
+    #expect(fleet.begun.isEmpty && fleet.status?.unapproved == 3)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .approve(["/srv/1.store"])))
+    #expect(fleet.begun == ["/srv/1.store"])
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .approve([])))
+    #expect(Set(fleet.begun) == Set(Fleet.stores(3)))
+    #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
+  }
+
+  @Test("with the policy 'rehearse' a store is migrated after a rehearsal that succeeds")
+  func rehearsal() {
+    var fleet = Fleet(nil, policy: .rehearse)
+    fleet.find(Fleet.stores(2))
+    #expect(fleet.begun.isEmpty && fleet.rehearsed.count == 2)
+    fleet.end("/srv/0.store", .rehearsed)
+    fleet.fail("/srv/1.store")
+    #expect(fleet.begun == ["/srv/0.store"])
+    #expect(fleet.activity("/srv/1.store") == .quarantined)
+    fleet.end("/srv/0.store")
+    #expect(fleet.begun.count == 1 && fleet.rehearsed.count == 2)
+  }
+
+  @Test("an attempt too many quarantines a busy store")
+  func attempts() {
+    var fleet = Fleet(nil)
+    fleet.configuration.retry.attempts = 2
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.find(["/srv/a.store"])
+    fleet.fail("/srv/a.store", .busyStore)
+    #expect(fleet.activity("/srv/a.store") == .retrying)
+    fleet.wait(.seconds(30))
+    fleet.fail("/srv/a.store", .busyStore)
+    #expect(fleet.activity("/srv/a.store") == .quarantined)
+    #expect(fleet.begins { $0.wait(.seconds(6000)) }.isEmpty)
+  }
+}
+
+@Suite("Rollout: over a restart")
+struct RolloutRestartTests {
+  private func restarted(
+    _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings
+  ) -> Fleet {
+    let moment = Rollout.Moment(instant: fleet.now, seconds: 5000)
+    let records = fleet.queue.rolloutRecords(at: moment)
+    var next = Fleet(settings)
+    next.now = fleet.now
+    next.queue.restore(records.map { ($0, migrated, failed) }, at: moment)
+    next.send(.pluginsKnown([Fleet.plugin(1)]))
+    return next
+  }
+
+  @Test("the wave, the soak and who had a turn outlast the daemon")
+  func place() {
+    let settings = waves(canary: 2, ["50%"], soak: .seconds(600))
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(10))
+    for store in fleet.begun { fleet.end(store) }
+    let done = fleet.begun
+    fleet.wait(.seconds(100))
+    var next = restarted(fleet, migrated: Set(done), settings)
+    next.find(Fleet.stores(10).filter { !done.contains($0) })
+    #expect(next.begun.isEmpty)
+    #expect(next.status?.migrated == 2 && next.status?.stores == 10)
+    next.wait(.seconds(400))
+    #expect(next.begun.isEmpty)
+    next.wait(.seconds(100))
+    #expect(next.begun.count == 3 && next.status?.wave == 2)
+  }
+
+  @Test("a halted rollout stays halted, and the failures that an operator knew of count no longer")
+  func halted() {
+    let settings = waves(canary: 3, budget: "1")
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(10))
+    let failed = Set(fleet.begun.prefix(2))
+    for store in fleet.begun.prefix(2) { fleet.fail(store) }
+    var next = restarted(fleet, migrated: [], failed: failed, settings)
+    next.find(Fleet.stores(10))
+    #expect(next.begun.isEmpty && next.status?.isHaltedByFailures == true)
+    next.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    for store in failed { next.fail(store) }
+    #expect(next.status?.halt == nil)
+  }
+
+  @Test("a plugin that changed while no daemon ran starts again")
+  func changedPlugin() {
+    let settings = waves(canary: 1)
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(5))
+    fleet.end(fleet.begun[0])
+    #expect(fleet.begun.count == 5)
+    var next = restarted(fleet, migrated: [fleet.begun[0]], settings)
+    next.send(.pluginsKnown([Fleet.plugin(2)]))
+    next.find(Fleet.stores(5).filter { $0 != fleet.begun[0] })
+    #expect(next.begun.count == 1)
+  }
+}
+
+@Suite("Rollout settings")
+struct RolloutSettingsTests {
+  @Test("the last wave is all stores, and shares are rounded up")
+  func steps() {
+    #expect(waves(canary: 1, ["10%"]).steps.map { $0.stores(of: 15) } == [1, 2, 15])
+    #expect(waves(["100%"]).steps.count == 1)
+    #expect(RolloutSettings.Share("0.5%")?.failures(of: 100) == 0)
+    #expect(RolloutSettings.Share("101%") == nil && RolloutSettings.Share("-1") == nil)
+  }
+}
