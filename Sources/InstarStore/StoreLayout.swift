@@ -16,11 +16,15 @@ package import InstarSchema
 // Metadata is the counterpart of Version: where a store keeps its version. Files without a counterpart:
 //
 // - Only Core Data archives its model in the store (ModelCache), and has conventions, derived attributes, a history,
-//   external values and archived collections.
-// - Only plain stores have column encodings (ColumnEncoding). Their introspection infers types of attributes from
-//   content (ColumnContents), and reads all tables before it names classes and properties (PlainTables).
+//   external values and archived collections. Its layout has extensions for what PlainLayout has in its own file.
+//   Frameworks of different years write tables differently where that means nothing (StoreStructure+CoreData).
+// - Only plain stores have column encodings (ColumnEncoding) and dates as text (DateText). Their introspection infers
+//   types of attributes from content (ColumnContents), and reads all tables before it names classes and properties
+//   (PlainTables).
 // - In InstarChange, only Core Data renumbers entities, moves links and checks rows itself: SQLite enforces the
-//   foreign keys and constraints of a plain store. Only Plain rebuilds a table from its own text (TableRebuild).
+//   foreign keys and constraints of a plain store. Only Core Data has conventions, triggers and external values to
+//   carry over (CoreDataLayout+Conventions, DerivedTriggers, ExternalChange). Only Plain rebuilds a table from its own
+//   text (TableRebuild).
 
 /// How a schema maps to the tables of a store, in the schema's format. `StoreFormat.layout(of:conventions:)` makes it.
 package protocol StoreLayout: Sendable {
