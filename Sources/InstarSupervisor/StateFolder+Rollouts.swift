@@ -21,7 +21,8 @@ extension StateFolder {
     } catch {
       throw InstarError(
         .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'", cause: error.cause,
-        next: "to start all rollouts again, move the file away, then run: systemctl restart instard")
+        next: "to start all rollouts again, move the file away, then run: systemctl restart instard"
+      )
     }
     guard !records.isEmpty else { return [] }
     let runs = try history().reports

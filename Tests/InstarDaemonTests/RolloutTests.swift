@@ -105,6 +105,13 @@ private struct Fleet {
     wait(.seconds(1))
   }
 
+  /// Ends the recovery of a run that was past its cutover.
+  mutating func finishRecovery(of store: String) {
+    current.insert(store)
+    send(.recovered(store, nil))
+    wait(.seconds(1))
+  }
+
   mutating func fail(_ store: String, _ code: InstarError.Code = .stageFailed) {
     let error = InstarError(code, "cannot migrate", store: store, cause: "a note has no title")
     end(store, code == .busyStore ? .busy : .failed, error)
@@ -347,6 +354,21 @@ struct RolloutRestartTests {
     #expect(next.begun.isEmpty)
     next.wait(.seconds(100))
     #expect(next.begun.count == 3 && next.status?.wave == 2)
+  }
+
+  @Test("a store whose run was cut off counts as migrated when its recovery has finished the run")
+  func interrupted() {
+    let settings = waves(canary: 2)
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(5))
+    let cutOff = fleet.begun[0]
+    fleet.end(fleet.begun[1])
+    var next = restarted(fleet, migrated: [fleet.begun[1]], settings)
+    next.send(.interrupted(cutOff, owner: 0))
+    next.finishRecovery(of: cutOff)
+    next.find(Fleet.stores(5).filter { !fleet.begun.contains($0) })
+    #expect(next.status?.migrated == 2 && next.status?.stores == 5)
+    #expect(Set(next.begun).isDisjoint(with: fleet.begun))
   }
 
   @Test("a halted rollout stays halted, and the failures that an operator knew of count no longer")

@@ -168,6 +168,9 @@ public struct Rollout: Sendable {
     }
   }
 
+  /// Takes in that the run of an earlier daemon has migrated a store.
+  mutating func recovered(_ store: String) { set(store, .migrated) }
+
   /// Takes out a store that is gone, or no longer behind by itself.
   mutating func leave(_ store: String) {
     guard let old = members.removeValue(forKey: store) else { return }

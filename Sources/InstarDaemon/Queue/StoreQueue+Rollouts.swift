@@ -72,9 +72,17 @@ extension StoreQueue {
   }
 
   /// Takes in that a store was found current.
-  mutating func endTurn(of store: String, _ entry: Entry, isMigrated: Bool) {
-    guard let plan = entry.rollout else { return }
-    rollouts[plan]?.foundCurrent(store, isMigrated: isMigrated)
+  mutating func endTurn(_ report: ProbeReport, _ entry: inout Entry) {
+    if let plan = entry.rollout {
+      rollouts[plan]?.foundCurrent(report.store, isMigrated: entry.migrations > 0)
+    } else if entry.wasInterrupted, let plan = report.plan,
+      rollouts[plan]?.version == report.planVersion
+    {
+      // Its run ended after the rollouts were read from the ledger.
+      entry.rollout = plan
+      rollouts[plan]?.recovered(report.store)
+    }
+    entry.wasInterrupted = false
   }
 
   /// Takes a store that is gone out of its rollout.

@@ -174,6 +174,8 @@ public struct StoreQueue: Sendable {
     var weight = RunWeight.large
     /// A run was cut off and is not recovered yet.
     var isInterrupted = false
+    /// That run was recovered, and the store was not found current since.
+    var wasInterrupted = false
     /// An operator ordered to leave the store alone: it is behind, and no run is started.
     var isHeld = false
     /// Failures in a row, of any kind: they set the length of the back-off.
@@ -384,7 +386,8 @@ public struct StoreQueue: Sendable {
       if isStopping { followUp = .afterRestart }
       actions.append(.reportRecoveryFailure(error, followUp))
     } else {
-      entry = Entry(state: wait(now, before: .idle), owner: entry.owner)
+      entry = Entry(
+        state: wait(now, before: .idle), owner: entry.owner, wasInterrupted: true)
     }
     put(entry, store)
   }
@@ -501,7 +504,7 @@ public struct StoreQueue: Sendable {
       entry.state = restAfterBusy(entry, now)
       if entry.state == .resting(.quarantined) { leaveRollout(store, &entry) }
     case .current:
-      endTurn(of: store, entry, isMigrated: entry.migrations > 0)
+      endTurn(report, &entry)
       entry.forgetFailures()
       entry.migrations = 0
       entry.state = .resting(.idle)
