@@ -32,7 +32,7 @@ LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "
 # The classes in which the stages of some runs are of other kinds, with the same results, and how many.
 KIND_CLASSES, KIND_SHARE = ("death", "faults", "power", "disk", "writers", "exchange"), 0.2
 # The classes in which some runs are rehearsals, and how many.
-REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults"), 0.08
+REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults", "kinds"), 0.08
 # The classes in which some stores have many free pages, which a run gives back, and how many.
 FREE_CLASSES, FREE_SHARE = ("death", "daemon", "container", "faults", "disk", "power", "writers", "exchange"), 0.2
 # What a report says of free pages.
@@ -115,6 +115,16 @@ class Case:
             + (", stages of other kinds" if self.programs.plugin == self.bench.kinds_plugin else "")
             + (f", free pages, auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.free else "")
             + (", rehearsal" if self.is_rehearsal() else ""))
+
+    def mark(self, row, what):
+        """Makes the store again, with a word in the name of a row that tells the stages of Kinds.swift what to do."""
+        self.recipe.marked, self.recipe.mark = row, what
+        for name in os.listdir(self.data):
+            path = os.path.join(self.data, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        stores.make(self.store, self.recipe)
+        self.old, self.new = stores.contents(self.recipe)
+        self.note(f"row {row} says '{what}'")
 
     def is_rehearsal(self):
         """Goes by the seed, as `is_light` does. A store with a hot journal is not rehearsed: Instar refuses that."""

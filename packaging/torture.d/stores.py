@@ -65,6 +65,9 @@ class Recipe:
     light: bool = False
     # Whether most of its pages are free, because rows were deleted.
     free: bool = False
+    # The key of a row, and the word in its name that tells the stages of Kinds.swift what to do.
+    marked: int = 0
+    mark: str = ""
     # Core Data's stores have 2, incremental; None: what the format has.
     auto_vacuum: int | None = None
 
@@ -72,6 +75,10 @@ class Recipe:
         """Makes it the recipe of a store whose stages write the schema alone."""
         self.light = True
         self.rows, self.page_size, self.padding = 24, LIGHT_PAGE_SIZE, LIGHT_PADDING[self.format]
+
+    def word(self, key):
+        """The word in the name of a row."""
+        return f"!{self.mark}! " if key == self.marked else ""
 
     @property
     def is_compacted(self):
@@ -123,7 +130,7 @@ def _parcels(recipe):
         if chance.random() < 0.5:
             large = recipe.external and chance.random() < 0.5
             content = chance.randbytes(150_000 if large else chance.randrange(1, 400))
-        name = f"parcel {key} " + "x" * (recipe.padding + chance.randrange(60))
+        name = f"parcel {key} " + recipe.word(key) + "x" * (recipe.padding + chance.randrange(60))
         parcels.append((key, name, key * 3, content, 1 + key % 2))
     return parcels
 
@@ -131,7 +138,7 @@ def _parcels(recipe):
 def _accounts(recipe):
     chance = random.Random(recipe.seed)
     accounts = [
-        (key, f"owner {key} " + "y" * (recipe.padding + chance.randrange(60)), key * 7)
+        (key, f"owner {key} " + recipe.word(key) + "y" * (recipe.padding + chance.randrange(60)), key * 7)
         for key in range(1, recipe.rows + 1)]
     payments = [(key, key * 11, 1 + key % recipe.rows) for key in range(1, 2 * recipe.rows + 1)]
     return accounts, payments
