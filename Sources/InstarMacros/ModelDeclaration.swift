@@ -285,8 +285,20 @@ struct PropertyMarker {
     }
   }
 
-  /// The arguments as written, without the parentheses.
+  /// The arguments as written, without the parentheses, except that `inverse: \Bed.garden?` is `\Bed.garden`. The path
+  /// to the value in the optional is another one at run time, and no relationship has it.
   var arguments: String {
-    attribute.arguments?.trimmedDescription ?? ""
+    guard kind == .relationship, let arguments = attribute.arguments?.as(LabeledExprListSyntax.self)
+    else { return attribute.arguments?.trimmedDescription ?? "" }
+    return LabeledExprListSyntax(
+      arguments.map { argument in
+        guard argument.label?.text == "inverse",
+          var path = argument.expression.as(KeyPathExprSyntax.self),
+          case .optional = path.components.last?.component
+        else { return argument }
+        path.components = KeyPathComponentListSyntax(path.components.dropLast())
+        return argument.with(\.expression, ExprSyntax(path))
+      }
+    ).trimmedDescription
   }
 }

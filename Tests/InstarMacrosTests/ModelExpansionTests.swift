@@ -9,7 +9,7 @@ struct ModelExpansionTests {
       @Model public final class Note {
         @Attribute(.unique) public var uid: String
         var title: String = "untitled"
-        @Relationship(deleteRule: .nullify, inverse: \Tag.notes) var tags: [Tag] = []
+        @Relationship(deleteRule: .nullify, inverse: \Tag.note?) var tags: [Tag] = []
         var folder: Folder?
         @Transient var isOpen = false
         var shout: String { title.uppercased() }
@@ -46,7 +46,7 @@ struct ModelExpansionTests {
           [
             InstarSchema.Schema.PropertyMetadata("uid", \Note.uid, InstarModel.AttributeMetadata(.unique)),
             InstarSchema.Schema.PropertyMetadata("title", \Note.title, constant: "untitled"),
-            InstarSchema.Schema.PropertyMetadata("tags", \Note.tags, InstarModel.RelationshipMetadata(deleteRule: .nullify, inverse: \Tag.notes), constant: []),
+            InstarSchema.Schema.PropertyMetadata("tags", \Note.tags, InstarModel.RelationshipMetadata(deleteRule: .nullify, inverse: \Tag.note), constant: []),
             InstarSchema.Schema.PropertyMetadata("folder", \Note.folder),
           ]
         }
