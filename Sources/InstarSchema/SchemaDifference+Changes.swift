@@ -75,7 +75,9 @@ extension SchemaDifference {
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) }))
     }
     changes += mapping.removedAttributes.map {
-      Change(.destructive, name, $0.name, "removes \(name).\($0.name) with its values")
+      $0.isEphemeral
+        ? Change(.bookkeeping, name, $0.name, "removes \(name).\($0.name), which is in memory only")
+        : Change(.destructive, name, $0.name, "removes \(name).\($0.name) with its values")
     }
     changes += mapping.removedRelationships.map {
       Change(.destructive, name, $0.name, "removes relationship \(name).\($0.name) with its links")
@@ -138,11 +140,14 @@ extension SchemaDifference {
     guard let old = mapping.old else {
       let kind = "\(new.type.rawValue), \(new.isOptional ? "optional" : "required")"
       return [
-        addition(
-          of: new.name, to: entity, "adds \(path) (\(kind))",
-          isFilled: new.isOptional || new.storedDefault != nil)
+        new.isEphemeral
+          ? Change(.additive, entity, new.name, "adds \(path) (in memory only)")
+          : addition(
+            of: new.name, to: entity, "adds \(path) (\(kind))",
+            isFilled: new.isOptional || new.storedDefault != nil)
       ]
     }
+    guard !old.isEphemeral, !new.isEphemeral else { return memoryChanges(old, new, entity: entity) }
     var changes: [Change] = []
     if old.name != new.name {
       changes.append(
@@ -161,6 +166,26 @@ extension SchemaDifference {
       changes.append(Change(.rule, entity, new.name, "makes \(path) optional"))
     }
     return changes
+  }
+
+  /// The changes of an attribute that at least one version has in memory only.
+  private static func memoryChanges(
+    _ old: Schema.Attribute, _ new: Schema.Attribute, entity: String
+  ) -> [Change] {
+    let path = "\(entity).\(new.name)"
+    if !old.isEphemeral {
+      return [
+        Change(
+          .destructive, entity, new.name,
+          "keeps \(path) in memory only, and removes the values of \(entity).\(old.name)")
+      ]
+    }
+    guard !new.isEphemeral else { return [] }
+    return [
+      addition(
+        of: new.name, to: entity, "stores \(path), which was in memory only",
+        isFilled: new.isOptional || new.storedDefault != nil)
+    ]
   }
 
   private func changes(

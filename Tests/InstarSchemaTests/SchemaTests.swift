@@ -172,4 +172,29 @@ struct SchemaDifferenceTests {
         "Note.uid is required, and existing rows have no value for it",
       ])
   }
+
+  @Test("an attribute in memory only has no values to lose or to require")
+  func inMemoryOnly() {
+    func attribute(_ name: String, isStored: Bool) -> Schema.Attribute {
+      Schema.Attribute(name: name, type: .bool, options: isStored ? [] : [.ephemeral])
+    }
+    let difference = SchemaDifference(
+      from: schema(
+        attribute("isOpen", isStored: false), attribute("isShown", isStored: true),
+        attribute("isRead", isStored: false), attribute("isGone", isStored: false)),
+      to: schema(
+        attribute("isOpen", isStored: false), attribute("isShown", isStored: false),
+        attribute("isRead", isStored: true), attribute("isNew", isStored: false)))
+    #expect(
+      difference.changes.map { "\($0.kind): \($0.sentence)" } == [
+        "bookkeeping: removes Note.isGone, which is in memory only",
+        "destructive: keeps Note.isShown in memory only, and removes the values of Note.isShown",
+        "additive: stores Note.isRead, which was in memory only",
+        "additive: adds Note.isNew (in memory only)",
+      ])
+    #expect(
+      difference.changes.compactMap(\.needsCustomStage) == [
+        "Note.isRead is required, and existing rows have no value for it"
+      ])
+  }
 }
