@@ -38,6 +38,7 @@ struct SourceShapeTests {
     "Clinic": ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"],
     "Observatory": ["-no-warnings-as-errors"],
     "Parcels": ["-no-warnings-as-errors"], "Signals": ["-no-warnings-as-errors"],
+    "Taproom": ["-no-warnings-as-errors", "-package-name", "taproom"],
   ]
 
   /// The apps that a plugin is built of, with their plans. A plugin has several, because each build takes seconds.
@@ -49,7 +50,10 @@ struct SourceShapeTests {
       ("Sightings", "SightingsMigrationPlan"), ("Parcels", "ParcelsPlan"),
       ("Clinic", "ClinicPlan"),
     ],
-    [("Page", "PagePlan"), ("Kennel", "KennelPlan"), ("Almanac", "AlmanacPlan")],
+    [
+      ("Page", "PagePlan"), ("Kennel", "KennelPlan"), ("Almanac", "AlmanacPlan"),
+      ("Taproom", "TaproomPlan"),
+    ],
     [("Fitness", "FitMigrationPlan"), ("Accounts", "LedgerPlan")],
   ]
 
@@ -209,6 +213,9 @@ struct SourceShapeTests {
       #"1 0.5 ["t0","of 3"] ++++-"#, #"2 - ["t1","of 3"] ++++-"#, #"3 2.5 ["t2","of 3"] ++++-"#,
       "RED SKY",
     ],
+    "Taproom": [
+      #"north {"failed":{"code":2}} clean ale 2 of 0.75"#, #"south {"waiting":{}} - - 0 of 0.0"#,
+    ],
     "Trips": ["Oslo Oslo 1", "Rome Rome 1"],
     "Notebook": ["Old first"],
     "Recipes": [#"Stew ["Read the old card."]"#],
@@ -248,6 +255,11 @@ struct SourceShapeTests {
     "Almanac":
       "SELECT Z_PHASE || ' ' || ifnull(ZWARMEST, '-') || ' ' || CAST(Z_TAGS AS TEXT) || ' ' || ZLOG FROM ZDAY "
       + "UNION SELECT ZTEXT FROM ZSAYING",
+    "Taproom":
+      "SELECT t.ZUID || ' ' || CAST(t.ZSTATE AS TEXT) || ' ' || ifnull(t.ZREMARK, '-') || ' ' "
+      + "|| ifnull((SELECT l.ZTEXT FROM ZLABEL l WHERE l.Z_PK = t.ZLABEL), '-') || ' ' "
+      + "|| (SELECT COUNT(*) || ' of ' || ifnull(SUM(p.ZAMOUNT), 0.0) FROM ZPOUR p WHERE p.ZTAP = t.Z_PK) "
+      + "FROM ZTAP t",
     "Trips":
       "SELECT t.ZNAME || ' ' || l.ZADDRESS FROM ZTRIP t JOIN ZLIVINGACCOMMODATION l ON l.ZTRIP = t.Z_PK",
     "Notebook":

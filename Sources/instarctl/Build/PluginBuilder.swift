@@ -169,8 +169,10 @@ struct PluginBuilder {
 
   private func arguments(files: [String], output: String) -> [String] {
     let libraryFolder = URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
+    let module = moduleName ?? defaultModuleName
+    // Models of a package may be `package`, which needs a package.
     var arguments = [
-      "-emit-library", "-parse-as-library", "-module-name", moduleName ?? defaultModuleName,
+      "-emit-library", "-parse-as-library", "-module-name", module, "-package-name", module,
     ]
     arguments += ["-swift-version", languageMode.rawValue]
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
