@@ -4,6 +4,7 @@ import InstarModel
 import InstarSchema
 import InstarStore
 import InstarTestSupport
+import Synchronization
 import Testing
 
 @Suite("Changing models in batches in a stage")
@@ -36,9 +37,10 @@ struct StageBatchTests {
 
   /// Calls `body` with the context of a stage's closure, as the closure gets it.
   private func inStage(
-    meter: WorkMeter? = nil, _ body: (ModelContext, StoreConnection) throws -> Void
+    meter: WorkMeter? = nil, log: SQLLog? = nil,
+    _ body: (ModelContext, StoreConnection) throws -> Void
   ) throws {
-    let connection = try StoreConnection(path: path, durability: .clone)
+    let connection = try StoreConnection(path: path, durability: .clone, log: log)
     let context = try ModelContext.forStage(
       [(schema: Schema(versionedSchema: Library.self), connection: connection, store: nil)],
       other: [],
@@ -94,6 +96,26 @@ struct StageBatchTests {
         }
       }
       #expect(seen == 7)
+    }
+  }
+
+  @Test("enumerate counts its rows in the store, also while some models are changed")
+  func progressMakesNoModels() throws {
+    var time = ContinuousClock.now
+    let meter = WorkMeter(
+      now: {
+        time += .seconds(1)
+        return time
+      }, report: { _ in })
+    let lines = Mutex<[String]>([])
+    let log = SQLLog(SQLDebug(level: 1)) { line in lines.withLock { $0.append(line) } }
+    try inStage(meter: meter, log: log) { context, _ in
+      lines.withLock { $0 = [] }
+      try context.enumerate(FetchDescriptor<Note>(), batchSize: 25) { note in note.title += "!" }
+      let selects = lines.withLock { $0 }.filter { $0.contains("sql: SELECT") }
+      #expect(selects.filter { $0.contains("SELECT COUNT(*) FROM ZNOTE") }.count == 1)
+      // Two batches, and the one behind them that has no rows.
+      #expect(selects.filter { $0.contains(" LIMIT ") }.count == 3, "\(selects)")
     }
   }
 

@@ -114,7 +114,7 @@ extension ModelContext {
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
     // Counted once the work has taken long: most calls are short.
     let piece = meter?.begin("rows of \(entity.layout.name)") { [self] in
-      isPending ? nil : try? self.count(descriptor)
+      isPending ? nil : try? self.rowCount(descriptor, entity)
     }
     defer { if let piece { meter?.end(piece) } }
     func visit(_ model: T) throws {

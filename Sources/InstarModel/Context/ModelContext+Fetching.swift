@@ -74,6 +74,14 @@ extension ModelContext {
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
       return try fetch(descriptor).count
     }
+    return try rowCount(descriptor, entity)
+  }
+
+  /// Counts in the store alone, and makes no models.
+  func rowCount<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, _ entity: ModelEntity
+  ) throws -> Int {
+    let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     let isLimited = descriptor.fetchLimit != nil || descriptor.fetchOffset != nil
     let sql =
       isLimited
