@@ -1,0 +1,67 @@
+import Instar
+
+/// 2.0.0: no two notes have the same title.
+enum NotesV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Folder.self, Note.self, Tag.self] }
+
+  @Table("folder")
+  @Model final class Folder {
+    var id: Int
+    var name: String
+    @Relationship(inverse: \Note.folder) var notes: [Note] = []
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+
+  @Table("note")
+  @Model final class Note {
+    var id: Int
+    @Attribute(.unique) var uid: String
+    @Attribute(.unique) var title: String
+    var created: Double
+    var content: String
+    var folder: Folder?
+    @Column(.junction("note_tag", own: "note_id", other: "tag_id"))
+    @Relationship(inverse: \Tag.notes) var tags: [Tag] = []
+    init(id: Int, uid: String, title: String, content: String, created: Double) {
+      self.id = id
+      self.uid = uid
+      self.title = title
+      self.content = content
+      self.created = created
+    }
+  }
+
+  @Table("tag")
+  @Model final class Tag {
+    var id: Int
+    @Attribute(.unique) var name: String
+    var notes: [Note] = []
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+enum UniquePlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [NotesV1.self, NotesV2.self] }
+  static var stages: [MigrationStage] { [removeDuplicates] }
+
+  /// The first note of each title stays.
+  static let removeDuplicates = MigrationStage.sql(
+    fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "RemoveDuplicates",
+    before: [
+      """
+      DELETE FROM note WHERE id IN (
+        SELECT id FROM (
+          SELECT id, row_number() OVER (PARTITION BY title ORDER BY id) AS n FROM note)
+        WHERE n > 1)
+      """
+    ])
+}
+
+#InstarPlugin(UniquePlan.self)
