@@ -9,7 +9,7 @@ struct ApproveCommand: InstarCommand {
     abstract: "Have instard migrate stores that wait for an approval.",
     usage: "instarctl approve [--plan <name>] [<option> ...] [<store> ...]",
     discussion: """
-        instarctl approve --plan NotesPlan
+        instarctl approve --plan NotesMigrationPlan
         instarctl approve /srv/app/a.store
 
       A store waits if its watch has the policy 'ask'. Without stores, all stores of the plan are \

@@ -9,7 +9,7 @@ struct PauseCommand: InstarCommand {
     abstract: "Have instard start no run until 'instarctl resume'.",
     discussion: """
         instarctl pause --why 'backup of the host'
-        instarctl pause --plan NotesPlan --why 'a note was lost'
+        instarctl pause --plan NotesMigrationPlan --why 'a note was lost'
 
       Runs in progress go on, and stores are still probed. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.

@@ -9,7 +9,7 @@ struct ResumeCommand: InstarCommand {
     abstract: "Have instard start runs again after a pause, or go on with a halted rollout.",
     discussion: """
         instarctl resume
-        instarctl resume --plan NotesPlan
+        instarctl resume --plan NotesMigrationPlan
 
       A rollout that failures have halted goes on where it was. The failures until now count no \
       longer: it halts again after as many new ones as its budget allows.
