@@ -35,8 +35,10 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
   public var soakEnds: Double?
   /// The order to start no run of it; left out without one.
   public var halt: Manager.Pause?
-  /// Failures that count no longer, because an operator resumed the rollout after them.
-  public var forgivenFailures: Int
+  /// Whether all stores have had their turn.
+  public var isFinished: Bool
+  /// Stores that had failed when an operator resumed the rollout. They do not count against its budget.
+  public var forgiven: [String]
   /// Whether all stores that wait for an approval have it.
   public var isApproved: Bool
   /// The stores that have it by name.
@@ -45,8 +47,8 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
   /// A record of all of that.
   public init(
     plan: String, version: Schema.Version, plugin: PluginFile?, began: Double, wave: Int,
-    soakEnds: Double?, halt: Manager.Pause?, forgivenFailures: Int, isApproved: Bool,
-    approvedStores: [String]
+    soakEnds: Double?, isFinished: Bool, halt: Manager.Pause?, forgiven: [String],
+    isApproved: Bool, approvedStores: [String]
   ) {
     self.plan = plan
     self.version = version
@@ -55,7 +57,8 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
     self.wave = wave
     self.soakEnds = soakEnds
     self.halt = halt
-    self.forgivenFailures = forgivenFailures
+    self.isFinished = isFinished
+    self.forgiven = forgiven
     self.isApproved = isApproved
     self.approvedStores = approvedStores
   }

@@ -1,19 +1,16 @@
 import Foundation
 import InstarLinux
 public import InstarSchema
-import InstarWire
+public import InstarWire
 
 /// The rollouts: one file, which outlasts the daemon.
 extension StateFolder {
   private var rolloutsFile: String { path + "/rollouts.json" }
 
-  /// Returns the rollouts that an earlier daemon recorded, each with the stores that its runs migrated, and those whose
-  /// last run failed.
+  /// Returns the rollouts that an earlier daemon recorded, each with its runs, oldest first.
   ///
-  /// - Throws: `stateFolderFailed` where the file or the ledger cannot be read.
-  public func rollouts() throws(InstarError) -> [(
-    RolloutRecord, migrated: Set<String>, failed: Set<String>
-  )] {
+  /// - Throws: `stateFolderFailed` where the file or the ledger cannot be read: nobody knows who may run then.
+  public func rollouts() throws(InstarError) -> [(RolloutRecord, runs: [RunReport])] {
     guard access(rolloutsFile, F_OK) == 0 || errno != ENOENT else { return [] }
     let records: [RolloutRecord]
     do throws(InstarError) {
@@ -21,28 +18,12 @@ extension StateFolder {
     } catch {
       throw InstarError(
         .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'", cause: error.cause,
-        next: "to start all rollouts again, move the file away, then run: systemctl restart instard"
-      )
+        next: "restore the file; or, to start all rollouts again, remove it and run: "
+          + "systemctl restart instard && instarctl resume")
     }
     guard !records.isEmpty else { return [] }
     let runs = try history().reports
-    return records.map { record in
-      var migrated: Set<String> = []
-      var failed: Set<String> = []
-      for run in runs where record.covers(run) {
-        switch run.result {
-        case .migrated:
-          migrated.insert(run.store)
-          failed.remove(run.store)
-        case .failed, .refused:
-          migrated.remove(run.store)
-          failed.insert(run.store)
-        case .restored: migrated.remove(run.store)
-        case .busy, .current, .rehearsed: break
-        }
-      }
-      return (record, migrated, failed)
-    }
+    return records.map { record in (record, runs.filter(record.covers)) }
   }
 
   /// Records the rollouts. They are on disk when this returns.
@@ -52,7 +33,7 @@ extension StateFolder {
 }
 
 extension RolloutRecord {
-  /// Whether a run is one of the rollout.
+  /// Whether a run is one of the rollout, or a restore after it.
   fileprivate func covers(_ run: RunReport) -> Bool {
     run.startedAt >= began && (run.plan == plan && run.to == version || run.result == .restored)
   }

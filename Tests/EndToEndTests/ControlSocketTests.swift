@@ -112,7 +112,9 @@ struct ControlSocketTests {
     #expect(try await status(fixture).rollouts.first?.halt?.why == halted.halt?.why)
     #expect(!daemon.capturedOutput.contains("INSTAR_EVENT=run-started"))
     // It halts once more if only one of the two that fail was in the first wave.
+    let deadline = ContinuousClock.now + .seconds(30)
     while try await stores(fixture, "--state", "current").count < 2 {
+      try #require(ContinuousClock.now < deadline, "\(daemon.capturedOutput)")
       if try await status(fixture).rollouts.first?.halt != nil {
         #expect(try await call(fixture, "resume", "--plan", "BoxPlan").status == 0)
       }
@@ -133,6 +135,7 @@ struct ControlSocketTests {
     #expect(try await stores(fixture).map(\.activity) == [.pending])
     #expect(try store.version() == Schema.Version(1, 0, 0))
     #expect(try await call(fixture, "approve").status == 2)
+    #expect(try await call(fixture, "resume", "--plan", "BoxPlan").status == 3)
     #expect(try await call(fixture, "approve", folder.path("srv/none.store")).status == 5)
     #expect(try await call(fixture, "approve", store.path).status == 0)
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)

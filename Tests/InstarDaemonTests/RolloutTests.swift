@@ -16,6 +16,7 @@ private struct Fleet {
   var begun: [String] = []
   var rehearsed: [String] = []
   var changes: [Rollout.Change] = []
+  var reported: [Manager.Rollout] = []
   var versions: [String: Int64] = [:]
 
   init(_ settings: RolloutSettings?, policy: MigrationPolicy = .automatic) {
@@ -48,7 +49,9 @@ private struct Fleet {
     switch action {
     case .run(let store, _, let rehearses):
       if rehearses { rehearsed.append(store) } else { begun.append(store) }
-    case .rolloutChanged(_, let change): changes.append(change)
+    case .rolloutChanged(let rollout, let change):
+      changes.append(change)
+      reported.append(rollout)
     case .probe(let stores):
       probed += stores
     case .readVersion(let store): send(.versionRead(store, version(of: store)))
@@ -56,10 +59,13 @@ private struct Fleet {
     }
   }
 
+  /// Stores that keepers cannot read.
+  var unreadable: Set<String> = []
+  private var isChanging = false
   /// Stores whose probe is out.
   private var probed: [String] = []
   /// The stores that were migrated.
-  private var current: Set<String> = []
+  fileprivate var current: Set<String> = []
 
   /// Has a scan find stores, and answers their probes.
   mutating func find(_ stores: [String], thenScanned: Bool = true) {
@@ -78,6 +84,7 @@ private struct Fleet {
         report.plan = Self.plan
         report.planVersion = Schema.Version(2, 0, 0)
         report.plugin = "/p/Notes.so"
+        if unreadable.contains(store) { report = ProbeReport(store: store, state: .unreadable) }
         send(.probed(report, before: version(of: store), after: version(of: store)))
       }
       send(.probesEnded(nil))
@@ -95,14 +102,20 @@ private struct Fleet {
     _ store: String, _ result: RunReport.Result = .migrated, _ error: InstarError? = nil
   ) {
     let before = version(of: store)
-    if result == .migrated {
-      current.insert(store)
-      versions[store, default: 1] += 1
-    }
+    if result == .migrated { current.insert(store) }
+    if result == .migrated || isChanging { versions[store, default: 1] += 1 }
     var report = RunReport(run: "R\(store)", store: store, result: result, startedAt: 1000)
     report.error = error
     send(.runEnded(report, before: before, after: version(of: store)))
     wait(.seconds(1))
+  }
+
+  /// Has the daemon read its configuration again.
+  mutating func reload(policy: MigrationPolicy) {
+    for index in configuration.watches.indices { configuration.watches[index].policy = policy }
+    send(.settingsChanged(StoreQueue.Settings(configuration)))
+    send(.verdictsInDoubt)
+    answerProbes()
   }
 
   /// Ends the recovery of a run that was past its cutover.
@@ -112,7 +125,12 @@ private struct Fleet {
     wait(.seconds(1))
   }
 
-  mutating func fail(_ store: String, _ code: InstarError.Code = .stageFailed) {
+  /// - Parameter changing: An app writes the store meanwhile.
+  mutating func fail(
+    _ store: String, _ code: InstarError.Code = .stageFailed, changing: Bool = false
+  ) {
+    isChanging = changing
+    defer { isChanging = false }
     let error = InstarError(code, "cannot migrate", store: store, cause: "a note has no title")
     end(store, code == .busyStore ? .busy : .failed, error)
   }
@@ -229,6 +247,67 @@ struct RolloutWaveTests {
     #expect(begun == [fleet.begun[0]] && fleet.status?.wave == 1)
   }
 
+  @Test(
+    "a reload that asks for approvals holds back the stores that wait, and one that no longer asks lets them go on"
+  )
+  func policyChanges() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    let canary = fleet.begun[0]
+    fleet.reload(policy: .ask)
+    fleet.end(canary)
+    #expect(fleet.begun == [canary] && fleet.status?.unapproved == 2)
+    fleet.reload(policy: .automatic)
+    #expect(fleet.begun.count == 3 && fleet.status?.unapproved == 0)
+  }
+
+  @Test("a store that can no longer be probed does not hold up its wave")
+  func unreadable() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    let canary = fleet.begun[0]
+    fleet.unreadable = [canary]
+    fleet.end(canary)
+    #expect(fleet.begun.count == 3 && fleet.status?.deferred == 1)
+  }
+
+  @Test("code that throws counts although an app changes the store all the time")
+  func changingStore() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.find(Fleet.stores(3))
+    fleet.fail(fleet.begun[0], changing: true)
+    #expect(fleet.status?.isHaltedByFailures == true)
+  }
+
+  @Test("a busy store that is tried again holds up no wave")
+  func retriedBusy() {
+    var fleet = Fleet(waves(canary: 1, ["50%"]))
+    fleet.find(Fleet.stores(4))
+    let canary = fleet.begun[0]
+    fleet.fail(canary, .busyStore)
+    #expect(fleet.status?.wave == 2)
+    // Its second attempt goes on while the wave ends.
+    #expect(fleet.begins { $0.wait(.seconds(20)) } == [canary])
+    fleet.end(fleet.begun[1])
+    #expect(fleet.status?.wave == 3)
+  }
+
+  @Test("the report of a wave names that wave")
+  func reports() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    fleet.end(fleet.begun[0])
+    #expect(fleet.changes == [.waveOpened, .waveDone, .waveOpened])
+    #expect(fleet.reported.map(\.wave) == [1, 1, 2])
+  }
+
+  @Test("a watch's wave beyond the last one is the last one")
+  func waveBeyondLast() {
+    var fleet = Fleet(waves())
+    fleet.find(Fleet.stores(2, in: "/late"))
+    #expect(fleet.begun.count == 2)
+  }
+
   @Test("a store that appears after the last wave is migrated at once")
   func newcomer() {
     var fleet = Fleet(waves(canary: 1))
@@ -330,11 +409,20 @@ struct RolloutRestartTests {
     _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings
   ) -> Fleet {
     let moment = Rollout.Moment(instant: fleet.now, seconds: 5000)
-    let records = fleet.queue.rolloutRecords(at: moment)
+    var old = fleet
+    let records = old.queue.rolloutRecords(at: moment)
+    let runs =
+      migrated.map { RunReport(run: "R", store: $0, result: .migrated, startedAt: 1000) }
+      + failed.map {
+        var run = RunReport(run: "R", store: $0, result: .failed, startedAt: 1000)
+        run.error = InstarError(.stageFailed, "cannot migrate", cause: "a note has no title")
+        return run
+      }
     var next = Fleet(settings)
     next.now = fleet.now
-    next.queue.restore(records.map { ($0, migrated, failed) }, at: moment)
+    next.queue.restore(records.map { ($0, runs: runs) }, at: moment)
     next.send(.pluginsKnown([Fleet.plugin(1)]))
+    next.current = migrated
     return next
   }
 
@@ -347,7 +435,7 @@ struct RolloutRestartTests {
     let done = fleet.begun
     fleet.wait(.seconds(100))
     var next = restarted(fleet, migrated: Set(done), settings)
-    next.find(Fleet.stores(10).filter { !done.contains($0) })
+    next.find(Fleet.stores(10))
     #expect(next.begun.isEmpty)
     #expect(next.status?.migrated == 2 && next.status?.stores == 10)
     next.wait(.seconds(400))
@@ -366,9 +454,37 @@ struct RolloutRestartTests {
     var next = restarted(fleet, migrated: [fleet.begun[1]], settings)
     next.send(.interrupted(cutOff, owner: 0))
     next.finishRecovery(of: cutOff)
-    next.find(Fleet.stores(5).filter { !fleet.begun.contains($0) })
+    next.find(Fleet.stores(5))
     #expect(next.status?.migrated == 2 && next.status?.stores == 5)
     #expect(Set(next.begun).isDisjoint(with: fleet.begun))
+  }
+
+  @Test(
+    "after a soak that ended while no daemon ran, the next wave opens when all stores are counted")
+  func soakEndsMeanwhile() {
+    let settings = waves(canary: 2, ["50%"], soak: .seconds(600))
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(10))
+    let done = fleet.begun
+    for store in done { fleet.end(store) }
+    var next = restarted(fleet, migrated: Set(done), settings)
+    next.now += .seconds(6000)
+    next.find(Fleet.stores(10), thenScanned: false)
+    #expect(next.begun.isEmpty)
+    next.send(.scanned)
+    #expect(next.begun.count == 3 && next.status?.wave == 2)
+  }
+
+  @Test("stores that were removed while no daemon ran are not counted")
+  func removed() {
+    let settings = waves(canary: 2)
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(10))
+    let done = fleet.begun
+    for store in done { fleet.end(store) }
+    var next = restarted(fleet, migrated: Set(done), settings)
+    next.find(Fleet.stores(10).filter { $0 != done[0] })
+    #expect(next.status?.stores == 9 && next.status?.migrated == 1)
   }
 
   @Test("a halted rollout stays halted, and the failures that an operator knew of count no longer")

@@ -383,6 +383,7 @@ extension DaemonEvent {
     let wave = "wave \(rollout.wave) of \(rollout.waves)"
     let done =
       "\(rollout.migrated) of \(count(rollout.stores, "store")) migrated, \(rollout.failed) failed"
+      + (rollout.deferred > 0 ? ", \(rollout.deferred) in use or to be retried" : "")
     let kind: EventKind
     var level = Logger.Level.notice
     let message: String

@@ -14,16 +14,18 @@ import InstarWire
 /// counting ──▶ wave 1 open ──▶ soaking ──▶ wave 2 open ──▶ … ──▶ last wave open
 /// ```
 ///
-/// - counting: stores are still probed, so nobody knows how many there are. No store has its turn.
+/// - counting: stores are still probed, so nobody knows how many there are. No store has its turn. After a restart, the
+///   rollout counts again in the wave in which it was.
 /// - open: stores have their turn, up to the size of the wave. In the last wave all have.
 /// - soaking: all stores of the wave were migrated or failed. The next wave opens later.
 ///
 /// In each state the rollout can be halted, and goes on where it was when it is resumed.
 ///
 /// Invariants:
-/// - A store that is not `admitted` gets no run.
+/// - A store that is `waiting`, and any store during a halt, gets no run.
 /// - A wave ends only when each of its stores was found current after its run, failed, or is in use by others.
 /// - More failures than the budget halt the rollout; runs in progress go on.
+/// - A store has its turn once. If it is tried again, it stays what it was until that run has ended.
 public struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
@@ -42,12 +44,22 @@ public struct Rollout: Sendable {
   enum Member: Sendable, Hashable {
     /// Its turn has not come.
     case waiting
-    /// It gets a run, has one, or is probed after it.
+    /// It gets its first run, has it, or is probed after it.
     case admitted
-    /// Its run could not begin: others use the store, or the disk is full. It is tried again, and no wave waits for it.
+    /// It is tried again later: others use it, the disk is full, or the error may pass. No wave waits for it.
     case deferred
     case migrated
     case failed
+  }
+
+  private struct Status {
+    var member: Member
+    /// The wave in which it had its turn; 0 before.
+    var wave = 0
+    /// Where it stands in line, while it is `waiting`.
+    var place: Place?
+    /// Its run has ended well, and the probe that proves it has not.
+    var awaitsProof = false
   }
 
   /// The order in which stores have their turn: by the wave of their watch, then in an order that mixes folders, and
@@ -56,10 +68,12 @@ public struct Rollout: Sendable {
     var wave: Int
     var hash: UInt64
     var store: String
+    var needsApproval: Bool
 
-    init(_ store: String, wave: Int) {
+    init(_ store: String, wave: Int, needsApproval: Bool) {
       self.wave = wave
       self.store = store
+      self.needsApproval = needsApproval
       // FNV-1a.
       hash = store.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
@@ -75,41 +89,42 @@ public struct Rollout: Sendable {
   public let version: Schema.Version
   /// The version of the plugin's file that the rollout began with.
   public let plugin: RolloutRecord.PluginFile?
-  let began: Instant
-  private var settings: RolloutSettings
+  /// In seconds since 1970; `nil` until it is first recorded.
+  private var began: Double?
+  private var budget: RolloutSettings.Share?
+  private var soak = Duration.zero
+  /// How many stores have had their turn when each wave ends.
+  private var steps: [RolloutSettings.Share] = []
 
-  /// The wave that is open or soaking, from 1; 0 while stores are counted.
+  /// The wave that is open or soaking, from 1; 0 while stores are counted for the first time.
   public private(set) var wave = 0
-  private(set) var soakEnds: Instant?
+  private var isCounted = false
+  private var soakEnds: Instant?
   private(set) var halt: Manager.Pause?
   private var isFinished = false
-  /// Failures that an operator knew of when they resumed the rollout.
-  private var forgivenFailures = 0
+  /// Stores that had failed when an operator resumed the rollout. They do not count.
+  private var forgiven: Set<String> = []
   private var isApproved = false
   private var approvedStores: Set<String> = []
 
-  private var members: [String: (member: Member, wave: Int)] = [:]
+  private var members: [String: Status] = [:]
   private var counts: [Member: Int] = [:]
-  /// Stores whose turn comes, the next one last if `isSorted`. A store that left is skipped.
+  /// Stores whose turn comes, the next one last if `isSorted`. One whose `place` is another by now is skipped.
   private var line: [Place] = []
   private var isSorted = true
-  /// Stores that wait for an approval.
-  private var unapproved: [String: Place] = [:]
-  /// Stores whose last run failed. One that is tried again counts until it is migrated.
-  private var failedStores: Set<String> = []
+  /// Stores that have had their turn and want a run that a halt prevents.
+  private var again: [String] = []
   private static let failuresInReport = 5
 
   /// A rollout that has not counted its stores.
   init(
     plan: String, version: Schema.Version, plugin: RolloutRecord.PluginFile?,
-    settings: RolloutSettings,
-    began: Instant
+    settings: RolloutSettings
   ) {
     self.plan = plan
     self.version = version
     self.plugin = plugin
-    self.settings = settings
-    self.began = began
+    update(settings)
   }
 
   // MARK: Stores
@@ -121,49 +136,71 @@ public struct Rollout: Sendable {
   private var admitted: Int { total - count(.waiting) }
   /// The wave in which a store had its turn.
   func wave(of store: String) -> Int? { members[store].flatMap { $0.wave > 0 ? $0.wave : nil } }
+  /// Whether the rollout knows a store.
+  func has(_ store: String) -> Bool { members[store] != nil }
 
   /// Takes in a store that is behind.
   ///
   /// - Returns: whether it may run now, because it has had its turn. Otherwise it waits for `admitNext`.
   mutating func add(_ store: String, wave: Int, needsApproval: Bool) -> Bool {
-    let isIn = members[store].map { $0.member != .waiting } ?? false
-    if isIn, halt == nil {
-      set(store, .admitted)
-      return true
+    if let known = members[store], known.member != .waiting {
+      if halt != nil { again.append(store) }
+      return halt == nil
     }
-    set(store, .waiting)
     isFinished = false
-    let place = Place(store, wave: wave)
-    if needsApproval, !isApproved, !approvedStores.contains(store) {
-      unapproved[store] = place
-    } else {
-      line.append(place)
-      isSorted = false
+    let isOpen = isApproved || approvedStores.contains(store)
+    let place = Place(store, wave: wave, needsApproval: needsApproval && !isOpen)
+    guard members[store]?.place != place else { return false }
+    set(store, .waiting)
+    members[store]?.place = place
+    line.append(place)
+    isSorted = false
+    return false
+  }
+
+  /// Takes in how a run ended.
+  ///
+  /// - Parameter isQuarantined: Nothing is tried again before a change.
+  /// - Returns: whether the rollout is halted by that.
+  mutating func note(_ report: RunReport, isQuarantined: Bool) -> Bool {
+    guard has(report.store) else { return false }
+    switch Self.member(after: report, isQuarantined: isQuarantined) {
+    case .migrated?: members[report.store]?.awaitsProof = true
+    case .failed?:
+      set(report.store, .failed)
+      return haltIfOverBudget(at: report.startedAt + Double(report.durationMicroseconds) / 1e6)
+    case let member?: set(report.store, member)
+    case nil: leave(report.store)
     }
     return false
   }
 
-  /// Takes in how a store's turn ended.
-  ///
-  /// - Returns: whether the rollout is halted by that.
-  mutating func end(_ store: String, as member: Member, on now: Double) -> Bool {
-    guard members[store] != nil else { return false }
-    set(store, member)
-    guard member == .failed else {
-      if member == .migrated { failedStores.remove(store) }
-      return false
+  /// What a store is after a run of it; `nil` for a hold, which takes it out.
+  private static func member(after report: RunReport, isQuarantined: Bool) -> Member? {
+    switch report.result {
+    case .migrated: return .migrated
+    case .restored: return nil
+    case .busy: return isQuarantined ? .failed : .deferred
+    case .current, .rehearsed: return .admitted
+    case .failed, .refused:
+      if report.error?.code == .heldStore { return nil }
+      let isHopeless = RetryPolicy(for: report.error?.code) == .never
+      return isQuarantined || isHopeless ? .failed : .deferred
     }
-    failedStores.insert(store)
-    return haltIfOverBudget(now)
+  }
+
+  /// Takes in that a store cannot be probed: no wave waits for it.
+  mutating func putOff(_ store: String, isQuarantined: Bool) {
+    guard members[store]?.member == .admitted else { return }
+    set(store, isQuarantined ? .failed : .deferred)
   }
 
   /// Takes in that a store was found current.
-  ///
-  /// - Parameter isMigrated: A run of instard did that.
-  mutating func foundCurrent(_ store: String, isMigrated: Bool) {
-    if isMigrated {
-      _ = end(store, as: .migrated, on: 0)
-    } else if members[store]?.member != .migrated {
+  mutating func foundCurrent(_ store: String) {
+    guard let status = members[store] else { return }
+    if status.awaitsProof {
+      set(store, .migrated)
+    } else if status.member != .migrated {
       leave(store)
     }
   }
@@ -175,107 +212,129 @@ public struct Rollout: Sendable {
   mutating func leave(_ store: String) {
     guard let old = members.removeValue(forKey: store) else { return }
     counts[old.member, default: 0] -= 1
-    unapproved[store] = nil
-    failedStores.remove(store)
   }
 
-  /// Whether the rollout knows a store.
-  func has(_ store: String) -> Bool { members[store] != nil }
-
   /// Lets the next store have its turn; `nil` where none may.
-  mutating func admitNext() -> String? {
-    guard halt == nil, soakEnds == nil, wave > 0, admitted < size(of: wave) else { return nil }
-    while let next = nextInLine() {
-      guard next.wave <= wave else { return nil }
+  ///
+  /// - Parameter isPending: Whether a store is ready. One that is not comes back by `add`.
+  mutating func admitNext(_ isPending: (String) -> Bool) -> String? {
+    guard halt == nil else { return nil }
+    while let store = again.popLast() { if has(store), isPending(store) { return store } }
+    guard soakEnds == nil, isCounted, wave > 0 else { return nil }
+    while admitted < size(of: wave), let next = nextInLine(), min(next.wave, steps.count) <= wave {
       line.removeLast()
+      members[next.store]?.place = nil
+      guard isPending(next.store) else { continue }
       set(next.store, .admitted)
       return next.store
     }
     return nil
   }
 
+  /// The next store that needs no approval.
   private mutating func nextInLine() -> Place? {
     if !isSorted {
       line.sort(by: >)
       isSorted = true
     }
-    while let last = line.last, members[last.store]?.member != .waiting { line.removeLast() }
+    while let last = line.last, last.needsApproval || members[last.store]?.place != last {
+      line.removeLast()
+    }
     return line.last
   }
 
   private mutating func set(_ store: String, _ member: Member) {
-    if let old = members[store] { counts[old.member, default: 0] -= 1 }
+    var status = members[store] ?? Status(member: member)
+    if members[store] != nil { counts[status.member, default: 0] -= 1 }
     counts[member, default: 0] += 1
-    let hadTurn = members[store]?.wave ?? 0
-    members[store] = (member, member == .waiting || hadTurn > 0 ? hadTurn : wave)
+    status.member = member
+    status.awaitsProof = false
+    if member != .waiting {
+      status.place = nil
+      if status.wave == 0 { status.wave = wave }
+    }
+    members[store] = status
   }
 
   // MARK: Waves
 
-  /// How many waves there are.
-  var waves: Int { settings.steps.count }
-
   /// How many stores have had their turn when a wave ends.
   private func size(of wave: Int) -> Int {
-    wave >= waves ? .max : settings.steps[wave - 1].stores(of: total)
+    wave >= steps.count ? .max : steps[wave - 1].stores(of: total)
   }
+
+  /// When time changes something; `nil` if only events do.
+  var deadline: Instant? { halt == nil && isCounted ? soakEnds : nil }
 
   /// Opens or ends a wave, where it is time.
   ///
-  /// - Parameter isSettled: Each known store is probed, so `total` is right.
-  mutating func advance(at now: Instant, isSettled: Bool) -> Change? {
+  /// - Parameters:
+  ///   - isSettled: Each store that the queue knows is probed, so `total` is right.
+  ///   - isKnown: Whether the queue knows a store. Others are forgotten.
+  mutating func advance(
+    at now: Instant, isSettled: Bool, isKnown: (String) -> Bool
+  ) -> Change? {
     guard halt == nil else { return nil }
+    if !isCounted {
+      guard isSettled else { return nil }
+      isCounted = true
+      for store in members.keys.filter({ !isKnown($0) }) { leave(store) }
+      if haltIfOverBudget(at: Date().timeIntervalSince1970) { return .halted }
+    }
     if let end = soakEnds {
       guard end <= now else { return nil }
       soakEnds = nil
       return openNextWave()
     }
-    guard isSettled else { return nil }
     if wave == 0 { return count(.waiting) > 0 ? openNextWave() : nil }
-    guard count(.admitted) == 0, isWaveFull() else { return nil }
-    guard wave < waves else {
-      guard !isFinished, count(.waiting) == 0 else { return nil }
+    guard !isFinished, count(.admitted) == 0, isWaveFull() else { return nil }
+    // Without stores that wait, the waves that are left are empty.
+    guard wave < steps.count, count(.waiting) > 0 else {
+      guard count(.waiting) == 0 else { return nil }
+      wave = steps.count
       isFinished = true
       return .finished
     }
-    // The size of a wave that is only a share grows with new stores; those wait for the next one.
-    if count(.waiting) == 0 { return finishEarly() }
-    soakEnds = now + settings.soak
+    soakEnds = now + soak
     return .waveDone
   }
 
-  /// With all stores migrated, the waves that are left have no stores.
-  private mutating func finishEarly() -> Change? {
-    wave = waves
-    isFinished = true
-    return .finished
-  }
-
+  /// Skips waves that have no store of their own.
   private mutating func openNextWave() -> Change {
-    repeat { wave += 1 } while wave < waves && size(of: wave) <= admitted
+    repeat { wave += 1 } while wave < steps.count && size(of: wave) <= admitted
     return .waveOpened
   }
 
   private mutating func isWaveFull() -> Bool {
     if admitted >= size(of: wave) { return true }
-    guard unapproved.isEmpty else { return false }
-    return nextInLine().map { $0.wave > wave } ?? true
+    if let next = nextInLine(), min(next.wave, steps.count) <= wave { return false }
+    return !members.values.contains { status in
+      status.place.map { $0.needsApproval && min($0.wave, steps.count) <= wave } ?? false
+    }
   }
 
-  // MARK: Orders
+  // MARK: Settings and orders
 
   /// Takes in the sizes of the waves and the budget of a new configuration.
   mutating func update(_ settings: RolloutSettings) {
-    self.settings = settings
-    wave = min(wave, waves)
+    steps = settings.steps
+    soak = settings.soak
+    budget = settings.budget
+    wave = min(wave, steps.count)
+    if wave == steps.count { soakEnds = nil }
   }
 
-  private mutating func haltIfOverBudget(_ now: Double) -> Bool {
-    guard halt == nil, let budget = settings.budget else { return false }
+  private var failedStores: [String] {
+    members.filter { $0.value.member == .failed }.map(\.key)
+  }
+
+  private mutating func haltIfOverBudget(at now: Double) -> Bool {
+    guard halt == nil, isCounted, let budget, count(.failed) > 0 else { return false }
     let allowed = budget.failures(of: total)
-    let counted = failedStores.count - forgivenFailures
+    guard count(.failed) > allowed else { return false }
+    let counted = failedStores.count { !forgiven.contains($0) }
     guard counted > allowed else { return false }
-    let more = forgivenFailures > 0 ? " more" : ""
+    let more = forgiven.isEmpty ? "" : " more"
     halt = Manager.Pause(
       by: Manager.Rollout.daemon, since: now,
       why: "\(counted)\(more) of \(total) stores failed, and the budget is \(budget)")
@@ -288,17 +347,24 @@ public struct Rollout: Sendable {
   /// Goes on. The failures until now count no longer.
   mutating func resume() {
     halt = nil
-    forgivenFailures = failedStores.count
+    forgiven = Set(failedStores)
   }
 
   /// Lets stores have their turn that wait for an approval; all of them, also those to come, if none is named.
   mutating func approve(_ stores: [String]) {
     if stores.isEmpty { isApproved = true } else { approvedStores.formUnion(stores) }
-    for store in stores.isEmpty ? Array(unapproved.keys) : stores {
-      guard let place = unapproved.removeValue(forKey: store) else { continue }
+    for store in stores.isEmpty ? Array(members.keys) : stores {
+      guard var place = members[store]?.place, place.needsApproval else { continue }
+      place.needsApproval = false
+      members[store]?.place = place
       line.append(place)
       isSorted = false
     }
+  }
+
+  /// Whether a new configuration, or a new plugin, leaves nothing to remember.
+  var isForgettable: Bool {
+    halt == nil && !isApproved && approvedStores.isEmpty && count(.waiting) == 0
   }
 }
 
@@ -320,46 +386,53 @@ extension Rollout {
   }
 
   /// What outlasts the daemon.
-  func record(at now: Moment) -> RolloutRecord {
-    RolloutRecord(
-      plan: plan, version: version, plugin: plugin, began: now.seconds(of: began), wave: wave,
-      soakEnds: soakEnds.map(now.seconds), halt: halt, forgivenFailures: forgivenFailures,
-      isApproved: isApproved, approvedStores: approvedStores.sorted())
+  mutating func record(at now: Moment) -> RolloutRecord {
+    let began = began ?? now.seconds
+    self.began = began
+    return RolloutRecord(
+      plan: plan, version: version, plugin: plugin, began: began, wave: wave,
+      soakEnds: soakEnds.map(now.seconds), isFinished: isFinished, halt: halt,
+      forgiven: forgiven.sorted(), isApproved: isApproved, approvedStores: approvedStores.sorted())
   }
 
   /// A rollout that an earlier daemon began.
-  init(
-    _ record: RolloutRecord, settings: RolloutSettings, migrated: Set<String>, failed: Set<String>,
-    at now: Moment
-  ) {
+  ///
+  /// - Parameter runs: Its runs, as the ledger has them, oldest first.
+  init(_ record: RolloutRecord, settings: RolloutSettings, runs: [RunReport], at now: Moment) {
     self.init(
-      plan: record.plan, version: record.version, plugin: record.plugin, settings: settings,
-      began: now.instant(of: record.began))
-    wave = min(record.wave, waves)
-    soakEnds = record.soakEnds.map(now.instant)
+      plan: record.plan, version: record.version, plugin: record.plugin, settings: settings)
+    began = record.began
+    wave = max(0, min(record.wave, steps.count))
+    if wave < steps.count { soakEnds = record.soakEnds.map(now.instant) }
     halt = record.halt
-    forgivenFailures = record.forgivenFailures
+    isFinished = record.isFinished
+    forgiven = Set(record.forgiven)
     isApproved = record.isApproved
     approvedStores = Set(record.approvedStores)
-    for store in migrated { set(store, .migrated) }
-    for store in failed { set(store, .failed) }
-    failedStores = failed
+    for run in runs {
+      if let member = Self.member(after: run, isQuarantined: false) {
+        set(run.store, member)
+      } else {
+        leave(run.store)
+      }
+    }
   }
 
   /// Why a store that is behind has no run; `nil` if its turn has come.
   func reasonToWait(_ store: String) -> String? {
-    guard members[store]?.member == .waiting else { return nil }
     if let halt { return "the rollout of \(plan) is halted\(halt.why.map { ": \($0)" } ?? "")" }
-    if unapproved[store] != nil { return "waits for an approval: instarctl approve" }
+    guard let place = members[store]?.place else { return nil }
+    if place.needsApproval { return "waits for an approval, run: instarctl approve --plan \(plan)" }
     return wave == 0 ? "waits until all stores are probed" : "waits for a later wave"
   }
 
   /// As operators see it.
   func status(at now: Instant) -> Manager.Rollout {
     Manager.Rollout(
-      plan: plan, version: version, wave: wave, waves: waves, stores: total,
+      plan: plan, version: version, wave: wave, waves: steps.count, stores: total,
       waiting: count(.waiting), admitted: count(.admitted), deferred: count(.deferred),
-      migrated: count(.migrated), failed: count(.failed), unapproved: unapproved.count,
+      migrated: count(.migrated), failed: count(.failed),
+      unapproved: members.values.count { $0.place?.needsApproval == true },
       secondsToNextWave: soakEnds.map { max(0, ($0 - now).inSeconds) }, halt: halt,
       failures: Array(failedStores.sorted().prefix(Self.failuresInReport)))
   }

@@ -133,7 +133,7 @@ public struct StoreQueue: Sendable {
     case reportRun(RunReport, FollowUp)
     case reportRecoveryFailure(InstarError, FollowUp)
     /// Record the rollouts, and report the change of this one.
-    case rolloutChanged(plan: String, Rollout.Change)
+    case rolloutChanged(Manager.Rollout, Rollout.Change)
   }
 
   /// The state of a store.
@@ -314,9 +314,9 @@ public struct StoreQueue: Sendable {
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): pause(isPaused)
     case .verdictsInDoubt: doubtVerdicts()
-    case .pluginsKnown(let files): follow(files)
+    case .pluginsKnown(let files): usePlugins(files)
     case .scanned: isScanned = true
-    case .rolloutOrder(let plan, let order): follow(order, plan, now, &actions)
+    case .rolloutOrder(let plan, let order): obey(order, plan, now, &actions)
     case .settingsChanged(let settings):
       self.settings = settings
       applySettingsToRollouts()
@@ -342,7 +342,11 @@ public struct StoreQueue: Sendable {
       enter(wait(now, before: reason), store)
     case .probing:
       enter(.probing(touched: true), store)
-    case .probeQueued, .pending, .runQueued, .running, .recoveryQueued, .recovering:
+    case .pending:
+      // It may wait for days. Its place in the rollout stays.
+      entries[store]?.version = nil
+      enter(wait(now, before: .idle), store)
+    case .probeQueued, .runQueued, .running, .recoveryQueued, .recovering:
       // The probe or the run sees the change; after a run the version is read again.
       break
     }
@@ -406,7 +410,7 @@ public struct StoreQueue: Sendable {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     _ = answer(store)
     pausedRuns[store] = nil
-    leaveRollout(store)
+    if var entry = entries[store] { leaveRollout(store, &entry) }
     entries[store] = nil
     deadlines[store] = nil
   }
@@ -437,6 +441,7 @@ public struct StoreQueue: Sendable {
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
       actions.append(reportProbeFailure(report, &entry, now))
+      noteProbeFailure(store, entry)
     } else {
       let announcement = Announcement(report, file: known)
       if entry.announced != announcement {
@@ -493,7 +498,7 @@ public struct StoreQueue: Sendable {
       }
       if let notBefore = entry.notBefore, notBefore > now {
         entry.state = .resting(.backingOff(until: notBefore))
-      } else if mayRun(report, &entry, now) {
+      } else if place(report, &entry, now) {
         entry.state = .runQueued
         runLine.append(store, entry.owner)
       } else {
@@ -502,7 +507,7 @@ public struct StoreQueue: Sendable {
     case .busy:
       entry.failures += 1
       entry.state = restAfterBusy(entry, now)
-      if entry.state == .resting(.quarantined) { leaveRollout(store, &entry) }
+      noteProbeFailure(store, entry)
     case .current:
       endTurn(report, &entry)
       entry.forgetFailures()
@@ -552,12 +557,12 @@ public struct StoreQueue: Sendable {
     slots[store] = nil
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
     var followUp = FollowUp.none
+    entry.isRehearsed = report.result == .rehearsed
     switch report.result {
     case .migrated, .restored, .rehearsed, .current:
       entry.forgetFailures()
       entry.notBefore = nil
       entry.version = nil
-      entry.isRehearsed = report.result == .rehearsed
       if report.result == .migrated { entry.migrations += 1 }
       // The cutover touched the store: it is probed once more when nothing changes it.
       entry.state = wait(now, before: .idle)
@@ -693,7 +698,7 @@ public struct StoreQueue: Sendable {
     }
     // `beginWork` adds the deadline of a store that waits for a slot.
     nextDeadline =
-      ([deadlines.values.min(), probesRestUntil] + rollouts.values.map(\.soakEnds))
+      ([deadlines.values.min(), probesRestUntil] + rollouts.values.map(\.deadline))
       .compactMap { $0 }.min()
   }
 
@@ -837,7 +842,7 @@ public struct StoreQueue: Sendable {
   }
 
   /// Queues the next step of a store of which nothing is known: its probe, or first its recovery.
-  private mutating func queueProbe(_ store: String) {
+  mutating func queueProbe(_ store: String) {
     if let entry = entries[store], entry.isInterrupted {
       enter(.recoveryQueued, store)
       runLine.append(store, entry.owner)

@@ -24,6 +24,16 @@ extension Configuration {
     return copy
   }
 
+  /// Returns the report with the path that the scans find for its store. The ledger has the path without links.
+  func withWatchedPath(_ report: RunReport) -> RunReport {
+    var report = report
+    for (watch, resolved) in zip(watches, withResolvedFolders.watches)
+    where watch.folder != resolved.folder && report.store.hasPrefix(resolved.folder + "/") {
+      report.store = watch.folder + report.store.dropFirst(resolved.folder.count)
+    }
+    return report
+  }
+
   /// Which backups of a store are kept.
   func retention(ofStore store: String) -> BackupRetention {
     watch(ofStore: store)?.backups ?? backups

@@ -114,26 +114,41 @@ extension Daemon {
     return retried.compactMap { queue.status(of: $0, at: .now) }
   }
 
-  /// Takes an order for the rollout of a plan.
+  /// Takes an order for the rollout of a plan. It is on disk when this returns.
   private mutating func order(
     _ order: StoreQueue.RolloutOrder, _ plan: String, _ verb: String
   ) throws(InstarError) {
     lastStatus = nil
+    let what = "cannot \(verb) the rollout of '\(plan)'"
     guard queue.version(ofPlan: plan) != nil else {
       throw InstarError(
-        .noPlan, "cannot \(verb) the rollout of '\(plan)'",
-        cause: "no watched store belongs to a plan of this name",
+        .noPlan, what, cause: "no watched store belongs to a plan of this name",
         next: "to see the plan of each store, run: instarctl stores --json")
     }
+    let rollout = queue.rolloutStatuses(at: .now).first { $0.plan == plan }
+    switch order {
+    case .halt: break
+    case .resume:
+      guard rollout?.halt == nil else { break }
+      throw InstarError(
+        .noPlan, what, cause: "it is not halted", next: "to see the rollouts, run: instarctl status"
+      )
+    case .approve:
+      guard rollout == nil else { break }
+      throw InstarError(
+        .noPlan, what, cause: "none of its stores waits for an approval",
+        next: "to see the rollouts, run: instarctl status")
+    }
     feed([.rolloutOrder(plan: plan, order)])
+    try keepRollouts()
   }
 
   private mutating func approve(_ plan: String?, _ stores: [String]) throws(InstarError) {
+    if stores.isEmpty, let plan { return try order(.approve([]), plan, "approve") }
     guard !stores.isEmpty else {
-      for plan in plan.map({ [$0] }) ?? queue.rollouts.keys.sorted() {
-        try order(.approve([]), plan, "approve")
-      }
-      return
+      throw InstarError(
+        .noPlan, "cannot approve migrations", cause: "neither a plan nor a store is named",
+        next: "run: instarctl approve --plan NAME")
     }
     var storesOfPlan: [String: [String]] = [:]
     for store in stores {
@@ -161,20 +176,19 @@ extension Daemon {
   /// Has the rollouts of an earlier daemon go on where they were.
   mutating func readRollouts() {
     do throws(InstarError) {
-      queue.restore(try supervisor.stateFolder?.rollouts() ?? [], at: .now)
+      let recorded = try supervisor.stateFolder?.rollouts() ?? []
+      queue.restore(
+        recorded.map { ($0, runs: $1.map(configuration.withWatchedPath)) }, at: .now)
     } catch {
-      // Nobody knows which wave was open. The rollouts start again, with their canaries.
+      // A rollout may have been halted: as for a pause that cannot be read, no run is started.
+      follow(Manager.Pause(by: "instard", since: Date().timeIntervalSince1970, why: error.cause))
       log.post(.problem(error))
     }
   }
 
-  /// Records the rollouts. After an error they go on; a restart finds an earlier wave.
-  func keepRollouts() {
-    do throws(InstarError) {
-      try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
-    } catch {
-      log.post(.problem(error))
-    }
+  /// Records the rollouts. They are on disk when this returns.
+  mutating func keepRollouts() throws(InstarError) {
+    try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
   }
 
   /// Takes the order of an operator, once it is on disk.

@@ -216,10 +216,13 @@ struct Daemon {
       request.rehearses = rehearses
       keepers.migrate(
         request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store))
-    case .rolloutChanged(let plan, let change):
-      keepRollouts()
-      if let rollout = queue.rolloutStatuses(at: .now).first(where: { $0.plan == plan }) {
-        log.post(.rolloutChanged(rollout, change))
+    case .rolloutChanged(let rollout, let change):
+      log.post(.rolloutChanged(rollout, change))
+      do throws(InstarError) {
+        try keepRollouts()
+      } catch {
+        // It goes on. A restart finds an earlier wave, and the ledger says which stores were migrated.
+        log.post(.problem(error))
       }
     case .recover(let store):
       keepers.recover(store)

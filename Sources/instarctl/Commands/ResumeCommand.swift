@@ -11,8 +11,8 @@ struct ResumeCommand: InstarCommand {
         instarctl resume
         instarctl resume --plan NotesMigrationPlan
 
-      A rollout that failures have halted goes on where it was. The failures until now count no \
-      longer: it halts again after as many new ones as its budget allows.
+      A rollout that failures have halted goes on where it was. These failures no longer count: it \
+      halts again when more than its budget allows have failed since.
       """)
 
   @Option(
