@@ -143,7 +143,11 @@ public struct Rollout: Sendable {
   ///
   /// - Returns: whether it may run now, because it has had its turn. Otherwise it waits for `admitNext`.
   mutating func add(_ store: String, wave: Int, needsApproval: Bool) -> Bool {
-    if let known = members[store], known.member != .waiting {
+    switch members[store]?.member {
+    case .waiting?, nil: break
+    // A halt came before its first run: its turn comes again, first of all.
+    case .admitted? where halt != nil: break
+    case .admitted?, .deferred?, .migrated?, .failed?:
       if halt != nil { again.append(store) }
       return halt == nil
     }
