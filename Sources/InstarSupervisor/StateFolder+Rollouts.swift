@@ -12,14 +12,13 @@ extension StateFolder {
   /// - Throws: `stateFolderFailed` where the file or the ledger cannot be read: nobody knows who may run then.
   public func rollouts() throws(InstarError) -> [(RolloutRecord, runs: [RunReport])] {
     guard access(rolloutsFile, F_OK) == 0 || errno != ENOENT else { return [] }
-    let records: [RolloutRecord]
-    do throws(InstarError) {
-      records = try WireCoder.message([RolloutRecord].self, from: try read(rolloutsFile))
-    } catch {
+    let data = try read(rolloutsFile)
+    guard let records = try? WireCoder.message([RolloutRecord].self, from: data) else {
       throw InstarError(
-        .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'", cause: error.cause,
-        next: "restore the file; or, to start all rollouts again, remove it and run: "
-          + "systemctl restart instard && instarctl resume")
+        .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'",
+        cause: "the file is damaged, or of a newer release",
+        next: "restore the file, and run: systemctl restart instard; "
+          + "or start all rollouts again, without their halts and approvals: instarctl resume")
     }
     guard !records.isEmpty else { return [] }
     let runs = try history().reports

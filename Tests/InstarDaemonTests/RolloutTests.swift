@@ -33,8 +33,10 @@ private struct Fleet {
     _ = queue.handle(.released, at: now)
   }
 
-  static func plugin(_ modified: Int64) -> RolloutRecord.PluginFile {
-    RolloutRecord.PluginFile(path: "/p/Notes.so", bytes: 1, modified: modified)
+  static func plugin(
+    _ modified: Int64, path: String = "/p/Notes.so"
+  ) -> RolloutRecord.PluginFile {
+    RolloutRecord.PluginFile(path: path, bytes: 1, modified: modified)
   }
 
   static func stores(_ count: Int, in folder: String = "/srv") -> [String] {
@@ -61,6 +63,9 @@ private struct Fleet {
 
   /// Stores that keepers cannot read.
   var unreadable: Set<String> = []
+  /// Stores that are locked when they are probed.
+  var busy: Set<String> = []
+  var pluginPath = "/p/Notes.so"
   private var isChanging = false
   /// Stores whose probe is out.
   private var probed: [String] = []
@@ -83,7 +88,8 @@ private struct Fleet {
           store: store, format: .plain, state: current.contains(store) ? .current : .behind)
         report.plan = Self.plan
         report.planVersion = Schema.Version(2, 0, 0)
-        report.plugin = "/p/Notes.so"
+        report.plugin = pluginPath
+        if busy.contains(store) { report.state = .busy }
         if unreadable.contains(store) { report = ProbeReport(store: store, state: .unreadable) }
         send(.probed(report, before: version(of: store), after: version(of: store)))
       }
@@ -221,14 +227,71 @@ struct RolloutWaveTests {
     #expect(fleet.begun.count == 5)
   }
 
-  @Test("a store that others use does not hold up its wave, and is tried again")
+  @Test("another store takes the place of a canary that others use")
   func busyIsDeferred() {
     var fleet = Fleet(waves(canary: 1))
     fleet.find(Fleet.stores(3))
-    let canary = fleet.begun[0]
-    fleet.fail(canary, .busyStore)
-    #expect(fleet.begun.count == 3 && fleet.status?.deferred == 1)
-    #expect(fleet.begins { $0.wait(.seconds(30)) } == [canary])
+    let busy = fleet.begun[0]
+    fleet.fail(busy, .busyStore)
+    #expect(fleet.begun.count == 2 && fleet.status?.wave == 1 && fleet.status?.deferred == 1)
+    // It is no longer behind alone: its turn comes with the next wave.
+    #expect(fleet.begins { $0.wait(.seconds(30)) }.isEmpty)
+    let canary = fleet.begun[1]
+    #expect(
+      Set(fleet.begins { $0.end(canary) }) == Set(Fleet.stores(3)).subtracting([canary]))
+  }
+
+  @Test("a wave in which all stores are in use does not end")
+  func allBusy() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    for _ in 0..<3 { if let last = fleet.begun.last { fleet.fail(last, .busyStore) } }
+    #expect(fleet.status?.deferred == 3 && fleet.status?.wave == 1)
+    let retried = fleet.begins { $0.wait(.seconds(30)) }
+    #expect(retried.count == 1)
+    fleet.end(retried[0])
+    #expect(fleet.status?.migrated == 1 && fleet.status?.wave == 2)
+  }
+
+  @Test("stores that are busy at each probe do not keep the others from being counted")
+  func busyProbes() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.busy = Set(Fleet.stores(5, in: "/late"))
+    fleet.find(Fleet.stores(3) + Fleet.stores(5, in: "/late"), thenScanned: false)
+    for store in fleet.busy { fleet.send(.retryWanted([store], byOperator: true)) }
+    fleet.send(.scanned)
+    #expect(fleet.begun.count == 1)
+  }
+
+  @Test("a plugin under another name starts again, with its canary")
+  func renamedPlugin() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(5))
+    fleet.fail(fleet.begun[0])
+    #expect(fleet.begun.count == 5 && fleet.status?.wave == 2)
+    for store in fleet.begun[1...] { fleet.fail(store) }
+    let begun = fleet.begins { fleet in
+      fleet.pluginPath = "/p/Notes-2.so"
+      fleet.send(.pluginsKnown([Fleet.plugin(2, path: "/p/Notes-2.so")]))
+      fleet.send(.verdictsInDoubt)
+      fleet.answerProbes()
+    }
+    #expect(begun.count == 1 && fleet.status?.wave == 1 && fleet.status?.failed == 0)
+  }
+
+  @Test("a reload in a soak keeps the soak, also where fewer waves are left")
+  func reloadInSoak() {
+    var fleet = Fleet(waves(canary: 1, ["20%", "50%"], soak: .seconds(600)))
+    fleet.find(Fleet.stores(20))
+    fleet.end(fleet.begun[0])
+    fleet.wait(.seconds(600))
+    for store in fleet.begun.dropFirst() { fleet.end(store) }
+    #expect(fleet.status?.wave == 2 && fleet.begun.count == 4)
+    fleet.configuration.rollout = waves(canary: 1, soak: .seconds(3600))
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    #expect(fleet.begun.count == 4)
+    fleet.wait(.seconds(600))
+    #expect(fleet.begun.count == 20)
   }
 
   @Test("a changed plugin starts again, with its canary")
@@ -237,8 +300,7 @@ struct RolloutWaveTests {
     fleet.find(Fleet.stores(5))
     fleet.fail(fleet.begun[0])
     #expect(fleet.begun.count == 5)
-    for store in fleet.begun[1..<4] { fleet.end(store) }
-    // The run in progress goes on beside the canary.
+    for store in fleet.begun[1...] { fleet.end(store) }
     let begun = fleet.begins { fleet in
       fleet.send(.pluginsKnown([Fleet.plugin(2)]))
       fleet.send(.verdictsInDoubt)
@@ -261,14 +323,19 @@ struct RolloutWaveTests {
     #expect(fleet.begun.count == 3 && fleet.status?.unapproved == 0)
   }
 
-  @Test("a store that can no longer be probed does not hold up its wave")
+  @Test(
+    "a store that cannot be probed after its run does not hold up its wave, and counts when it can be"
+  )
   func unreadable() {
     var fleet = Fleet(waves(canary: 1))
     fleet.find(Fleet.stores(3))
     let canary = fleet.begun[0]
     fleet.unreadable = [canary]
     fleet.end(canary)
-    #expect(fleet.begun.count == 3 && fleet.status?.deferred == 1)
+    #expect(fleet.status?.deferred == 1 && fleet.begun.count == 2)
+    fleet.unreadable = []
+    fleet.wait(.seconds(60))
+    #expect(fleet.status?.migrated == 1 && fleet.status?.deferred == 0)
   }
 
   @Test("code that throws counts although an app changes the store all the time")
@@ -277,19 +344,6 @@ struct RolloutWaveTests {
     fleet.find(Fleet.stores(3))
     fleet.fail(fleet.begun[0], changing: true)
     #expect(fleet.status?.isHaltedByFailures == true)
-  }
-
-  @Test("a busy store that is tried again holds up no wave")
-  func retriedBusy() {
-    var fleet = Fleet(waves(canary: 1, ["50%"]))
-    fleet.find(Fleet.stores(4))
-    let canary = fleet.begun[0]
-    fleet.fail(canary, .busyStore)
-    #expect(fleet.status?.wave == 2)
-    // Its second attempt goes on while the wave ends.
-    #expect(fleet.begins { $0.wait(.seconds(20)) } == [canary])
-    fleet.end(fleet.begun[1])
-    #expect(fleet.status?.wave == 3)
   }
 
   @Test("the report of a wave names that wave")

@@ -23,9 +23,10 @@ import InstarWire
 ///
 /// Invariants:
 /// - A store that is `waiting`, and any store during a halt, gets no run.
-/// - A wave ends only when each of its stores was found current after its run, failed, or is in use by others.
+/// - A wave ends only when each of its stores was found current after its run, failed, or is in use by others while
+///   stores of later waves wait. Some store has had a run until then: a canary that others use is none.
 /// - More failures than the budget halt the rollout; runs in progress go on.
-/// - A store has its turn once. If it is tried again, it stays what it was until that run has ended.
+/// - A store that was migrated or failed and is tried again stays what it was until that run has ended.
 public struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
@@ -46,7 +47,7 @@ public struct Rollout: Sendable {
     case waiting
     /// It gets its first run, has it, or is probed after it.
     case admitted
-    /// It is tried again later: others use it, the disk is full, or the error may pass. No wave waits for it.
+    /// It is tried again later: others use it, the disk is full, or the error may pass. Another store takes its place.
     case deferred
     case migrated
     case failed
@@ -132,8 +133,9 @@ public struct Rollout: Sendable {
   func count(_ member: Member) -> Int { counts[member] ?? 0 }
   /// The stores that the rollout knows.
   var total: Int { members.count }
-  /// Those that have had their turn.
-  private var admitted: Int { total - count(.waiting) }
+  /// Those that take part in the waves until now.
+  private var inTurn: Int { count(.admitted) + ended }
+  private var ended: Int { count(.migrated) + count(.failed) }
   /// The wave in which a store had its turn.
   func wave(of store: String) -> Int? { members[store].flatMap { $0.wave > 0 ? $0.wave : nil } }
   /// Whether the rollout knows a store.
@@ -144,14 +146,13 @@ public struct Rollout: Sendable {
   /// - Returns: whether it may run now, because it has had its turn. Otherwise it waits for `admitNext`.
   mutating func add(_ store: String, wave: Int, needsApproval: Bool) -> Bool {
     switch members[store]?.member {
-    case .waiting?, nil: break
+    case .waiting?, .deferred?, nil: break
     // A halt came before its first run: its turn comes again, first of all.
     case .admitted? where halt != nil: break
-    case .admitted?, .deferred?, .migrated?, .failed?:
+    case .admitted?, .migrated?, .failed?:
       if halt != nil { again.append(store) }
       return halt == nil
     }
-    isFinished = false
     let isOpen = isApproved || approvedStores.contains(store)
     let place = Place(store, wave: wave, needsApproval: needsApproval && !isOpen)
     guard members[store]?.place != place else { return false }
@@ -195,8 +196,9 @@ public struct Rollout: Sendable {
 
   /// Takes in that a store cannot be probed: no wave waits for it.
   mutating func putOff(_ store: String, isQuarantined: Bool) {
-    guard members[store]?.member == .admitted else { return }
+    guard let status = members[store], status.member == .admitted else { return }
     set(store, isQuarantined ? .failed : .deferred)
+    members[store]?.awaitsProof = status.awaitsProof
   }
 
   /// Takes in that a store was found current.
@@ -223,9 +225,12 @@ public struct Rollout: Sendable {
   /// - Parameter isPending: Whether a store is ready. One that is not comes back by `add`.
   mutating func admitNext(_ isPending: (String) -> Bool) -> String? {
     guard halt == nil else { return nil }
-    while let store = again.popLast() { if has(store), isPending(store) { return store } }
+    while let store = again.popLast() {
+      // It may have left and come back since.
+      if has(store), members[store]?.member != .waiting, isPending(store) { return store }
+    }
     guard soakEnds == nil, isCounted, wave > 0 else { return nil }
-    while admitted < size(of: wave), let next = nextInLine(), min(next.wave, steps.count) <= wave {
+    while inTurn < size(of: wave), let next = nextInLine(), isInWave(next) {
       line.removeLast()
       members[next.store]?.place = nil
       guard isPending(next.store) else { continue }
@@ -305,17 +310,23 @@ public struct Rollout: Sendable {
 
   /// Skips waves that have no store of their own.
   private mutating func openNextWave() -> Change {
-    repeat { wave += 1 } while wave < steps.count && size(of: wave) <= admitted
+    repeat { wave += 1 } while wave < steps.count && size(of: wave) <= inTurn
     return .waveOpened
   }
 
   private mutating func isWaveFull() -> Bool {
-    if admitted >= size(of: wave) { return true }
-    if let next = nextInLine(), min(next.wave, steps.count) <= wave { return false }
-    return !members.values.contains { status in
-      status.place.map { $0.needsApproval && min($0.wave, steps.count) <= wave } ?? false
+    if inTurn >= size(of: wave) { return true }
+    let next = nextInLine()
+    if let next, isInWave(next) { return false }
+    if members.values.contains(where: { $0.place.map { $0.needsApproval && isInWave($0) } == true })
+    {
+      return false
     }
+    return next == nil ? count(.deferred) == 0 : ended > 0
   }
+
+  /// Whether the wave that is open, or an earlier one, is for a store. A watch's wave beyond the last one is the last.
+  private func isInWave(_ place: Place) -> Bool { min(place.wave, steps.count) <= wave }
 
   // MARK: Settings and orders
 
@@ -324,8 +335,9 @@ public struct Rollout: Sendable {
     steps = settings.steps
     soak = settings.soak
     budget = settings.budget
-    wave = min(wave, steps.count)
-    if wave == steps.count { soakEnds = nil }
+    if soak == .zero { soakEnds = nil }
+    // A wave follows each soak, also where the new configuration has fewer waves.
+    wave = min(wave, soakEnds == nil ? steps.count : steps.count - 1)
   }
 
   private var failedStores: [String] {
@@ -386,7 +398,10 @@ extension Rollout {
     }
 
     func seconds(of other: Instant) -> Double { seconds + (other - instant).inSeconds }
-    func instant(of other: Double) -> Instant { instant + .seconds(other - seconds) }
+    /// A time that is years away, as a damaged file may have it, is some years away.
+    func instant(of other: Double) -> Instant {
+      instant + .seconds(max(-1e9, min(1e9, other - seconds)))
+    }
   }
 
   /// What outlasts the daemon.
@@ -437,7 +452,8 @@ extension Rollout {
       waiting: count(.waiting), admitted: count(.admitted), deferred: count(.deferred),
       migrated: count(.migrated), failed: count(.failed),
       unapproved: members.values.count { $0.place?.needsApproval == true },
-      secondsToNextWave: soakEnds.map { max(0, ($0 - now).inSeconds) }, halt: halt,
+      secondsToNextWave: halt == nil ? soakEnds.map { max(0, ($0 - now).inSeconds) } : nil,
+      halt: halt,
       failures: Array(failedStores.sorted().prefix(Self.failuresInReport)))
   }
 }

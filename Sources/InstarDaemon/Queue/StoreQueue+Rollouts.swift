@@ -24,13 +24,22 @@ extension StoreQueue {
   /// Begins the plan's rollout, unless one to this version or a later one goes on already.
   private mutating func begin(_ plan: String, _ version: Schema.Version, _ plugin: String?) {
     let old = rollouts[plan]
-    if let old, old.version >= version { return }
+    let plugin = plugin.flatMap { pluginFiles[$0] }
+    if let old, old.version >= version, !isGone(old.plugin, for: plugin) { return }
     if old != nil { drop(plan) }
     var new = Rollout(
-      plan: plan, version: version, plugin: plugin.flatMap { pluginFiles[$0] },
+      plan: plan, version: version, plugin: plugin,
       settings: settings.configuration.rollout ?? RolloutSettings())
     carryHalt(from: old, to: &new)
     rollouts[plan] = new
+  }
+
+  /// Whether another plugin has taken the place of the one that a rollout began with.
+  private func isGone(
+    _ old: RolloutRecord.PluginFile?, for new: RolloutRecord.PluginFile?
+  ) -> Bool {
+    guard let old, let new else { return false }
+    return new.path != old.path && pluginFiles[old.path] == nil
   }
 
   /// An operator's order to stop a plan holds for its next version too; a halt by failures does not.

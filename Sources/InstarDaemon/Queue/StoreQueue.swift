@@ -187,6 +187,8 @@ public struct StoreQueue: Sendable {
     var error: InstarError?
     /// Even a changed store is not tried before.
     var notBefore: Instant?
+    /// It was probed since the plugins changed, or cannot be.
+    var wasProbed = false
     /// The plan in whose rollout the store is.
     var rollout: String?
     /// A rehearsal of the run succeeded.
@@ -275,6 +277,8 @@ public struct StoreQueue: Sendable {
   /// The plugins in use, by path.
   var pluginFiles: [String: RolloutRecord.PluginFile] = [:]
   private var isScanned = false
+  /// Stores that were not probed since the plugins changed.
+  private var unprobedCount = 0
   private var mayProbe = false
   private var isPaused = false
   /// Stores whose turn came during a pause, with their owners.
@@ -388,6 +392,7 @@ public struct StoreQueue: Sendable {
       var followUp = failed(
         &entry, error, signature: error.cause, hasChanged: false, now)
       if isStopping { followUp = .afterRestart }
+      entry.wasProbed = true
       actions.append(.reportRecoveryFailure(error, followUp))
     } else {
       entry = Entry(
@@ -408,6 +413,7 @@ public struct StoreQueue: Sendable {
       return
     }
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
+    if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     _ = answer(store)
     pausedRuns[store] = nil
     if var entry = entries[store] { leaveRollout(store, &entry) }
@@ -433,6 +439,7 @@ public struct StoreQueue: Sendable {
       put(entry, store)
       return
     }
+    entry.wasProbed = true
     let known = hasChanged ? before : after
     if entry.version != known { entry.forgetFailures() }
     entry.version = known
@@ -609,6 +616,7 @@ public struct StoreQueue: Sendable {
       entry.forgetFailures()
       entry.notBefore = nil
       entry.isRehearsed = false
+      entry.wasProbed = false
       put(entry, store)
       switch entry.state {
       case .waiting, .readingVersion, .probeQueued, .recoveryQueued, .recovering:
@@ -740,9 +748,7 @@ public struct StoreQueue: Sendable {
   }
 
   /// Whether each store that is known was probed: a rollout knows how many stores it has.
-  var isSettled: Bool {
-    isScanned && mayProbe && probesOut == nil && probeLine.count == 0 && probesRestUntil == nil
-  }
+  var isSettled: Bool { isScanned && mayProbe && unprobedCount == 0 }
 
   /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
   private mutating func nextBatch() -> [String] {
@@ -862,6 +868,8 @@ public struct StoreQueue: Sendable {
   mutating func put(_ entry: Entry, _ store: String) {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }
+    if entries[store]?.wasProbed == false { unprobedCount -= 1 }
+    if !entry.wasProbed { unprobedCount += 1 }
     entries[store] = entry
     switch entry.state {
     case .waiting(let until, _, _), .resting(.backingOff(let until)):

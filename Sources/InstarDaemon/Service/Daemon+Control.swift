@@ -35,12 +35,13 @@ extension Daemon {
       lastStatus = nil
       rescanNow()
     case .pause(let why, let plan):
-      try requireAdmin(client, to: "pause instard")
-      if let why { try Hold.requireShort(why, "cannot pause instard") }
+      let pauses = plan.map { "halt the rollout of '\($0)'" } ?? "pause instard"
+      try requireAdmin(client, to: pauses)
+      if let why { try Hold.requireShort(why, "cannot \(pauses)") }
       let pause = Manager.Pause(by: client.name, since: Date().timeIntervalSince1970, why: why)
       if let plan { try order(.halt(pause), plan, "halt") } else { try setPause(pause) }
     case .resume(let plan):
-      try requireAdmin(client, to: "resume instard")
+      try requireAdmin(client, to: plan.map { "resume the rollout of '\($0)'" } ?? "resume instard")
       if let plan { try order(.resume, plan, "resume") } else { try setPause(nil) }
     case .approve(let plan, let stores):
       try requireAdmin(client, to: "approve migrations")
@@ -140,7 +141,13 @@ extension Daemon {
         next: "to see the rollouts, run: instarctl status")
     }
     feed([.rolloutOrder(plan: plan, order)])
-    try keepRollouts()
+    do throws(InstarError) {
+      try keepRollouts()
+    } catch {
+      throw InstarError(
+        error.code, error.what,
+        cause: "\(error.cause); the order holds only until instard restarts", next: error.next)
+    }
   }
 
   private mutating func approve(_ plan: String?, _ stores: [String]) throws(InstarError) {
@@ -181,7 +188,8 @@ extension Daemon {
         recorded.map { ($0, runs: $1.map(configuration.withWatchedPath)) }, at: .now)
     } catch {
       // A rollout may have been halted: as for a pause that cannot be read, no run is started.
-      follow(Manager.Pause(by: "instard", since: Date().timeIntervalSince1970, why: error.cause))
+      let why = "\(error.what): \(error.cause)"
+      follow(Manager.Pause(by: "instard", since: Date().timeIntervalSince1970, why: why))
       log.post(.problem(error))
     }
   }
