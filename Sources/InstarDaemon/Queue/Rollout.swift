@@ -110,6 +110,8 @@ public struct Rollout: Sendable {
 
   private var members: [String: Status] = [:]
   private var counts: [Member: Int] = [:]
+  /// Stores that wait for an approval.
+  private var unapprovedCount = 0
   /// Stores whose turn comes, the next one last if `isSorted`. One whose `place` is another by now is skipped.
   private var line: [Place] = []
   private var isSorted = true
@@ -157,9 +159,7 @@ public struct Rollout: Sendable {
     let place = Place(store, wave: wave, needsApproval: needsApproval && !isOpen)
     guard members[store]?.place != place else { return false }
     set(store, .waiting)
-    members[store]?.place = place
-    line.append(place)
-    isSorted = false
+    queue(place)
     return false
   }
 
@@ -216,6 +216,7 @@ public struct Rollout: Sendable {
 
   /// Takes out a store that is gone, or no longer behind by itself.
   mutating func leave(_ store: String) {
+    setPlace(nil, of: store)
     guard let old = members.removeValue(forKey: store) else { return }
     counts[old.member, default: 0] -= 1
   }
@@ -232,7 +233,7 @@ public struct Rollout: Sendable {
     guard soakEnds == nil, isCounted, wave > 0 else { return nil }
     while inTurn < size(of: wave), let next = nextInLine(), isInWave(next) {
       line.removeLast()
-      members[next.store]?.place = nil
+      setPlace(nil, of: next.store)
       guard isPending(next.store) else { continue }
       set(next.store, .admitted)
       return next.store
@@ -252,16 +253,26 @@ public struct Rollout: Sendable {
     return line.last
   }
 
+  private mutating func queue(_ place: Place) {
+    setPlace(place, of: place.store)
+    line.append(place)
+    isSorted = false
+  }
+
+  private mutating func setPlace(_ place: Place?, of store: String) {
+    if members[store]?.place?.needsApproval == true { unapprovedCount -= 1 }
+    if place?.needsApproval == true { unapprovedCount += 1 }
+    members[store]?.place = place
+  }
+
   private mutating func set(_ store: String, _ member: Member) {
+    if member != .waiting { setPlace(nil, of: store) }
     var status = members[store] ?? Status(member: member)
     if members[store] != nil { counts[status.member, default: 0] -= 1 }
     counts[member, default: 0] += 1
     status.member = member
     status.awaitsProof = false
-    if member != .waiting {
-      status.place = nil
-      if status.wave == 0 { status.wave = wave }
-    }
+    if member != .waiting, status.wave == 0 { status.wave = wave }
     members[store] = status
   }
 
@@ -318,10 +329,10 @@ public struct Rollout: Sendable {
     if inTurn >= size(of: wave) { return true }
     let next = nextInLine()
     if let next, isInWave(next) { return false }
-    if members.values.contains(where: { $0.place.map { $0.needsApproval && isInWave($0) } == true })
-    {
-      return false
-    }
+    let waitsForApproval =
+      unapprovedCount > 0
+      && members.values.contains { $0.place.map { $0.needsApproval && isInWave($0) } == true }
+    if waitsForApproval { return false }
     return next == nil ? count(.deferred) == 0 : ended > 0
   }
 
@@ -372,9 +383,7 @@ public struct Rollout: Sendable {
     for store in stores.isEmpty ? Array(members.keys) : stores {
       guard var place = members[store]?.place, place.needsApproval else { continue }
       place.needsApproval = false
-      members[store]?.place = place
-      line.append(place)
-      isSorted = false
+      queue(place)
     }
   }
 
@@ -451,7 +460,7 @@ extension Rollout {
       plan: plan, version: version, wave: wave, waves: steps.count, stores: total,
       waiting: count(.waiting), admitted: count(.admitted), deferred: count(.deferred),
       migrated: count(.migrated), failed: count(.failed),
-      unapproved: members.values.count { $0.place?.needsApproval == true },
+      unapproved: unapprovedCount,
       secondsToNextWave: halt == nil ? soakEnds.map { max(0, ($0 - now).inSeconds) } : nil,
       halt: halt,
       failures: Array(failedStores.sorted().prefix(Self.failuresInReport)))
