@@ -180,7 +180,7 @@ struct ConfigurationReader {
     where step.isKnownToReach(next) {
       throw problem(
         node,
-        "the waves of 'rollout' must grow, each with the stores of the waves before it; "
+        "each wave of 'rollout' includes the earlier ones, so it must be larger; "
           + "\(step) is not less than \(next)")
     }
     return rollout

@@ -41,7 +41,9 @@ public enum UnixSocket {
     do throws(InstarError) {
       if let other = try? connect(to: path) {
         close(other)
-        throw failure("another process listens there")
+        throw InstarError(
+          .stateFolderFailed, what, cause: "another process listens there",
+          next: "stop that instard, or name another file in 'socket'")
       }
       // Nobody listens, so nobody needs it. Any other file stays, and bind(2) fails.
       var status = stat()

@@ -162,7 +162,7 @@ struct ConfigurationTests {
       ),
       (
         "rollout: {waves: [50%, 10%]}",
-        "line 1: the waves of 'rollout' must grow, each with the stores of the waves before it; "
+        "line 1: each wave of 'rollout' includes the earlier ones, so it must be larger; "
           + "50% is not less than 10%"
       ),
       (

@@ -253,6 +253,29 @@ struct RolloutWaveTests {
     #expect(fleet.status?.migrated == 1 && fleet.status?.wave == 2)
   }
 
+  @Test("stores that are in use after the canary wait for their own wave")
+  func busyAfterCanary() {
+    var fleet = Fleet(waves(canary: 1, ["50%"], soak: .seconds(600)))
+    fleet.find(Fleet.stores(4))
+    fleet.end(fleet.begun[0])
+    fleet.wait(.seconds(600))
+    // Half of the stores have had their turn when another one has.
+    for _ in 0..<3 { if let last = fleet.begun.last { fleet.fail(last, .busyStore) } }
+    #expect(fleet.status?.wave == 2 && fleet.status?.deferred == 3)
+    #expect(!fleet.changes.contains(.finished))
+    let retried = fleet.begins { $0.wait(.seconds(30)) }
+    #expect(retried.count == 1)
+    fleet.end(retried[0])
+    #expect(fleet.status?.secondsToNextWave != nil)
+  }
+
+  @Test("a wave without stores of its own ends, so that the next one opens")
+  func emptyWave() {
+    var fleet = Fleet(waves(canary: 1, ["50%"]))
+    fleet.find(Fleet.stores(4, in: "/late"))
+    #expect(fleet.status?.wave == 2 && fleet.begun.count == 2)
+  }
+
   @Test("stores that are busy at each probe do not keep the others from being counted")
   func busyProbes() {
     var fleet = Fleet(waves(canary: 1))

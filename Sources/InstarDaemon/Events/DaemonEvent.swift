@@ -344,7 +344,7 @@ extension DaemonEvent {
       (kind, level) = (.runRehearsed, .info)
       message =
         "rehearsed the migration of \(store)\(versions) in "
-        + "\(Quantity.duration(microseconds: report.durationMicroseconds)); instard migrates the store next"
+        + "\(Quantity.duration(microseconds: report.durationMicroseconds))"
     // instard restores no store: instarctl reports by itself, and the hold that a restore places is an event.
     case .current, .restored:
       (kind, level) = (.runNotNeeded, .info)
@@ -383,7 +383,7 @@ extension DaemonEvent {
     let wave = "wave \(rollout.wave) of \(rollout.waves)"
     let done =
       "\(rollout.migrated) of \(count(rollout.stores, "store")) migrated, \(rollout.failed) failed"
-      + (rollout.deferred > 0 ? ", \(rollout.deferred) in use or to be retried" : "")
+      + (rollout.deferred > 0 ? ", \(rollout.deferred) retried later" : "")
     let kind: EventKind
     var level = Logger.Level.notice
     let message: String
@@ -423,7 +423,8 @@ extension DaemonEvent {
 
   private static func halted(_ rollout: Manager.Rollout, _ name: String, _ wave: String) -> String {
     let why = rollout.halt?.why.map { ": \($0)" } ?? ""
-    return "\(rollout.halt?.by ?? "an operator") halted \(name) in \(wave)\(why)"
+    let place = rollout.wave > 0 ? " in \(wave)" : ""
+    return "\(rollout.halt?.by ?? "an operator") halted \(name)\(place)\(why)"
   }
 
   private static func names(of rollout: Manager.Rollout) -> String {

@@ -23,15 +23,15 @@ import InstarWire
 ///
 /// Invariants:
 /// - A store that is `waiting`, and any store during a halt, gets no run.
-/// - A wave ends only when each of its stores was found current after its run, failed, or is in use by others while
-///   stores of later waves wait. Some store has had a run until then: a canary that others use is none.
+/// - A wave ends only when each of its stores was found current after its run, or failed. Another store takes the place
+///   of one that is in use. If there is none, the wave ends only if stores of later waves wait and some run has ended.
 /// - More failures than the budget halt the rollout; runs in progress go on.
-/// - A store that was migrated or failed and is tried again stays what it was until that run has ended.
+/// - A store that was migrated or failed and is retried stays what it was until that run has ended.
 public struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
 
-  /// What a reader of the journal hears of.
+  /// What the journal reports.
   public enum Change: Sendable, Hashable {
     case waveOpened
     case waveDone
@@ -47,7 +47,7 @@ public struct Rollout: Sendable {
     case waiting
     /// It gets its first run, has it, or is probed after it.
     case admitted
-    /// It is tried again later: others use it, the disk is full, or the error may pass. Another store takes its place.
+    /// It is retried later: others use it, the disk is full, or the error may pass. Another store takes its place.
     case deferred
     case migrated
     case failed
@@ -57,7 +57,7 @@ public struct Rollout: Sendable {
     var member: Member
     /// The wave in which it had its turn; 0 before.
     var wave = 0
-    /// Where it stands in line, while it is `waiting`.
+    /// Its place in line while it is `waiting`.
     var place: Place?
     /// Its run has ended well, and the probe that proves it has not.
     var awaitsProof = false
@@ -308,9 +308,10 @@ public struct Rollout: Sendable {
     }
     if wave == 0 { return count(.waiting) > 0 ? openNextWave() : nil }
     guard !isFinished, count(.admitted) == 0, isWaveFull() else { return nil }
-    // Without stores that wait, the waves that are left are empty.
-    guard wave < steps.count, count(.waiting) > 0 else {
-      guard count(.waiting) == 0 else { return nil }
+    // Without others, the waves that are left are empty.
+    let others = count(.waiting) + count(.deferred)
+    guard wave < steps.count, others > 0 else {
+      guard others == 0 else { return nil }
       wave = steps.count
       isFinished = true
       return .finished
@@ -333,7 +334,7 @@ public struct Rollout: Sendable {
       unapprovedCount > 0
       && members.values.contains { $0.place.map { $0.needsApproval && isInWave($0) } == true }
     if waitsForApproval { return false }
-    return next == nil ? count(.deferred) == 0 : ended > 0
+    return count(.deferred) == 0 || next != nil && ended > 0
   }
 
   /// Whether the wave that is open, or an earlier one, is for a store. A watch's wave beyond the last one is the last.
@@ -450,7 +451,7 @@ extension Rollout {
   func reasonToWait(_ store: String) -> String? {
     if let halt { return "the rollout of \(plan) is halted\(halt.why.map { ": \($0)" } ?? "")" }
     guard let place = members[store]?.place else { return nil }
-    if place.needsApproval { return "waits for an approval, run: instarctl approve --plan \(plan)" }
+    if place.needsApproval { return "waits for an approval; run: instarctl approve --plan \(plan)" }
     return wave == 0 ? "waits until all stores are probed" : "waits for a later wave"
   }
 

@@ -456,7 +456,7 @@ public struct StoreQueue: Sendable {
         actions.append(.reportProbe(report))
       }
       entry.isHeld = report.hold != nil
-      follow(report, &entry, now)
+      follow(report, &entry, now, &actions)
     }
     put(entry, store)
   }
@@ -490,7 +490,9 @@ public struct StoreQueue: Sendable {
   }
 
   /// Decides what a probed store does next.
-  private mutating func follow(_ report: ProbeReport, _ entry: inout Entry, _ now: Instant) {
+  private mutating func follow(
+    _ report: ProbeReport, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
+  ) {
     let store = report.store
     switch report.state {
     case .behind where entry.isHeld:
@@ -515,6 +517,7 @@ public struct StoreQueue: Sendable {
       entry.failures += 1
       entry.state = restAfterBusy(entry, now)
       noteProbeFailure(store, entry)
+      if entry.state == .resting(.quarantined) { actions.append(reportQuarantine(report, &entry)) }
     case .current:
       endTurn(report, &entry)
       entry.forgetFailures()
@@ -815,6 +818,17 @@ public struct StoreQueue: Sendable {
     let delay = backOff(failures: entry.failures)
     entry.state = .resting(.backingOff(until: now + delay))
     return .retry(after: delay)
+  }
+
+  /// The last attempt on a store that is busy at each probe.
+  private func reportQuarantine(_ report: ProbeReport, _ entry: inout Entry) -> Action {
+    let error = InstarError(
+      .busyStore, "cannot probe '\(report.store)'", store: report.store,
+      cause: report.reason ?? "another process has locked the store", state: "unchanged",
+      next: "stop that process, then run: instarctl retry \(CommandText.quoted(report.store))")
+    entry.error = error
+    return .reportProbeFailure(
+      report.store, error, .waitsForChange(failures: entry.failures))
   }
 
   /// What a busy store does next.

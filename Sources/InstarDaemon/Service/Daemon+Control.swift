@@ -132,12 +132,13 @@ extension Daemon {
     case .resume:
       guard rollout?.halt == nil else { break }
       throw InstarError(
-        .noPlan, what, cause: "it is not halted", next: "to see the rollouts, run: instarctl status"
+        .wrongUsage, what, cause: "the rollout is not halted",
+        next: "to see the rollouts, run: instarctl status"
       )
     case .approve:
       guard rollout == nil else { break }
       throw InstarError(
-        .noPlan, what, cause: "none of its stores waits for an approval",
+        .wrongUsage, what, cause: "none of its stores waits for an approval",
         next: "to see the rollouts, run: instarctl status")
     }
     feed([.rolloutOrder(plan: plan, order)])
@@ -154,7 +155,7 @@ extension Daemon {
     if stores.isEmpty, let plan { return try order(.approve([]), plan, "approve") }
     guard !stores.isEmpty else {
       throw InstarError(
-        .noPlan, "cannot approve migrations", cause: "neither a plan nor a store is named",
+        .wrongUsage, "cannot approve migrations", cause: "neither a plan nor a store is named",
         next: "run: instarctl approve --plan NAME")
     }
     var storesOfPlan: [String: [String]] = [:]
@@ -165,7 +166,8 @@ extension Daemon {
       guard let known = status.plan, plan == nil || plan == known else {
         throw InstarError(
           .noPlan, "cannot approve the migration of '\(store)'", store: store,
-          cause: "the store belongs to \(status.plan.map { "plan '\($0)'" } ?? "no plan")",
+          cause: status.plan.map { "the store belongs to plan '\($0)'" }
+            ?? "instard has not found a plan for the store",
           next: "to see what instard knows of it, run: instarctl stores")
       }
       storesOfPlan[known, default: []].append(store)
@@ -188,14 +190,18 @@ extension Daemon {
         recorded.map { ($0, runs: $1.map(configuration.withWatchedPath)) }, at: .now)
     } catch {
       // A rollout may have been halted: as for a pause that cannot be read, no run is started.
-      let why = "\(error.what): \(error.cause)"
-      follow(Manager.Pause(by: "instard", since: Date().timeIntervalSince1970, why: why))
+      keepsRollouts = false
+      if pause == nil {
+        let why = "\(error.what): \(error.cause)"
+        follow(Manager.Pause(by: "instard", since: Date().timeIntervalSince1970, why: why))
+      }
       log.post(.problem(error))
     }
   }
 
   /// Records the rollouts. They are on disk when this returns.
   mutating func keepRollouts() throws(InstarError) {
+    guard keepsRollouts else { return }
     try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
   }
 
@@ -206,6 +212,8 @@ extension Daemon {
       try stateFolder.setPause(pause)
     } else {
       try stateFolder.endPause()
+      // The operator goes on without a record that cannot be read.
+      keepsRollouts = true
     }
     follow(pause)
     log.post(.pauseChanged(pause))

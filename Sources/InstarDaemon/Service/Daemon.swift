@@ -49,6 +49,8 @@ struct Daemon {
   private let socket: String
   /// An operator's order to start no run.
   var pause: Manager.Pause?
+  /// `false` while a record of rollouts that cannot be read is left as it is.
+  var keepsRollouts = true
   /// The last status that a client got.
   var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
   let startedAt = Date().timeIntervalSince1970

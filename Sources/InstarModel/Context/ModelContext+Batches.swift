@@ -112,7 +112,7 @@ extension ModelContext {
     // With pending changes all models would have to be in memory.
     if writesBatches { writeBatch() }
     let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
-    // Counted once the work has taken long: most calls are short.
+    // Counted once the work has taken long: most calls are short. Without a count, progress shows no share.
     let piece = meter?.begin("rows of \(entity.layout.name)") { [self] in
       isPending ? nil : try? self.rowCount(descriptor, entity)
     }

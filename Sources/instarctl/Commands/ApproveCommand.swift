@@ -12,9 +12,9 @@ struct ApproveCommand: InstarCommand {
         instarctl approve --plan NotesMigrationPlan
         instarctl approve /srv/app/a.store
 
-      A store waits if its watch has the policy 'ask'. Without stores, all stores of the plan are \
-      approved, also those that instard finds later. A new version of the plan, or of its plugin, \
-      needs a new approval.
+      A store waits if its watch has the policy 'ask'. Without stores, instard migrates all stores of \
+      the plan that wait, and those that it finds later. A new version of the plan, or of its \
+      plugin, needs a new approval.
       """)
 
   @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)

@@ -35,7 +35,7 @@ struct StoresCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "List only stores that had their turn in this wave of their plan's rollout. After a restart, instard counts all earlier ones to the wave that was open.",
+      "List only stores that had their turn in this wave of their plan's rollout. After a restart, instard lists the stores of earlier waves under the wave that was open.",
       valueName: "number"))
   var wave: Int?
 

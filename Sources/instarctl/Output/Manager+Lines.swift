@@ -77,6 +77,11 @@ extension Manager.Rollout {
       lines.append(
         "           halted by \(halt.by) at \(Quantity.time(secondsSince1970: halt.since))"
           + (halt.why.map { ": \($0)" } ?? ""))
+      lines += failures.map { "           failed: \($0)" }
+      if failed > failures.count {
+        lines.append(
+          "           all of them: instarctl history --plan \(plan) --result failed")
+      }
       lines.append("           to go on, run: instarctl resume --plan \(plan)")
     }
     if unapproved > 0 {
