@@ -6,7 +6,8 @@ import InstarWire
 
 /// One plan's way through the stores that are behind, wave after wave: who is next, and when to stop.
 ///
-/// It does no I/O and reads no clock; `StoreQueue` tells it what becomes of each store, and asks it whose turn it is.
+/// It does no I/O, and reads no clock but to date a halt; `StoreQueue` tells it what becomes of each store, and asks it
+/// whose turn it is.
 ///
 /// States:
 ///
@@ -133,9 +134,9 @@ public struct Rollout: Sendable {
   // MARK: Stores
 
   func count(_ member: Member) -> Int { counts[member] ?? 0 }
-  /// The stores that the rollout knows.
+  /// The number of stores that the rollout knows.
   var total: Int { members.count }
-  /// Those that take part in the waves until now.
+  /// The stores that fill the waves until now.
   private var inTurn: Int { count(.admitted) + ended }
   private var ended: Int { count(.migrated) + count(.failed) }
   /// The wave in which a store had its turn.
