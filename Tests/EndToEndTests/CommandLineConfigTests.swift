@@ -38,6 +38,37 @@ struct CommandLineConfigTests {
     var daemonReloaded: Bool
   }
 
+  @Test("a check shows the waves of a rollout, and notes a watch's wave beyond the last one")
+  func rollout() async throws {
+    let file = folder.path("waves.yml")
+    try Data(
+      """
+      rollout: {canary: 1, waves: [10%], soak: 1m, budget: 2}
+      watches: [{folder: \(folder.path), policy: ask, wave: 4}]
+      """.utf8
+    ).write(to: URL(filePath: file))
+    struct Checked: Decodable {
+      struct Watch: Decodable {
+        var policy: String
+        var wave: Int
+      }
+      struct Rollout: Decodable {
+        var waves: [String]
+        var soakSeconds: Double
+        var budget: String
+      }
+      var watches: [Watch]
+      var rollout: Rollout
+      var notes: [String]
+    }
+    let answer = try await CommandLineTool.run("config", "check", "--json", file)
+    let checked = try #require(try answer.objects(Checked.self).first)
+    #expect(checked.rollout.waves == ["1", "10%", "100%"])
+    #expect(checked.rollout.soakSeconds == 60 && checked.rollout.budget == "2")
+    #expect(checked.watches.contains { $0.policy == "ask" && $0.wave == 4 })
+    #expect(checked.notes.contains { $0.contains("counts as 3: 'rollout' has 3 waves") })
+  }
+
   @Test("check reports the files it read, what is watched, and what is missing")
   func check() async throws {
     let text = try await CommandLineTool.run("config", "check", file)

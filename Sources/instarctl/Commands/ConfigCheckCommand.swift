@@ -32,12 +32,27 @@ struct ConfigCheckCommand: InstarCommand {
       var whenBusy: BusyPolicy
       var cutover: CutoverPolicy
       var verify: VerificationPolicy
+      var policy: String
+      var wave: Int
+    }
+    struct Rollout: Encodable {
+      /// How many stores have had their turn when each wave ends.
+      var waves: [String]
+      var soakSeconds: Double
+      var budget: String?
+
+      init(_ settings: RolloutSettings) {
+        waves = settings.steps.map(\.description)
+        soakSeconds = settings.soak.inSeconds
+        budget = settings.budget?.description
+      }
     }
 
     var files: [String]
     var state: String
     var plugins: [String]
     var watches: [Watch]
+    var rollout: Rollout?
     /// Settings that are valid but have no, or another, effect.
     var notes: [String]
 
@@ -63,6 +78,7 @@ struct ConfigCheckCommand: InstarCommand {
         notes.append("instard refuses the stores in '\(folder)': \(problem.cause)\(next)")
       }
     }
+    notes += Self.notes(onWavesOf: configuration)
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
@@ -76,9 +92,20 @@ struct ConfigCheckCommand: InstarCommand {
           CheckedConfiguration.Watch(
             folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
             sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover,
-            verify: $0.verification)
-        }, notes: notes))
+            verify: $0.verification, policy: $0.policy.rawValue, wave: $0.wave)
+        }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
+  }
+
+  /// A wave that does not exist is the last one.
+  private static func notes(onWavesOf configuration: Configuration) -> [String] {
+    let waves = configuration.rollout?.steps.count ?? 1
+    return configuration.watches.filter { $0.wave > waves }.map { watch in
+      let reason =
+        configuration.rollout == nil
+        ? "there is no 'rollout'" : "'rollout' has \(waves) \(waves == 1 ? "wave" : "waves")"
+      return "'wave: \(watch.wave)' of '\(watch.folder)' counts as \(waves): \(reason)"
+    }
   }
 }
