@@ -22,9 +22,7 @@ extension InstarError {
         .busyStore, what, store: store, cause: "\(Self.isLocked) (\(text))",
         next: "stop that process, or wait until it closes the store")
     case .SQLITE_NOTADB:
-      self.init(
-        .notAStore, what, store: store, cause: text,
-        next: "check the path; if an app's store was there, \(CommandText.restoring(store))")
+      self.init(.notAStore, what, store: store, cause: text)
     case .SQLITE_CORRUPT:
       self.init(
         .corruptStore, what, store: store, cause: text, next: CommandText.restoring(store))
@@ -39,8 +37,7 @@ extension InstarError {
         next: "free some space on the store's file system, or raise the quota of the store's owner")
     case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
       self.init(
-        .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
-        next: "check the rights of the file and of its folder, and the disk: journalctl -k")
+        .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     case .SQLITE_INTERRUPT:
       self = .overBudget(what, store: store)
     default:
