@@ -121,6 +121,11 @@ extension Daemon {
   ) throws(InstarError) {
     lastStatus = nil
     let what = "cannot \(verb) the rollout of '\(plan)'"
+    guard keepsRollouts else {
+      throw InstarError(
+        .stateFolderFailed, what, cause: "the record of the rollouts cannot be read",
+        next: "to see why, and what to do, run: journalctl -t instard INSTAR_EVENT=problem")
+    }
     guard queue.version(ofPlan: plan) != nil else {
       throw InstarError(
         .noPlan, what, cause: "no watched store belongs to a plan of this name",
