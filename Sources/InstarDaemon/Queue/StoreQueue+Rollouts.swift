@@ -8,7 +8,7 @@ extension StoreQueue {
   /// What the rollout of its plan makes of a store that was probed.
   ///
   /// - Returns: whether a store that is behind may run. Otherwise it has its turn later.
-  mutating func place(_ report: ProbeReport, _ entry: inout Entry, _ now: Instant) -> Bool {
+  mutating func place(_ report: ProbeReport, _ entry: inout Entry) -> Bool {
     let store = report.store
     guard let plan = report.plan, let version = report.planVersion else { return true }
     if let old = entry.rollout, old != plan { leaveRollout(store, &entry) }

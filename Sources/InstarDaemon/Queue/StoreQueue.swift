@@ -507,7 +507,7 @@ public struct StoreQueue: Sendable {
       }
       if let notBefore = entry.notBefore, notBefore > now {
         entry.state = .resting(.backingOff(until: notBefore))
-      } else if place(report, &entry, now) {
+      } else if place(report, &entry) {
         entry.state = .runQueued
         runLine.append(store, entry.owner)
       } else {
