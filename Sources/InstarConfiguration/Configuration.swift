@@ -30,6 +30,10 @@ public struct Configuration: Sendable, Hashable {
     public var policy: MigrationPolicy
     /// The first wave in which its stores are migrated.
     public var wave: Int
+    /// The time limit of a stage on its stores; `nil` for that of all watches.
+    public var stageTimeLimit: Duration?
+    /// The most memory that a worker may use for them; `nil` for that of all watches.
+    public var workerMemoryBytes: Int64?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,

@@ -15,7 +15,7 @@ struct ConfigurationReader {
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
-    case busyTimeout, cutover, verify, policy, wave
+    case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -50,16 +50,8 @@ struct ConfigurationReader {
         configuration.debounce = try duration(value, of: key.rawValue, in: .zero...(.seconds(60)))
       case .retry: configuration.retry = try retry(value)
       case .parallel: configuration.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
-      case .stageTimeLimit:
-        configuration.stageTimeLimit = try duration(
-          value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
-      case .workerMemory:
-        let bytes = try size(value, of: key.rawValue)
-        guard SizeText.workerMemory.contains(bytes) else {
-          throw problem(
-            value, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(value))'")
-        }
-        configuration.workerMemoryBytes = bytes
+      case .stageTimeLimit: configuration.stageTimeLimit = try stageTimeLimit(value)
+      case .workerMemory: configuration.workerMemoryBytes = try workerMemory(value)
       case .busyTimeout:
         configuration.busyTimeout = try busyTimeout(value)
       case .backups: configuration.backups = try retention(value)
@@ -121,6 +113,8 @@ struct ConfigurationReader {
       case .verify: watch.verification = try policy(value, of: key.rawValue)
       case .policy: watch.policy = try policy(value, of: key.rawValue)
       case .wave: watch.wave = try number(value, of: key.rawValue, in: 1...100)
+      case .stageTimeLimit: watch.stageTimeLimit = try stageTimeLimit(value)
+      case .workerMemory: watch.workerMemoryBytes = try workerMemory(value)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -129,6 +123,19 @@ struct ConfigurationReader {
 
   private func busyTimeout(_ node: Node) throws(InstarError) -> Duration {
     try duration(node, of: "busyTimeout", in: .zero...(.seconds(3600)))
+  }
+
+  private func stageTimeLimit(_ node: Node) throws(InstarError) -> Duration {
+    try duration(node, of: "stageTimeLimit", in: .seconds(1)...(.seconds(30 * 86_400)))
+  }
+
+  private func workerMemory(_ node: Node) throws(InstarError) -> Int64 {
+    let bytes = try size(node, of: "workerMemory")
+    guard SizeText.workerMemory.contains(bytes) else {
+      throw problem(
+        node, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(node))'")
+    }
+    return bytes
   }
 
   private func policy<Policy: RawRepresentable & CaseIterable>(

@@ -38,6 +38,8 @@ struct ConfigurationTests {
             busyTimeout: 30s
             backupFolder: /mnt/home
             backupCompression: none
+            stageTimeLimit: 6h
+            workerMemory: 1GiB
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -57,16 +59,16 @@ struct ConfigurationTests {
         == BackupRetention(
           count: 3, age: .seconds(720 * 3600), bytes: 5 << 30, totalBytes: 100 << 30))
     #expect(configuration.backupCheckInterval == .seconds(12 * 3600))
+    var home = Configuration.Watch(
+      folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
+      backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
+      verification: .full,
+      busyTimeout: .seconds(30), backupFolder: "/mnt/home",
+      backupCompression: BackupCompression.none)
+    home.stageTimeLimit = .seconds(6 * 3600)
+    home.workerMemoryBytes = 1 << 30
     #expect(
-      configuration.watches == [
-        .init(folder: "/srv/app", patterns: ["*.store"]),
-        .init(
-          folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
-          backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
-          verification: .full,
-          busyTimeout: .seconds(30), backupFolder: "/mnt/home",
-          backupCompression: BackupCompression.none),
-      ])
+      configuration.watches == [.init(folder: "/srv/app", patterns: ["*.store"]), home])
   }
 
   @Test(

@@ -257,13 +257,13 @@ struct Daemon {
     var request = MigrationRequest(
       run: RunIdentifier.make(), store: store,
       plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
-      stageTimeLimitSeconds: configuration.stageTimeLimit.inSeconds,
+      stageTimeLimitSeconds: (watch?.stageTimeLimit ?? configuration.stageTimeLimit).inSeconds,
       busyTimeoutSeconds: (watch?.busyTimeout ?? configuration.busyTimeout).inSeconds,
       sqlDebugLevel: watch?.sqlDebugLevel ?? 0)
     request.whenBusy = watch?.whenBusy ?? .wait
     request.cutover = watch?.cutover ?? .automatic
     request.verification = watch?.verification ?? .standard
-    request.workerMemoryBytes = configuration.workerMemoryBytes
+    request.workerMemoryBytes = watch?.workerMemoryBytes ?? configuration.workerMemoryBytes
     return request
   }
 
