@@ -278,7 +278,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "InstarConfigurationTests",
-      dependencies: ["InstarConfiguration", "InstarSchema", "InstarTestSupport", "InstarWire"],
+      dependencies: [
+        "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarTestSupport", "InstarWire",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "InstarDaemonTests",

@@ -24,6 +24,14 @@ int instar_pidfd_send_signal(int pidfd, int signal)
   return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
+int instar_set_disk_priority(bool idle, int level)
+{
+  /* The values of linux/ioprio.h, which some headers lack. `who` 0 is the calling thread. */
+  const int who_process = 1, class_best_effort = 2, class_idle = 3, class_shift = 13;
+  const int priority = idle ? class_idle << class_shift : class_best_effort << class_shift | level;
+  return (int)syscall(SYS_ioprio_set, who_process, 0, priority);
+}
+
 int instar_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC); }
 
 int instar_peer(int socket, pid_t *pid, uid_t *user, gid_t *groups, int limit)

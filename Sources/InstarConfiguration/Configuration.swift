@@ -1,4 +1,4 @@
-import InstarLinux
+public import InstarLinux
 public import InstarWire
 
 /// The checked values of `instard.yml`: what the daemon does.
@@ -34,6 +34,8 @@ public struct Configuration: Sendable, Hashable {
     public var stageTimeLimit: Duration?
     /// The most memory that a worker may use for them; `nil` for that of all watches.
     public var workerMemoryBytes: Int64?
+    /// The priority of their runs beside other programs.
+    public var priority = ProcessPriority()
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,

@@ -1,3 +1,4 @@
+import InstarLinux
 import InstarSchema
 import InstarWire
 import Yams
@@ -16,6 +17,7 @@ struct ConfigurationReader {
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
     case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
+    case nice, diskPriority
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -115,6 +117,8 @@ struct ConfigurationReader {
       case .wave: watch.wave = try number(value, of: key.rawValue, in: 1...100)
       case .stageTimeLimit: watch.stageTimeLimit = try stageTimeLimit(value)
       case .workerMemory: watch.workerMemoryBytes = try workerMemory(value)
+      case .nice: watch.priority.nice = try number(value, of: key.rawValue, in: 0...19)
+      case .diskPriority: watch.priority.disk = try diskPriority(value)
       }
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
@@ -136,6 +140,13 @@ struct ConfigurationReader {
         node, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(node))'")
     }
     return bytes
+  }
+
+  private func diskPriority(_ node: Node) throws(InstarError) -> ProcessPriority.Disk {
+    if let priority = node.scalar.flatMap({ ProcessPriority.Disk($0.string) }) { return priority }
+    throw problem(
+      node,
+      "'diskPriority' must be idle, or a number from 0 (first) to 7 (last), not '\(shown(node))'")
   }
 
   private func policy<Policy: RawRepresentable & CaseIterable>(

@@ -9,7 +9,7 @@ import Synchronization
 /// - A keeper in `idle` has answered every request. Whoever takes it is its only user, and returns it only after a
 ///   complete answer.
 /// - A keeper serves one user all its life: a keeper that a hostile store has taken over reaches no other user's
-///   stores.
+///   stores. It keeps its priority too: without capabilities it could not raise it again.
 final class KeeperPool: Sendable {
   private struct Idle {
     var session: KeeperSession
@@ -31,17 +31,22 @@ final class KeeperPool: Sendable {
     self.opensOwnStoresOnly = opensOwnStoresOnly
   }
 
-  func take(as identity: ProcessIdentity) throws(InstarError) -> KeeperSession {
-    while let session = takeIdle(identity) {
+  func take(
+    as identity: ProcessIdentity, priority: ProcessPriority = ProcessPriority()
+  ) throws(InstarError) -> KeeperSession {
+    while let session = takeIdle(identity, priority) {
       if !session.hasEnded { return session }
     }
     return try KeeperSession.start(
-      installation, as: identity, opensOwnStoresOnly: opensOwnStoresOnly)
+      installation, as: identity, priority: priority, opensOwnStoresOnly: opensOwnStoresOnly)
   }
 
-  private func takeIdle(_ identity: ProcessIdentity) -> KeeperSession? {
+  private func takeIdle(
+    _ identity: ProcessIdentity, _ priority: ProcessPriority
+  ) -> KeeperSession? {
     idle.withLock { idle in
-      idle.lastIndex { $0.session.identity == identity }.map { idle.remove(at: $0).session }
+      idle.lastIndex { $0.session.identity == identity && $0.session.priority == priority }
+        .map { idle.remove(at: $0).session }
     }
   }
 

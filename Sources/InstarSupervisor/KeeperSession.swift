@@ -11,12 +11,18 @@ import Synchronization
 public final class KeeperSession: Sendable {
   /// The user that the keeper runs as.
   public let identity: ProcessIdentity
+  /// The priority of the keeper and of its workers.
+  public let priority: ProcessPriority
   private let channel: LineChannel
   private let process: ChildProcess
   private let isClosed = Atomic<Bool>(false)
 
-  private init(identity: ProcessIdentity, channel: LineChannel, process: ChildProcess) {
+  private init(
+    identity: ProcessIdentity, priority: ProcessPriority, channel: LineChannel,
+    process: ChildProcess
+  ) {
     self.identity = identity
+    self.priority = priority
     self.channel = channel
     self.process = process
   }
@@ -27,18 +33,20 @@ public final class KeeperSession: Sendable {
   ///   placed.
   public static func start(
     _ installation: Installation, as identity: ProcessIdentity = .inherited,
-    opensOwnStoresOnly: Bool = false
+    priority: ProcessPriority = ProcessPriority(), opensOwnStoresOnly: Bool = false
   ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
       lineLimitBytes: WireCoder.lineLimitBytes)
     // Kept open here, this end would hide that the keeper has ended.
     let keepersEnd = LineChannel(descriptor: childDescriptor)
     var arguments = ["--worker", installation.worker, "--library", installation.library]
+    arguments += priority.arguments
     if opensOwnStoresOnly { arguments.append("--own-stores-only") }
     let process = try ChildProcess.start(
       executable: installation.keeper, arguments: arguments, channel: keepersEnd.descriptor,
       output: .captured(limitBytes: 64 << 10), identity: identity)
-    return KeeperSession(identity: identity, channel: channel, process: process)
+    return KeeperSession(
+      identity: identity, priority: priority, channel: channel, process: process)
   }
 
   /// - Throws: `keeperDied`.

@@ -15,6 +15,7 @@ struct Run: Sendable {
   let conversation: Conversation
   /// Where a copy of the backup goes; `nil` for none. It is made when the run has ended.
   let copyTo: BackupFolder?
+  let priority: ProcessPriority
   let onEvent: @Sendable (RunEvent) -> Void
   private let startedAt = Date().timeIntervalSince1970
   private let started = ContinuousClock.now
@@ -47,7 +48,7 @@ struct Run: Sendable {
     if conversation.isCanceled {
       return finished(report(.failed, canceled()), journal)
     }
-    let session = try keepers.take(as: identity)
+    let session = try keepers.take(as: identity, priority: priority)
     do throws(InstarError) {
       var report = try converse(session, journal)
       if let error = report.error, error.isInDoubt, let phase = journal.phase {

@@ -292,15 +292,17 @@ public final class Supervisor: Sendable {
   ///
   /// - Parameters:
   ///   - folder: Where a copy of the backup goes, which `addingCopy` or `makeCopies` makes afterwards.
+  ///   - priority: Of the keeper that makes the run, and of its worker.
   ///   - onRecovery: Called with each run of the store that was recovered first.
   /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
   public func migrate(
     _ request: MigrationRequest, copyingBackupTo folder: BackupFolder? = nil,
+    priority: ProcessPriority = ProcessPriority(),
     onRecovery: @escaping @Sendable (RecoveryReport) -> Void = { _ in },
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     try await perform(
-      .migrate(request), copyingBackupTo: folder, onRecovery, onEvent)
+      .migrate(request), copyingBackupTo: folder, priority: priority, onRecovery, onEvent)
   }
 
   /// Brings a store back to a backup, as a run of its own: each phase is on disk first, the state that the store is in
@@ -322,6 +324,7 @@ public final class Supervisor: Sendable {
 
   private func perform(
     _ request: RunRequest, copyingBackupTo folder: BackupFolder? = nil,
+    priority: ProcessPriority = ProcessPriority(),
     _ onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
@@ -330,7 +333,7 @@ public final class Supervisor: Sendable {
       try Run(
         request: request, stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
-        copyTo: folder, onEvent: onEvent
+        copyTo: folder, priority: priority, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
     }
   }

@@ -10,7 +10,7 @@ import InstarSchema
 
 let usage = """
   usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--own-stores-only]
-                       [--allow-unconfined]
+                       [--nice N] [--disk-priority LEVEL] [--allow-unconfined]
 
   Lock, back up, clone, verify and write stores for instard and instarctl, as the user who owns
   them. instard and instarctl start it and talk to it on descriptor 3, a connected stream socket.
@@ -22,6 +22,9 @@ let usage = """
                          the folder of libInstar.so; repeatable
     --own-stores-only    open only stores that this user owns, on paths that only this user and
                          root can change
+    --nice N             yield processors to other programs: 0 to 19, as nice(1)
+    --disk-priority LEVEL
+                         0 to 7, or 'idle' to use the disk only while nobody else does
     --allow-unconfined   run plugins even where the kernel has no Landlock to confine them
     --help               print this text
 
@@ -40,6 +43,7 @@ var library: String?
 var readable: [String] = []
 var allowsUnconfined = false
 var openPolicy = OpenPolicy.any
+var priority = ProcessPriority()
 var remaining = CommandLine.arguments.dropFirst()
 
 while let argument = remaining.popFirst() {
@@ -54,6 +58,18 @@ while let argument = remaining.popFirst() {
   case "--library": library = value()
   case "--read": readable.append(value())
   case "--own-stores-only": openPolicy = .own
+  case "--nice":
+    let text = value()
+    guard let nice = Int(text), (0...19).contains(nice) else {
+      fail("instar-keeper: --nice must be a number from 0 to 19, not '\(text)'", status: 2)
+    }
+    priority.nice = nice
+  case "--disk-priority":
+    let text = value()
+    guard let disk = ProcessPriority.Disk(text) else {
+      fail("instar-keeper: --disk-priority must be idle or 0 to 7, not '\(text)'", status: 2)
+    }
+    priority.disk = disk
   case "--allow-unconfined": allowsUnconfined = true
   case "--help":
     print(usage, terminator: "")
@@ -92,6 +108,8 @@ let keeper = Keeper(
       supervisor: channelDescriptor)),
   openPolicy: openPolicy)
 do {
+  // Before there is another thread, which would keep the priority it has.
+  try priority.apply()
   try keeper.serve()
 } catch {
   // Most sessions end because the supervisor has.

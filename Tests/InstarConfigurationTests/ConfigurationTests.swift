@@ -1,5 +1,6 @@
 import Foundation
 import InstarConfiguration
+import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -40,6 +41,8 @@ struct ConfigurationTests {
             backupCompression: none
             stageTimeLimit: 6h
             workerMemory: 1GiB
+            nice: 10
+            diskPriority: idle
         """, source: "instard.yml")
     #expect(configuration.stateFolder == "/var/lib/instar")
     #expect(
@@ -67,6 +70,8 @@ struct ConfigurationTests {
       backupCompression: BackupCompression.none)
     home.stageTimeLimit = .seconds(6 * 3600)
     home.workerMemoryBytes = 1 << 30
+    home.priority.nice = 10
+    home.priority.disk = .idle
     #expect(
       configuration.watches == [.init(folder: "/srv/app", patterns: ["*.store"]), home])
   }
@@ -157,6 +162,10 @@ struct ConfigurationTests {
       (
         "watches:\n  - folder: /srv\n    sqlDebug: 5",
         "line 3: 'sqlDebug' must be a number from 0 to 4, not '5'"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    diskPriority: 8",
+        "line 3: 'diskPriority' must be idle, or a number from 0 (first) to 7 (last), not '8'"
       ),
       (
         "rollout: {canary: 0}",

@@ -83,6 +83,10 @@ int instar_pidfd_send_signal(int pidfd, int signal);
  * `*signaled` is 0, else the signal. 0; -1 and errno. */
 int instar_pidfd_wait(int pidfd, int *signaled, int *code);
 
+/* ioprio_set(2) for the calling thread: turns at the disk only while nobody else wants it, or as
+ * other programs with a `level` from 0 to 7. 0; -1 and errno. */
+int instar_set_disk_priority(bool idle, int level);
+
 /* accept4(2): a close-on-exec connection, or -1 and errno. */
 int instar_accept(int listener);
 /* Who made a connection, and the groups of that process, the primary one first. Returns their number; -1 and errno on

@@ -217,7 +217,8 @@ struct Daemon {
       var request = request(store, plugin)
       request.rehearses = rehearses
       keepers.migrate(
-        request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store))
+        request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
+        priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
     case .rolloutChanged(let rollout, let change):
       log.post(.rolloutChanged(rollout, change))
       do throws(InstarError) {

@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -64,7 +65,9 @@ struct KeeperRequests: Sendable {
   }
 
   /// One `runEnded`, whatever happens.
-  func migrate(_ request: MigrationRequest, copyingBackupTo folder: BackupFolder?) {
+  func migrate(
+    _ request: MigrationRequest, copyingBackupTo folder: BackupFolder?, priority: ProcessPriority
+  ) {
     let store = request.store
     let before = FileVersion(path: store)
     Task {
@@ -72,7 +75,7 @@ struct KeeperRequests: Sendable {
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(
-          request, copyingBackupTo: folder, onRecovery: { recovered($0) },
+          request, copyingBackupTo: folder, priority: priority, onRecovery: { recovered($0) },
           onEvent: { event in
             if event.step != .progress { log.post(.run(event)) }
             if [.progress, .stageFinished].contains(event.step) { mailbox.yield(.progress(event)) }
