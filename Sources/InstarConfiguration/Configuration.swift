@@ -36,6 +36,8 @@ public struct Configuration: Sendable, Hashable {
     public var workerMemoryBytes: Int64?
     /// The priority of their runs beside other programs.
     public var priority = ProcessPriority()
+    /// How many of its stores may run at the same time; `nil` for no limit of its own.
+    public var parallelRuns: Int?
 
     public init(
       folder: String, patterns: [String] = ["*.store"], isRecursive: Bool = false,

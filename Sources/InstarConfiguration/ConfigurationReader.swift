@@ -17,7 +17,7 @@ struct ConfigurationReader {
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
     case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
-    case nice, diskPriority
+    case nice, diskPriority, parallel
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -118,6 +118,7 @@ struct ConfigurationReader {
       case .stageTimeLimit: watch.stageTimeLimit = try stageTimeLimit(value)
       case .workerMemory: watch.workerMemoryBytes = try workerMemory(value)
       case .nice: watch.priority.nice = try number(value, of: key.rawValue, in: 0...19)
+      case .parallel: watch.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
       case .diskPriority: watch.priority.disk = try diskPriority(value)
       }
     }

@@ -41,6 +41,7 @@ struct ConfigurationTests {
             backupCompression: none
             stageTimeLimit: 6h
             workerMemory: 1GiB
+            parallel: 1
             nice: 10
             diskPriority: idle
         """, source: "instard.yml")
@@ -70,6 +71,7 @@ struct ConfigurationTests {
       backupCompression: BackupCompression.none)
     home.stageTimeLimit = .seconds(6 * 3600)
     home.workerMemoryBytes = 1 << 30
+    home.parallelRuns = 1
     home.priority.nice = 10
     home.priority.disk = .idle
     #expect(

@@ -16,8 +16,13 @@ private struct Bench {
     configuration.debounce = .milliseconds(500)
     configuration.retry = Configuration.Retry(first: .seconds(10), most: .seconds(60))
     configuration.parallelRuns = parallelRuns
-    queue = StoreQueue(settings: StoreQueue.Settings(configuration))
+    self.init(configuration)
     if released { _ = queue.handle(.released, at: now) }
+  }
+
+  /// A queue that probes nothing before `released`.
+  init(_ configuration: Configuration) {
+    queue = StoreQueue(settings: StoreQueue.Settings(configuration))
   }
 
   mutating func handle(_ event: StoreQueue.Event) -> [StoreQueue.Action] {
@@ -461,6 +466,42 @@ struct StoreQueueRunTests {
     #expect(runs(bench.endRun(.migrated, store: "/srv/b.store")) == ["/srv/c.store"])
     #expect(runs(bench.endRun(.migrated, store: "/srv/a.store")) == ["/srv/d.store"])
     #expect(bench.queue.runningCount == 2)
+  }
+
+  @Test("no more stores of a watch run at a time than it allows, and they keep nobody else waiting")
+  func parallelRunsOfWatch() {
+    var configuration = Configuration()
+    configuration.parallelRuns = 2
+    var slow = Configuration.Watch(folder: "/slow")
+    slow.parallelRuns = 1
+    configuration.watches = [slow, Configuration.Watch(folder: "/srv")]
+    var bench = Bench(configuration)
+    let stores = ["/slow/a", "/slow/b", "/slow/c", "/srv/d"].map { "\($0).store" }
+    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
+    _ = bench.handle(.released)
+    var begun: [String] = []
+    for store in stores {
+      let report = ProbeReport(store: store, format: .coredata, state: .behind)
+      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
+    }
+    #expect(begun == ["/slow/a.store", "/srv/d.store"])
+    #expect(bench.queue.queuedCount == 2)
+    #expect(
+      bench.queue.status(of: "/slow/b.store", at: bench.now)?.reason
+        == "waits until fewer stores of '/slow' run")
+    #expect(runs(bench.endRun(.migrated, store: "/srv/d.store")).isEmpty)
+    // The next one is gone when its turn comes.
+    _ = bench.handle(.forgotten("/slow/b.store"))
+    #expect(runs(bench.endRun(.migrated, store: "/slow/a.store")) == ["/slow/c.store"])
+
+    _ = bench.handle(.versionRead("/slow/b.store", file(1)))
+    let report = ProbeReport(store: "/slow/b.store", format: .coredata, state: .behind)
+    _ = bench.handle(.probesEnded(nil))
+    #expect(runs(bench.handle(.probed(report, before: file(1), after: file(1)))).isEmpty)
+    configuration.watches[0].parallelRuns = nil
+    #expect(
+      runs(bench.handle(.settingsChanged(StoreQueue.Settings(configuration))))
+        == ["/slow/b.store"])
   }
 
   @Test("four runs on small stores take the place of one; a large store waits until there is room")

@@ -23,6 +23,7 @@ public import InstarWire
 /// ```
 ///
 /// Invariants:
+/// - A store that is `runQueued` is in `runLine`, or has an `obstacle` and is in `heldBack`.
 /// - At most `settings.parallelRuns` stores are running or recovering, where four small stores count as one
 ///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. Where all runs are on
 ///   stores of one owner and leave no room for `patience`, one more may start for another owner: stores of one owner
@@ -153,6 +154,14 @@ public struct StoreQueue: Sendable {
     case resting(WaitReason)
   }
 
+  /// What keeps a store from running whose turn has come.
+  enum Obstacle: Sendable, Hashable {
+    /// An operator paused the start of runs.
+    case pause
+    /// As many stores of its watch run as its `parallel` allows.
+    case fullWatch(folder: String)
+  }
+
   /// What a resting store waits for.
   public enum WaitReason: Sendable, Hashable {
     /// A change of the store or of the plugins.
@@ -195,6 +204,8 @@ public struct StoreQueue: Sendable {
     var isRehearsed = false
     /// Runs that ended as `migrated` since the store was last found current.
     var migrations = 0
+    /// Why it is `runQueued` and not in `runLine`.
+    var obstacle: Obstacle?
 
     static let unknownOwner = UInt32.max
 
@@ -263,8 +274,9 @@ public struct StoreQueue: Sendable {
   /// A store that is in another state when its turn comes is skipped.
   private var probeLine = OwnerLine()
   var runLine = OwnerLine()
-  /// The stores that are running or recovering.
-  private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant)] = [:]
+  /// The stores that are running or recovering, each with its watch.
+  private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] =
+    [:]
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -281,8 +293,8 @@ public struct StoreQueue: Sendable {
   private var unprobedCount = 0
   private var mayProbe = false
   private var isPaused = false
-  /// Stores whose turn came during a pause, with their owners.
-  private var pausedRuns: [String: UInt32] = [:]
+  /// Stores whose turn came while something kept them from running. One whose `obstacle` is another by now is skipped.
+  private var heldBack: [Obstacle: OwnerLine] = [:]
   private var isStopping = false
 
   /// A queue that probes nothing before `released`.
@@ -297,7 +309,9 @@ public struct StoreQueue: Sendable {
   /// Returns the state of a store; `nil` where the queue does not know it.
   public func state(of store: String) -> State? { entries[store]?.state }
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
-  public var queuedCount: Int { probeLine.count + runLine.count + pausedRuns.count }
+  public var queuedCount: Int {
+    probeLine.count + runLine.count + heldBack.values.reduce(0) { $0 + $1.count }
+  }
 
   /// Takes an event in and returns what to do, in order.
   public mutating func handle(_ event: Event, at now: Instant) -> [Action] {
@@ -316,7 +330,7 @@ public struct StoreQueue: Sendable {
     case .released: mayProbe = true
     case .holdsChanged: doubtHeldStores()
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
-    case .pauseChanged(let isPaused): pause(isPaused)
+    case .pauseChanged(let isPaused): self.isPaused = isPaused
     case .verdictsInDoubt: doubtVerdicts()
     case .pluginsKnown(let files): usePlugins(files)
     case .scanned: isScanned = true
@@ -415,7 +429,6 @@ public struct StoreQueue: Sendable {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     _ = answer(store)
-    pausedRuns[store] = nil
     if var entry = entries[store] { leaveRollout(store, &entry) }
     entries[store] = nil
     deadlines[store] = nil
@@ -634,8 +647,8 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// Has held stores probed again, those whose hold was read before it changed, and those whose run waits for the end
-  /// of a pause: a run itself finds a hold only when it starts.
+  /// Has held stores probed again, those whose hold was read before it changed, and those that something keeps from
+  /// running: a run itself finds a hold only when it starts.
   private mutating func doubtHeldStores() {
     for store in entries.keys.sorted() {
       // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
@@ -643,7 +656,7 @@ public struct StoreQueue: Sendable {
       entries[store]?.migrations = 0
       guard var entry = entries[store] else { continue }
       if case .probing = entry.state { enter(.probing(touched: true), store) }
-      if pausedRuns.removeValue(forKey: store) != nil {
+      if entry.obstacle != nil {
         entry.version = nil
         put(entry, store)
         queueProbe(store)
@@ -683,15 +696,6 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func pause(_ isPaused: Bool) {
-    self.isPaused = isPaused
-    guard !isPaused else { return }
-    for (store, owner) in pausedRuns.sorted(by: { $0.key < $1.key }) {
-      runLine.append(store, owner)
-    }
-    pausedRuns = [:]
-  }
-
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
     if let end = probesRestUntil, end <= now { probesRestUntil = nil }
     let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
@@ -727,17 +731,21 @@ public struct StoreQueue: Sendable {
       }
     }
     advanceRollouts(now, &actions)
+    releaseHeldBack()
     while let store = nextRun(now) {
       guard let entry = entries[store] else { continue }
+      let watch = settings.configuration.watch(ofStore: store)
       switch entry.state {
       case .runQueued where isHalted(entry):
         // Its turn came before the halt.
         waitForTurn(store)
         continue
-      case .runQueued where isPaused:
-        pausedRuns[store] = entry.owner
-        continue
       case .runQueued:
+        if let obstacle = obstacle(toRunsOf: watch) {
+          entries[store]?.obstacle = obstacle
+          heldBack[obstacle, default: OwnerLine()].append(store, entry.owner)
+          continue
+        }
         enter(.running(inDoubt: false), store)
         actions.append(
           .run(store, plugin: entry.plugin, rehearses: needsRehearsal(store, entry)))
@@ -746,8 +754,48 @@ public struct StoreQueue: Sendable {
         actions.append(.recover(store))
       default: continue
       }
-      slots[store] = (entry.owner, entry.weight, now)
+      slots[store] = (entry.owner, entry.weight, now, watch?.folder)
     }
+  }
+
+  /// What keeps the stores of a watch from running now; `nil` if nothing does.
+  private func obstacle(toRunsOf watch: Configuration.Watch?) -> Obstacle? {
+    if isPaused { return .pause }
+    guard let watch else { return nil }
+    if freeRuns(of: watch) == 0 { return .fullWatch(folder: watch.folder) }
+    return nil
+  }
+
+  /// How many more stores of a watch may run.
+  private func freeRuns(of watch: Configuration.Watch) -> Int {
+    guard let limit = watch.parallelRuns else { return .max }
+    return max(0, limit - slots.values.count { $0.watch == watch.folder })
+  }
+
+  /// Has stores wait for a slot that nothing keeps from running any longer.
+  private mutating func releaseHeldBack() {
+    for obstacle in heldBack.keys {
+      let count =
+        switch obstacle {
+        case .pause: isPaused ? 0 : Int.max
+        case .fullWatch(let folder):
+          settings.configuration.watches.first { $0.folder == folder }.map(freeRuns) ?? .max
+        }
+      release(count, obstacle)
+    }
+  }
+
+  private mutating func release(_ limit: Int, _ obstacle: Obstacle) {
+    var count = 0
+    while count < limit, let owner = heldBack[obstacle]?.nextOwner([:]),
+      let store = heldBack[obstacle]?.popFirst(of: owner)
+    {
+      guard let entry = entries[store], entry.obstacle == obstacle else { continue }
+      entries[store]?.obstacle = nil
+      runLine.append(store, entry.owner)
+      count += 1
+    }
+    if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }
   }
 
   /// Whether each store that is known was probed: a rollout knows how many stores it has.
@@ -885,6 +933,7 @@ public struct StoreQueue: Sendable {
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     if !entry.wasProbed { unprobedCount += 1 }
     entries[store] = entry
+    if entry.state != .runQueued { entries[store]?.obstacle = nil }
     switch entry.state {
     case .waiting(let until, _, _), .resting(.backingOff(let until)):
       deadlines[store] = until
@@ -912,6 +961,9 @@ extension StoreQueue {
     status.planVersion = entry.announced?.planVersion
     status.reason = entry.announced?.reason
     status.error = entry.error
+    if case .fullWatch(let folder) = entry.obstacle {
+      status.reason = "waits until fewer stores of '\(folder)' run"
+    }
     if entry.state == .pending {
       status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
     }
