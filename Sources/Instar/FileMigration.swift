@@ -85,7 +85,7 @@ struct FileMigration {
     }
     let program = CommandLine.arguments.first ?? ""
     var request = MigrationRequest(
-      run: RunIdentifier.make(), store: path, plugins: [program], adopt: version,
+      run: RunIdentifier.make(), store: path, plans: [program], adopt: version,
       busyTimeoutSeconds: Self.busyTimeoutSeconds)
     request.backupFolder = backups
     let journal = try RunJournal.start(run: request.run, store: path, in: state)

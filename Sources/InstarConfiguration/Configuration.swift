@@ -36,6 +36,8 @@ public struct Configuration: Sendable, Hashable {
     public var workerMemoryBytes: Int64?
     /// The priority of their runs beside other programs.
     public var priority = ProcessPriority()
+    /// The names of the plans that its stores are compared with; empty for those of all plugins.
+    public var plans: [String] = []
     /// How many of its stores may run at the same time; `nil` for no limit of its own.
     public var parallelRuns: Int?
 

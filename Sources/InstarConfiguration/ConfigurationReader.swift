@@ -17,7 +17,7 @@ struct ConfigurationReader {
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
     case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
-    case nice, diskPriority, parallel
+    case nice, diskPriority, parallel, plan
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -118,6 +118,7 @@ struct ConfigurationReader {
       case .stageTimeLimit: watch.stageTimeLimit = try stageTimeLimit(value)
       case .workerMemory: watch.workerMemoryBytes = try workerMemory(value)
       case .nice: watch.priority.nice = try number(value, of: key.rawValue, in: 0...19)
+      case .plan: watch.plans = try names(value, of: key.rawValue)
       case .parallel: watch.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
       case .diskPriority: watch.priority.disk = try diskPriority(value)
       }
@@ -238,6 +239,17 @@ struct ConfigurationReader {
       throw problem(node, "'\(key)' must be a size such as 512MiB or 4GiB, not '\(shown(node))'")
     }
     return bytes
+  }
+
+  private func names(_ node: Node, of key: String) throws(InstarError) -> [String] {
+    var names: [String] = []
+    for element in node.sequence.map(Array.init) ?? [node] {
+      guard let name = element.scalar?.string, !name.isEmpty, !isNull(element) else {
+        throw problem(element, "'\(key)' must be a name, or a list of names")
+      }
+      if !names.contains(name) { names.append(name) }
+    }
+    return names
   }
 
   private func patterns(_ node: Node) throws(InstarError) -> [String] {

@@ -40,17 +40,17 @@ public final class Keeper {
       switch request {
       case .describe(let plugins):
         try describe(plugins)
-      case .probe(let stores, let plugins, let rows, let findsHolders):
-        try probe(stores, plugins: plugins, rows: rows, findsHolders: findsHolders)
+      case .probe(let stores, let plans, let rows, let findsHolders):
+        try probe(stores, plans, rows: rows, findsHolders: findsHolders)
       case .readSchema(let stores):
         try readSchemas(of: stores)
-      case .plan(let stores, let plugins, let adopt):
-        try plan(stores, plugins: plugins, adopt: adopt)
+      case .plan(let stores, let plans, let adopt):
+        try plan(stores, plans, adopt: adopt)
       case .migrate(let request):
         var run = MigrationRun(
           request, conversation: conversation, host: host, openPolicy: openPolicy,
           runFolders: runFolders
-        ) { [catalog] in try WorkBudget.paused { try catalog.plans(of: request.plugins) } }
+        ) { [catalog] in try WorkBudget.paused { try catalog.requiredPlans(of: request.plans) } }
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .restore(let request):
         var run = RestoreRun(request, conversation: conversation, openPolicy: openPolicy)
@@ -81,9 +81,14 @@ public final class Keeper {
   }
 
   private func probe(
-    _ stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool
+    _ stores: [String], _ selection: PlanSelection, rows: RowCounting, findsHolders: Bool
   ) throws(InstarError) {
-    guard let plans = try plans(of: plugins) else { return }
+    let plans: [PluginCatalog.Plan]
+    do {
+      plans = try catalog.plans(of: selection)
+    } catch {
+      return try conversation.send(.failed(error))
+    }
     var holders = StoreHolders()
     for store in stores {
       var report: ProbeReport
@@ -94,6 +99,7 @@ public final class Keeper {
           }
         }
         report = ProbeReport(probe, store: store, plans: plans)
+        if plans.isEmpty { report.reason = selection.reasonForNone ?? report.reason }
       } catch {
         report = ProbeReport(error, store: store)
       }
@@ -118,22 +124,15 @@ public final class Keeper {
     }
   }
 
-  /// Returns the plans of plugins. Where a plugin cannot be used, answers the request with the error and returns `nil`.
-  private func plans(of plugins: [String]) throws(InstarError) -> [PluginCatalog.Plan]? {
-    let failure: InstarError
-    do {
-      return try catalog.plans(of: plugins)
-    } catch {
-      failure = error
-    }
-    try conversation.send(.failed(failure))
-    return nil
-  }
-
   private func plan(
-    _ stores: [String], plugins: [String], adopt: Schema.Version?
+    _ stores: [String], _ selection: PlanSelection, adopt: Schema.Version?
   ) throws(InstarError) {
-    guard let plans = try plans(of: plugins) else { return }
+    let plans: [PluginCatalog.Plan]
+    do {
+      plans = try catalog.requiredPlans(of: selection)
+    } catch {
+      return try conversation.send(.failed(error))
+    }
     for store in stores {
       try conversation.send(
         .planned(WorkBudget.within(store: store) { planned(store, plans, adopt: adopt) }))

@@ -23,7 +23,7 @@ enum RunRequest: Sendable {
   /// The plugins whose code the run may load.
   var plugins: [String] {
     switch self {
-    case .migrate(let request): request.plugins
+    case .migrate(let request): request.plans.plugins
     case .restore: []
     }
   }

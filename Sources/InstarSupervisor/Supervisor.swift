@@ -114,16 +114,16 @@ public final class Supervisor: Sendable {
   /// probed with the rights of these. Many stores are read by several keepers; then a report waits for those before it.
   ///
   /// - Parameters:
-  ///   - plugins: The stores' states are seen from the plans of these.
+  ///   - plans: The stores' states are seen from these.
   ///   - rows: Counting all takes time that grows with the store.
   ///   - findsHolders: Whether the reports name the processes that have a store open. All processes are searched.
   ///   - endsAtDeath: Whether to leave the rest of a user's stores out after one whose keeper died or was overdue.
   public func probe(
-    stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool = false,
+    stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
     endsAtDeath: Bool = false,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
-    try access.requireTrusted(plugins: plugins)
+    try access.requireTrusted(plugins: plans.plugins)
     let batches = batches(of: stores) { store, error in
       var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
       report.error = error
@@ -140,7 +140,7 @@ public final class Supervisor: Sendable {
             defer { reports.end(part) }
             do throws(InstarError) {
               try await self.probe(
-                stores, as: batch.identity, plugins: plugins, rows: rows,
+                stores, as: batch.identity, plans: plans, rows: rows,
                 findsHolders: findsHolders, endsAtDeath: endsAtDeath
               ) { reports.add($0, of: part) }
               return (part, nil)
@@ -175,13 +175,13 @@ public final class Supervisor: Sendable {
 
   /// Probes stores with one keeper, in order.
   private func probe(
-    _ stores: [String], as identity: ProcessIdentity, plugins: [String], rows: RowCounting,
+    _ stores: [String], as identity: ProcessIdentity, plans: PlanSelection, rows: RowCounting,
     findsHolders: Bool, endsAtDeath: Bool, onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
     try await inBatch(
       stores, as: identity,
       request: {
-        .probe(stores: $0, plugins: plugins, rows: rows, findsHolders: findsHolders)
+        .probe(stores: $0, plans: plans, rows: rows, findsHolders: findsHolders)
       },
       endsInDone: true, endsAtDeath: endsAtDeath,
       limit: { [probeLimit] store in
@@ -237,10 +237,10 @@ public final class Supervisor: Sendable {
   ///
   /// - Parameter adopt: The version to adopt an unversioned store as.
   public func plan(
-    stores: [String], plugins: [String], adopt: Schema.Version?,
+    stores: [String], plans: PlanSelection, adopt: Schema.Version?,
     onReport: @escaping @Sendable (PlanReport) -> Void
   ) async throws(InstarError) {
-    try access.requireTrusted(plugins: plugins)
+    try access.requireTrusted(plugins: plans.plugins)
     let refuse: @Sendable (String, InstarError) -> Void = { store, error in
       onReport(
         PlanReport(
@@ -250,7 +250,7 @@ public final class Supervisor: Sendable {
     for batch in batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
-        request: { .plan(stores: $0, plugins: plugins, adopt: adopt) }, endsInDone: true,
+        request: { .plan(stores: $0, plans: plans, adopt: adopt) }, endsInDone: true,
         limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
       ) { (store, reply) throws(InstarError) in
         switch reply {
@@ -497,7 +497,7 @@ public final class Supervisor: Sendable {
 
   /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
-    try session.send(.probe(stores: [], plugins: [], rows: .none, findsHolders: false))
+    try session.send(.probe(stores: [], plans: [], rows: .none, findsHolders: false))
     guard try nextEvent(session) == .done else { throw unexpectedEvent() }
   }
 

@@ -5,14 +5,14 @@ public import InstarSchema
 public enum KeeperRequest: Sendable, Codable, Hashable {
   /// Asks for the manifests of plugins. Answered by one `.described` or `.failed` per plugin.
   case describe(plugins: [String])
-  /// Asks for probes of stores, matched with the plans of the plugins, and where `findsHolders` with the processes that
+  /// Asks for probes of stores, matched with plans, and where `findsHolders` with the processes that
   /// have each open, for which all processes are searched. Answered by one `.probed` per store, then `.done`.
-  case probe(stores: [String], plugins: [String], rows: RowCounting, findsHolders: Bool)
+  case probe(stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool)
   /// Asks for the schemas of stores. Answered by one `.schema` or `.failed` per store.
   case readSchema(stores: [String])
   /// Asks what a run would do, with the version to adopt unversioned stores as. Answered by one `.planned` per store,
   /// then `.done`.
-  case plan(stores: [String], plugins: [String], adopt: Schema.Version?)
+  case plan(stores: [String], plans: PlanSelection, adopt: Schema.Version?)
   /// Starts a run. Answered by `.run` events and questions (`.ask`), then `.finished`.
   case migrate(MigrationRequest)
   /// Starts a run that brings a store back to a backup. Answered as `.migrate` is.
@@ -33,8 +33,8 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var run: String
   /// The path of the store, absolute.
   public var store: String
-  /// The paths of the plugins that may have the plan; the run uses the plan that matches the store.
-  public var plugins: [String]
+  /// The plans that may be the store's; the run uses the one that matches it.
+  public var plans: PlanSelection
   /// The version to adopt an unversioned store as; left out if none was given.
   public var adopt: Schema.Version?
   /// Whether the adoption is confirmed although the store differs from the version in ways that do not prevent it.
@@ -65,12 +65,12 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
 
   /// A request with the default limits.
   public init(
-    run: String, store: String, plugins: [String], adopt: Schema.Version? = nil,
+    run: String, store: String, plans: PlanSelection, adopt: Schema.Version? = nil,
     stageTimeLimitSeconds: Double = 3600, busyTimeoutSeconds: Double = 5, sqlDebugLevel: Int = 0
   ) {
     self.run = run
     self.store = store
-    self.plugins = plugins
+    self.plans = plans
     self.adopt = adopt
     self.stageTimeLimitSeconds = stageTimeLimitSeconds
     self.busyTimeoutSeconds = busyTimeoutSeconds
@@ -86,7 +86,7 @@ extension MigrationRequest {
 
   /// The command that makes the run again.
   package var command: MigrationCommand {
-    var command = MigrationCommand(store: store, plugins: plugins)
+    var command = MigrationCommand(store: store, plugins: plans.plugins)
     command.isRehearsal = rehearses
     command.adoptedVersion = adopt?.description
     command.adoptsDifferences = adoptsDifferences
@@ -97,8 +97,8 @@ extension MigrationRequest {
 
   /// The options for what differs from the defaults of `instarctl`.
   private var options: [String] {
-    let defaults = MigrationRequest(run: run, store: store, plugins: plugins)
-    var options: [String] = []
+    let defaults = MigrationRequest(run: run, store: store, plans: plans)
+    var options = plans.names.map { "--plan \(CommandText.quoted($0))" }
     if stageTimeLimitSeconds != defaults.stageTimeLimitSeconds {
       options.append("--stage-time-limit \(DurationText.argument(.seconds(stageTimeLimitSeconds)))")
     }

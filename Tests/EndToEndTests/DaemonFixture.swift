@@ -50,10 +50,15 @@ struct DaemonFixture {
 
   /// Adds a setting to the watch of the next daemon.
   func configureWatch(_ setting: String) throws {
+    try replaceInConfiguration("*.store\"}", with: "*.store\", \(setting)}")
+  }
+
+  /// Changes the configuration of the next daemon.
+  func replaceInConfiguration(_ old: String, with new: String) throws {
     let file = folder.path("instard.yml")
     let text = try String(contentsOfFile: file, encoding: .utf8)
-    try Data(text.replacing("*.store\"}", with: "*.store\", \(setting)}").utf8)
-      .write(to: URL(filePath: file))
+    #expect(text.contains(old))
+    try Data(text.replacing(old, with: new).utf8).write(to: URL(filePath: file))
   }
 
   /// Puts a store of boxes into the watched folder.

@@ -3,6 +3,7 @@ import Glibc
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
+import InstarWire
 import Testing
 
 @Suite("Settings of a watch")
@@ -50,5 +51,41 @@ struct WatchSettingsTests {
       output: .captured(limitBytes: 1024))
     _ = try ionice.wait()
     #expect(ionice.capturedOutput == "idle\n")
+  }
+
+  @Test("the stores of a watch are compared with its plans only")
+  func plans() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("plan: OtherPlan")
+    let store = try fixture.add("fine")
+    var daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "no plugin has a plan named 'OtherPlan'", in: daemon)
+    daemon.kill()
+    _ = try daemon.wait()
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+
+    try fixture.replaceInConfiguration("plan: OtherPlan", with: "plan: [OtherPlan, BoxPlan]")
+    daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test("commands without --plugin use the plugins of instard, and leave out those that it refuses")
+  func installedPlugins() async throws {
+    let fixture = try await fixture()
+    let store = try fixture.add("fine")
+    try Data("no plugin".utf8).write(to: URL(filePath: folder.path("plugins/Broken.so")))
+    let configuration = folder.path("instard.yml")
+    let probed = try await CommandLineTool.run([
+      "probe", "--json", "--config", configuration, store.path,
+    ])
+    #expect(try probed.objects(ProbeReport.self).first?.state == .behind)
+    #expect(probed.messages.contains("Broken.so"))
+
+    let listed = try await CommandLineTool.run(["plugin", "list", "--config", configuration])
+    #expect(listed.status == 3)
+    #expect(listed.output.contains("BoxPlan  1.0.0 → 2.0.0"))
+    #expect(listed.output.contains("refused: "))
   }
 }

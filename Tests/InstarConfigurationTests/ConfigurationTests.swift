@@ -41,6 +41,7 @@ struct ConfigurationTests {
             backupCompression: none
             stageTimeLimit: 6h
             workerMemory: 1GiB
+            plan: Notes
             parallel: 1
             nice: 10
             diskPriority: idle
@@ -71,6 +72,7 @@ struct ConfigurationTests {
       backupCompression: BackupCompression.none)
     home.stageTimeLimit = .seconds(6 * 3600)
     home.workerMemoryBytes = 1 << 30
+    home.plans = ["Notes"]
     home.parallelRuns = 1
     home.priority.nice = 10
     home.priority.disk = .idle

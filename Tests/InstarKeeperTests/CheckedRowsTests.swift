@@ -128,7 +128,7 @@ struct CheckedRowsTests {
     let store = fixture.folder + "/library.store"
     try library.make(at: store, authors)
     let conversation = ScriptedConversation([
-      .plan(stores: [store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: conversation, host: LibraryHost(plan: try library.plan)).serve()
     let report = try #require(conversation.plans.first)

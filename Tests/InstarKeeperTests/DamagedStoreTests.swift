@@ -274,7 +274,7 @@ private struct PlainFixture {
   func migrate(
     tampering sql: String = "", verification: VerificationPolicy = .standard
   ) throws -> RunReport {
-    var request = MigrationRequest(run: "r1", store: store, plugins: [folder.plugin])
+    var request = MigrationRequest(run: "r1", store: store, plans: [folder.plugin])
     request.verification = verification
     let conversation = ScriptedConversation([.migrate(request)])
     let host = PlainHost(sql: sql, kind: isLarge ? .lightweight : .custom)

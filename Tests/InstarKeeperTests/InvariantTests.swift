@@ -174,7 +174,7 @@ struct InvariantTests {
   func planned() throws {
     let fixture = try KeeperFixture()
     let conversation = ScriptedConversation([
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: conversation, host: host([.rowsKept])).serve()
     #expect(conversation.plans.first?.invariants == [.rowsKept])

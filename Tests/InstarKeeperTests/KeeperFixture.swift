@@ -98,7 +98,7 @@ final class KeeperFixture {
     run: String = "20260101T000000Z-000001", adopt: Schema.Version? = nil, busyTimeout: Double = 5
   ) -> MigrationRequest {
     MigrationRequest(
-      run: run, store: store, plugins: [plugin], adopt: adopt, busyTimeoutSeconds: busyTimeout)
+      run: run, store: store, plans: [plugin], adopt: adopt, busyTimeoutSeconds: busyTimeout)
   }
 
   /// Runs the store's migration in this process, and answers every question with yes.

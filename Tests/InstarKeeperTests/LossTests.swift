@@ -165,7 +165,7 @@ struct LossTests {
   /// What a plan says of the loss; `nil` for nothing.
   private func finding(_ fixture: KeeperFixture, _ host: StageHost) throws -> Finding? {
     let conversation = ScriptedConversation([
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: conversation, host: host).serve()
     return try #require(conversation.plans.first).findings.first

@@ -109,7 +109,7 @@ struct MigrationRunTests {
     #expect(fixture.state().instar == nil)
     #expect(conversation.asked.isEmpty)
     let planning = ScriptedConversation([
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: planning, host: SQLHost()).serve()
     #expect(planning.plans.first?.findings.first?.code == .unsafePath)
@@ -165,7 +165,7 @@ struct MigrationRunTests {
     #expect(fixture.state().instar == nil)
     #expect(conversation.asked.isEmpty)
     let planning = ScriptedConversation([
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: planning, host: SQLHost()).serve()
     let finding = planning.plans.first?.findings.first
@@ -178,7 +178,7 @@ struct MigrationRunTests {
     let fixture = try KeeperFixture()
     try fixture.execute("UPDATE ZNOTE SET ZFOLDER = 99 WHERE Z_PK > 7")
     let planning = ScriptedConversation([
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: planning, host: SQLHost()).serve()
     let finding = planning.plans.first?.findings.first

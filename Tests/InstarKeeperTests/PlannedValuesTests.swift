@@ -48,7 +48,7 @@ struct PlannedValuesTests {
           StageManifest(from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: kind)
         ]))
     let conversation = ScriptedConversation([
-      .plan(stores: [store], plugins: [fixture.plugin], adopt: nil)
+      .plan(stores: [store], plans: [fixture.plugin], adopt: nil)
     ])
     try Keeper(conversation: conversation, host: host).serve()
     let report = try #require(conversation.plans.first)

@@ -113,8 +113,8 @@ struct ReplicatedStoreTests {
     let fixture = try KeeperFixture()
     let litestream = try Self.litestream(fixture.store)
     let conversation = ScriptedConversation([
-      .probe(stores: [fixture.store], plugins: [fixture.plugin], rows: .none, findsHolders: true),
-      .plan(stores: [fixture.store], plugins: [fixture.plugin], adopt: nil),
+      .probe(stores: [fixture.store], plans: [fixture.plugin], rows: .none, findsHolders: true),
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil),
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
     litestream.kill()

@@ -151,7 +151,7 @@ struct StoreMatchTests {
     try FileManager.default.copyItem(atPath: fixture.plugin, toPath: other)
     let conversation = ScriptedConversation([
       .probe(
-        stores: [fixture.store], plugins: [fixture.plugin, other], rows: .none, findsHolders: true)
+        stores: [fixture.store], plans: [fixture.plugin, other], rows: .none, findsHolders: true)
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
     guard case .probed(let report) = conversation.events.first else {
@@ -161,6 +161,39 @@ struct StoreMatchTests {
     #expect(report.state == .unknown)
     #expect(report.error?.code == .ambiguousPlan)
     #expect(report.reason?.contains(other) == true)
+  }
+
+  @Test(
+    "a store is compared with the plans that are named only; one that no plugin has is an error")
+  func namedPlans() throws {
+    let fixture = try KeeperFixture()
+    let name = try SQLHost().describe(plugin: fixture.plugin).plans[0].name
+    func report(_ names: String...) throws -> (ProbeReport?, RunReport?) {
+      var request = fixture.request(run: "r1")
+      request.plans.names = names
+      let conversation = ScriptedConversation([
+        .probe(
+          stores: [fixture.store], plans: PlanSelection(plugins: [fixture.plugin], names: names),
+          rows: .none, findsHolders: true), .migrate(request),
+      ])
+      try Keeper(conversation: conversation, host: SQLHost()).serve()
+      return (
+        conversation.events.lazy.compactMap {
+          if case .probed(let report) = $0 { report } else { nil }
+        }
+        .first,
+        conversation.events.lazy.compactMap {
+          if case .finished(let report) = $0 { report } else { nil }
+        }.first
+      )
+    }
+    let (unknown, refused) = try report("Other", "Third")
+    #expect(unknown?.state == .unknown)
+    #expect(unknown?.reason == "no plugin has a plan named 'Other' or 'Third'")
+    #expect(refused?.result == .refused && refused?.error?.code == .noPlan)
+    #expect(refused?.error?.cause == unknown?.reason)
+    let (behind, migrated) = try report("Other", name)
+    #expect(behind?.state == .behind && migrated?.result == .migrated)
   }
 
   @Test("a folder of reference stores that cannot be read is an error with its path")

@@ -72,7 +72,7 @@ struct SupervisorTests {
     return try say(.recovered(report))
   }
 
-  var request: MigrationRequest { MigrationRequest(run: run, store: store, plugins: ["/p.so"]) }
+  var request: MigrationRequest { MigrationRequest(run: run, store: store, plans: ["/p.so"]) }
 
   func log() throws -> [String] {
     try folder.text(of: "log").split(separator: "\n").map(String.init)
@@ -130,7 +130,7 @@ struct SupervisorTests {
   func rehearsal() async throws {
     let held = try folder.write("a", to: "held.store")
     try state.hold(held, by: "anna", why: "auditing")
-    var request = MigrationRequest(run: run, store: held, plugins: ["/p.so"])
+    var request = MigrationRequest(run: run, store: held, plans: ["/p.so"])
     request.rehearses = true
     var record = phase(.cloning)
     record.store = held
@@ -484,7 +484,7 @@ struct SupervisorTests {
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """)
     let reports = Mutex<[ProbeReport]>([])
-    try await supervisor.probe(stores: ["a", "b", "c"], plugins: [], rows: .none) { report in
+    try await supervisor.probe(stores: ["a", "b", "c"], plans: [], rows: .none) { report in
       reports.withLock { $0.append(report) }
     }
     let seen = reports.withLock { $0 }
@@ -508,7 +508,7 @@ struct SupervisorTests {
       """, probeLimit: .seconds(3))
     let reports = Mutex<[ProbeReport]>([])
     try await supervisor.probe(
-      stores: ["a", "b", "c"], plugins: [], rows: .none, endsAtDeath: endsAtDeath
+      stores: ["a", "b", "c"], plans: [], rows: .none, endsAtDeath: endsAtDeath
     ) { report in
       reports.withLock { $0.append(report) }
     }
@@ -530,7 +530,7 @@ struct SupervisorTests {
       """)
     let reports = Mutex<[ProbeReport]>([])
     do {
-      try await supervisor.probe(stores: ["a", "b"], plugins: [], rows: .none) { report in
+      try await supervisor.probe(stores: ["a", "b"], plans: [], rows: .none) { report in
         reports.withLock { $0.append(report) }
       }
       Issue.record("it was believed")
@@ -549,7 +549,7 @@ struct SupervisorTests {
     let supervisor = try supervisor("*'\"stores\":[]'*) \(try say(.done)) ;; *) exit 9 ;;")
     let reports = Mutex<[ProbeReport]>([])
     let stores = (1...5).map { "store \($0)" }
-    try await supervisor.probe(stores: stores, plugins: [], rows: .none) { report in
+    try await supervisor.probe(stores: stores, plans: [], rows: .none) { report in
       reports.withLock { $0.append(report) }
     }
     #expect(reports.withLock { $0.map(\.store) } == stores)
@@ -561,7 +561,7 @@ struct SupervisorTests {
     let result = await Task {
       try await supervisor.probe(
         // As many as one keeper probes.
-        stores: (0..<99).map(String.init), plugins: [], rows: .none
+        stores: (0..<99).map(String.init), plans: [], rows: .none
       ) { _ in }
     }.result
     #expect(throws: InstarError.self) { try result.get() }

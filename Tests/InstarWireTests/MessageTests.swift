@@ -17,9 +17,9 @@ struct MessageTests {
     "every request to a keeper arrives as it was sent",
     arguments: [
       KeeperRequest.describe(plugins: ["/p/Notes.so"]),
-      .probe(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], rows: .quick, findsHolders: true),
+      .probe(stores: ["/srv/a.store"], plans: ["/p/Notes.so"], rows: .quick, findsHolders: true),
       .readSchema(stores: ["/srv/a.store"]),
-      .plan(stores: ["/srv/a.store"], plugins: ["/p/Notes.so"], adopt: Sample.from),
+      .plan(stores: ["/srv/a.store"], plans: ["/p/Notes.so"], adopt: Sample.from),
       .migrate(Sample.request),
       .restore(RestoreRequest(run: "R2", store: "/srv/a.store", backup: Sample.backup)),
       .backup(Sample.backup, .verify), .backup(Sample.backup, .copy(to: "/srv/b.store")),
@@ -106,7 +106,8 @@ struct MessageTests {
   @Test("the command that repeats a run names the plugin, but not an app that ran its own plan")
   func command() {
     func command(_ plugins: String...) -> String {
-      MigrationRequest(run: "R1", store: "/srv/a.store", plugins: plugins).command.text
+      MigrationRequest(run: "R1", store: "/srv/a.store", plans: PlanSelection(plugins: plugins))
+        .command.text
     }
     #expect(command() == "instarctl migrate --plugin FILE.so '/srv/a.store'")
     #expect(command("/p/Notes.so") == "instarctl migrate --plugin '/p/Notes.so' '/srv/a.store'")
@@ -115,7 +116,7 @@ struct MessageTests {
 
   @Test("the command that repeats a run has the options of the run, apart from their defaults")
   func commandOptions() {
-    var request = MigrationRequest(run: "R1", store: "/srv/a.store", plugins: ["/p/Notes.so"])
+    var request = MigrationRequest(run: "R1", store: "/srv/a.store", plans: ["/p/Notes.so"])
     request.adopt = Schema.Version(1, 2, 0)
     request.adoptsDifferences = true
     request.acceptsLoss = true

@@ -36,7 +36,7 @@ enum Sample {
 
   static var request: MigrationRequest {
     var request = MigrationRequest(
-      run: "R1", store: "/srv/a.store", plugins: ["/p/Notes.so"], adopt: from,
+      run: "R1", store: "/srv/a.store", plans: ["/p/Notes.so"], adopt: from,
       stageTimeLimitSeconds: 60, busyTimeoutSeconds: 2.5, sqlDebugLevel: 3)
     request.adoptsDifferences = true
     request.backupFolder = "/srv/backups"

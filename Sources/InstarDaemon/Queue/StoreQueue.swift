@@ -63,6 +63,15 @@ public struct StoreQueue: Sendable {
       retry = configuration.retry
       parallelRuns = configuration.parallelRuns
       self.configuration = configuration
+      namesPlans = configuration.watches.contains { !$0.plans.isEmpty }
+    }
+
+    /// Whether some watch names plans.
+    private let namesPlans: Bool
+
+    /// The plans that a store's watch names.
+    func plans(ofStore store: String) -> [String] {
+      namesPlans ? configuration.watch(ofStore: store)?.plans ?? [] : []
     }
   }
 
@@ -805,8 +814,15 @@ public struct StoreQueue: Sendable {
   private mutating func nextBatch() -> [String] {
     while let owner = probeLine.nextOwner([:]) {
       var batch: [String] = []
-      while batch.count < settings.probeBatch, let store = probeLine.popFirst(of: owner) {
-        guard case .probeQueued? = entries[store]?.state else { continue }
+      var plans: [String]?
+      while batch.count < settings.probeBatch, let next = probeLine.first(of: owner) {
+        // One request has one selection of plans.
+        let wanted = settings.plans(ofStore: next)
+        guard plans == nil || plans == wanted else { break }
+        guard let store = probeLine.popFirst(of: owner),
+          case .probeQueued? = entries[store]?.state
+        else { continue }
+        plans = wanted
         enter(.probing(touched: false), store)
         batch.append(store)
       }

@@ -211,7 +211,8 @@ struct Daemon {
       return [.versionRead(store, version)]
     case .probe(let stores):
       let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
-      keepers.probe(found, plugins: plugins.usable)
+      let plans = stores.first.flatMap { configuration.watch(ofStore: $0)?.plans } ?? []
+      keepers.probe(found, PlanSelection(plugins: plugins.usable, names: plans))
       return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
     case .run(let store, let plugin, let rehearses):
       var request = request(store, plugin)
@@ -257,7 +258,9 @@ struct Daemon {
     let watch = configuration.watch(ofStore: store)
     var request = MigrationRequest(
       run: RunIdentifier.make(), store: store,
-      plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
+      plans: PlanSelection(
+        plugins: plugin.flatMap { usable.contains($0) ? [$0] : nil } ?? usable,
+        names: watch?.plans ?? []),
       stageTimeLimitSeconds: (watch?.stageTimeLimit ?? configuration.stageTimeLimit).inSeconds,
       busyTimeoutSeconds: (watch?.busyTimeout ?? configuration.busyTimeout).inSeconds,
       sqlDebugLevel: watch?.sqlDebugLevel ?? 0)

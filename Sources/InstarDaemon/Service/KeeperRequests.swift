@@ -43,7 +43,7 @@ struct KeeperRequests: Sendable {
   /// One `probed` for each store up to the first that its keeper cannot answer for, then `probesEnded`.
   ///
   /// - Parameter stores: the stores with the versions of their files just now.
-  func probe(_ stores: [(path: String, version: FileVersion)], plugins: [String]) {
+  func probe(_ stores: [(path: String, version: FileVersion)], _ plans: PlanSelection) {
     guard !stores.isEmpty else {
       mailbox.yield(.store(.probesEnded(nil)))
       return
@@ -52,7 +52,7 @@ struct KeeperRequests: Sendable {
     Task {
       do throws(InstarError) {
         try await supervisor.probe(
-          stores: stores.map(\.path), plugins: plugins, rows: .none, endsAtDeath: true
+          stores: stores.map(\.path), plans: plans, rows: .none, endsAtDeath: true
         ) {
           mailbox.yield(
             .store(.probed($0, before: before[$0.store], after: FileVersion(path: $0.store))))

@@ -114,18 +114,29 @@ package final class PluginCatalog {
     return entry
   }
 
-  /// All plans of some plugins.
-  func plans(of plugins: [String]) throws(InstarError) -> [Plan] {
+  /// Returns the plans of a selection that its plugins have.
+  func plans(of selection: PlanSelection) throws(InstarError) -> [Plan] {
     var plans: [Plan] = []
-    for plugin in plugins {
+    for plugin in selection.plugins {
       let entry = try entry(of: plugin)
-      plans += entry.manifest.plans.map {
+      plans += entry.manifest.plans.filter { selection.includes($0.name) }.map {
         Plan(
           plugin: plugin, manifest: $0, references: entry.references,
           paths: entry.paths[$0.name] ?? KnownPaths())
       }
     }
     return plans
+  }
+
+  /// Returns the plans of a selection, for a run.
+  ///
+  /// - Throws: `noPlan` where the selection names plans, and its plugins have none of these.
+  func requiredPlans(of selection: PlanSelection) throws(InstarError) -> [Plan] {
+    let plans = try plans(of: selection)
+    guard plans.isEmpty, let reason = selection.reasonForNone else { return plans }
+    throw InstarError(
+      .noPlan, "cannot migrate the store", cause: reason, state: "unchanged",
+      next: "to see the plans of a plugin, run: instarctl plugin inspect FILE.so")
   }
 
   private static func version(of path: String) -> FileVersion? {

@@ -30,8 +30,10 @@ struct StoreInspection {
       let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
     else {
       throw InstarError(
-        .noPlan, "cannot migrate the store", cause: "no plugin with a plan was given",
-        next: "add the plugin that contains the store's plan: --plugin FILE.so")
+        .noPlan, "cannot migrate the store",
+        cause: "no plugin with a plan was given or is installed",
+        next:
+          "install the plugin that contains the store's plan, or name it: --plugin FILE.so")
     }
     var command = command
     command.plugins = [match.plan.plugin]

@@ -58,7 +58,9 @@ struct StoreMatch {
       .ambiguousPlan, "cannot choose a plan for the store",
       cause: "\(names.count) plans know the store and end at \(version): "
         + names.joined(separator: ", "),
-      next: "remove one of the plugins, or name the one to use with --plugin FILE")
+      next:
+        "name the plan to use: --plan NAME for instarctl, 'plan: NAME' in the watch for instard; or "
+        + "name its plugin: --plugin FILE.so")
   }
 
   /// How little the plan knows of the store. A plan with none of its tables has few differences only if it has few

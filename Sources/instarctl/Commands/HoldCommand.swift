@@ -78,7 +78,7 @@ struct HoldCommand: InstarCommand {
   /// Refuses what is not a store, as `migrate` does. A store that is damaged, locked or unreadable can be held.
   private func requireStore(_ store: String, _ supervisor: Supervisor) async throws(InstarError) {
     let probe = Mutex<ProbeReport?>(nil)
-    try await supervisor.probe(stores: [store], plugins: [], rows: .none) { report in
+    try await supervisor.probe(stores: [store], plans: [], rows: .none) { report in
       probe.withLock { $0 = report }
     }
     guard let report = probe.withLock({ $0 }) else { return }

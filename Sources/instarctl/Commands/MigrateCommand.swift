@@ -72,8 +72,8 @@ struct MigrateCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let runs = try StoreRuns(
       stateFolder: state.path, shows: events.extent(json: output.json), copies: copies.folder)
-    let plugins = try plugins.paths()
-    let requests = stores.paths.map { request(for: $0, plugins: plugins) }
+    let plans = try await plugins.selection()
+    let requests = stores.paths.map { request(for: $0, plans: plans) }
     var status = ExitStatus.done
     try await runs.perform(requests) {
       (request, result) async throws(InstarError) in
@@ -90,9 +90,9 @@ struct MigrateCommand: InstarCommand {
     return status
   }
 
-  private func request(for store: String, plugins: [String]) -> MigrationRequest {
+  private func request(for store: String, plans: PlanSelection) -> MigrationRequest {
     var request = MigrationRequest(
-      run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
+      run: RunIdentifier.make(), store: store, plans: plans, adopt: adoption.version)
     request.sqlDebugLevel = LaunchArguments.debug.level
     limits.apply(to: &request)
     request.busyTimeoutSeconds = busy.timeoutSeconds

@@ -29,7 +29,7 @@ struct PlanCommand: InstarCommand {
     state.noteUnreadableHolds()
     let status = StatusCollector()
     try await supervisor.plan(
-      stores: stores.paths, plugins: try plugins.paths(), adopt: adoption.version
+      stores: stores.paths, plans: try await plugins.selection(), adopt: adoption.version
     ) { [output] report in
       status.note(ExitStatus(for: report))
       output.write(report)

@@ -4,6 +4,9 @@ import ArgumentParser
 struct PluginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plugin",
-    abstract: "Build, inspect and check migration plugins.",
-    subcommands: [PluginBuildCommand.self, PluginInspectCommand.self, PluginCheckCommand.self])
+    abstract: "Build, inspect, check and list migration plugins.",
+    subcommands: [
+      PluginBuildCommand.self, PluginInspectCommand.self, PluginCheckCommand.self,
+      PluginListCommand.self,
+    ])
 }

@@ -11,10 +11,10 @@ struct ProbeCommand: InstarCommand {
     abstract: "Report a store's format, version and state without changing it.",
     usage: "instarctl probe [<option> ...] <store> ...",
     discussion: """
-        instarctl probe --plugin Notes.so a.store
+        instarctl probe a.store
 
       Shows format, version, size, journal, the processes that have the store open, and the rows of \
-      each entity. With plugins it also shows the state: current, behind, ahead, unversioned or \
+      each entity. With a plugin that knows the store it also shows the state: current, behind, ahead, unversioned or \
       unknown. For a store that matches no version of a plan, it shows the nearest version and the \
       differences.
 
@@ -47,7 +47,7 @@ struct ProbeCommand: InstarCommand {
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(
-      stores: stores.paths, plugins: try plugins.paths(), rows: rows, findsHolders: true
+      stores: stores.paths, plans: try await plugins.selection(), rows: rows, findsHolders: true
     ) { [output] report in
       if let error = report.error { status.note(ExitStatus(for: error)) }
       if report.state == .busy { status.note(.busy) }

@@ -48,12 +48,12 @@ struct RehearseCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let runs = try StoreRuns(stateFolder: state.path, shows: events.extent(json: output.json))
-    let plugins = try plugins.paths()
+    let plans = try await plugins.selection()
     let all = stores.paths
     let paths = sample?.chosen(from: all) ?? all
     var summary = RehearsalReport(stores: all.count)
     var status = ExitStatus.done
-    try await runs.perform(paths.map { request(for: $0, plugins: plugins) }) {
+    try await runs.perform(paths.map { request(for: $0, plans: plans) }) {
       (_, result) throws(InstarError) in
       let report = try result.get()
       summary.add(report)
@@ -64,9 +64,9 @@ struct RehearseCommand: InstarCommand {
     return status
   }
 
-  private func request(for store: String, plugins: [String]) -> MigrationRequest {
+  private func request(for store: String, plans: PlanSelection) -> MigrationRequest {
     var request = MigrationRequest(
-      run: RunIdentifier.make(), store: store, plugins: plugins, adopt: adoption.version)
+      run: RunIdentifier.make(), store: store, plans: plans, adopt: adoption.version)
     request.rehearses = true
     request.sqlDebugLevel = LaunchArguments.debug.level
     limits.apply(to: &request)
