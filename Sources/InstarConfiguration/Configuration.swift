@@ -108,6 +108,8 @@ public struct Configuration: Sendable, Hashable {
   public var backupCompression = BackupCompression.none
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)
+  /// Which files of the ledger are kept.
+  public var ledger = LedgerRetention()
   /// In which order and how far the stores of a plan are migrated; `nil` for all at once.
   public var rollout: RolloutSettings?
   public var watches: [Watch] = []

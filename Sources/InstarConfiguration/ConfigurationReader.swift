@@ -11,7 +11,7 @@ struct ConfigurationReader {
 
   private enum Key: String, CaseIterable {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
-    case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout
+    case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout, ledger
     case watches
   }
   private enum WatchKey: String, CaseIterable {
@@ -24,6 +24,9 @@ struct ConfigurationReader {
   }
   private enum RetryKey: String, CaseIterable {
     case first, most, attempts
+  }
+  private enum LedgerKey: String, CaseIterable {
+    case size, keep
   }
   private enum RolloutKey: String, CaseIterable {
     case canary, waves, soak, budget
@@ -63,6 +66,7 @@ struct ConfigurationReader {
       case .checkBackups:
         configuration.backupCheckInterval = try duration(
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
+      case .ledger: configuration.ledger = try ledger(value)
       case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
       case .watches:
         for watch in try watches(value) {
@@ -217,6 +221,21 @@ struct ConfigurationReader {
       )
     }
     return share
+  }
+
+  private func ledger(_ node: Node) throws(InstarError) -> LedgerRetention {
+    var ledger = LedgerRetention()
+    for (key, value) in try fields(of: node, keys: LedgerKey.self, in: "'ledger'") {
+      switch key {
+      case .size:
+        ledger.fileBytes = try size(value, of: "ledger.size")
+        guard ledger.fileBytes >= 1 << 20 else {
+          throw problem(value, "'ledger.size' must be at least 1MiB, not '\(shown(value))'")
+        }
+      case .keep: ledger.files = try number(value, of: "ledger.keep", in: 1...1000)
+      }
+    }
+    return ledger
   }
 
   private func retention(_ node: Node) throws(InstarError) -> BackupRetention {

@@ -4,7 +4,7 @@ package import InstarSchema
 
 extension InstarError {
   /// The error of a failed system call. `number` is its `errno`, read before any other call.
-  static func systemFailure(
+  package static func systemFailure(
     _ what: String, _ number: Int32, code: Code = .internalError, next: String? = nil
   ) -> InstarError {
     InstarError(code, what, cause: String(cString: strerror(number)), next: next)

@@ -31,6 +31,8 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
   public var began: Double
   /// The wave that is open or soaking, from 1; 0 while stores are counted.
   public var wave: Int
+  /// When each wave until then opened: the waves in which stores had their turn.
+  public var openings: [Double]
   /// When the next wave opens; left out while one is open.
   public var soakEnds: Double?
   /// The order to start no run of it; left out without one.
@@ -47,7 +49,8 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
   /// A record of all of that.
   public init(
     plan: String, version: Schema.Version, plugin: PluginFile?, began: Double, wave: Int,
-    soakEnds: Double?, isFinished: Bool, halt: Manager.Pause?, forgiven: [String],
+    openings: [Double], soakEnds: Double?, isFinished: Bool, halt: Manager.Pause?,
+    forgiven: [String],
     isApproved: Bool, approvedStores: [String]
   ) {
     self.plan = plan
@@ -55,6 +58,7 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
     self.plugin = plugin
     self.began = began
     self.wave = wave
+    self.openings = openings
     self.soakEnds = soakEnds
     self.halt = halt
     self.isFinished = isFinished
@@ -62,4 +66,46 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
     self.isApproved = isApproved
     self.approvedStores = approvedStores
   }
+}
+
+/// What the runs of a rollout made of one store, as the ledger has it.
+public struct RolloutRun: Sendable, Hashable {
+  /// The path of the store.
+  public var store: String
+  /// How its last run ended.
+  public var result: RunReport.Result
+  /// Why that run failed; `nil` if it did not.
+  public var code: InstarError.Code?
+  /// When its first run started, in seconds since 1970.
+  public var firstStartedAt: Double
+
+  /// What a store's runs made of it.
+  public init(
+    store: String, result: RunReport.Result, code: InstarError.Code? = nil, firstStartedAt: Double
+  ) {
+    self.store = store
+    self.result = result
+    self.code = code
+    self.firstStartedAt = firstStartedAt
+  }
+
+  init(_ last: LedgerRun, firstStartedAt: Double) {
+    self.init(
+      store: last.store, result: last.result, code: last.error?.code,
+      firstStartedAt: firstStartedAt)
+  }
+}
+
+/// A line of the ledger, as far as rollouts need it.
+struct LedgerRun: Decodable {
+  struct Failure: Decodable {
+    var code: InstarError.Code
+  }
+
+  var store: String
+  var result: RunReport.Result
+  var plan: String?
+  var to: Schema.Version?
+  var startedAt: Double
+  var error: Failure?
 }

@@ -245,7 +245,7 @@ extension StateFolder {
     try DurableFile.append(line: Data(), to: checkFile, mode: 0o600, owner: owner)
   }
 
-  private func removedRuns() throws(InstarError) -> Set<String> {
+  func removedRuns() throws(InstarError) -> Set<String> {
     guard access(removalsFile, F_OK) == 0 else { return [] }
     // A line that a crash cut off names a backup that is gone all the same; it is then listed as missing.
     return Set(

@@ -1,16 +1,16 @@
 import Foundation
 import InstarLinux
 public import InstarSchema
-public import InstarWire
+import InstarWire
 
 /// The rollouts: one file, which outlasts the daemon.
 extension StateFolder {
   private var rolloutsFile: String { path + "/rollouts.json" }
 
-  /// Returns the rollouts that an earlier daemon recorded, each with its runs, oldest first.
+  /// Returns the rollouts that an earlier daemon recorded, each with what its runs made of each store.
   ///
   /// - Throws: `stateFolderFailed` where the file or the ledger cannot be read: nobody knows who may run then.
-  public func rollouts() throws(InstarError) -> [(RolloutRecord, runs: [RunReport])] {
+  public func rollouts() throws(InstarError) -> [(RolloutRecord, runs: [RolloutRun])] {
     guard access(rolloutsFile, F_OK) == 0 || errno != ENOENT else { return [] }
     let data = try read(rolloutsFile)
     guard let records = try? WireCoder.message([RolloutRecord].self, from: data) else {
@@ -20,9 +20,15 @@ extension StateFolder {
         next: "restore the file, and run: systemctl restart instard; "
           + "or start all rollouts again, without their halts and approvals: instarctl resume")
     }
-    guard !records.isEmpty else { return [] }
-    let runs = try history().reports
-    return records.map { record in (record, runs.filter(record.covers)) }
+    guard let first = records.map(\.began).min() else { return [] }
+    var runs = records.map { _ in [String: RolloutRun]() }
+    try forEachRun(ofPlans: Set(records.map(\.plan)), since: first) { run in
+      for index in records.indices where records[index].covers(run) {
+        let began = runs[index][run.store]?.firstStartedAt ?? run.startedAt
+        runs[index][run.store] = RolloutRun(run, firstStartedAt: began)
+      }
+    }
+    return zip(records, runs).map { ($0, runs: Array($1.values)) }
   }
 
   /// Records the rollouts. They are on disk when this returns.
@@ -33,7 +39,7 @@ extension StateFolder {
 
 extension RolloutRecord {
   /// Whether a run is one of the rollout, or a restore after it.
-  fileprivate func covers(_ run: RunReport) -> Bool {
+  fileprivate func covers(_ run: LedgerRun) -> Bool {
     run.startedAt >= began && (run.plan == plan && run.to == version || run.result == .restored)
   }
 }

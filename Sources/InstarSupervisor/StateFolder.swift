@@ -9,7 +9,7 @@ import Synchronization
 /// ```text
 /// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
 /// phases/RUN.lock       locked by the run's supervisor for as long as that lives
-/// ledger/ledger.jsonl   one RunReport a line, oldest first
+/// ledger/ledger.jsonl   one RunReport a line, oldest first; older files: see `StateFolder+Ledger`
 /// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
 /// holds/*.json          one Hold each, see `StateFolder+Holds`
@@ -32,11 +32,12 @@ public final class StateFolder: Sendable {
   let ownRuns = Mutex<Set<String>>([])
   /// Runs at once write their phases and reports at about the same time.
   private let phaseSyncs = GroupCommit<Void>()
-  private let ledgerLines = GroupCommit<Data>()
+  let ledgerLines = GroupCommit<Data>()
+  /// When the file of the ledger that is appended to is full.
+  let ledgerSize = Mutex(LedgerRetention().fileBytes)
 
   private var phases: String { path + "/phases" }
   var ledger: String { path + "/ledger" }
-  private var ledgerFile: String { ledger + "/ledger.jsonl" }
 
   /// Opens the folder, and creates it with mode 0700 if it is missing.
   ///
@@ -83,7 +84,7 @@ public final class StateFolder: Sendable {
   }
 
   /// What a user does who may not use the folder. A hold in another folder would have no effect here.
-  private static func asOwner(of path: String) -> String {
+  static func asOwner(of path: String) -> String {
     var status = stat()
     let owner =
       stat(path, &status) == 0 && status.st_uid != 0
@@ -245,78 +246,6 @@ public final class StateFolder: Sendable {
     // Deleted while locked: whoever opens the file from now on gets a new one.
     if let file = try? file(of: run, "lock") { unlink(file) }
     lock.release()
-  }
-
-  // MARK: - The ledger
-
-  /// Appends a run to the ledger, under the `StorePath` of its store. It is on disk when this returns.
-  ///
-  /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
-  ///   appended.
-  public func append(_ report: RunReport, mayBeThere: Bool = false) throws(InstarError) {
-    var report = report
-    report.store = StorePath(report.store).text
-    let line = try WireCoder.line(report)
-    if !mayBeThere { return try ledgerLines.perform(line, commit: append) }
-    let lock = try FolderLock.lock(ledger)
-    defer { lock.release() }
-    if try hasRun(report.run) { return }
-    try DurableFile.append(line: line, to: ledgerFile, mode: 0o600, owner: owner)
-  }
-
-  private func append(_ lines: [Data]) throws(InstarError) {
-    let lock = try FolderLock.lock(ledger)
-    defer { lock.release() }
-    try DurableFile.append(lines: lines, to: ledgerFile, mode: 0o600, owner: owner)
-  }
-
-  /// Searches the ledger's text, latest line first, and decodes only lines with the identifier: a ledger may have a
-  /// line for each of 100,000 stores.
-  private func hasRun(_ run: String) throws(InstarError) -> Bool {
-    guard access(ledgerFile, F_OK) == 0 else { return false }
-    let text = try read(ledgerFile)
-    let key = Data("\"run\":\"\(run)\"".utf8)
-    var rest = text.startIndex..<text.endIndex
-    while let found = text.range(of: key, options: .backwards, in: rest) {
-      let start = text[..<found.lowerBound].lastIndex(of: 0x0A).map { $0 + 1 } ?? text.startIndex
-      let end = text[found.upperBound...].firstIndex(of: 0x0A) ?? text.endIndex
-      // A crash may have cut off the line.
-      let report = try? WireCoder.message(RunReport.self, from: Data(text[start..<end]))
-      if report?.run == run { return true }
-      rest = text.startIndex..<found.lowerBound
-    }
-    return false
-  }
-
-  /// The runs of one store, by any of its paths, or of all stores, oldest first, each with the copy of its backup that
-  /// was made since.
-  ///
-  /// - Returns: `unreadableLines` counts the lines that a crash cut off, or that another version wrote.
-  public func history(
-    store: String? = nil
-  ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
-    guard access(ledgerFile, R_OK) == 0 else {
-      let reason = errno
-      if reason == ENOENT { return ([], 0) }
-      throw InstarError(
-        .stateFolderFailed, "cannot read the ledger '\(ledgerFile)'",
-        cause: String(cString: strerror(reason)),
-        next: Self.asOwner(of: path) + ", with --state-dir \(CommandText.quoted(path))")
-    }
-    let data = try read(ledgerFile)
-    let wanted = store.map { StorePath($0) }
-    let copies = try copies()
-    var reports: [RunReport] = []
-    var unreadableLines = 0
-    for line in data.split(separator: 0x0A) {
-      guard var report = try? WireCoder.message(RunReport.self, from: Data(line)) else {
-        unreadableLines += 1
-        continue
-      }
-      report.backupCopy = report.backupCopy ?? copies[report.run]
-      if wanted?.isNamed(by: report.store) != false { reports.append(report) }
-    }
-    return (reports, unreadableLines)
   }
 
   // MARK: - Files

@@ -25,6 +25,7 @@ struct ConfigurationTests {
         backupCompression: zstd
         backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
         checkBackups: 12h
+        ledger: {size: 2MiB, keep: 3}
         watches:
           - folder: /srv/app
             pattern: "*.store"
@@ -76,6 +77,7 @@ struct ConfigurationTests {
     home.parallelRuns = 1
     home.priority.nice = 10
     home.priority.disk = .idle
+    #expect(configuration.ledger == LedgerRetention(fileBytes: 2 << 20, files: 3))
     #expect(
       configuration.watches == [.init(folder: "/srv/app", patterns: ["*.store"]), home])
   }

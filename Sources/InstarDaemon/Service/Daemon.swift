@@ -81,6 +81,7 @@ struct Daemon {
 
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
+    supervisor.stateFolder?.setLedgerSize(configuration.ledger.fileBytes)
     readPause()
     readRollouts()
     recoverRuns()
@@ -384,6 +385,7 @@ struct Daemon {
   }
 
   private func socketChange(to new: String) -> InstarError {
+    supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
     InstarError(
       .invalidConfiguration, "cannot move the control socket to '\(new)'",
       cause: "a running instard keeps its socket '\(socket)'",

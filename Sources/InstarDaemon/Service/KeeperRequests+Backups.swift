@@ -43,8 +43,8 @@ extension KeeperRequests {
     }
   }
 
-  /// Makes missing copies of the backups of all watched stores, removes old backups, and verifies a random sample of
-  /// the others.
+  /// Makes missing copies of the backups of all watched stores, removes old backups, verifies a random sample of the
+  /// others, and removes old files of the ledger.
   func checkBackups(_ configuration: Configuration) {
     guard let stateFolder = supervisor.stateFolder else { return }
     background.add {
@@ -75,6 +75,7 @@ extension KeeperRequests {
         try await supervisor.verify(sample) { result in
           if case .sound = result.outcome { sound += 1 } else { log.post(.backupHandled(result)) }
         }
+        try stateFolder.removeOldRuns(keeping: configuration.ledger.files)
         try stateFolder.noteBackupCheck()
         guard !sample.isEmpty else { return }
         log.post(.backupsVerified(sound: sound, sample: sample.count, all: watched.count))

@@ -41,21 +41,20 @@ struct HistoryCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let (all, unreadableLines) = try StateFolder(reading: state.path)
-      .history(store: store.map(FilePath.ofStore))
+    let (reports, unreadableLines) = try StateFolder(reading: state.path)
+      .history(store: store.map(FilePath.ofStore), limit: limit ?? .max) {
+        (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)
+      }
     if unreadableLines > 0 {
       Console.note("skipped \(unreadableLines) unreadable lines of the ledger in '\(state.path)'")
     }
-    let chosen = all.filter {
-      (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)
-    }
-    let reports = chosen.suffix(limit ?? chosen.count)
     if output.json {
       reports.forEach { Console.write(json: $0) }
     } else if reports.isEmpty {
-      Console.note("no \(all.isEmpty ? "runs" : "such runs") in '\(state.path)'")
+      let isChosen = store != nil || result != nil || plan != nil
+      Console.note("no \(isChosen ? "such runs" : "runs") in '\(state.path)'")
     } else {
-      Console.write(RunReport.table(of: Array(reports)))
+      Console.write(RunReport.table(of: reports))
     }
     return .done
   }

@@ -1,0 +1,334 @@
+import Foundation
+import InstarLinux
+public import InstarSchema
+public import InstarWire
+import Synchronization
+
+/// The ledger: the reports of all runs, oldest first.
+///
+/// ```text
+/// ledger/kept.N.jsonl    of the runs that were in ledger.1.jsonl to ledger.N.jsonl, those whose backup still exists
+/// ledger/ledger.N.jsonl  a full file, which never changes; the greatest N is the newest
+/// ledger/ledger.jsonl    the newest runs: the only file that is appended to
+/// ```
+///
+/// Invariants:
+/// - Files are changed under the lock of the folder `ledger`, which every process takes that appends.
+/// - Each line is in one file that counts. A full file gets its number by one rename. A file `kept.N.jsonl` comes into
+///   being by one rename too; from then on the files that it stands for do not count, whether they are removed or not.
+/// - Readers need no lock: they open the file that is appended to before they list the others. If it becomes full
+///   between the two, they find it twice and read it once.
+extension StateFolder {
+  private var ledgerFile: String { ledger + "/ledger.jsonl" }
+
+  // MARK: Writing
+
+  /// Appends a run to the ledger, under the `StorePath` of its store. It is on disk when this returns.
+  ///
+  /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
+  ///   appended.
+  public func append(_ report: RunReport, mayBeThere: Bool = false) throws(InstarError) {
+    var report = report
+    report.store = StorePath(report.store).text
+    let line = try WireCoder.line(report)
+    if !mayBeThere { return try ledgerLines.perform(line, commit: append) }
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    if try hasRun(report.run) { return }
+    try appendLocked([line])
+  }
+
+  private func append(_ lines: [Data]) throws(InstarError) {
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try appendLocked(lines)
+  }
+
+  private func appendLocked(_ lines: [Data]) throws(InstarError) {
+    // If this fails, the file only becomes larger, and the next run tries once more.
+    try? closeFullFile()
+    try DurableFile.append(lines: lines, to: ledgerFile, mode: 0o600, owner: owner)
+  }
+
+  /// Gives the file that is appended to its number, once it is full.
+  private func closeFullFile() throws(InstarError) {
+    var status = stat()
+    guard lstat(ledgerFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      Int64(status.st_size) >= ledgerSize.withLock({ $0 })
+    else { return }
+    let listing = try LedgerFiles(of: ledger)
+    let number = max(listing.full.last ?? 0, listing.kept.last ?? 0) + 1
+    let name = LedgerFiles.full(number)
+    guard rename(ledgerFile, ledger + "/" + name) == 0 else {
+      throw .systemFailure("cannot rename '\(ledgerFile)'", errno, code: .stateFolderFailed)
+    }
+    // Before the new file is made: a loss of power must not bring its name to disk without the other one.
+    try DurableFile.synchronizeFolder(ledger)
+  }
+
+  /// Sets when a file is full, for the runs of this process.
+  public func setLedgerSize(_ bytes: Int64) { ledgerSize.withLock { $0 = bytes } }
+
+  /// Removes the oldest full files, but keeps their runs whose backups still exist: these are still listed, restored
+  /// and removed in time.
+  ///
+  /// - Returns: How many runs were removed.
+  @discardableResult
+  public func removeOldRuns(keeping files: Int) throws(InstarError) -> Int {
+    let listing = try LedgerFiles(of: ledger)
+    var removed = 0
+    // Not the lock of the folder, for which runs would wait: full files do not change.
+    if let last = listing.counting.dropLast(files).last,
+      let lock = try lockOldest(of: listing)
+    {
+      defer { lock.release() }
+      for name in try FolderNames.all(in: ledger, prefix: "kept.", suffix: ".tmp") {
+        try DurableFile.remove(ledger + "/" + name, isDurable: false)
+      }
+      let gone = try removedRuns()
+      let copies = try copies()
+      let backupKey = Data("\"backup\":".utf8)
+      var kept = Data()
+      let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
+      for name in old {
+        try LedgerFile(ledger + "/" + name).forEachLine { line in
+          guard line.range(of: backupKey) != nil,
+            let report = try? WireCoder.message(RunReport.self, from: line),
+            !gone.contains(report.run), hasBackup(report, copy: copies[report.run])
+          else {
+            removed += 1
+            return
+          }
+          kept.append(line)
+          kept.append(0x0A)
+        }
+      }
+      try DurableFile.write(
+        kept, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
+    }
+    // Also what an earlier call left that was cut off here.
+    for name in try LedgerFiles(of: ledger).outdated {
+      try DurableFile.remove(ledger + "/" + name)
+    }
+    return removed
+  }
+
+  /// - Returns: `nil` where another process removes old files, or has done so since they were listed.
+  private func lockOldest(of listing: LedgerFiles) throws(InstarError) -> FolderLock? {
+    guard let oldest = listing.counting.first else { return nil }
+    let file = ledger + "/" + LedgerFiles.full(oldest)
+    do throws(InstarError) {
+      guard let lock = try FolderLock.tryLock(file), lock.isStillAt(file) else { return nil }
+      return lock
+    } catch {
+      if access(file, F_OK) != 0, errno == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  private func hasBackup(_ report: RunReport, copy: String?) -> Bool {
+    guard let backup = ListedBackup(report, copy: copy) else { return false }
+    return !backup.isMissing
+  }
+
+  // MARK: Reading
+
+  /// The runs of one store, by any of its paths, or of all stores, oldest first, each with the copy of its backup that
+  /// was made since.
+  ///
+  /// - Parameters:
+  ///   - limit: The most runs; with a limit, those that were added last, and older files are not read.
+  ///   - isWanted: Which runs count.
+  /// - Returns: `unreadableLines` counts the lines that a crash cut off, or that another version wrote.
+  public func history(
+    store: String? = nil, limit: Int = .max, where isWanted: (RunReport) -> Bool = { _ in true }
+  ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
+    let wanted = store.map { StorePath($0) }
+    let copies = try copies()
+    var parts: [[RunReport]] = []
+    var unreadableLines = 0
+    var left = limit
+    for file in try openLedger().reversed() where left > 0 {
+      var part: [RunReport] = []
+      try file.forEachLine { line in
+        guard var report = try? WireCoder.message(RunReport.self, from: line) else {
+          unreadableLines += 1
+          return
+        }
+        report.backupCopy = report.backupCopy ?? copies[report.run]
+        guard wanted?.isNamed(by: report.store) != false, isWanted(report) else { return }
+        part.append(report)
+        // Now and then: the ledger has many more runs than are wanted.
+        if part.count / 2 > left { part.removeFirst(part.count - left) }
+      }
+      parts.append(part.suffix(left))
+      left -= parts[parts.count - 1].count
+    }
+    return (parts.reversed().flatMap(\.self), unreadableLines)
+  }
+
+  /// Passes on the runs of some plans that started at a time or later, and all restores since, oldest first. Lines of
+  /// other plans, and older files, are not decoded.
+  ///
+  /// - Parameter start: In seconds since 1970.
+  func forEachRun(
+    ofPlans plans: Set<String>, since start: Double, _ body: (LedgerRun) -> Void
+  ) throws(InstarError) {
+    var keys = [Data("\"result\":\"restored\"".utf8)]
+    for plan in plans {
+      keys.append(Data("\"plan\":".utf8) + (try WireCoder.line(plan).dropLast()))
+    }
+    for file in try openLedger() where file.isWritten(since: start) {
+      try file.forEachLine { line in
+        guard keys.contains(where: { line.range(of: $0) != nil }),
+          let run = try? WireCoder.message(LedgerRun.self, from: line), run.startedAt >= start
+        else { return }
+        body(run)
+      }
+    }
+  }
+
+  /// Decodes only lines with the identifier: a ledger may have a line for each of 100,000 stores.
+  private func hasRun(_ run: String) throws(InstarError) -> Bool {
+    let key = Data("\"run\":\"\(run)\"".utf8)
+    for file in try openLedger().reversed() {
+      var isThere = false
+      try file.forEachLine { line in
+        guard !isThere, line.range(of: key) != nil else { return }
+        // A crash may have cut off the line.
+        isThere = (try? WireCoder.message(RunReport.self, from: line))?.run == run
+      }
+      if isThere { return true }
+    }
+    return false
+  }
+
+  /// Opens the files that count, oldest first. What becomes of their names afterwards does not matter to the reader.
+  private func openLedger() throws(InstarError) -> [LedgerFile] {
+    while true {
+      let newest = try openToRead(ledgerFile)
+      let listing: LedgerFiles
+      do throws(InstarError) {
+        listing = try LedgerFiles(of: ledger)
+      } catch {
+        guard access(ledger, F_OK) != 0, errno == ENOENT else {
+          throw unreadableLedger(ledger, cause: error.cause)
+        }
+        return []
+      }
+      var files: [LedgerFile] = []
+      let names = listing.names
+      for name in names {
+        if let file = try openToRead(ledger + "/" + name) { files.append(file) }
+      }
+      // Another process removed old files after they were listed: their runs may be in a new file.
+      guard files.count == names.count else { continue }
+      if let newest, !files.contains(where: { $0.identity == newest.identity }) {
+        files.append(newest)
+      }
+      return files
+    }
+  }
+
+  /// - Returns: `nil` where there is no such file.
+  private func openToRead(_ path: String) throws(InstarError) -> LedgerFile? {
+    do throws(InstarError) {
+      return try LedgerFile(path)
+    } catch {
+      guard access(path, F_OK) != 0, errno == ENOENT else {
+        throw unreadableLedger(path, cause: error.cause)
+      }
+      return nil
+    }
+  }
+
+  private func unreadableLedger(_ path: String, cause: String) -> InstarError {
+    InstarError(
+      .stateFolderFailed, "cannot read the ledger '\(path)'", cause: cause,
+      next: Self.asOwner(of: self.path) + ", with --state-dir \(CommandText.quoted(self.path))")
+  }
+}
+
+/// The files of a ledger by their numbers, in order.
+struct LedgerFiles {
+  private(set) var full: [Int] = []
+  private(set) var kept: [Int] = []
+
+  init(of folder: String) throws(InstarError) {
+    for name in try FolderNames.all(in: folder, suffix: ".jsonl") {
+      let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+      guard parts.count == 3, let number = Int(parts[1]), number > 0 else { continue }
+      if name == Self.full(number) { full.append(number) }
+      if name == Self.kept(number) { kept.append(number) }
+    }
+    full.sort()
+    kept.sort()
+  }
+
+  static func full(_ number: Int) -> String { "ledger.\(number).jsonl" }
+  static func kept(_ number: Int) -> String { "kept.\(number).jsonl" }
+
+  /// The full files that no other one stands for.
+  var counting: [Int] { full.filter { $0 > kept.last ?? 0 } }
+  /// The name of the file with what is kept of others; none or one.
+  var keptNames: [String] { kept.suffix(1).map(Self.kept) }
+  /// Those that count, oldest first.
+  var names: [String] { keptNames + counting.map(Self.full) }
+  /// Those that do not.
+  var outdated: [String] {
+    kept.dropLast().map(Self.kept) + full.filter { $0 <= kept.last ?? 0 }.map(Self.full)
+  }
+}
+
+/// One file of a ledger, opened to read.
+///
+/// It is read in pieces, and never mapped: an append that fails makes the file shorter again.
+final class LedgerFile {
+  let identity: FileIdentity
+  private let path: String
+  private let descriptor: Int32
+  private let writtenAt: Double
+  private static let pieceBytes = 1 << 20
+
+  /// - Throws: `stateFolderFailed`.
+  init(_ path: String) throws(InstarError) {
+    self.path = path
+    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
+      throw .systemFailure("cannot read '\(path)'", errno, code: .stateFolderFailed)
+    }
+    identity = FileIdentity(status)
+    writtenAt = Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+  }
+
+  deinit { close(descriptor) }
+
+  /// Whether a line may have been added at a time or later. The clock may have been set back by up to an hour since.
+  func isWritten(since start: Double) -> Bool { writtenAt + 3600 >= start }
+
+  /// Passes on each line without its newline, empty ones left out.
+  func forEachLine(_ body: (Data) -> Void) throws(InstarError) {
+    var rest = Data()
+    var offset: off_t = 0
+    var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
+    while true {
+      let count = pread(descriptor, &piece, piece.count, offset)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else {
+        throw .systemFailure("cannot read '\(path)'", errno, code: .stateFolderFailed)
+      }
+      guard count > 0 else { break }
+      offset += off_t(count)
+      var start = 0
+      while let end = piece[start..<count].firstIndex(of: 0x0A) {
+        rest.append(contentsOf: piece[start..<end])
+        if !rest.isEmpty { body(rest) }
+        rest = Data()
+        start = end + 1
+      }
+      rest.append(contentsOf: piece[start..<count])
+    }
+    if !rest.isEmpty { body(rest) }
+  }
+}

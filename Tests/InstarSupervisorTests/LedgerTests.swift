@@ -1,0 +1,157 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite("Ledger")
+struct LedgerTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o700)
+    state = try StateFolder(path: folder.path("state"))
+  }
+
+  private func report(_ number: Int, store: String? = nil, plan: String = "Plan") -> RunReport {
+    var report = RunReport(
+      run: "R\(number)", store: store ?? "/srv/\(number).store", result: .migrated,
+      startedAt: Double(number))
+    report.plan = plan
+    report.to = Schema.Version(2, 0, 0)
+    return report
+  }
+
+  /// The names of the ledger's files, in order.
+  private var files: [String] {
+    get throws {
+      try FileManager.default.contentsOfDirectory(atPath: folder.path("state/ledger")).sorted()
+    }
+  }
+
+  @Test("a full file gets a number and a new one begins; readers see all files as one")
+  func rotation() throws {
+    state.setLedgerSize(1)
+    for number in 1...12 { try state.append(report(number)) }
+    #expect(try files.count == 12)
+    #expect(try files.contains("ledger.jsonl") && files.contains("ledger.11.jsonl"))
+    let runs = (1...12).map { "R\($0)" }
+    #expect(try state.history().reports.map(\.run) == runs)
+    #expect(try StateFolder(reading: state.path).history().reports.map(\.run) == runs)
+    #expect(try state.history(limit: 3).reports.map(\.run) == runs.suffix(3))
+    #expect(try state.history(store: "/srv/2.store").reports.map(\.run) == ["R2"])
+    let even = try state.history(limit: 2) { $0.startedAt.truncatingRemainder(dividingBy: 2) == 0 }
+    #expect(even.reports.map(\.run) == ["R10", "R12"])
+    // A power cut right after the file got its number: there is no file to append to.
+    try FileManager.default.removeItem(atPath: folder.path("state/ledger/ledger.jsonl"))
+    #expect(try state.history().reports.map(\.run) == Array(runs.dropLast()))
+    try state.append(report(13))
+    #expect(try state.history().reports.last?.run == "R13")
+  }
+
+  @Test("of many runs within a file, the newest ones are listed")
+  func limit() throws {
+    for number in 1...100 { try state.append(report(number)) }
+    #expect(try state.history(limit: 7).reports.map(\.run) == (94...100).map { "R\($0)" })
+  }
+
+  @Test("processes that append at the same time lose and double no run, and readers see each one")
+  func concurrency() async throws {
+    let path = state.path
+    let writers = 4
+    let runs = 100
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in 0..<writers {
+        group.addTask {
+          let own = try StateFolder(path: path)
+          own.setLedgerSize(2_000)
+          for number in 0..<runs { try own.append(self.report(writer * runs + number)) }
+        }
+      }
+      group.addTask {
+        var seen: Set<String> = []
+        while seen.count < writers * runs {
+          let (reports, unreadable) = try StateFolder(reading: path).history()
+          let found = Set(reports.map(\.run))
+          #expect(found.count == reports.count && unreadable == 0)
+          #expect(seen.isSubset(of: found))
+          seen = found
+          _ = try StateFolder(path: path).removeOldRuns(keeping: 1_000)
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try files.count > 5)
+  }
+
+  @Test("a run that a crash kept from its end is appended once, also if its file is full since")
+  func recovered() throws {
+    state.setLedgerSize(1)
+    for number in 1...3 { try state.append(report(number)) }
+    for number in 1...4 { try state.append(report(number), mayBeThere: true) }
+    #expect(try state.history().reports.map(\.run) == ["R1", "R2", "R3", "R4"])
+  }
+
+  @Test("of the oldest files only the runs stay whose backup exists, and a crash doubles none")
+  func removal() throws {
+    state.setLedgerSize(1)
+    for number in 1...6 {
+      var report = report(number)
+      if number.isMultiple(of: 2) {
+        report.backup = try folder.write("b", to: "\(number).backup", mode: 0o600)
+      }
+      try state.append(report)
+    }
+    let old = try Data(contentsOf: URL(filePath: folder.path("state/ledger/ledger.1.jsonl")))
+    #expect(try state.removeOldRuns(keeping: 2) == 2)
+    #expect(
+      try files == ["kept.3.jsonl", "ledger.4.jsonl", "ledger.5.jsonl", "ledger.jsonl"])
+    #expect(try state.history().reports.map(\.run) == ["R2", "R4", "R5", "R6"])
+    #expect(try state.backups().map(\.reference.run) == ["R2", "R4", "R6"])
+    // The call was cut off before it removed a file that does not count any more.
+    try old.write(to: URL(filePath: folder.path("state/ledger/ledger.1.jsonl")))
+    #expect(try state.history().reports.map(\.run) == ["R2", "R4", "R5", "R6"])
+    #expect(try state.removeOldRuns(keeping: 2) == 0)
+    #expect(try !files.contains("ledger.1.jsonl"))
+
+    #expect(unlink(folder.path("2.backup")) == 0)
+    #expect(try state.removeOldRuns(keeping: 1) == 1)
+    #expect(try files == ["kept.4.jsonl", "ledger.5.jsonl", "ledger.jsonl"])
+    try state.append(report(7))
+    #expect(try state.history().reports.map(\.run) == ["R4", "R5", "R6", "R7"])
+    #expect(try files.contains("ledger.6.jsonl"))
+  }
+
+  @Test("a rollout gets what its runs made of each store, from all files since it began")
+  func rollouts() throws {
+    state.setLedgerSize(1)
+    try state.append(report(1))
+    try state.append(report(2, plan: "Other"))
+    var failed = report(3, store: "/srv/a.store")
+    failed.result = .failed
+    failed.error = InstarError(.stageFailed, "cannot migrate", cause: "a test")
+    try state.append(failed)
+    try state.append(report(4, store: "/srv/a.store"))
+    failed.run = "R5"
+    failed.store = "/srv/b.store"
+    failed.startedAt = 5
+    try state.append(failed)
+    let record = RolloutRecord(
+      plan: "Plan", version: Schema.Version(2, 0, 0), plugin: nil, began: 2, wave: 1,
+      openings: [2], soakEnds: nil, isFinished: false, halt: nil, forgiven: [], isApproved: false,
+      approvedStores: [])
+    try state.setRollouts([record])
+    let found = try #require(try state.rollouts().first)
+    #expect(found.0 == record)
+    #expect(
+      Set(found.runs) == [
+        RolloutRun(store: "/srv/a.store", result: .migrated, firstStartedAt: 3),
+        RolloutRun(
+          store: "/srv/b.store", result: .failed, code: .stageFailed, firstStartedAt: 5),
+      ])
+  }
+}
