@@ -62,7 +62,7 @@ struct EventTests {
         + "backup: '/srv/.instar/a.store.R1.backup'")
     #expect(entry.level == .notice)
     #expect(
-      entry.fields == [
+      entry.fields.filter { $0.key != "INSTAR_REPORT" } == [
         "INSTAR_STORE": "/srv/a.store", "INSTAR_PLAN": "NotesPlan",
         "INSTAR_PLUGIN": "/p/notes.so", "INSTAR_RUN": "R1", "INSTAR_FROM": "1.2.0",
         "INSTAR_TO": "2.0.0", "INSTAR_STATE": "current", "INSTAR_ROWS": "5",
@@ -278,6 +278,69 @@ struct EventTests {
     #expect(logged.first?.hasSuffix("x… (20000 bytes)") == true)
     #expect(logged.dropLast().last?.hasPrefix("left out 7 lines of SQL and plugin output") == true)
     #expect(logged.last?.hasPrefix("migrated '/srv/a.store'") == true)
+  }
+
+  @Test("steps and stores that are too many are left out, and counted when their time is over")
+  func manyEntries() {
+    let lines = Recorder.Lines()
+    let clock = Mutex(ContinuousClock.now)
+    let log = EventLog(now: { clock.withLock { $0 } }) { Recorder(identifier: $0, lines: lines) }
+    var messages: [String] { lines.all.withLock { $0.map { "\($0.event.message)" } } }
+    let runs = 3000
+    for number in 0..<runs {
+      let store = "/srv/\(number).store"
+      log.post(.storeProbed(ProbeReport(store: store, state: .behind)))
+      for step in [RunEvent.Step.started, .locked, .backedUp, .verified] {
+        log.post(.run(RunEvent(run: "R\(number)", store: store, step: step)))
+      }
+      var report = report(.migrated)
+      report.run = "R\(number)"
+      log.post(.runEnded(report, .none))
+    }
+    log.post(.storeProbed(ProbeReport(store: "/srv/bad.store", state: .corrupt)))
+    #expect(messages.filter { $0.hasPrefix("migrated") }.count == runs)
+    #expect(messages.contains { $0.contains("bad.store") })
+    let others = messages.count - runs - 1
+    #expect(others <= EntryLimit.entries && others > EntryLimit.entries / 2)
+    // Whole runs: each that was begun is told to its end.
+    #expect(
+      messages.filter { $0.hasPrefix("migrating") }.count
+        == messages.filter { $0.hasPrefix("verified") }.count)
+
+    var long = RunEvent(run: "long", store: "/srv/long.store", step: .started)
+    log.post(.run(long))
+    clock.withLock { $0 += EntryLimit.patience }
+    long.step = .verified
+    log.post(.run(long))
+    #expect(messages.last == "verified the migrated clone of '/srv/long.store'")
+    #expect(log.nextDeadline != nil)
+    clock.withLock { $0 += EntryLimit.window }
+    log.postLeftOut()
+    #expect(
+      messages.last?.contains("stores with the state 'behind' ('/srv/") == true
+        && messages.last?.hasPrefix("left out ") == true)
+    #expect(log.nextDeadline == nil)
+    let before = messages.count
+    log.post(.run(RunEvent(run: "next", store: "/srv/a.store", step: .started)))
+    #expect(messages.count == before + 1)
+  }
+
+  @Test("the summary of a run has its report as JSON; of a long one some lists are left out")
+  func journalReport() throws {
+    var report = report(.migrated)
+    report.entities = [.init(name: "Note", rowsBefore: 3, rowsAfter: 3)]
+    let text = try #require(DaemonEvent.runEnded(report, .none).entry.fields["INSTAR_REPORT"])
+    #expect(try WireCoder.message(RunReport.self, from: Data(text.utf8)) == report)
+    report.relationships = (0..<10_000).map {
+      .init(name: "Note.link\($0)", linksBefore: 1, linksAfter: 1)
+    }
+    report.error = InstarError(
+      .stageFailed, "cannot migrate", cause: String(repeating: "x", count: 100_000))
+    let short = try #require(DaemonEvent.runEnded(report, .none).entry.fields["INSTAR_REPORT"])
+    #expect(short.utf8.count <= RunReport.journalLimitBytes)
+    let read = try WireCoder.message(RunReport.self, from: Data(short.utf8))
+    #expect(read.run == report.run && read.relationships.isEmpty)
+    #expect(read.notes.last?.contains("instarctl history --json '/srv/a.store'") == true)
   }
 
   @Test("a line on standard error has time, level, message and fields, and cannot be forged")

@@ -26,6 +26,8 @@ public enum DaemonEvent: Sendable {
   case run(RunEvent)
   /// Lines of SQL or of plugins that were too many for the journal.
   case linesLeftOut(Int)
+  /// Steps of runs and verdicts on stores that were too many for the journal.
+  case entriesLeftOut(LeftOutEntries)
   case runEnded(RunReport, StoreQueue.FollowUp)
   case runsFailed(RepeatedFailure)
   case runRecovered(RecoveryReport)
@@ -101,6 +103,8 @@ extension DaemonEvent {
         .runOutput, .notice,
         "left out \(Self.count(count, "line")) of SQL and plugin output: the journal gets at most "
           + "\(LineLimit.lines) in \(DurationText.format(LineLimit.window))")
+    case .entriesLeftOut(let leftOut):
+      return Self.leftOut(leftOut)
     case .runEnded(let report, let followUp):
       return Self.ended(report, followUp)
     case .runsFailed(let failures):
@@ -303,6 +307,26 @@ extension DaemonEvent {
       ])
   }
 
+  private static func leftOut(_ leftOut: LeftOutEntries) -> EventEntry {
+    var parts: [String] = []
+    if leftOut.steps > 0 {
+      parts.append("\(count(leftOut.steps, "step")) of \(count(leftOut.runs, "run"))")
+    }
+    for (state, stores) in leftOut.stores.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      let others = stores.count - stores.named.count
+      parts.append(
+        "\(count(stores.count, "store")) with the state '\(state.rawValue)' ("
+          + stores.named.map { "'\($0)'" }.joined(separator: ", ")
+          + (others > 0 ? " and \(count(others, "other"))" : "") + ")")
+    }
+    return .make(
+      .entriesLeftOut, leftOut.stores.keys.allSatisfy { $0 == .behind } ? .notice : .warning,
+      "left out \(parts.joined(separator: "; ")): the journal gets at most \(EntryLimit.entries) "
+        + "such entries in \(DurationText.format(EntryLimit.window)), and the summary of each run; "
+        + "to list the stores, run: instarctl stores",
+      [("INSTAR_COUNT", String(leftOut.steps + leftOut.storeCount))])
+  }
+
   private static func failed(_ failures: RepeatedFailure) -> EventEntry {
     let first = failures.first
     let others = failures.count - failures.stores.count
@@ -375,6 +399,7 @@ extension DaemonEvent {
         ("INSTAR_BYTES", report.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
         ("INSTAR_BACKUP", report.backup), ("INSTAR_CUTOVER", report.cutover?.rawValue),
+        ("INSTAR_REPORT", report.journalText),
       ])
   }
 

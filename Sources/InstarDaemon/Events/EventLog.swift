@@ -1,3 +1,4 @@
+import InstarSchema
 import InstarWire
 public import Logging
 
@@ -9,6 +10,7 @@ public struct EventLog: Sendable {
   /// Debug SQL, under its own `SYSLOG_IDENTIFIER`.
   private let sqlLogger: Logger
   private let limit = LineLimit()
+  private let entryLimit = EntryLimit()
   private let now: @Sendable () -> ContinuousClock.Instant
 
   /// - Parameters:
@@ -27,8 +29,9 @@ public struct EventLog: Sendable {
   }
 
   /// Logs the event. Shortens lines of SQL and of plugins, and leaves them out where they are too many; how many is
-  /// logged before the end of the run.
+  /// logged before the end of the run. Leaves out steps of runs and verdicts on stores where they are too many.
   public func post(_ event: DaemonEvent) {
+    postLeftOut(isLast: event.isLast)
     switch event {
     case .run(var run) where run.step == .sql || run.step == .output:
       let text = run.text ?? ""
@@ -37,12 +40,30 @@ public struct EventLog: Sendable {
         run.text = Self.shortened(line)
         post(DaemonEvent.run(run).entry)
       }
-    case .runEnded:
+    case .run(let run) where run.step != .progress:
+      if entryLimit.countStep(ofRun: run.run, at: now()) { post(event.entry) }
+    case .storeProbed(let report, _) where report.state != .current:
+      if entryLimit.count(report, at: now()) { post(event.entry) }
+    case .runEnded(let report, _):
+      entryLimit.end(run: report.run)
       let leftOut = limit.resetLeftOut()
       if leftOut > 0 { post(DaemonEvent.linesLeftOut(leftOut).entry) }
       post(event.entry)
     default:
       post(event.entry)
+    }
+  }
+
+  /// Takes in that a run has ended of which no entry of its own says so.
+  func forget(run: String) { entryLimit.end(run: run) }
+
+  /// When there is something to report of which no event says so.
+  var nextDeadline: ContinuousClock.Instant? { entryLimit.nextDeadline }
+
+  /// Reports what was left out, once its time is over.
+  func postLeftOut(isLast: Bool = false) {
+    if let leftOut = entryLimit.takeLeftOut(at: now(), isLast: isLast) {
+      post(DaemonEvent.entriesLeftOut(leftOut).entry)
     }
   }
 
@@ -58,6 +79,13 @@ public struct EventLog: Sendable {
     metadata["MESSAGE_ID"] = .string(entry.kind.messageID)
     (entry.kind == .runSQL ? sqlLogger : logger)
       .log(level: entry.level, "\(entry.message)", metadata: metadata)
+  }
+}
+
+extension DaemonEvent {
+  /// Runs that go on may log a few steps after it.
+  fileprivate var isLast: Bool {
+    if case .daemonStopping = self { true } else { false }
   }
 }
 

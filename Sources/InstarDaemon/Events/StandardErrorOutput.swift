@@ -9,7 +9,8 @@ import Logging
 /// ```
 ///
 /// Values with blanks, quotes or control characters are quoted as JSON strings, so that a program can split a line into
-/// fields. `MESSAGE_ID` is left out, because `INSTAR_EVENT` identifies the event too.
+/// fields. `MESSAGE_ID` is left out, because `INSTAR_EVENT` identifies the event too, and
+/// `INSTAR_REPORT`, because a line is read by people; 'instarctl history' has the reports.
 enum StandardErrorOutput {
   static func write(_ event: LogEvent, identifier: String, fields: [String: String]) {
     let line = line(
@@ -29,7 +30,7 @@ enum StandardErrorOutput {
     if identifier != "instard" { parts.append("\(identifier):") }
     parts.append(message.escapedForTerminal)
     for (name, value) in fields.sorted(by: { order($0.key) < order($1.key) })
-    where name != "MESSAGE_ID" {
+    where name != "MESSAGE_ID" && name != "INSTAR_REPORT" {
       parts.append("\(name)=\(quoted(value))")
     }
     return parts.joined(separator: " ")

@@ -246,7 +246,11 @@ struct Daemon {
       }
     case .reportRun(let report, let followUp):
       runsInProgress.end(report.run)
-      if repeatedFailures.note(report, at: .now) { log.post(.runEnded(report, followUp)) }
+      if repeatedFailures.note(report, at: .now) {
+        log.post(.runEnded(report, followUp))
+      } else {
+        log.forget(run: report.run)
+      }
       if report.result == .migrated {
         keepers.keepBackups(of: report, configuration.retention(ofStore: report.store))
       }
@@ -284,6 +288,7 @@ struct Daemon {
     if let due = rescanDue, due <= now {
       rescanNow()
     }
+    log.postLeftOut()
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
       keepers.checkBackups(configuration)
@@ -312,7 +317,7 @@ struct Daemon {
     alarm.set(
       for: [
         queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, manager.nextDeadline,
-        repeatedFailures.nextDeadline,
+        repeatedFailures.nextDeadline, log.nextDeadline,
       ]
       .compactMap { $0 }.min())
   }

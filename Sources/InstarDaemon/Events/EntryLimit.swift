@@ -1,0 +1,126 @@
+public import InstarSchema
+import InstarWire
+import Synchronization
+
+/// Limits how many steps of runs and verdicts on stores are logged.
+///
+/// The journal drops all entries of a service beyond some 10,000 in 30 s (journald.conf(5), `RateLimitBurst=`). A fleet
+/// of small stores has nine entries a store, and hundreds of stores a second. So beyond a number of entries, the steps
+/// of short runs are left out: the summary of each run, which is never left out, has the whole report. Likewise stores
+/// that are found to be behind, and, counted apart, stores in other states. What is left out is counted, and becomes
+/// one entry when the time is over.
+final class EntryLimit: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  static let window = Duration.seconds(30)
+  /// Of steps and stores that are behind; and of stores in other states.
+  static let entries = 2000
+  /// A run that lasts longer is followed step by step, however many runs there are.
+  static let patience = Duration.seconds(5)
+  /// Its steps are logged together or not at all: room for those of one run.
+  private static let stepsOfRun = 12
+
+  private struct Run {
+    var startedAt: Instant
+    var isFollowed: Bool
+    var hasLeftOut = false
+  }
+
+  private struct State {
+    var windowEnd: Instant?
+    var logged = 0
+    var loggedProblems = 0
+    var runs: [String: Run] = [:]
+    var leftOut = LeftOutEntries()
+  }
+  private let state = Mutex(State())
+
+  /// Counts a step of a run.
+  ///
+  /// - Returns: Whether it may be logged.
+  func countStep(ofRun run: String, at now: Instant) -> Bool {
+    state.withLock { state in
+      Self.beginWindow(&state, at: now)
+      let isFollowed = state.logged + Self.stepsOfRun <= Self.entries
+      var known = state.runs[run] ?? Run(startedAt: now, isFollowed: isFollowed)
+      defer { state.runs[run] = known }
+      if known.isFollowed || known.startedAt + Self.patience <= now {
+        state.logged += 1
+        return true
+      }
+      state.leftOut.steps += 1
+      if !known.hasLeftOut { state.leftOut.runs += 1 }
+      known.hasLeftOut = true
+      return false
+    }
+  }
+
+  /// Forgets a run that has ended.
+  func end(run: String) { state.withLock { $0.runs[run] = nil } }
+
+  /// Counts a verdict on a store.
+  ///
+  /// - Returns: Whether it may be logged.
+  func count(_ report: ProbeReport, at now: Instant) -> Bool {
+    state.withLock { state in
+      Self.beginWindow(&state, at: now)
+      let isProblem = report.state != .behind
+      guard (isProblem ? state.loggedProblems : state.logged) >= Self.entries else {
+        if isProblem { state.loggedProblems += 1 } else { state.logged += 1 }
+        return true
+      }
+      state.leftOut.stores[report.state, default: .init()].count += 1
+      if state.leftOut.stores[report.state]?.named.count ?? 0 < RepeatedFailure.namedStores {
+        state.leftOut.stores[report.state]?.named.append(report.store)
+      }
+      return false
+    }
+  }
+
+  private static func beginWindow(_ state: inout State, at now: Instant) {
+    // What was left out is taken first: it belongs to the time that has ended.
+    guard state.leftOut.isEmpty, state.windowEnd.map({ $0 <= now }) != false else { return }
+    state.windowEnd = now + window
+    state.logged = 0
+    state.loggedProblems = 0
+  }
+
+  /// When `takeLeftOut` returns something; `nil` if nothing was left out.
+  var nextDeadline: Instant? {
+    state.withLock { $0.leftOut.isEmpty ? nil : $0.windowEnd }
+  }
+
+  /// Returns what was left out until now, once the time is over.
+  ///
+  /// - Parameter isLast: Nothing follows.
+  func takeLeftOut(at now: Instant, isLast: Bool = false) -> LeftOutEntries? {
+    state.withLock { state in
+      guard !state.leftOut.isEmpty, isLast || state.windowEnd.map({ $0 <= now }) == true else {
+        return nil
+      }
+      defer { state.leftOut = LeftOutEntries() }
+      return state.leftOut
+    }
+  }
+}
+
+/// Steps of runs and verdicts on stores that the journal did not get.
+public struct LeftOutEntries: Sendable, Hashable {
+  /// Stores in one state.
+  public struct Stores: Sendable, Hashable {
+    /// How many there are.
+    public var count = 0
+    /// The first of them.
+    public var named: [String] = []
+  }
+
+  /// How many steps.
+  public var steps = 0
+  /// How many runs have these steps.
+  public var runs = 0
+  /// The stores by their states.
+  public var stores: [StoreState: Stores] = [:]
+
+  var storeCount: Int { stores.values.reduce(0) { $0 + $1.count } }
+  var isEmpty: Bool { steps == 0 && stores.isEmpty }
+}
