@@ -33,10 +33,23 @@ private struct Fleet {
     _ = queue.handle(.released, at: now)
   }
 
+  /// The last version of the plan in each plugin that is not at 2.0.0.
+  var lastVersions: [String: Schema.Version] = [:]
+  /// The plugin that knows a store, by its path, where it is not `pluginPath`.
+  var plugins: [String: String] = [:]
+  /// Stores with a hold.
+  var held: Set<String> = []
+
   static func plugin(
     _ modified: Int64, path: String = "/p/Notes.so"
   ) -> RolloutRecord.PluginFile {
     RolloutRecord.PluginFile(path: path, bytes: 1, modified: modified)
+  }
+
+  static func hold(_ store: String) -> Hold {
+    Hold(
+      id: "H", store: store, device: 1, inode: 1, createdNanoseconds: 0, by: "anna", since: 1,
+      why: "a test")
   }
 
   static func stores(_ count: Int, in folder: String = "/srv") -> [String] {
@@ -87,8 +100,10 @@ private struct Fleet {
         var report = ProbeReport(
           store: store, format: .plain, state: current.contains(store) ? .current : .behind)
         report.plan = Self.plan
-        report.planVersion = Schema.Version(2, 0, 0)
-        report.plugin = pluginPath
+        report.plugin = plugins[store] ?? pluginPath
+        report.planVersion =
+          lastVersions[report.plugin ?? ""] ?? Schema.Version(2, 0, 0)
+        if held.contains(store) { report.hold = Self.hold(store) }
         if busy.contains(store) { report.state = .busy }
         if unreadable.contains(store) { report = ProbeReport(store: store, state: .unreadable) }
         send(.probed(report, before: version(of: store), after: version(of: store)))
@@ -466,6 +481,64 @@ struct RolloutOrderTests {
     #expect(fleet.begun.count == 1 && fleet.rehearsed.count == 2)
   }
 
+  @Test("a store that is held while it waits for its turn leaves the rollout at once")
+  func heldWhileWaiting() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    let waiting = Fleet.stores(3).filter { !fleet.begun.contains($0) }
+    fleet.held = [waiting[0]]
+    fleet.send(.holdsChanged([waiting[0]]))
+    fleet.answerProbes()
+    #expect(fleet.activity(waiting[0]) == .held)
+    #expect(fleet.activity(waiting[1]) == .pending)
+    #expect(fleet.status?.stores == 2)
+    fleet.held = []
+    fleet.send(.holdsChanged([]))
+    fleet.answerProbes()
+    #expect(fleet.activity(waiting[0]) == .pending && fleet.status?.stores == 3)
+  }
+
+  @Test("plans of one name in two plugins have a rollout each, and an order is for both")
+  func plansOfOneName() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.send(
+      .pluginsKnown([Fleet.plugin(1), Fleet.plugin(1, path: "/p/Mail.so")]))
+    fleet.lastVersions = ["/p/Mail.so": Schema.Version(7, 0, 0)]
+    for store in Fleet.stores(3, in: "/late") { fleet.plugins[store] = "/p/Mail.so" }
+    fleet.configuration.watches[1].wave = 1
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.find(Fleet.stores(3) + Fleet.stores(3, in: "/late"))
+    let rollouts = fleet.queue.rolloutStatuses(at: fleet.now)
+    #expect(rollouts.map(\.version) == [Schema.Version(2, 0, 0), Schema.Version(7, 0, 0)])
+    #expect(rollouts.map(\.stores) == [3, 3] && fleet.begun.count == 2)
+    fleet.fail(fleet.begun.first { $0.hasPrefix("/srv") } ?? "")
+    #expect(
+      fleet.queue.rolloutStatuses(at: fleet.now).map { $0.halt != nil } == [true, false])
+    let pause = Manager.Pause(by: "anna", since: 1, why: nil)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .halt(pause)))
+    #expect(fleet.queue.rolloutStatuses(at: fleet.now).allSatisfy { $0.halt?.by == "anna" })
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    #expect(fleet.queue.rolloutStatuses(at: fleet.now).allSatisfy { $0.halt == nil })
+  }
+
+  @Test("a plugin with a later version takes over the stores of an earlier one that is still there")
+  func laterPlugin() {
+    var fleet = Fleet(waves(canary: 1))
+    fleet.find(Fleet.stores(3))
+    while let store = fleet.begun.first(where: { fleet.activity($0) == .running }) {
+      fleet.end(store)
+    }
+    fleet.pluginPath = "/p/Notes-2.so"
+    fleet.lastVersions = [fleet.pluginPath: Schema.Version(3, 0, 0)]
+    fleet.current = []
+    fleet.send(.pluginsKnown([Fleet.plugin(1), Fleet.plugin(1, path: fleet.pluginPath)]))
+    fleet.send(.verdictsInDoubt)
+    fleet.answerProbes()
+    #expect(
+      fleet.queue.rolloutStatuses(at: fleet.now).map(\.version) == [Schema.Version(3, 0, 0)])
+    #expect(fleet.status?.stores == 3 && fleet.begun.count == 4)
+  }
+
   @Test("an attempt too many quarantines a busy store")
   func attempts() {
     var fleet = Fleet(nil)
@@ -484,17 +557,18 @@ struct RolloutOrderTests {
 @Suite("Rollout: over a restart")
 struct RolloutRestartTests {
   private func restarted(
-    _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings
+    _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings,
+    startedAt: [String: Double] = [:]
   ) -> Fleet {
     let moment = Rollout.Moment(instant: fleet.now, seconds: 5000)
     var old = fleet
     let records = old.queue.rolloutRecords(at: moment)
     let runs =
-      migrated.map { RunReport(run: "R", store: $0, result: .migrated, startedAt: 1000) }
+      migrated.map {
+        RolloutRun(store: $0, result: .migrated, firstStartedAt: startedAt[$0] ?? 1000)
+      }
       + failed.map {
-        var run = RunReport(run: "R", store: $0, result: .failed, startedAt: 1000)
-        run.error = InstarError(.stageFailed, "cannot migrate", cause: "a note has no title")
-        return run
+        RolloutRun(store: $0, result: .failed, code: .stageFailed, firstStartedAt: 1000)
       }
     var next = Fleet(settings)
     next.now = fleet.now
@@ -578,6 +652,31 @@ struct RolloutRestartTests {
     next.send(.rolloutOrder(plan: Fleet.plan, .resume))
     for store in failed { next.fail(store) }
     #expect(next.status?.halt == nil)
+  }
+
+  @Test("each store keeps the wave in which it had its turn")
+  func waveOfStores() {
+    let settings = waves(canary: 1, ["50%"])
+    var fleet = Fleet(settings)
+    func record(at seconds: Double) {
+      _ = fleet.queue.rolloutRecords(at: Rollout.Moment(instant: fleet.now, seconds: seconds))
+    }
+    fleet.find(Fleet.stores(10))
+    record(at: 100)
+    let canary = fleet.begun[0]
+    fleet.end(canary)
+    record(at: 200)
+    let second = Array(fleet.begun.dropFirst())
+    for store in second { fleet.end(store) }
+    record(at: 300)
+    var times = [canary: 101.0]
+    for store in second { times[store] = 201 }
+    var next = restarted(fleet, migrated: Set(times.keys), settings, startedAt: times)
+    next.find(Fleet.stores(10))
+    func wave(_ store: String) -> Int? { next.queue.status(of: store, at: next.now)?.wave }
+    #expect(wave(canary) == 1)
+    #expect(second.map(wave) == [2, 2, 2, 2])
+    #expect(next.begun.compactMap(wave) == [3, 3, 3, 3, 3])
   }
 
   @Test("a plugin that changed while no daemon ran starts again")

@@ -122,7 +122,7 @@ struct StoreQueueProbeTests {
     let again = bench.answer(.behind, file(2), hold: hold)
     #expect(runs(again).isEmpty && reports(again).isEmpty)
     #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
-    #expect(probes(bench.handle(.holdsChanged)) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
 
@@ -132,7 +132,7 @@ struct StoreQueueProbeTests {
     _ = bench.beginRun()
     _ = bench.endRun(.migrated, after: file(2))
     // The restore places the hold, and the operator releases it.
-    for _ in 0..<2 { _ = bench.handle(.holdsChanged) }
+    for _ in 0..<2 { _ = bench.handle(.holdsChanged([])) }
     _ = bench.handle(.touched(Bench.store))
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
     _ = bench.handle(.versionRead(Bench.store, file(3)))
@@ -146,7 +146,7 @@ struct StoreQueueProbeTests {
     #expect(
       followUp(bench.endRun(.refused, failure("held by anna", .heldStore)))
         == .waitsForChange(failures: 1))
-    #expect(probes(bench.handle(.holdsChanged)) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
@@ -157,7 +157,7 @@ struct StoreQueueProbeTests {
       id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
       since: 0, why: "auditing")
     _ = bench.handle(.versionRead(Bench.store, file(1)))
-    #expect(bench.handle(.holdsChanged).isEmpty)
+    #expect(bench.handle(.holdsChanged([])).isEmpty)
     #expect(runs(bench.answer(.behind, hold: hold)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
@@ -825,7 +825,7 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.handle(.pauseChanged(isPaused: true))
     _ = bench.beginRun()
-    #expect(bench.handle(.holdsChanged) == [.probe([Bench.store])])
+    #expect(bench.handle(.holdsChanged([])) == [.probe([Bench.store])])
     let hold = Hold(
       id: "H1", store: Bench.store, device: 1, inode: 2, createdNanoseconds: 0, by: "anna",
       since: 1000, why: "auditing")

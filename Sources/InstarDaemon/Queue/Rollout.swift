@@ -85,14 +85,27 @@ public struct Rollout: Sendable {
     }
   }
 
+  /// What tells rollouts apart: two plugins may have a plan of the same name, each with a last version of its own.
+  struct Key: Sendable, Hashable, Comparable {
+    var plan: String
+    var version: Schema.Version
+
+    static func < (one: Key, other: Key) -> Bool {
+      one.plan == other.plan ? one.version < other.version : one.plan < other.plan
+    }
+  }
+
   /// The name of the plan.
   public let plan: String
   /// Its last version.
   public let version: Schema.Version
+  var key: Key { Key(plan: plan, version: version) }
   /// The version of the plugin's file that the rollout began with.
   public let plugin: RolloutRecord.PluginFile?
   /// In seconds since 1970; `nil` until it is first recorded.
   private var began: Double?
+  /// When each wave opened, in seconds since 1970, as far as that is recorded.
+  private var openings: [Double] = []
   private var budget: RolloutSettings.Share?
   private var soak = Duration.zero
   /// How many stores have had their turn when each wave ends.
@@ -170,7 +183,9 @@ public struct Rollout: Sendable {
   /// - Returns: whether the rollout is halted by that.
   mutating func note(_ report: RunReport, isQuarantined: Bool) -> Bool {
     guard has(report.store) else { return false }
-    switch Self.member(after: report, isQuarantined: isQuarantined) {
+    let member = Self.member(
+      after: report.result, report.error?.code, isQuarantined: isQuarantined)
+    switch member {
     case .migrated?: members[report.store]?.awaitsProof = true
     case .failed?:
       set(report.store, .failed)
@@ -182,15 +197,17 @@ public struct Rollout: Sendable {
   }
 
   /// What a store is after a run of it; `nil` for a hold, which takes it out.
-  private static func member(after report: RunReport, isQuarantined: Bool) -> Member? {
-    switch report.result {
+  private static func member(
+    after result: RunReport.Result, _ code: InstarError.Code?, isQuarantined: Bool
+  ) -> Member? {
+    switch result {
     case .migrated: return .migrated
     case .restored: return nil
     case .busy: return isQuarantined ? .failed : .deferred
     case .current, .rehearsed: return .admitted
     case .failed, .refused:
-      if report.error?.code == .heldStore { return nil }
-      let isHopeless = RetryPolicy(for: report.error?.code) == .never
+      if code == .heldStore { return nil }
+      let isHopeless = RetryPolicy(for: code) == .never
       return isQuarantined || isHopeless ? .failed : .deferred
     }
   }
@@ -419,16 +436,18 @@ extension Rollout {
   mutating func record(at now: Moment) -> RolloutRecord {
     let began = began ?? now.seconds
     self.began = began
+    // It is recorded when a wave opens, before the first run of the wave. A wave that is skipped has no run.
+    while openings.count < wave { openings.append(now.seconds) }
     return RolloutRecord(
-      plan: plan, version: version, plugin: plugin, began: began, wave: wave,
+      plan: plan, version: version, plugin: plugin, began: began, wave: wave, openings: openings,
       soakEnds: soakEnds.map(now.seconds), isFinished: isFinished, halt: halt,
       forgiven: forgiven.sorted(), isApproved: isApproved, approvedStores: approvedStores.sorted())
   }
 
   /// A rollout that an earlier daemon began.
   ///
-  /// - Parameter runs: Its runs, as the ledger has them, oldest first.
-  init(_ record: RolloutRecord, settings: RolloutSettings, runs: [RunReport], at now: Moment) {
+  /// - Parameter runs: What its runs made of each store, as the ledger has it.
+  init(_ record: RolloutRecord, settings: RolloutSettings, runs: [RolloutRun], at now: Moment) {
     self.init(
       plan: record.plan, version: record.version, plugin: record.plugin, settings: settings)
     began = record.began
@@ -439,12 +458,14 @@ extension Rollout {
     forgiven = Set(record.forgiven)
     isApproved = record.isApproved
     approvedStores = Set(record.approvedStores)
+    openings = Array(record.openings.prefix(wave))
     for run in runs {
-      if let member = Self.member(after: run, isQuarantined: false) {
-        set(run.store, member)
-      } else {
-        leave(run.store)
+      guard let member = Self.member(after: run.result, run.code, isQuarantined: false) else {
+        continue
       }
+      set(run.store, member)
+      let past = openings.lastIndex { $0 <= run.firstStartedAt }
+      if let past, wave > 0 { members[run.store]?.wave = past + 1 }
     }
   }
 

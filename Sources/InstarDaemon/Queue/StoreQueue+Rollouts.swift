@@ -10,28 +10,51 @@ extension StoreQueue {
   /// - Returns: whether a store that is behind may run. Otherwise it has its turn later.
   mutating func place(_ report: ProbeReport, _ entry: inout Entry) -> Bool {
     let store = report.store
-    guard let plan = report.plan, let version = report.planVersion else { return true }
-    if let old = entry.rollout, old != plan { leaveRollout(store, &entry) }
+    guard let key = report.rolloutKey else { return true }
+    leaveOthers(than: key, store, &entry)
     let watch = settings.configuration.watch(ofStore: store)
     let needsApproval = watch?.policy == .ask
     let isWanted = settings.configuration.rollout != nil || needsApproval
-    guard isWanted || rollouts[plan]?.isForgettable == false else { return true }
-    begin(plan, version, report.plugin)
-    entry.rollout = plan
-    return rollouts[plan]?.add(store, wave: watch?.wave ?? 1, needsApproval: needsApproval) ?? true
+    let isUnforgettable = rollouts.contains { $0.key.plan == key.plan && !$0.value.isForgettable }
+    guard isWanted || isUnforgettable else { return true }
+    begin(key, report.plugin)
+    entry.rollout = key
+    return rollouts[key]?.add(store, wave: watch?.wave ?? 1, needsApproval: needsApproval) ?? true
   }
 
-  /// Begins the plan's rollout, unless one to this version or a later one goes on already.
-  private mutating func begin(_ plan: String, _ version: Schema.Version, _ plugin: String?) {
-    let old = rollouts[plan]
+  /// Takes a store out of the plan's rollouts to other versions: another plugin migrates it now. A rollout that has
+  /// lost its last store in this way is forgotten.
+  private mutating func leaveOthers(than key: Rollout.Key, _ store: String, _ entry: inout Entry) {
+    if let old = entry.rollout, old != key { leaveRollout(store, &entry) }
+    for (other, rollout) in rollouts where other.plan == key.plan && other != key {
+      // After a restart its entry does not say that it is in that rollout.
+      if rollout.has(store) { rollouts[other]?.leave(store) }
+      if let left = rollouts[other], left.total == 0, left.isForgettable { rollouts[other] = nil }
+    }
+  }
+
+  /// Begins a rollout, unless it goes on already. It takes the place of those of the plan that it outdates.
+  private mutating func begin(_ key: Rollout.Key, _ plugin: String?) {
     let plugin = plugin.flatMap { pluginFiles[$0] }
-    if let old, old.version >= version, !isGone(old.plugin, for: plugin) { return }
-    if old != nil { drop(plan) }
+    if let same = rollouts[key], !isGone(same.plugin, for: plugin) { return }
+    let ofPlan = rollouts.values.filter { $0.plan == key.plan }
+    for old in ofPlan where isOutdated(old, by: key, plugin) { drop(old.key) }
     var new = Rollout(
-      plan: plan, version: version, plugin: plugin,
+      plan: key.plan, version: key.version, plugin: plugin,
       settings: settings.configuration.rollout ?? RolloutSettings())
-    carryHalt(from: old, to: &new)
-    rollouts[plan] = new
+    for old in ofPlan { carryHalt(from: old, to: &new) }
+    rollouts[key] = new
+  }
+
+  /// Whether a rollout takes the place of another one of its plan: not of one to an earlier version that another plugin
+  /// still has.
+  private func isOutdated(
+    _ old: Rollout, by key: Rollout.Key, _ plugin: RolloutRecord.PluginFile?
+  ) -> Bool {
+    if old.key == key { return true }
+    guard old.version < key.version else { return false }
+    guard let path = old.plugin?.path, let plugin else { return true }
+    return path == plugin.path || pluginFiles[path] == nil
   }
 
   /// Whether another plugin has taken the place of the one that a rollout began with.
@@ -43,8 +66,8 @@ extension StoreQueue {
   }
 
   /// An operator's order to stop a plan holds for its next version too; a halt by failures does not.
-  private func carryHalt(from old: Rollout?, to new: inout Rollout) {
-    guard let halt = old?.halt, halt.by != Manager.Rollout.daemon else { return }
+  private func carryHalt(from old: Rollout, to new: inout Rollout) {
+    guard let halt = old.halt, halt.by != Manager.Rollout.daemon else { return }
     new.stop(halt)
   }
 
@@ -52,9 +75,9 @@ extension StoreQueue {
   mutating func advanceRollouts(_ now: Instant, _ actions: inout [Action]) {
     guard !rollouts.isEmpty else { return }
     let isSettled = isSettled
-    for plan in rollouts.keys.sorted() {
+    for key in rollouts.keys.sorted() {
       // Taken out, so that it can be changed while `entries` is read.
-      guard var rollout = rollouts.removeValue(forKey: plan) else { continue }
+      guard var rollout = rollouts.removeValue(forKey: key) else { continue }
       while let change = rollout.advance(
         at: now, isSettled: isSettled, isKnown: { entries[$0] != nil })
       {
@@ -65,7 +88,7 @@ extension StoreQueue {
         runLine.append(store, entries[store]?.owner ?? Entry.unknownOwner)
       }
       if let deadline = rollout.deadline { noteDeadline(deadline) }
-      rollouts[plan] = rollout
+      rollouts[key] = rollout
     }
   }
 
@@ -73,39 +96,39 @@ extension StoreQueue {
   mutating func noteRun(
     _ report: RunReport, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
   ) {
-    guard let plan = entry.rollout else { return }
+    guard let key = entry.rollout else { return }
     let isQuarantined = entry.state == .resting(.quarantined)
-    if rollouts[plan]?.note(report, isQuarantined: isQuarantined) == true {
-      reportRollout(plan, .halted, now, &actions)
+    if rollouts[key]?.note(report, isQuarantined: isQuarantined) == true {
+      reportRollout(key, .halted, now, &actions)
     }
-    if rollouts[plan]?.has(report.store) != true { entry.rollout = nil }
+    if rollouts[key]?.has(report.store) != true { entry.rollout = nil }
   }
 
   /// Takes in that a store of a rollout could not be probed, or was busy.
   mutating func noteProbeFailure(_ store: String, _ entry: Entry) {
-    guard let plan = entry.rollout else { return }
-    rollouts[plan]?.putOff(store, isQuarantined: entry.state == .resting(.quarantined))
+    guard let key = entry.rollout else { return }
+    rollouts[key]?.putOff(store, isQuarantined: entry.state == .resting(.quarantined))
   }
 
   /// Takes in that a store was found current.
   mutating func endTurn(_ report: ProbeReport, _ entry: inout Entry) {
     let store = report.store
-    if entry.wasInterrupted, let plan = report.plan, rollouts[plan]?.version == report.planVersion {
+    if entry.wasInterrupted, let key = report.rolloutKey {
       // Its run ended after the rollouts were read from the ledger.
-      rollouts[plan]?.recovered(store)
+      rollouts[key]?.recovered(store)
     }
     entry.wasInterrupted = false
     // After a restart, the ledger has the store, and its entry does not say so.
-    if entry.rollout == nil, let plan = report.plan, rollouts[plan]?.has(store) == true {
-      entry.rollout = plan
+    if entry.rollout == nil, let key = report.rolloutKey, rollouts[key]?.has(store) == true {
+      entry.rollout = key
     }
-    if let plan = entry.rollout { rollouts[plan]?.foundCurrent(store) }
+    if let key = entry.rollout { rollouts[key]?.foundCurrent(store) }
   }
 
   /// Takes a store out of its rollout that is gone, held, or no longer behind by itself.
   mutating func leaveRollout(_ store: String, _ entry: inout Entry) {
-    guard let plan = entry.rollout else { return }
-    rollouts[plan]?.leave(store)
+    guard let key = entry.rollout else { return }
+    rollouts[key]?.leave(store)
     entry.rollout = nil
   }
 
@@ -116,10 +139,10 @@ extension StoreQueue {
 
   /// Lets a store that had its turn before a halt wait for the end of the halt.
   mutating func waitForTurn(_ store: String) {
-    guard let plan = entries[store]?.rollout else { return }
+    guard let key = entries[store]?.rollout else { return }
     enter(.pending, store)
     let watch = settings.configuration.watch(ofStore: store)
-    _ = rollouts[plan]?.add(
+    _ = rollouts[key]?.add(
       store, wave: watch?.wave ?? 1, needsApproval: watch?.policy == .ask)
   }
 
@@ -134,32 +157,32 @@ extension StoreQueue {
   /// the first stores are canaries again.
   mutating func usePlugins(_ files: [RolloutRecord.PluginFile]) {
     pluginFiles = Dictionary(uniqueKeysWithValues: files.map { ($0.path, $0) })
-    for (plan, rollout) in rollouts {
+    for (key, rollout) in rollouts {
       guard let old = rollout.plugin, let new = pluginFiles[old.path], old != new else { continue }
-      drop(plan)
+      drop(key)
       var next = Rollout(
-        plan: plan, version: rollout.version, plugin: new,
+        plan: key.plan, version: key.version, plugin: new,
         settings: settings.configuration.rollout ?? RolloutSettings())
       carryHalt(from: rollout, to: &next)
-      if next.halt != nil { rollouts[plan] = next }
+      if next.halt != nil { rollouts[key] = next }
     }
   }
 
   mutating func applySettingsToRollouts() {
     let new = settings.configuration.rollout
-    for plan in rollouts.keys.sorted() {
-      if new == nil, rollouts[plan]?.isForgettable == true {
-        drop(plan)
+    for key in rollouts.keys.sorted() {
+      if new == nil, rollouts[key]?.isForgettable == true {
+        drop(key)
       } else {
-        rollouts[plan]?.update(new ?? RolloutSettings())
+        rollouts[key]?.update(new ?? RolloutSettings())
       }
     }
   }
 
   /// Forgets a rollout. Stores that waited for their turn in it are probed again.
-  private mutating func drop(_ plan: String) {
-    rollouts[plan] = nil
-    for (store, entry) in entries where entry.rollout == plan {
+  private mutating func drop(_ key: Rollout.Key) {
+    rollouts[key] = nil
+    for (store, entry) in entries where entry.rollout == key {
       entries[store]?.rollout = nil
       if entry.state == .pending { queueProbe(store) }
     }
@@ -167,55 +190,62 @@ extension StoreQueue {
 
   // MARK: Orders
 
+  /// Takes an order for all rollouts of a plan: an operator knows it by its name.
   mutating func obey(
     _ order: RolloutOrder, _ plan: String, _ now: Instant, _ actions: inout [Action]
   ) {
-    switch order {
-    case .halt(let pause):
-      beginForHalt(plan)
-      rollouts[plan]?.stop(pause)
-      reportRollout(plan, .halted, now, &actions)
-    case .resume:
-      rollouts[plan]?.resume()
-      reportRollout(plan, .resumed, now, &actions)
-    case .approve(let stores):
-      rollouts[plan]?.approve(stores)
-      reportRollout(plan, .approved, now, &actions)
+    if case .halt = order { beginForHalt(plan) }
+    for key in rollouts.keys.sorted() where key.plan == plan {
+      switch order {
+      case .halt(let pause):
+        rollouts[key]?.stop(pause)
+        reportRollout(key, .halted, now, &actions)
+      case .resume:
+        guard rollouts[key]?.halt != nil else { continue }
+        rollouts[key]?.resume()
+        reportRollout(key, .resumed, now, &actions)
+      case .approve(let stores):
+        rollouts[key]?.approve(stores)
+        reportRollout(key, .approved, now, &actions)
+      }
     }
   }
 
   private func reportRollout(
-    _ plan: String, _ change: Rollout.Change, _ now: Instant, _ actions: inout [Action]
+    _ key: Rollout.Key, _ change: Rollout.Change, _ now: Instant, _ actions: inout [Action]
   ) {
-    guard let rollout = rollouts[plan] else { return }
+    guard let rollout = rollouts[key] else { return }
     actions.append(.rolloutChanged(rollout.status(at: now), change))
   }
 
   /// Brings all queued stores of a plan into its rollout, which may not exist: without waves, nothing else needs one.
   private mutating func beginForHalt(_ plan: String) {
-    guard let version = version(ofPlan: plan) else { return }
     for (store, entry) in entries where entry.announced?.plan == plan {
-      begin(plan, version, entry.plugin)
-      if entry.state == .runQueued { entries[store]?.rollout = plan }
+      guard let version = entry.announced?.planVersion else { continue }
+      let key = Rollout.Key(plan: plan, version: version)
+      begin(key, entry.plugin)
+      if entry.state == .runQueued { entries[store]?.rollout = key }
     }
   }
 
-  /// The last version of a plan, as the probe of some store said; `nil` where no store is of this plan.
-  func version(ofPlan plan: String) -> Schema.Version? {
-    rollouts[plan]?.version
-      ?? entries.values.first { $0.announced?.plan == plan && $0.announced?.planVersion != nil }?
-      .announced?.planVersion
+  /// Whether a rollout or a store belongs to a plan of this name.
+  func knowsPlan(_ plan: String) -> Bool {
+    rollouts.keys.contains { $0.plan == plan }
+      || entries.values.contains {
+        $0.announced?.plan == plan && $0.announced?.planVersion != nil
+      }
   }
 
   // MARK: What outlasts the daemon, and what operators see
 
   /// Takes in the rollouts that an earlier daemon recorded, before any store is probed.
   mutating func restore(
-    _ recorded: [(RolloutRecord, runs: [RunReport])], at now: Rollout.Moment
+    _ recorded: [(RolloutRecord, runs: [RolloutRun])], at now: Rollout.Moment
   ) {
     for (record, runs) in recorded {
-      rollouts[record.plan] = Rollout(
+      let rollout = Rollout(
         record, settings: settings.configuration.rollout ?? RolloutSettings(), runs: runs, at: now)
+      rollouts[rollout.key] = rollout
     }
   }
 
@@ -226,6 +256,14 @@ extension StoreQueue {
 
   /// The rollouts as operators see them, by plan.
   public func rolloutStatuses(at now: Instant) -> [Manager.Rollout] {
-    rollouts.values.map { $0.status(at: now) }.sorted { $0.plan < $1.plan }
+    rollouts.keys.sorted().compactMap { rollouts[$0]?.status(at: now) }
+  }
+}
+
+extension ProbeReport {
+  /// The rollout in which the store has its turn; `nil` without a plan.
+  fileprivate var rolloutKey: Rollout.Key? {
+    guard let plan, let planVersion else { return nil }
+    return Rollout.Key(plan: plan, version: planVersion)
   }
 }

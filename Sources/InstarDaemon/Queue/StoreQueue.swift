@@ -94,8 +94,8 @@ public struct StoreQueue: Sendable {
     case recovered(String, InstarError?)
     /// Probing may start: the plugins found at the start are described.
     case released
-    /// A hold was placed or released.
-    case holdsChanged
+    /// A hold was placed or released; these stores have one now.
+    case holdsChanged(Set<String>)
     /// Somebody wants these stores retried now: an operator at once, their owner not before the first delay of the
     /// back-off.
     case retryWanted([String], byOperator: Bool)
@@ -208,7 +208,7 @@ public struct StoreQueue: Sendable {
     /// It was probed since the plugins changed, or cannot be.
     var wasProbed = false
     /// The plan in whose rollout the store is.
-    var rollout: String?
+    var rollout: Rollout.Key?
     /// A rehearsal of the run succeeded.
     var isRehearsed = false
     /// Runs that ended as `migrated` since the store was last found current.
@@ -294,7 +294,7 @@ public struct StoreQueue: Sendable {
   /// Batches that failed in a row.
   private var failedBatches = 0
   /// Each plan with stores that have their turn in waves, or after an approval.
-  var rollouts: [String: Rollout] = [:]
+  var rollouts: [Rollout.Key: Rollout] = [:]
   /// The plugins in use, by path.
   var pluginFiles: [String: RolloutRecord.PluginFile] = [:]
   private var isScanned = false
@@ -337,7 +337,7 @@ public struct StoreQueue: Sendable {
     case .interrupted(let store, let owner): interrupted(store, owner)
     case .recovered(let store, let error): recovered(store, error, now, &actions)
     case .released: mayProbe = true
-    case .holdsChanged: doubtHeldStores()
+    case .holdsChanged(let held): doubtHeldStores(held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
     case .verdictsInDoubt: doubtVerdicts()
@@ -656,16 +656,27 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// Has held stores probed again, those whose hold was read before it changed, and those that something keeps from
-  /// running: a run itself finds a hold only when it starts.
-  private mutating func doubtHeldStores() {
-    for store in entries.keys.sorted() {
+  /// Has held stores probed again, those whose hold was read before it changed, and those that their turn or something
+  /// else keeps from running: a run itself finds a hold only when it starts.
+  private mutating func doubtHeldStores(_ held: Set<String>) {
+    var affected: [String] = []
+    for index in entries.indices {
+      let (store, entry) = entries[index]
       // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
       // a plugin that does not do what it declares, also if the hold ended before anybody saw it.
-      entries[store]?.migrations = 0
+      if entry.migrations != 0 { entries.values[index].migrations = 0 }
+      let isAffected =
+        switch entry.state {
+        case .probing: true
+        case .pending: held.contains(store)
+        default: entry.isHeld || entry.obstacle != nil
+        }
+      if isAffected { affected.append(store) }
+    }
+    for store in affected.sorted() {
       guard var entry = entries[store] else { continue }
       if case .probing = entry.state { enter(.probing(touched: true), store) }
-      if entry.obstacle != nil {
+      if entry.obstacle != nil || entry.state == .pending {
         entry.version = nil
         put(entry, store)
         queueProbe(store)

@@ -24,14 +24,16 @@ extension Configuration {
     return copy
   }
 
-  /// Returns the report with the path that the scans find for its store. The ledger has the path without links.
-  func withWatchedPath(_ report: RunReport) -> RunReport {
-    var report = report
-    for (watch, resolved) in zip(watches, withResolvedFolders.watches)
-    where watch.folder != resolved.folder && report.store.hasPrefix(resolved.folder + "/") {
-      report.store = watch.folder + report.store.dropFirst(resolved.folder.count)
+  /// Returns the paths that the scans find for stores, which the state folder has without links.
+  func watchedPaths(of stores: [String]) -> [String] {
+    let moved = zip(watches, withResolvedFolders.watches).filter { $0.folder != $1.folder }
+    guard !moved.isEmpty else { return stores }
+    return stores.map { store in
+      for (watch, resolved) in moved where store.hasPrefix(resolved.folder + "/") {
+        return watch.folder + store.dropFirst(resolved.folder.count)
+      }
+      return store
     }
-    return report
   }
 
   /// Which backups of a store are kept.

@@ -126,22 +126,22 @@ extension Daemon {
         .stateFolderFailed, what, cause: "the record of the rollouts cannot be read",
         next: "to see why, and what to do, run: journalctl -t instard INSTAR_EVENT=problem")
     }
-    guard queue.version(ofPlan: plan) != nil else {
+    guard queue.knowsPlan(plan) else {
       throw InstarError(
         .noPlan, what, cause: "no watched store belongs to a plan of this name",
         next: "to see the plan of each store, run: instarctl stores --json")
     }
-    let rollout = queue.rolloutStatuses(at: .now).first { $0.plan == plan }
+    let rollouts = queue.rolloutStatuses(at: .now).filter { $0.plan == plan }
     switch order {
     case .halt: break
     case .resume:
-      guard rollout?.halt == nil else { break }
+      guard rollouts.allSatisfy({ $0.halt == nil }) else { break }
       throw InstarError(
         .wrongUsage, what, cause: "the rollout is not halted",
         next: "to see the rollouts, run: instarctl status"
       )
     case .approve:
-      guard rollout == nil else { break }
+      guard rollouts.isEmpty else { break }
       throw InstarError(
         .wrongUsage, what, cause: "none of its stores waits for an approval",
         next: "to see the rollouts, run: instarctl status")
@@ -192,7 +192,17 @@ extension Daemon {
     do throws(InstarError) {
       let recorded = try supervisor.stateFolder?.rollouts() ?? []
       queue.restore(
-        recorded.map { ($0, runs: $1.map(configuration.withWatchedPath)) }, at: .now)
+        recorded.map { record, runs in
+          let paths = configuration.watchedPaths(of: runs.map(\.store))
+          return (
+            record,
+            runs: zip(runs, paths).map { run, path in
+              var run = run
+              run.store = path
+              return run
+            }
+          )
+        }, at: .now)
     } catch {
       // A rollout may have been halted: as for a pause that cannot be read, no run is started.
       keepsRollouts = false

@@ -123,7 +123,7 @@ struct Daemon {
         rescanDue = .now
       }
       plugins.handle(event)
-      if isAboutHolds(event) { feed([.holdsChanged]) }
+      if isAboutHolds(event) { feed([.holdsChanged(heldStores)]) }
       feed(folders.handle(event))
     case .scanned(let scan):
       feed(folders.finish(scan, known: queue.stores))
@@ -182,6 +182,12 @@ struct Daemon {
       folder == supervisor.stateFolder?.holdsFolder && name.hasSuffix(".json")
     case .removed, .overflow: true
     }
+  }
+
+  /// The stores that have a hold by their path. One that cannot be read is found when its store is probed or runs.
+  private var heldStores: Set<String> {
+    let holds = (try? supervisor.stateFolder?.holds().holds) ?? []
+    return Set(configuration.watchedPaths(of: holds.map(\.store)))
   }
 
   private mutating func listPlugins() {
@@ -282,13 +288,13 @@ struct Daemon {
     alarm.clear()
     let now = ContinuousClock.now
     manager.tick(at: now)
+    log.postLeftOut()
     for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
     guard state != .stopping else { return }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescanDue, due <= now {
       rescanNow()
     }
-    log.postLeftOut()
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
       keepers.checkBackups(configuration)
@@ -299,7 +305,7 @@ struct Daemon {
   /// Reads everything again that the kernel or a person may have changed.
   mutating func rescanNow() {
     watchHolds()
-    feed([.holdsChanged])
+    feed([.holdsChanged(heldStores)])
     scanAll()
     listPlugins()
   }
@@ -379,6 +385,7 @@ struct Daemon {
     folders = newFolders
     configuration = new
     plugins.configuration = new
+    supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
     watchHolds()
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
@@ -390,7 +397,6 @@ struct Daemon {
   }
 
   private func socketChange(to new: String) -> InstarError {
-    supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
     InstarError(
       .invalidConfiguration, "cannot move the control socket to '\(new)'",
       cause: "a running instard keeps its socket '\(socket)'",
