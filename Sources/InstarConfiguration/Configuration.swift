@@ -3,10 +3,13 @@ public import InstarWire
 
 /// The checked values of `instard.yml`: what the daemon does.
 public struct Configuration: Sendable, Hashable {
-  /// One folder that holds stores.
+  /// One folder that holds stores, or several that match a pattern.
   public struct Watch: Sendable, Hashable {
-    /// An absolute path without a slash at its end.
+    /// An absolute path without a slash at its end: the folder, or the one above all that match.
     public var folder: String
+    /// A pattern for each level below `folder`, as fnmatch(3) understands it; empty where `folder` itself holds the
+    /// stores.
+    public var subfolders: [String] = []
     /// File names as fnmatch(3) understands them; a file that matches one of them is a store.
     public var patterns: [String]
     public var isRecursive: Bool
@@ -62,6 +65,12 @@ public struct Configuration: Sendable, Hashable {
       self.backupCompression = backupCompression
       self.policy = policy
       self.wave = wave
+    }
+
+    /// The folders as the configuration has them, such as "/srv/*/stores". No two watches have the same.
+    public var path: String {
+      subfolders.isEmpty
+        ? folder : ([folder == "/" ? "" : folder] + subfolders).joined(separator: "/")
     }
   }
 

@@ -71,7 +71,7 @@ struct ConfigurationReader {
       case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
-          if let place = configuration.watches.firstIndex(where: { $0.folder == watch.folder }) {
+          if let place = configuration.watches.firstIndex(where: { $0.path == watch.path }) {
             configuration.watches[place] = watch
           } else {
             configuration.watches.append(watch)
@@ -89,9 +89,9 @@ struct ConfigurationReader {
     var watches: [Configuration.Watch] = []
     for element in sequence {
       let watch = try watch(element)
-      if watches.contains(where: { $0.folder == watch.folder }) {
+      if watches.contains(where: { $0.path == watch.path }) {
         throw problem(
-          element, "'\(watch.folder)' is watched twice; give one watch several patterns")
+          element, "'\(watch.path)' is watched twice; give one watch several patterns")
       }
       watches.append(watch)
     }
@@ -102,7 +102,7 @@ struct ConfigurationReader {
     var watch = Configuration.Watch(folder: "")
     for (key, value) in try fields(of: node, keys: WatchKey.self, in: "a watch") {
       switch key {
-      case .folder: watch.folder = try folder(value, of: key.rawValue)
+      case .folder: (watch.folder, watch.subfolders) = try folderPattern(value)
       case .pattern: watch.patterns = try patterns(value)
       case .recursive:
         guard let flag = value.bool else {
@@ -312,6 +312,19 @@ struct ConfigurationReader {
     }
     path = "/" + path.split(separator: "/").joined(separator: "/")
     return path
+  }
+
+  /// The path of a folder whose last levels may be patterns: the part before the first pattern, then each level.
+  private func folderPattern(_ node: Node) throws(InstarError) -> (String, [String]) {
+    let levels = try folder(node, of: "folder").split(separator: "/").map(String.init)
+    guard let first = levels.firstIndex(where: { $0.contains { "*?[".contains($0) } }) else {
+      return ("/" + levels.joined(separator: "/"), [])
+    }
+    guard !levels.contains("**") else {
+      throw problem(
+        node, "'folder' cannot contain '**'; to watch all folders below, write 'recursive: true'")
+    }
+    return ("/" + levels[..<first].joined(separator: "/"), Array(levels[first...]))
   }
 
   private func duration(

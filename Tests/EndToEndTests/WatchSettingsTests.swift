@@ -71,6 +71,26 @@ struct WatchSettingsTests {
     #expect(try store.version() == Schema.Version(2, 0, 0))
   }
 
+  @Test("a folder that is made later is watched if it matches the pattern of a watch")
+  func folderPattern() async throws {
+    let fixture = try await fixture()
+    let folder = folder.path("srv")
+    try fixture.replaceInConfiguration("folder: \(folder)", with: "folder: '\(folder)/*/stores'")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "watching", in: daemon)
+    for name in ["a/stores", "b/other"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
+    }
+    let (other, store) = (
+      try fixture.add("fine", as: "b/other/x"), try fixture.add("fine", as: "a/stores/y")
+    )
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(try other.version() == Schema.Version(1, 0, 0))
+  }
+
   @Test("commands without --plugin use the plugins of instard, and leave out those that it refuses")
   func installedPlugins() async throws {
     let fixture = try await fixture()

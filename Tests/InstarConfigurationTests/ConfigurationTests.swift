@@ -174,6 +174,14 @@ struct ConfigurationTests {
         "line 3: 'diskPriority' must be idle, or a number from 0 (first) to 7 (last), not '8'"
       ),
       (
+        "watches:\n  - folder: /srv/**",
+        "line 2: 'folder' cannot contain '**'; to watch all folders below, write 'recursive: true'"
+      ),
+      (
+        "watches: [{folder: /srv/*}, {folder: '/srv/*/'}]",
+        "line 1: '/srv/*' is watched twice; give one watch several patterns"
+      ),
+      (
         "rollout: {canary: 0}",
         "line 1: 'rollout.canary' must be a number of stores such as 5, or a share such as 10%, not '0'"
       ),
@@ -221,6 +229,17 @@ struct ConfigurationTests {
     #expect(rollout.soak == .seconds(1800) && rollout.budget == .percent(0.5))
     #expect(configuration.retry.attempts == 7)
     #expect(configuration.watches.first?.policy == .ask && configuration.watches.first?.wave == 3)
+  }
+
+  @Test("the last levels of a watched folder may be patterns")
+  func folderPatterns() throws {
+    let watches = try Configuration(
+      yaml: "watches: [{folder: /srv/*/stores}, {folder: '/srv/?/[ab]*'}, {folder: /*}]",
+      source: "x.yml"
+    ).watches
+    #expect(watches.map(\.folder) == ["/srv", "/srv", "/"])
+    #expect(watches.map(\.subfolders) == [["*", "stores"], ["?", "[ab]*"], ["*"]])
+    #expect(watches.map(\.path) == ["/srv/*/stores", "/srv/?/[ab]*", "/*"])
   }
 
   @Test("the files of conf.d come after the file, in the order of their names; lists add up")

@@ -54,6 +54,61 @@ struct ScannerTests {
     #expect(try scan(folder, recursive: true) == ["1.store", "b/2.store", "b/deep/3.store"])
   }
 
+  @Test("only folders that match a pattern are entered, and only those at its end have stores")
+  func folderPatterns() throws {
+    for path in ["a/stores/deep", "b/stores", "b/other", ".c/stores", "d"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
+    }
+    for path in [
+      "0.store", "a/1.store", "a/stores/2.store", "a/stores/deep/3.store", "b/stores/4.store",
+      "b/other/5.store", ".c/stores/6.store",
+    ] { try temporary.write("x", to: path) }
+    var watch = Configuration.Watch(folder: folder)
+    watch.subfolders = ["*", "st?res"]
+    func scan(from start: String? = nil) throws -> (stores: [String], entered: [String]) {
+      var entered: [String] = []
+      let stores = try Scanner(watch: watch).scan(from: start) {
+        entered.append(String($0.dropFirst(folder.count)))
+        return nil
+      }.stores
+      return (stores.map { String($0.path.dropFirst(folder.count + 1)) }, entered.sorted())
+    }
+    #expect(try scan().stores == ["a/stores/2.store", "b/stores/4.store"])
+    // The folders above are watched too: a new one may match.
+    #expect(try scan().entered == ["", "/a", "/a/stores", "/b", "/b/stores", "/d"])
+    #expect(try scan(from: folder + "/b").stores == ["b/stores/4.store"])
+    watch.isRecursive = true
+    #expect(
+      try scan().stores == ["a/stores/2.store", "a/stores/deep/3.store", "b/stores/4.store"])
+    #expect(watch.covers("\(folder)/a/stores/x.store", in: folder))
+    #expect(!watch.covers("\(folder)/a/x.store", in: folder))
+    #expect(!watch.covers("\(folder)/a/stores/x.store", in: folder + "/b"))
+  }
+
+  @Test("a folder belongs to the watch that names it, else to the one that names most of its path")
+  func watchOfFolder() {
+    func watch(_ folder: String, _ subfolders: String..., isRecursive: Bool = false)
+      -> Configuration.Watch
+    {
+      var watch = Configuration.Watch(folder: folder, isRecursive: isRecursive)
+      watch.subfolders = subfolders
+      return watch
+    }
+    var configuration = Configuration()
+    configuration.watches = [
+      watch("/srv", isRecursive: true), watch("/srv", "*", "stores"), watch("/srv/a/stores"),
+      watch("/srv/b", isRecursive: true),
+    ]
+    func path(of folder: String) -> String? { configuration.watch(of: folder)?.path }
+    #expect(path(of: "/srv/a/stores") == "/srv/a/stores")
+    #expect(path(of: "/srv/c/stores") == "/srv/*/stores")
+    #expect(path(of: "/srv/c/stores/deep") == "/srv")
+    #expect(path(of: "/srv/b/stores") == "/srv/*/stores")
+    #expect(path(of: "/srv/b/x") == "/srv/b")
+    #expect(path(of: "/srv") == "/srv" && path(of: "/srv2") == nil)
+  }
+
   @Test("a folder is announced before it is listed")
   func announcedFirst() throws {
     let watch = Configuration.Watch(folder: folder)

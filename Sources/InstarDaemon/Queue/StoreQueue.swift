@@ -168,7 +168,7 @@ public struct StoreQueue: Sendable {
     /// An operator paused the start of runs.
     case pause
     /// As many stores of its watch run as its `parallel` allows.
-    case fullWatch(folder: String)
+    case fullWatch(_ path: String)
   }
 
   /// What a resting store waits for.
@@ -774,7 +774,7 @@ public struct StoreQueue: Sendable {
         actions.append(.recover(store))
       default: continue
       }
-      slots[store] = (entry.owner, entry.weight, now, watch?.folder)
+      slots[store] = (entry.owner, entry.weight, now, watch?.path)
     }
   }
 
@@ -782,14 +782,14 @@ public struct StoreQueue: Sendable {
   private func obstacle(toRunsOf watch: Configuration.Watch?) -> Obstacle? {
     if isPaused { return .pause }
     guard let watch else { return nil }
-    if freeRuns(of: watch) == 0 { return .fullWatch(folder: watch.folder) }
+    if freeRuns(of: watch) == 0 { return .fullWatch(watch.path) }
     return nil
   }
 
   /// How many more stores of a watch may run.
   private func freeRuns(of watch: Configuration.Watch) -> Int {
     guard let limit = watch.parallelRuns else { return .max }
-    return max(0, limit - slots.values.count { $0.watch == watch.folder })
+    return max(0, limit - slots.values.count { $0.watch == watch.path })
   }
 
   /// Has stores wait for a slot that nothing keeps from running any longer.
@@ -798,8 +798,8 @@ public struct StoreQueue: Sendable {
       let count =
         switch obstacle {
         case .pause: isPaused ? 0 : Int.max
-        case .fullWatch(let folder):
-          settings.configuration.watches.first { $0.folder == folder }.map(freeRuns) ?? .max
+        case .fullWatch(let path):
+          settings.configuration.watches.first { $0.path == path }.map(freeRuns) ?? .max
         }
       release(count, obstacle)
     }
@@ -988,8 +988,8 @@ extension StoreQueue {
     status.planVersion = entry.announced?.planVersion
     status.reason = entry.announced?.reason
     status.error = entry.error
-    if case .fullWatch(let folder) = entry.obstacle {
-      status.reason = "waits until fewer stores of '\(folder)' run"
+    if case .fullWatch(let path) = entry.obstacle {
+      status.reason = "waits until fewer stores of '\(path)' run"
     }
     if entry.state == .pending {
       status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }

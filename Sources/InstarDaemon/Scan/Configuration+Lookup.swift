@@ -4,12 +4,13 @@ import InstarSupervisor
 import InstarWire
 
 extension Configuration {
-  /// The watch that a folder belongs to.
+  /// The watch that a folder belongs to: of several the one that names it itself, else the one that names most of its
+  /// path, and of these one without a pattern.
   func watch(of folder: String) -> Watch? {
-    watches.first { $0.folder == folder }
-      ?? watches
-      .filter { $0.isRecursive && folder.hasPrefix($0.folder == "/" ? "/" : $0.folder + "/") }
-      .max { $0.folder.utf8.count < $1.folder.utf8.count }
+    watches.first { $0.folder == folder && $0.subfolders.isEmpty }
+      ?? watches.filter { $0.holdsStores(in: folder) }.max {
+        $0.rank(for: folder) < $1.rank(for: folder)
+      }
   }
 
   /// The configuration with its watched folders as in a `StorePath`, for the stores that the ledger names.
@@ -62,8 +63,39 @@ extension Configuration {
 extension Configuration.Watch {
   /// Whether a scan that begins at `folder` would list a store of that path.
   func covers(_ store: String, in folder: String) -> Bool {
-    let prefix = folder == "/" ? "/" : folder + "/"
-    guard store.hasPrefix(prefix) else { return false }
-    return isRecursive || !store.utf8.dropFirst(prefix.utf8.count).contains(UInt8(ascii: "/"))
+    store.hasPrefix(folder == "/" ? "/" : folder + "/")
+      && holdsStores(in: (store as NSString).deletingLastPathComponent)
+  }
+
+  /// Whether the files of a folder are stores of this watch, if their names match.
+  func holdsStores(in folder: String) -> Bool {
+    guard let levels = matchedLevels(of: folder) else { return false }
+    return levels == subfolders.count || levels > subfolders.count && isRecursive
+  }
+
+  /// Whether a scan lists a folder: for its stores, or for folders in it.
+  func enters(_ folder: String) -> Bool {
+    guard let levels = matchedLevels(of: folder) else { return false }
+    return levels <= subfolders.count || isRecursive
+  }
+
+  /// How many levels a folder is below that of the watch; `nil` where it is not, or a level does not match its pattern.
+  private func matchedLevels(of folder: String) -> Int? {
+    if folder == self.folder { return 0 }
+    let prefix = self.folder == "/" ? "/" : self.folder + "/"
+    guard folder.hasPrefix(prefix) else { return nil }
+    // Most watches have no pattern, and this is asked for each store.
+    if subfolders.isEmpty, !isRecursive { return 1 }
+    let levels = folder.utf8.dropFirst(prefix.utf8.count).split(separator: UInt8(ascii: "/"))
+    for (level, pattern) in zip(levels, subfolders)
+    where fnmatch(pattern, String(Substring(level)), FNM_PERIOD) != 0 {
+      return nil
+    }
+    return levels.count
+  }
+
+  fileprivate func rank(for folder: String) -> (Int, Int, Int) {
+    let isExact = matchedLevels(of: folder) == subfolders.count
+    return (isExact ? 1 : 0, self.folder.utf8.count, -subfolders.count)
   }
 }

@@ -87,7 +87,7 @@ public struct Scanner: Sendable {
       }
       if name == "." || name == ".." { continue }
       let type = Int32(entry.pointee.d_type)
-      if watch.isRecursive, !StoreName.isPrivateFolder(name),
+      if !StoreName.isPrivateFolder(name), watch.enters(prefix + name),
         type == Int32(DT_DIR)
           || (type == Int32(DT_UNKNOWN) && Scanner.isFolder(prefix + name))
       {
@@ -96,6 +96,7 @@ public struct Scanner: Sendable {
         names.insert(name)
       }
     }
+    guard watch.holdsStores(in: folder) else { return folders.sorted(by: >) }
     let rights = FolderRights(above: folder)
     for name in names.sorted() where StoreName.matches(name, patterns: watch.patterns) {
       let path = prefix + name

@@ -86,7 +86,7 @@ extension Daemon {
     return Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
       folders: configuration.watches.map {
-        Manager.Folder(folder: $0.folder, error: folders.unreadable[$0.folder])
+        Manager.Folder(folder: $0.path, error: folders.unreadable[$0.path])
       },
       plugins: plugins.usable, stores: stores.count,
       states: Dictionary(grouping: stores.compactMap(\.state?.rawValue), by: \.self)

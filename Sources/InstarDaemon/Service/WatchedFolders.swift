@@ -36,12 +36,12 @@ struct WatchedFolders {
   /// Brings the kernel's notifications into the mailbox.
   private let pump: Task<Void, Never>
 
-  /// Folders of watches whose whole scan is out; `true` where another one is wanted after it.
+  /// Paths of watches whose whole scan is out; `true` where another one is wanted after it.
   private var scansOut: [String: Bool] = [:]
-  /// Folders of watches that have not been read yet.
+  /// Paths of watches that have not been read yet.
   private var unread: Set<String>
   private var problems: [String: Set<InstarError>] = [:]
-  /// Folders of watches that could not be read the last time, and why.
+  /// Paths of watches that could not be read the last time, and why.
   private(set) var unreadable: [String: InstarError] = [:]
 
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
@@ -52,7 +52,7 @@ struct WatchedFolders {
     self.generation = generation
     self.log = log
     self.mailbox = mailbox
-    unread = Set(configuration.watches.map(\.folder))
+    unread = Set(configuration.watches.map(\.path))
     let kernelWatch = try FolderWatch()
     self.kernelWatch = kernelWatch
     pump = Task {
@@ -73,11 +73,11 @@ struct WatchedFolders {
   }
 
   private mutating func scan(_ watch: Configuration.Watch) {
-    guard scansOut[watch.folder] == nil else {
-      scansOut[watch.folder] = true
+    guard scansOut[watch.path] == nil else {
+      scansOut[watch.path] = true
       return
     }
-    scansOut[watch.folder] = false
+    scansOut[watch.path] = false
     scan(watch, from: watch.folder)
   }
 
@@ -117,14 +117,14 @@ struct WatchedFolders {
         events.append(.versionRead(store.path, store.version))
       }
       report(Set(findings.problems), of: watch, isWhole: scan.isWhole)
-      if scan.isWhole, unread.contains(watch.folder) || unreadable[watch.folder] != nil {
-        unreadable[watch.folder] = nil
-        log.post(.watchStarted(folder: watch.folder, stores: findings.stores.count))
+      if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
+        unreadable[watch.path] = nil
+        log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
     case .failure(let error):
       // A folder further down may have been deleted: its stores are checked below.
       if scan.isWhole {
-        unreadable[watch.folder] = error
+        unreadable[watch.path] = error
         report([error], of: watch, isWhole: true)
       }
     }
@@ -133,8 +133,8 @@ struct WatchedFolders {
       events.append(.touched(store))
     }
     if scan.isWhole {
-      unread.remove(watch.folder)
-      if scansOut.removeValue(forKey: watch.folder) == true { self.scan(watch) }
+      unread.remove(watch.path)
+      if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
     }
     return events
   }
@@ -143,22 +143,28 @@ struct WatchedFolders {
   mutating func handle(_ event: FolderWatch.Event) -> [StoreQueue.Event] {
     switch event {
     case .changed(let folder, let name):
-      guard let watch = configuration.watch(of: folder) else { return [] }
       let prefix = folder == "/" ? "/" : folder + "/"
       if name.isEmpty {
         // The folder's own owner or mode; of a folder further down its parent tells too.
-        if folder == watch.folder { scan(watch) }
-      } else if watch.isRecursive, !StoreName.isPrivateFolder(name), Scanner.isFolder(prefix + name)
+        for watch in configuration.watches where folder == watch.folder { scan(watch) }
+        return []
+      }
+      let entering =
+        StoreName.isPrivateFolder(name)
+        ? []
+        : configuration.watches.filter { $0.folder != prefix + name && $0.enters(prefix + name) }
+      if !entering.isEmpty, Scanner.isFolder(prefix + name) {
+        for watch in entering { scan(watch, from: prefix + name) }
+      } else if let watch = configuration.watch(of: folder),
+        let store = StoreName.store(of: name, patterns: watch.patterns)
       {
-        scan(watch, from: prefix + name)
-      } else if let store = StoreName.store(of: name, patterns: watch.patterns) {
         if store == name, let problem = Scanner.kindProblem(of: prefix + name) {
           report([problem], of: watch, isWhole: false)
         }
         return [.touched(prefix + store)]
       }
     case .removed(let folder):
-      if let watch = configuration.watch(of: folder) { scan(watch) }
+      for watch in configuration.watches where watch.enters(folder) { scan(watch) }
     case .overflow:
       break
     }
@@ -168,10 +174,10 @@ struct WatchedFolders {
   private mutating func report(
     _ found: Set<InstarError>, of watch: Configuration.Watch, isWhole: Bool
   ) {
-    let known = problems[watch.folder] ?? []
+    let known = problems[watch.path] ?? []
     for problem in found.subtracting(known).sorted(by: { $0.what < $1.what }) {
       log.post(.watchFailed(problem))
     }
-    problems[watch.folder] = isWhole ? found : known.union(found)
+    problems[watch.path] = isWhole ? found : known.union(found)
   }
 }

@@ -90,7 +90,7 @@ struct ConfigCheckCommand: InstarCommand {
         files: files, state: configuration.stateFolder, plugins: configuration.pluginFolders,
         watches: configuration.watches.map {
           CheckedConfiguration.Watch(
-            folder: $0.folder, patterns: $0.patterns, recursive: $0.isRecursive,
+            folder: $0.path, patterns: $0.patterns, recursive: $0.isRecursive,
             sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover,
             verify: $0.verification, policy: $0.policy.rawValue, wave: $0.wave)
         }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init), notes: notes))
@@ -105,7 +105,7 @@ struct ConfigCheckCommand: InstarCommand {
       let reason =
         configuration.rollout == nil
         ? "there is no 'rollout'" : "'rollout' has \(waves) \(waves == 1 ? "wave" : "waves")"
-      return "'wave: \(watch.wave)' of '\(watch.folder)' counts as \(waves): \(reason)"
+      return "'wave: \(watch.wave)' of '\(watch.path)' counts as \(waves): \(reason)"
     }
   }
 }
