@@ -37,6 +37,8 @@ public struct Configuration: Sendable, Hashable {
     public var stageTimeLimit: Duration?
     /// The most memory that a worker may use for them; `nil` for that of all watches.
     public var workerMemoryBytes: Int64?
+    /// When their runs may start; `nil` for always.
+    public var window: TimeWindow?
     /// The priority of their runs beside other programs.
     public var priority = ProcessPriority()
     /// The names of the plans that its stores are compared with; empty for those of all plugins.

@@ -17,7 +17,10 @@ struct ConfigurationReader {
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
     case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
-    case nice, diskPriority, parallel, plan
+    case nice, diskPriority, parallel, plan, window
+  }
+  private enum WindowKey: String, CaseIterable {
+    case opens, length
   }
   private enum BackupKey: String, CaseIterable {
     case keep, age, size, totalSize
@@ -123,6 +126,7 @@ struct ConfigurationReader {
       case .workerMemory: watch.workerMemoryBytes = try workerMemory(value)
       case .nice: watch.priority.nice = try number(value, of: key.rawValue, in: 0...19)
       case .plan: watch.plans = try names(value, of: key.rawValue)
+      case .window: watch.window = try window(value)
       case .parallel: watch.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
       case .diskPriority: watch.priority.disk = try diskPriority(value)
       }
@@ -146,6 +150,41 @@ struct ConfigurationReader {
         node, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(node))'")
     }
     return bytes
+  }
+
+  private func window(_ node: Node) throws(InstarError) -> TimeWindow {
+    var opens: [CalendarEvent] = []
+    var length: Duration?
+    for (key, value) in try fields(of: node, keys: WindowKey.self, in: "'window'") {
+      switch key {
+      case .opens:
+        for element in value.sequence.map(Array.init) ?? [value] {
+          opens.append(try calendarEvent(element))
+        }
+      case .length:
+        length = try duration(
+          value, of: "window.length", in: .seconds(60)...(.seconds(31 * 86_400)))
+      }
+    }
+    guard !opens.isEmpty, let length else {
+      throw problem(
+        node,
+        "'window' must say when it opens and how long it stays open, such as "
+          + "{opens: \"Mon..Fri 22:00\", length: 6h}")
+    }
+    return TimeWindow(opens: opens, length: length)
+  }
+
+  private func calendarEvent(_ node: Node) throws(InstarError) -> CalendarEvent {
+    let text = shown(node)
+    do {
+      return try CalendarEvent(text)
+    } catch {
+      throw problem(
+        node,
+        "'window.opens' must be a calendar event as of systemd.time(7), not '\(text)': "
+          + error.cause)
+    }
   }
 
   private func diskPriority(_ node: Node) throws(InstarError) -> ProcessPriority.Disk {

@@ -96,6 +96,10 @@ public enum Manager {
     public var folder: String
     /// Why it cannot be watched; left out if it is watched.
     public var error: InstarError?
+    /// Whether runs of its stores may start now; left out if they always may.
+    public var windowIsOpen: Bool?
+    /// When that changes, in seconds since 1970; left out if it never does.
+    public var windowChangesAt: Double?
 
     /// A folder, and why it is not watched.
     public init(folder: String, error: InstarError? = nil) {

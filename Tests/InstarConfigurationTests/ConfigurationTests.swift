@@ -43,6 +43,7 @@ struct ConfigurationTests {
             stageTimeLimit: 6h
             workerMemory: 1GiB
             plan: Notes
+            window: {opens: ["Mon..Fri 22:00", "Sat,Sun *-*-* 00:00"], length: 6h}
             parallel: 1
             nice: 10
             diskPriority: idle
@@ -74,6 +75,9 @@ struct ConfigurationTests {
     home.stageTimeLimit = .seconds(6 * 3600)
     home.workerMemoryBytes = 1 << 30
     home.plans = ["Notes"]
+    home.window = TimeWindow(
+      opens: [try CalendarEvent("Mon..Fri 22:00"), try CalendarEvent("Sat,Sun *-*-* 00:00")],
+      length: .seconds(6 * 3600))
     home.parallelRuns = 1
     home.priority.nice = 10
     home.priority.disk = .idle
@@ -180,6 +184,20 @@ struct ConfigurationTests {
       (
         "watches: [{folder: /srv/*}, {folder: '/srv/*/'}]",
         "line 1: '/srv/*' is watched twice; give one watch several patterns"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    window: {opens: daily, length: 10s}",
+        "line 3: 'window.length' must be between 60 s and 744 h, not '10s'"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    window: {opens: '25:00', length: 1h}",
+        "line 3: 'window.opens' must be a calendar event as of systemd.time(7), not '25:00': "
+          + "Failed to parse calendar specification '25:00': Invalid argument"
+      ),
+      (
+        "watches:\n  - folder: /srv\n    window: {length: 1h}",
+        "line 3: 'window' must say when it opens and how long it stays open, such as "
+          + "{opens: \"Mon..Fri 22:00\", length: 6h}"
       ),
       (
         "rollout: {canary: 0}",

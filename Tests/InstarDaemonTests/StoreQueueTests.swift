@@ -1,4 +1,5 @@
 import InstarConfiguration
+import InstarLinux
 import InstarSchema
 import InstarWire
 import Testing
@@ -502,6 +503,30 @@ struct StoreQueueRunTests {
     #expect(
       runs(bench.handle(.settingsChanged(StoreQueue.Settings(configuration))))
         == ["/slow/b.store"])
+  }
+
+  @Test("a run starts only while the window of its watch is open, and one of another watch at once")
+  func windows() throws {
+    var configuration = Configuration()
+    var nights = Configuration.Watch(folder: "/nights")
+    nights.window = TimeWindow(opens: [try CalendarEvent("22:00")], length: .seconds(3600))
+    configuration.watches = [nights, Configuration.Watch(folder: "/srv")]
+    var bench = Bench(configuration)
+    let stores = ["/nights/a.store", "/srv/b.store"]
+    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
+    _ = bench.handle(.released)
+    var begun: [String] = []
+    for store in stores {
+      let report = ProbeReport(store: store, format: .coredata, state: .behind)
+      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
+    }
+    #expect(begun == ["/srv/b.store"])
+    #expect(runs(bench.handle(.windowsKnown(["/nights": .init(isOpen: false)]))).isEmpty)
+    #expect(
+      bench.queue.status(of: "/nights/a.store", at: bench.now)?.reason
+        == "waits until the window of '/nights' opens")
+    #expect(
+      runs(bench.handle(.windowsKnown(["/nights": .init(isOpen: true)]))) == ["/nights/a.store"])
   }
 
   @Test("four runs on small stores take the place of one; a large store waits until there is room")

@@ -12,6 +12,7 @@ public enum DaemonEvent: Sendable {
   /// The previous configuration stays in force.
   case configurationRefused(InstarError)
   case watchStarted(folder: String, stores: Int)
+  case windowChanged(watch: String, TimeWindow.State)
   case watchFailed(InstarError)
   /// The kernel dropped file events; every folder is rescanned.
   case changesLost
@@ -71,6 +72,17 @@ extension DaemonEvent {
     case .watchStarted(let folder, let stores):
       return .make(
         .watchStarted, .info, "watching '\(folder)': \(Self.count(stores, "store"))")
+    case .windowChanged(let watch, let state):
+      let time = state.changesAt.map { Quantity.time(secondsSince1970: $0) }
+      return state.isOpen
+        ? .make(
+          .windowOpened, .notice,
+          "the window of '\(watch)' is open\(time.map { " until \($0)" } ?? "")")
+        : .make(
+          .windowClosed, .notice,
+          "the window of '\(watch)' is closed"
+            + (time.map { " until \($0): no run of its stores starts" }
+              ?? ", and does not open again: no run of its stores starts"))
     case .watchFailed(let error):
       return .make(
         .watchFailed, .warning,

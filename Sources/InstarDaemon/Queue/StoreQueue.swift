@@ -101,6 +101,8 @@ public struct StoreQueue: Sendable {
     case retryWanted([String], byOperator: Bool)
     /// An operator stopped or resumed the start of runs.
     case pauseChanged(isPaused: Bool)
+    /// The windows of the watches that have one, as they are now, by path.
+    case windowsKnown([String: TimeWindow.State])
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
     case verdictsInDoubt
     /// The files of the plugins that are used, as they are now.
@@ -167,6 +169,8 @@ public struct StoreQueue: Sendable {
   enum Obstacle: Sendable, Hashable {
     /// An operator paused the start of runs.
     case pause
+    /// The window of its watch is closed.
+    case closedWindow(_ path: String)
     /// As many stores of its watch run as its `parallel` allows.
     case fullWatch(_ path: String)
   }
@@ -304,6 +308,8 @@ public struct StoreQueue: Sendable {
   private var isPaused = false
   /// Stores whose turn came while something kept them from running. One whose `obstacle` is another by now is skipped.
   private var heldBack: [Obstacle: OwnerLine] = [:]
+  /// A watch's window of which nothing is known is closed.
+  private var windows: [String: TimeWindow.State] = [:]
   private var isStopping = false
 
   /// A queue that probes nothing before `released`.
@@ -340,12 +346,14 @@ public struct StoreQueue: Sendable {
     case .holdsChanged(let held): doubtHeldStores(held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
+    case .windowsKnown(let windows): self.windows = windows
     case .verdictsInDoubt: doubtVerdicts()
     case .pluginsKnown(let files): usePlugins(files)
     case .scanned: isScanned = true
     case .rolloutOrder(let plan, let order): obey(order, plan, now, &actions)
     case .settingsChanged(let settings):
       self.settings = settings
+      windows = [:]
       applySettingsToRollouts()
     case .tick: tick(now, &actions)
     case .stopping: isStopping = true
@@ -782,8 +790,13 @@ public struct StoreQueue: Sendable {
   private func obstacle(toRunsOf watch: Configuration.Watch?) -> Obstacle? {
     if isPaused { return .pause }
     guard let watch else { return nil }
+    if isClosed(watch) { return .closedWindow(watch.path) }
     if freeRuns(of: watch) == 0 { return .fullWatch(watch.path) }
     return nil
+  }
+
+  private func isClosed(_ watch: Configuration.Watch) -> Bool {
+    watch.window != nil && windows[watch.path]?.isOpen != true
   }
 
   /// How many more stores of a watch may run.
@@ -798,11 +811,15 @@ public struct StoreQueue: Sendable {
       let count =
         switch obstacle {
         case .pause: isPaused ? 0 : Int.max
-        case .fullWatch(let path):
-          settings.configuration.watches.first { $0.path == path }.map(freeRuns) ?? .max
+        case .closedWindow(let path): watch(at: path).map(isClosed) == true ? 0 : Int.max
+        case .fullWatch(let path): watch(at: path).map(freeRuns) ?? .max
         }
       release(count, obstacle)
     }
+  }
+
+  private func watch(at path: String) -> Configuration.Watch? {
+    settings.configuration.watches.first { $0.path == path }
   }
 
   private mutating func release(_ limit: Int, _ obstacle: Obstacle) {
@@ -988,8 +1005,10 @@ extension StoreQueue {
     status.planVersion = entry.announced?.planVersion
     status.reason = entry.announced?.reason
     status.error = entry.error
-    if case .fullWatch(let path) = entry.obstacle {
-      status.reason = "waits until fewer stores of '\(path)' run"
+    switch entry.obstacle {
+    case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
+    case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
+    case .pause, nil: break
     }
     if entry.state == .pending {
       status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }

@@ -85,9 +85,7 @@ extension Daemon {
     let failures = stores.filter { $0.error != nil }.sorted { $0.store < $1.store }
     return Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
-      folders: configuration.watches.map {
-        Manager.Folder(folder: $0.path, error: folders.unreadable[$0.path])
-      },
+      folders: configuration.watches.map(managerFolder),
       plugins: plugins.usable, stores: stores.count,
       states: Dictionary(grouping: stores.compactMap(\.state?.rawValue), by: \.self)
         .mapValues(\.count),
@@ -97,6 +95,15 @@ extension Daemon {
         runsInProgress.run(on: $0)
       },
       failures: Array(failures.prefix(Manager.Status.failureLimit)))
+  }
+
+  private func managerFolder(_ watch: Configuration.Watch) -> Manager.Folder {
+    var folder = Manager.Folder(folder: watch.path, error: folders.unreadable[watch.path])
+    if watch.window != nil {
+      folder.windowIsOpen = windows.states[watch.path]?.isOpen ?? false
+      folder.windowChangesAt = windows.states[watch.path]?.changesAt
+    }
+    return folder
   }
 
   // MARK: Steering

@@ -42,6 +42,7 @@ struct Daemon {
   private(set) var configuration: Configuration
   private(set) var folders: WatchedFolders
   private(set) var plugins: WatchedPlugins
+  private(set) var windows: WatchWindows
   var queue: StoreQueue
   private(set) var runsInProgress = RunsInProgress()
   private var repeatedFailures = RepeatedFailureLog()
@@ -75,6 +76,7 @@ struct Daemon {
     keepers = KeeperRequests(supervisor: supervisor, log: log, mailbox: mailbox)
     folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
     plugins = WatchedPlugins(configuration, keepers: keepers, log: log)
+    windows = WatchWindows(log: log, mailbox: mailbox)
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
     alarm = Alarm(mailbox: mailbox)
   }
@@ -86,6 +88,7 @@ struct Daemon {
     readRollouts()
     recoverRuns()
     watchHolds()
+    windows.use(configuration)
     listPlugins()
     scanAll()
     backupsDue =
@@ -130,6 +133,8 @@ struct Daemon {
       becomeReadyIfScanned()
     case .described(let descriptions):
       feed(plugins.handle(descriptions))
+    case .windows(let check):
+      feed(windows.finish(check))
     case .store(let event):
       feed([event])
     case .control(let request): answer(request)
@@ -291,6 +296,7 @@ struct Daemon {
     log.postLeftOut()
     for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
     guard state != .stopping else { return }
+    if let due = windows.due, due <= now { windows.check() }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescanDue, due <= now {
       rescanNow()
@@ -322,8 +328,8 @@ struct Daemon {
   private mutating func setAlarm() {
     alarm.set(
       for: [
-        queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, manager.nextDeadline,
-        repeatedFailures.nextDeadline, log.nextDeadline,
+        queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, windows.due,
+        manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
       ]
       .compactMap { $0 }.min())
   }
@@ -386,6 +392,7 @@ struct Daemon {
     configuration = new
     plugins.configuration = new
     supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
+    windows.use(new)
     watchHolds()
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }

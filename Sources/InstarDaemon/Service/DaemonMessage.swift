@@ -8,6 +8,7 @@ enum DaemonMessage: Sendable {
   case folderEvent(FolderWatch.Event)
   case scanned(WatchedFolders.Scan)
   case described([PluginDescription])
+  case windows(WatchWindows.Check)
   case store(StoreQueue.Event)
   /// How far a long stage is, or its end.
   case progress(RunEvent)

@@ -12,8 +12,8 @@ extension Manager.Status: Answer {
         "  paused   by \(pause.by) at \(Quantity.time(secondsSince1970: pause.since))"
           + (pause.why.map { ": \($0)" } ?? ""))
     }
-    lines += folders.map { folder in
-      "  folder   \(folder.folder)" + (folder.error.map { ": \($0.cause)" } ?? "")
+    lines += folders.map {
+      "  folder   \($0.folder)\($0.window)\($0.error.map { ": \($0.cause)" } ?? "")"
     }
     lines += plugins.map { "  plugin   \($0)" }
     lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
@@ -67,6 +67,15 @@ extension Manager.Store {
       "\(store)", "\(state?.rawValue ?? "")", "\(version?.description ?? "")",
       "\(activity.rawValue)",
       "\(error?.cause ?? reason ?? (state == .unknown ? "no plugin knows the store" : ""))")
+  }
+}
+
+extension Manager.Folder {
+  /// ", window closed until 2026-11-21 22:00:00 UTC".
+  fileprivate var window: String {
+    guard let windowIsOpen else { return "" }
+    let until = windowChangesAt.map { " until \(Quantity.time(secondsSince1970: $0))" } ?? ""
+    return ", window \(windowIsOpen ? "open" : "closed")\(until)"
   }
 }
 
