@@ -37,6 +37,8 @@ public struct Configuration: Sendable, Hashable {
     public var stageTimeLimit: Duration?
     /// The most memory that a worker may use for them; `nil` for that of all watches.
     public var workerMemoryBytes: Int64?
+    /// How many of its stores may fail in a rollout; one more halts it. `nil` for no limit of its own.
+    public var budget: RolloutSettings.Share?
     /// When their runs may start; `nil` for always.
     public var window: TimeWindow?
     /// The priority of their runs beside other programs.
@@ -124,6 +126,13 @@ public struct Configuration: Sendable, Hashable {
   /// In which order and how far the stores of a plan are migrated; `nil` for all at once.
   public var rollout: RolloutSettings?
   public var watches: [Watch] = []
+
+  /// How stores have their turn, with the budgets of the watches.
+  public var rolloutSettings: RolloutSettings {
+    var settings = rollout ?? RolloutSettings()
+    for watch in watches { settings.watchBudgets[watch.path] = watch.budget }
+    return settings
+  }
 
   /// Where `instarctl` reaches the daemon.
   public var socket: String { socketPath ?? Installation.socket(ofStateFolder: stateFolder) }

@@ -17,7 +17,7 @@ struct ConfigurationReader {
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
     case busyTimeout, cutover, verify, policy, wave, stageTimeLimit, workerMemory
-    case nice, diskPriority, parallel, plan, window
+    case nice, diskPriority, parallel, plan, window, budget
   }
   private enum WindowKey: String, CaseIterable {
     case opens, length
@@ -127,6 +127,7 @@ struct ConfigurationReader {
       case .nice: watch.priority.nice = try number(value, of: key.rawValue, in: 0...19)
       case .plan: watch.plans = try names(value, of: key.rawValue)
       case .window: watch.window = try window(value)
+      case .budget: watch.budget = try share(value, of: key.rawValue, orNone: true)
       case .parallel: watch.parallelRuns = try number(value, of: key.rawValue, in: 1...64)
       case .diskPriority: watch.priority.disk = try diskPriority(value)
       }

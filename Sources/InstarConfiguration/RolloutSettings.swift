@@ -62,6 +62,8 @@ public struct RolloutSettings: Sendable, Hashable {
   public var soak = Duration.zero
   /// How many stores may fail; one more halts the rollout. `nil` for no limit.
   public var budget: Share?
+  /// How many stores of a watch may fail, by the path of the watch. One more halts the rollout.
+  public var watchBudgets: [String: Share] = [:]
 
   /// One wave with all stores, without a budget.
   public init() {}

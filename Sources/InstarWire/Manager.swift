@@ -395,10 +395,13 @@ extension Manager {
       progress: ?Progress
     )
 
-    # A watched folder, and why it cannot be watched.
+    # A watched folder, and why it cannot be watched. With a time window: whether runs of its stores may start now, and
+    # when that changes, in seconds since 1970.
     type Folder (
       folder: string,
-      error: ?Error
+      error: ?Error,
+      windowIsOpen: ?bool,
+      windowChangesAt: ?float
     )
 
     # An operator's order to start no run. 'since' is in seconds since 1970.

@@ -240,13 +240,14 @@ struct ConfigurationTests {
         rollout: {canary: 2, waves: [10%, 50%], soak: 30m, budget: 0.5%}
         retry: {attempts: 7}
         watches:
-          - {folder: /srv, policy: ask, wave: 3}
+          - {folder: /srv, policy: ask, wave: 3, budget: 0}
         """, source: "x.yml")
     let rollout = try #require(configuration.rollout)
     #expect(rollout.steps == [.count(2), .percent(10), .percent(50), .percent(100)])
     #expect(rollout.soak == .seconds(1800) && rollout.budget == .percent(0.5))
     #expect(configuration.retry.attempts == 7)
     #expect(configuration.watches.first?.policy == .ask && configuration.watches.first?.wave == 3)
+    #expect(configuration.rolloutSettings.watchBudgets == ["/srv": .count(0)])
   }
 
   @Test("the last levels of a watched folder may be patterns")

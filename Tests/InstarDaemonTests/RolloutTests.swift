@@ -188,6 +188,27 @@ private func waves(
 
 @Suite("Rollout: waves")
 struct RolloutWaveTests {
+  @Test("the budget of a watch halts the rollout that the budget of all stores would let go on")
+  func watchBudget() {
+    var fleet = Fleet(nil)
+    fleet.configuration.watches[1].budget = .count(1)
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    let (many, late) = (Fleet.stores(8), Fleet.stores(4, in: "/late"))
+    fleet.find(many + late)
+    let broken = InstarError(.stageFailed, "cannot migrate", cause: "broken")
+    for store in many.prefix(3) { fleet.end(store, .failed, broken) }
+    fleet.end(late[0], .failed, broken)
+    #expect(!fleet.changes.contains(.halted))
+    fleet.end(late[1], .failed, broken)
+    #expect(fleet.changes.last == .halted)
+    #expect(
+      fleet.reported.last?.halt?.why
+        == "2 of 4 stores of '/late' failed, and the budget is 1")
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    fleet.end(late[2], .failed, broken)
+    #expect(fleet.changes.last == .resumed)
+  }
+
   @Test("the canary is migrated first, then shares of all stores, then the rest")
   func canaryFirst() {
     var fleet = Fleet(waves(canary: 1, ["10%", "50%"]))

@@ -36,7 +36,9 @@ struct ManagerTests {
     run.stage = "1.0.0 → 2.0.0 (1 of 1)"
     run.progress = Sample.event.progress
     let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: "a reason")
-    let folder = Manager.Folder(folder: "/srv", error: Sample.error)
+    var folder = Manager.Folder(folder: "/srv", error: Sample.error)
+    folder.windowIsOpen = false
+    folder.windowChangesAt = 1000
     let rollout = Manager.Rollout(
       plan: "NotesPlan", version: Schema.Version(2, 0, 0), wave: 1, waves: 2, stores: 6, waiting: 2,
       admitted: 1, deferred: 1, migrated: 1, failed: 1, unapproved: 1, secondsToNextWave: 10,

@@ -62,6 +62,14 @@ public struct Rollout: Sendable {
     var place: Place?
     /// Its run has ended well, and the probe that proves it has not.
     var awaitsProof = false
+    /// The path of its watch, once it was probed.
+    var watch: String?
+  }
+
+  /// The stores of one watch.
+  private struct WatchCount {
+    var total = 0
+    var failed = 0
   }
 
   /// The order in which stores have their turn: by the wave of their watch, then in an order that mixes folders, and
@@ -107,6 +115,7 @@ public struct Rollout: Sendable {
   /// When each wave opened, in seconds since 1970, as far as that is recorded.
   private var openings: [Double] = []
   private var budget: RolloutSettings.Share?
+  private var watchBudgets: [String: RolloutSettings.Share] = [:]
   private var soak = Duration.zero
   /// How many stores have had their turn when each wave ends.
   private var steps: [RolloutSettings.Share] = []
@@ -124,6 +133,7 @@ public struct Rollout: Sendable {
 
   private var members: [String: Status] = [:]
   private var counts: [Member: Int] = [:]
+  private var watchCounts: [String: WatchCount] = [:]
   /// Stores that wait for an approval.
   private var unapprovedCount = 0
   /// Stores whose turn comes, the next one last if `isSorted`. One whose `place` is another by now is skipped.
@@ -236,7 +246,24 @@ public struct Rollout: Sendable {
   mutating func leave(_ store: String) {
     setPlace(nil, of: store)
     guard let old = members.removeValue(forKey: store) else { return }
-    counts[old.member, default: 0] -= 1
+    count(old, -1)
+  }
+
+  /// Takes in the path of the watch that a store belongs to.
+  mutating func noteWatch(_ path: String?, of store: String) {
+    guard let status = members[store], status.watch != path else { return }
+    count(status, -1)
+    members[store]?.watch = path
+    if let status = members[store] { count(status, 1) }
+  }
+
+  var hasWatchBudgets: Bool { !watchBudgets.isEmpty }
+
+  private mutating func count(_ status: Status, _ change: Int) {
+    counts[status.member, default: 0] += change
+    guard let watch = status.watch else { return }
+    watchCounts[watch, default: WatchCount()].total += change
+    if status.member == .failed { watchCounts[watch, default: WatchCount()].failed += change }
   }
 
   /// Lets the next store have its turn; `nil` where none may.
@@ -286,9 +313,9 @@ public struct Rollout: Sendable {
   private mutating func set(_ store: String, _ member: Member) {
     if member != .waiting { setPlace(nil, of: store) }
     var status = members[store] ?? Status(member: member)
-    if members[store] != nil { counts[status.member, default: 0] -= 1 }
-    counts[member, default: 0] += 1
+    if members[store] != nil { count(status, -1) }
     status.member = member
+    count(status, 1)
     status.awaitsProof = false
     if member != .waiting, status.wave == 0 { status.wave = wave }
     members[store] = status
@@ -365,6 +392,7 @@ public struct Rollout: Sendable {
     steps = settings.steps
     soak = settings.soak
     budget = settings.budget
+    watchBudgets = settings.watchBudgets
     if soak == .zero { soakEnds = nil }
     // A wave follows each soak, also where the new configuration has fewer waves.
     wave = min(wave, soakEnds == nil ? steps.count : steps.count - 1)
@@ -374,17 +402,41 @@ public struct Rollout: Sendable {
     members.filter { $0.value.member == .failed }.map(\.key)
   }
 
+  /// Halts if more stores failed than a budget allows: that of the rollout, or of a watch.
   private mutating func haltIfOverBudget(at now: Double) -> Bool {
-    guard halt == nil, isCounted, let budget, count(.failed) > 0 else { return false }
+    guard halt == nil, isCounted, count(.failed) > 0 else { return false }
+    if let budget, let excess = excess(count(.failed), of: total, budget, in: nil) {
+      halt(excess, at: now)
+      return true
+    }
+    for (watch, budget) in watchBudgets.sorted(by: { $0.key < $1.key }) {
+      guard let count = watchCounts[watch],
+        let excess = excess(count.failed, of: count.total, budget, in: watch)
+      else { continue }
+      halt(excess, at: now)
+      return true
+    }
+    return false
+  }
+
+  /// Why failures are more than a budget allows; `nil` where they are not. Stores that an operator has forgiven do not
+  /// count.
+  private func excess(
+    _ failed: Int, of total: Int, _ budget: RolloutSettings.Share, in watch: String?
+  ) -> String? {
     let allowed = budget.failures(of: total)
-    guard count(.failed) > allowed else { return false }
-    let counted = failedStores.count { !forgiven.contains($0) }
-    guard counted > allowed else { return false }
+    guard failed > allowed else { return nil }
+    let counted = failedStores.count { store in
+      !forgiven.contains(store) && (watch == nil || members[store]?.watch == watch)
+    }
+    guard counted > allowed else { return nil }
     let more = forgiven.isEmpty ? "" : " more"
-    halt = Manager.Pause(
-      by: Manager.Rollout.daemon, since: now,
-      why: "\(counted)\(more) of \(total) stores failed, and the budget is \(budget)")
-    return true
+    let place = watch.map { " of '\($0)'" } ?? ""
+    return "\(counted)\(more) of \(total) stores\(place) failed, and the budget is \(budget)"
+  }
+
+  private mutating func halt(_ why: String, at now: Double) {
+    halt = Manager.Pause(by: Manager.Rollout.daemon, since: now, why: why)
   }
 
   /// Stops, until `resume`.

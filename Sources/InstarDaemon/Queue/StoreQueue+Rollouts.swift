@@ -14,12 +14,16 @@ extension StoreQueue {
     leaveOthers(than: key, store, &entry)
     let watch = settings.configuration.watch(ofStore: store)
     let needsApproval = watch?.policy == .ask
-    let isWanted = settings.configuration.rollout != nil || needsApproval
+    let isWanted =
+      settings.configuration.rollout != nil || needsApproval || watch?.budget != nil
     let isUnforgettable = rollouts.contains { $0.key.plan == key.plan && !$0.value.isForgettable }
     guard isWanted || isUnforgettable else { return true }
     begin(key, report.plugin)
     entry.rollout = key
-    return rollouts[key]?.add(store, wave: watch?.wave ?? 1, needsApproval: needsApproval) ?? true
+    let mayRun =
+      rollouts[key]?.add(store, wave: watch?.wave ?? 1, needsApproval: needsApproval) ?? true
+    rollouts[key]?.noteWatch(watch?.path, of: store)
+    return mayRun
   }
 
   /// Takes a store out of the plan's rollouts to other versions: another plugin migrates it now. A rollout that has
@@ -41,7 +45,7 @@ extension StoreQueue {
     for old in ofPlan where isOutdated(old, by: key, plugin) { drop(old.key) }
     var new = Rollout(
       plan: key.plan, version: key.version, plugin: plugin,
-      settings: settings.configuration.rollout ?? RolloutSettings())
+      settings: settings.configuration.rolloutSettings)
     for old in ofPlan { carryHalt(from: old, to: &new) }
     rollouts[key] = new
   }
@@ -122,7 +126,11 @@ extension StoreQueue {
     if entry.rollout == nil, let key = report.rolloutKey, rollouts[key]?.has(store) == true {
       entry.rollout = key
     }
-    if let key = entry.rollout { rollouts[key]?.foundCurrent(store) }
+    guard let key = entry.rollout else { return }
+    rollouts[key]?.foundCurrent(store)
+    guard rollouts[key]?.hasWatchBudgets == true else { return }
+    let watch = settings.configuration.watch(ofStore: store)
+    rollouts[key]?.noteWatch(watch?.path, of: store)
   }
 
   /// Takes a store out of its rollout that is gone, held, or no longer behind by itself.
@@ -162,19 +170,20 @@ extension StoreQueue {
       drop(key)
       var next = Rollout(
         plan: key.plan, version: key.version, plugin: new,
-        settings: settings.configuration.rollout ?? RolloutSettings())
+        settings: settings.configuration.rolloutSettings)
       carryHalt(from: rollout, to: &next)
       if next.halt != nil { rollouts[key] = next }
     }
   }
 
   mutating func applySettingsToRollouts() {
-    let new = settings.configuration.rollout
+    let new = settings.configuration.rolloutSettings
+    let isWanted = settings.configuration.rollout != nil || !new.watchBudgets.isEmpty
     for key in rollouts.keys.sorted() {
-      if new == nil, rollouts[key]?.isForgettable == true {
+      if !isWanted, rollouts[key]?.isForgettable == true {
         drop(key)
       } else {
-        rollouts[key]?.update(new ?? RolloutSettings())
+        rollouts[key]?.update(new)
       }
     }
   }
@@ -244,7 +253,7 @@ extension StoreQueue {
   ) {
     for (record, runs) in recorded {
       let rollout = Rollout(
-        record, settings: settings.configuration.rollout ?? RolloutSettings(), runs: runs, at: now)
+        record, settings: settings.configuration.rolloutSettings, runs: runs, at: now)
       rollouts[rollout.key] = rollout
     }
   }

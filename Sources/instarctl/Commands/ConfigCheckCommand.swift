@@ -34,6 +34,12 @@ struct ConfigCheckCommand: InstarCommand {
       var verify: VerificationPolicy
       var policy: String
       var wave: Int
+      var plans: [String]
+      var parallel: Int?
+      var budget: String?
+      /// The calendar events at which the window opens.
+      var windowOpens: [String]?
+      var windowSeconds: Double?
     }
     struct Rollout: Encodable {
       /// How many stores have had their turn when each wave ends.
@@ -92,7 +98,9 @@ struct ConfigCheckCommand: InstarCommand {
           CheckedConfiguration.Watch(
             folder: $0.path, patterns: $0.patterns, recursive: $0.isRecursive,
             sqlDebug: $0.sqlDebugLevel, whenBusy: $0.whenBusy, cutover: $0.cutover,
-            verify: $0.verification, policy: $0.policy.rawValue, wave: $0.wave)
+            verify: $0.verification, policy: $0.policy.rawValue, wave: $0.wave, plans: $0.plans,
+            parallel: $0.parallelRuns, budget: $0.budget?.description,
+            windowOpens: $0.window?.opens.map(\.text), windowSeconds: $0.window?.length.inSeconds)
         }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
