@@ -46,6 +46,7 @@ struct Instarctl: AsyncParsableCommand {
       SchemaCommand.self,
       StatusCommand.self, StoresCommand.self, RetryCommand.self, PauseCommand.self,
       ResumeCommand.self, ApproveCommand.self, RescanCommand.self, HistoryCommand.self,
+      JournalCommand.self,
       ConfigCommand.self,
       VersionCommand.self,
     ])

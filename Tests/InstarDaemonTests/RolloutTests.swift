@@ -188,7 +188,7 @@ private func waves(
 
 @Suite("Rollout: waves")
 struct RolloutWaveTests {
-  @Test("the budget of a watch halts the rollout that the budget of all stores would let go on")
+  @Test("the budget of a watch halts the rollout that the budget of all stores would permit")
   func watchBudget() {
     var fleet = Fleet(nil)
     fleet.configuration.watches[1].budget = .count(1)

@@ -1,0 +1,82 @@
+import ArgumentParser
+import Glibc
+import InstarLinux
+import InstarSchema
+
+/// `instarctl journal`
+struct JournalCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "journal",
+    abstract: "Show what instard has logged, of all stores or of one.",
+    discussion: """
+        instarctl journal --since today
+        instarctl journal --event run-failed --explain
+        instarctl journal --run 20261121T101530Z-1f3a --sql a.store
+
+      Runs journalctl(1) with the fields that instard logs. To see the entries of the service, be root or a \
+      member of the group systemd-journal.
+      """)
+
+  @Argument(
+    help: "Show only entries about this store.", completion: .file(), transform: FilePath.typed)
+  var store: String?
+
+  @Option(help: ArgumentHelp("Show only entries of this run.", valueName: "run"))
+  var run: String?
+
+  @Option(help: ArgumentHelp("Show only entries about this plan.", valueName: "name"))
+  var plan: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Show only entries of this event, such as run-failed. instard(8) lists the events.",
+      valueName: "event"))
+  var event: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Show only entries since then: a time, 'today' or '-1h', as of journalctl.", valueName: "time"
+    ))
+  var since: String?
+
+  @Option(help: ArgumentHelp("Show only the newest COUNT entries.", valueName: "count"))
+  var limit: Int?
+
+  @Flag(help: "Also show new entries, until Ctrl-C.")
+  var follow = false
+
+  @Flag(help: "Explain each entry: what happened, the state of the store, and what to do.")
+  var explain = false
+
+  @Flag(help: "Also show the SQL of migrations, where a watch logs it.")
+  var sql = false
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if let limit, limit < 1 { throw ValidationError("--limit must be at least 1") }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    // In place of this process, so that the pager and Ctrl-C work as with journalctl itself.
+    var words = (["journalctl"] + arguments).map { strdup($0) }
+    words.append(nil)
+    execvp("journalctl", words)
+    throw .systemFailure(
+      "cannot run journalctl", errno, code: .incompleteInstallation, next: "install systemd")
+  }
+
+  private var arguments: [String] {
+    var arguments = ["-t", "instard"]
+    if sql { arguments += ["-t", "instar-sql"] }
+    if let since { arguments.append("--since=\(since)") }
+    if let limit { arguments.append("--lines=\(limit)") }
+    if follow { arguments.append("--follow") }
+    if explain { arguments.append("--catalog") }
+    if output.json { arguments += ["--output=json", "--all"] }
+    let fields = [
+      ("STORE", store.map(FilePath.absolute)), ("RUN", run), ("PLAN", plan), ("EVENT", event),
+    ]
+    return arguments + fields.compactMap { name, value in value.map { "INSTAR_\(name)=\($0)" } }
+  }
+}
