@@ -16,6 +16,7 @@ public enum Manager {
     case pause = "Pause"
     case resume = "Resume"
     case approve = "Approve"
+    case monitor = "Monitor"
 
     /// The name of the method with that of the interface.
     public var qualifiedName: String { "\(interface).\(rawValue)" }
@@ -297,6 +298,45 @@ extension Manager {
     public init(stores: [Store]) { self.stores = stores }
   }
 
+  /// What the journal got too.
+  public struct Event: Sendable, Codable, Hashable {
+    /// The name, such as "run-migrated": `INSTAR_EVENT` in the journal.
+    public var event: String
+    /// In seconds since 1970.
+    public var at: Double
+    /// As of syslog(3), from 3 (an error) to 6.
+    public var priority: Int
+    /// One line.
+    public var message: String
+    /// The other fields of the journal's entry, such as `INSTAR_STORE`.
+    public var fields: [String: String]
+
+    /// An event.
+    public init(
+      event: String, at seconds: Double, priority: Int, message: String, fields: [String: String]
+    ) {
+      self.event = event
+      at = seconds
+      self.priority = priority
+      self.message = message
+      self.fields = fields
+    }
+  }
+
+  /// What `Monitor` returns: one event. More replies follow.
+  public struct EventReply: Sendable, Codable, Hashable {
+    /// The event.
+    public var event: Event
+    /// How many events before it the client has missed, because it read too slowly; left out for none.
+    public var missed: Int?
+
+    /// A reply.
+    public init(event: Event, missed: Int? = nil) {
+      self.event = event
+      self.missed = missed
+    }
+  }
+
   /// The parameters of `Retry`.
   public struct RetryParameters: Sendable, Codable, Hashable {
     /// The paths of the stores; empty for all that failed.
@@ -464,6 +504,16 @@ extension Manager {
       failures: []Store
     )
 
+    # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as of syslog(3), and
+    # 'fields' has the other fields of the entry, such as INSTAR_STORE.
+    type Event (
+      event: string,
+      at: float,
+      priority: int,
+      message: string,
+      fields: [string]string
+    )
+
     # Returns the status. With 'more', also each time when it changes, at most once a second.
     method GetStatus() -> (status: Status)
 
@@ -485,6 +535,10 @@ extension Manager {
 
     # Has stores migrated whose watch has the policy 'ask': the named ones, or all of a plan.
     method Approve(plan: ?string, stores: []string) -> ()
+
+    # Sends each event from now on; ordinary users get those about the stores that they own. Needs 'more'. 'missed' says
+    # how many events the client has missed before this one, because it read too slowly.
+    method Monitor() -> (event: Event, missed: ?int)
 
     # The call failed, and nothing was done.
     error Failed (error: Error)

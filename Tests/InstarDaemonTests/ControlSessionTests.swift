@@ -11,13 +11,14 @@ import Testing
 @Suite("The control socket")
 struct ControlSessionTests {
   private let folder: TemporaryFolder
+  private let feed = EventFeed()
   private let socket: ControlSocket
   private let path: String
 
   init() throws {
     folder = try TemporaryFolder()
     path = folder.path("instard.sock")
-    socket = try ControlSocket(at: path) { request in
+    socket = try ControlSocket(at: path, feed: feed) { request in
       switch request.method {
       case .stores: request.reply(.stores((0..<1200).map { String(format: "/srv/%04d", $0) }))
       case .store(let paths):
@@ -49,6 +50,49 @@ struct ControlSessionTests {
     return try reply(channel)
   }
 
+  @Test("a client that follows events gets each in order, and is told how many it has missed")
+  func monitor() throws {
+    func event(_ number: Int) -> Manager.Event {
+      Manager.Event(
+        event: "run-migrated", at: 0, priority: 5, message: "run \(number)", fields: [:])
+    }
+    let channel = try connect()
+    try channel.send(Data(#"{"method":"io.instar.Manager.Monitor","more":true}"#.utf8))
+    // The client follows from the first event that it gets.
+    var first: Manager.EventReply?
+    for _ in 0..<300 where first == nil {
+      feed.publish(event(0))
+      if case .line(let line) = try channel.receive(deadline: .now + .milliseconds(100)) {
+        first = try decoded(line)
+      }
+    }
+    #expect(first?.event == event(0) && first?.missed == nil)
+
+    for number in 1...100 { feed.publish(event(number)) }
+    var received = 0
+    while received < 100, case .line(let line) = try channel.receive(deadline: .now + .seconds(30))
+    {
+      let reply = try decoded(line)
+      guard reply.event != event(0) else { continue }
+      received += 1
+      #expect(reply.event == event(received))
+    }
+    #expect(received == 100)
+
+    let slow = feed.subscribe()
+    for number in 0..<1005 { feed.publish(event(number)) }
+    for number in 0..<1000 {
+      #expect(slow.next(timeout: .zero) == Manager.EventReply(event: event(number)))
+    }
+    #expect(slow.next(timeout: .zero) == nil)
+    feed.publish(event(2000))
+    #expect(slow.next(timeout: .zero) == Manager.EventReply(event: event(2000), missed: 5))
+  }
+
+  private func decoded(_ line: Data) throws -> Manager.EventReply {
+    try WireCoder.message(Varlink.Reply<Manager.EventReply>.self, from: line).parameters
+  }
+
   @Test("it describes itself as each Varlink service does")
   func introspection() throws {
     let channel = try connect()
@@ -69,6 +113,7 @@ struct ControlSessionTests {
       (#"{"method":"io.instar.Manager.Explode"}"#, "MethodNotFound"),
       (#"{"method":"io.other.Manager.Pause"}"#, "InterfaceNotFound"),
       (#"{"method":"io.instar.Manager.ListStores","parameters":{}}"#, "ExpectedMore"),
+      (#"{"method":"io.instar.Manager.Monitor"}"#, "ExpectedMore"),
     ])
   func refused(_ text: String, _ error: String) throws {
     let channel = try connect()

@@ -47,6 +47,9 @@ struct ManagerTests {
       version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],
       plugins: [], stores: 1, states: [:], activities: [:], rollouts: [rollout], runs: [run],
       failures: [store])
+    let event = Manager.Event(
+      event: "run-failed", at: 1000, priority: 3, message: "x", fields: ["INSTAR_RUN": "R1"])
+    #expect(try keys(of: event) == fields(of: "Event"))
     #expect(try keys(of: rollout) == fields(of: "Rollout"))
     #expect(try keys(of: store) == fields(of: "Store"))
     #expect(try keys(of: run) == fields(of: "Run"))

@@ -10,6 +10,7 @@ import Synchronization
 final class ControlSession: Sendable {
   let client: ControlClient
   private let channel: LineChannel
+  private let feed: EventFeed
   private let handToLoop: @Sendable (ControlRequest) -> Bool
   /// Whether the client wants no reply to its present call.
   private let isOneway = Mutex(false)
@@ -23,8 +24,10 @@ final class ControlSession: Sendable {
   private static let storesInReply = 500
 
   init(
-    _ channel: LineChannel, client: ControlClient, ask: @escaping @Sendable (ControlRequest) -> Bool
+    _ channel: LineChannel, client: ControlClient, feed: EventFeed,
+    ask: @escaping @Sendable (ControlRequest) -> Bool
   ) {
+    self.feed = feed
     self.channel = channel
     self.client = client
     handToLoop = ask
@@ -72,6 +75,9 @@ final class ControlSession: Sendable {
     case Manager.Method.approve.qualifiedName:
       let approval = try parameters(Manager.ApproveParameters.self, of: line)
       try replyDone(.approve(plan: approval.plan, stores: approval.stores))
+    case Manager.Method.monitor.qualifiedName:
+      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
+      try sendEvents()
     default:
       let interface = call.method.split(separator: ".").dropLast().joined(separator: ".")
       let isKnown = [VarlinkService.interface, Manager.interface].contains(interface)
@@ -154,6 +160,24 @@ final class ControlSession: Sendable {
       }
     }
     try reply(Manager.StoresReply(stores: found))
+  }
+
+  /// Sends events until the client closes its end.
+  private func sendEvents() throws(InstarError) {
+    let subscription = feed.subscribe()
+    while true {
+      if let reply = subscription.next(timeout: .seconds(Self.watchInterval)) {
+        if maySee(reply.event) { try self.reply(reply, continues: true) }
+      } else if case .closed = try channel.receive(deadline: .now) {
+        return
+      }
+    }
+  }
+
+  private func maySee(_ event: Manager.Event) -> Bool {
+    if client.isAdmin { return true }
+    guard let store = event.fields["INSTAR_STORE"] else { return false }
+    return client.maySee(storeOf: FileVersion(path: store)?.owner)
   }
 
   private func replyDone(

@@ -18,6 +18,7 @@ final class ControlSocket: Sendable {
 
   private let path: String
   private let descriptor: Int32
+  private let feed: EventFeed
   private let ask: @Sendable (ControlRequest) -> Bool
   private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
   /// How many clients each user has.
@@ -26,12 +27,15 @@ final class ControlSocket: Sendable {
   /// Takes the connections, until it is cancelled.
   nonisolated(unsafe) private let source: any DispatchSourceRead
 
-  /// - Parameter ask: Hands a request to the daemon's loop; `false` where that has ended.
+  /// - Parameters:
+  ///   - feed: The events that clients may follow.
+  ///   - ask: Hands a request to the daemon's loop; `false` where that has ended.
   /// - Throws: `stateFolderFailed` where nobody can connect.
   init(
-    at path: String, ask: @escaping @Sendable (ControlRequest) -> Bool
+    at path: String, feed: EventFeed, ask: @escaping @Sendable (ControlRequest) -> Bool
   ) throws(InstarError) {
     self.path = path
+    self.feed = feed
     self.ask = ask
     descriptor = try UnixSocket.listen(at: path)
     source = DispatchSource.makeReadSource(
@@ -56,7 +60,7 @@ final class ControlSocket: Sendable {
       // The channel closes the connection with its last reference.
       let client = ControlClient(peer, adminGroup: adminGroup)
       guard admit(client) else { continue }
-      start(ControlSession(channel, client: client, ask: ask))
+      start(ControlSession(channel, client: client, feed: feed, ask: ask))
     }
   }
 

@@ -1,3 +1,4 @@
+import Foundation
 import InstarSchema
 import InstarWire
 public import Logging
@@ -12,6 +13,8 @@ public struct EventLog: Sendable {
   private let limit = LineLimit()
   private let entryLimit = EntryLimit()
   private let now: @Sendable () -> ContinuousClock.Instant
+  /// Passes on what the journal gets, but for details.
+  let feed = EventFeed()
 
   /// - Parameters:
   ///   - now: The clock of the limit of lines.
@@ -74,6 +77,12 @@ public struct EventLog: Sendable {
   }
 
   private func post(_ entry: EventEntry) {
+    if entry.level >= .info {
+      feed.publish(
+        Manager.Event(
+          event: entry.kind.rawValue, at: Date().timeIntervalSince1970,
+          priority: entry.level.priority, message: entry.message, fields: entry.fields))
+    }
     var metadata = entry.fields.mapValues { Logger.MetadataValue.string($0) }
     metadata["INSTAR_EVENT"] = .string(entry.kind.rawValue)
     metadata["MESSAGE_ID"] = .string(entry.kind.messageID)

@@ -72,7 +72,7 @@ public struct DaemonService: Service {
   /// Without the socket nobody can control the daemon, but stores are migrated all the same.
   private func openControlSocket() -> ControlSocket? {
     do throws(InstarError) {
-      return try ControlSocket(at: configuration.socket) { [mailbox] request in
+      return try ControlSocket(at: configuration.socket, feed: log.feed) { [mailbox] request in
         if case .enqueued = mailbox.yield(.control(request)) { true } else { false }
       }
     } catch {
