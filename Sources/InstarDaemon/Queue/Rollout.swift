@@ -402,6 +402,12 @@ public struct Rollout: Sendable {
     members.filter { $0.value.member == .failed }.map(\.key)
   }
 
+  /// How many stores may fail before the rollout is halted; `nil` without a budget of its own.
+  var allowedFailures: Int? { budget?.failures(of: total) }
+
+  /// The stores that failed and count.
+  var countedFailures: Int { failedStores.count { !forgiven.contains($0) } }
+
   /// Halts if more stores failed than a budget allows: that of the rollout, or of a watch.
   private mutating func haltIfOverBudget(at now: Double) -> Bool {
     guard halt == nil, isCounted, count(.failed) > 0 else { return false }

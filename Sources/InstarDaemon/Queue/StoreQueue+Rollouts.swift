@@ -263,6 +263,11 @@ extension StoreQueue {
     rollouts.keys.sorted().compactMap { rollouts[$0]?.record(at: now) }
   }
 
+  /// How many failures each rollout allows, `nil` without a budget, and how many it counts now.
+  var rolloutBudgets: [String: (allowed: Int?, counted: Int)] {
+    rollouts.mapValues { ($0.allowedFailures, $0.countedFailures) }
+  }
+
   /// The rollouts as operators see them, by plan.
   public func rolloutStatuses(at now: Instant) -> [Manager.Rollout] {
     rollouts.keys.sorted().compactMap { rollouts[$0]?.status(at: now) }

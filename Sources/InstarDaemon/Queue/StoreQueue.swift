@@ -238,12 +238,22 @@ public struct StoreQueue: Sendable {
       }
     }
 
+    var group: Group { Group(state: announced?.state, plan: announced?.plan) }
+
     mutating func forgetFailures() {
       failures = 0
       equalFailures = 0
       lastFailure = nil
       error = nil
     }
+  }
+
+  /// Stores that are counted together.
+  public struct Group: Sendable, Hashable {
+    /// The state at the last probe; `nil` before the first one.
+    public var state: StoreState?
+    /// The plan that knows the stores.
+    public var plan: String?
   }
 
   /// What makes two reports on a store the same to a reader.
@@ -283,6 +293,9 @@ public struct StoreQueue: Sendable {
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
   var entries: [String: Entry] = [:]
+  /// The stores by what the last probe said, and by what happens to them.
+  public private(set) var groupCounts: [Group: Int] = [:]
+  public private(set) var activityCounts: [Manager.Activity: Int] = [:]
   private var deadlines: [String: Instant] = [:]
   /// A store that is in another state when its turn comes is skipped.
   private var probeLine = OwnerLine()
@@ -323,6 +336,8 @@ public struct StoreQueue: Sendable {
   public var stores: [String] { Array(entries.keys) }
   /// Returns the state of a store; `nil` where the queue does not know it.
   public func state(of store: String) -> State? { entries[store]?.state }
+  /// Stores that wait for a probe.
+  public var probeQueueLength: Int { probeLine.count }
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
   public var queuedCount: Int {
     probeLine.count + runLine.count + heldBack.values.reduce(0) { $0 + $1.count }
@@ -446,7 +461,10 @@ public struct StoreQueue: Sendable {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     _ = answer(store)
-    if var entry = entries[store] { leaveRollout(store, &entry) }
+    if var entry = entries[store] {
+      count(entry, -1)
+      leaveRollout(store, &entry)
+    }
     entries[store] = nil
     deadlines[store] = nil
   }
@@ -976,6 +994,8 @@ public struct StoreQueue: Sendable {
     if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     if !entry.wasProbed { unprobedCount += 1 }
+    if let old = entries[store] { count(old, -1) }
+    count(entry, 1)
     entries[store] = entry
     if entry.state != .runQueued { entries[store]?.obstacle = nil }
     switch entry.state {
@@ -985,6 +1005,12 @@ public struct StoreQueue: Sendable {
     default:
       if deadlines[store] != nil { deadlines[store] = nil }
     }
+  }
+
+  private mutating func count(_ entry: Entry, _ difference: Int) {
+    activityCounts[entry.activity, default: 0] += difference
+    groupCounts[entry.group, default: 0] += difference
+    if groupCounts[entry.group] == 0 { groupCounts[entry.group] = nil }
   }
 
   mutating func noteDeadline(_ deadline: Instant) {
