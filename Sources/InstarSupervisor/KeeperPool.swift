@@ -24,6 +24,10 @@ final class KeeperPool: Sendable {
   private let opensOwnStoresOnly: Bool
   /// Oldest first.
   private let idle = Mutex<[Idle]>([])
+  private let killed = Atomic<Int>(0)
+
+  /// How many keepers were killed: they had ended before their work, or hung.
+  var killedCount: Int { killed.load(ordering: .relaxed) }
 
   /// - Parameter opensOwnStoresOnly: as of `KeeperSession.start`.
   init(installation: Installation, opensOwnStoresOnly: Bool) {
@@ -38,7 +42,8 @@ final class KeeperPool: Sendable {
       if !session.hasEnded { return session }
     }
     return try KeeperSession.start(
-      installation, as: identity, priority: priority, opensOwnStoresOnly: opensOwnStoresOnly)
+      installation, as: identity, priority: priority, opensOwnStoresOnly: opensOwnStoresOnly,
+      onKill: { [weak self] in _ = self?.killed.add(1, ordering: .relaxed) })
   }
 
   private func takeIdle(

@@ -15,12 +15,14 @@ public final class KeeperSession: Sendable {
   public let priority: ProcessPriority
   private let channel: LineChannel
   private let process: ChildProcess
+  private let onKill: @Sendable () -> Void
   private let isClosed = Atomic<Bool>(false)
 
   private init(
     identity: ProcessIdentity, priority: ProcessPriority, channel: LineChannel,
-    process: ChildProcess
+    process: ChildProcess, onKill: @escaping @Sendable () -> Void
   ) {
+    self.onKill = onKill
     self.identity = identity
     self.priority = priority
     self.channel = channel
@@ -29,11 +31,13 @@ public final class KeeperSession: Sendable {
 
   /// Starts a keeper.
   ///
-  /// - Parameter opensOwnStoresOnly: Whether the keeper opens only stores that nobody but its user and root could have
-  ///   placed.
+  /// - Parameters:
+  ///   - opensOwnStoresOnly: Whether the keeper opens only stores that nobody but its user and root could have placed.
+  ///   - onKill: Called when the keeper is killed, because it has ended before its work, or hangs.
   public static func start(
     _ installation: Installation, as identity: ProcessIdentity = .inherited,
-    priority: ProcessPriority = ProcessPriority(), opensOwnStoresOnly: Bool = false
+    priority: ProcessPriority = ProcessPriority(), opensOwnStoresOnly: Bool = false,
+    onKill: @escaping @Sendable () -> Void = {}
   ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
       lineLimitBytes: WireCoder.lineLimitBytes)
@@ -46,7 +50,7 @@ public final class KeeperSession: Sendable {
       executable: installation.keeper, arguments: arguments, channel: keepersEnd.descriptor,
       output: .captured(limitBytes: 64 << 10), identity: identity)
     return KeeperSession(
-      identity: identity, priority: priority, channel: channel, process: process)
+      identity: identity, priority: priority, channel: channel, process: process, onKill: onKill)
   }
 
   /// - Throws: `keeperDied`.
@@ -96,6 +100,7 @@ public final class KeeperSession: Sendable {
   /// Kills the keeper, and with it its worker. Waits a few seconds only: a keeper blocked on a disk ends when the disk
   /// answers.
   public func kill() {
+    onKill()
     close()
     process.kill()
     guard (try? process.wait(deadline: .now + .seconds(5))) == nil else { return }

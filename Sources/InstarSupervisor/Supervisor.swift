@@ -43,6 +43,9 @@ public final class Supervisor: Sendable {
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
 
+  /// How many keepers ended before their work, or were killed because they hung. Each time another one took over.
+  public var lostKeepers: Int { keepers.killedCount }
+
   /// Ends every call, also those started later, and may be called from any thread.
   ///
   /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may
