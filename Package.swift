@@ -38,6 +38,7 @@ let package = Package(
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
     .package(url: "https://github.com/swiftlang/swift-syntax", exact: "603.0.1"),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
@@ -154,6 +155,7 @@ let package = Package(
       dependencies: [
         "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd",
         "InstarWire",
+        .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
@@ -287,6 +289,7 @@ let package = Package(
       dependencies: [
         "InstarConfiguration", "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor",
         "InstarTestSupport", "InstarWire",
+        .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),

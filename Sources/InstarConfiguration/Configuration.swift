@@ -125,6 +125,8 @@ public struct Configuration: Sendable, Hashable {
   public var ledger = LedgerRetention()
   /// In which order and how far the stores of a plan are migrated; `nil` for all at once.
   public var rollout: RolloutSettings?
+  /// Where the metrics can be read.
+  public var metrics = MetricsSettings()
   public var watches: [Watch] = []
 
   /// How stores have their turn, with the budgets of the watches.

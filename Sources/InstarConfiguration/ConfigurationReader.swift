@@ -12,6 +12,7 @@ struct ConfigurationReader {
   private enum Key: String, CaseIterable {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
     case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout, ledger
+    case metrics
     case watches
   }
   private enum WatchKey: String, CaseIterable {
@@ -33,6 +34,9 @@ struct ConfigurationReader {
   }
   private enum RolloutKey: String, CaseIterable {
     case canary, waves, soak, budget
+  }
+  private enum MetricsKey: String, CaseIterable {
+    case listen, textfile
   }
 
   /// Adds the values of one file to those of earlier files.
@@ -71,6 +75,8 @@ struct ConfigurationReader {
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
       case .ledger: configuration.ledger = try ledger(value)
       case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
+      case .metrics:
+        configuration.metrics = isNull(value) ? MetricsSettings() : try metrics(value)
       case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
@@ -248,6 +254,50 @@ struct ConfigurationReader {
           + "\(step) is not less than \(next)")
     }
     return rollout
+  }
+
+  private func metrics(_ node: Node) throws(InstarError) -> MetricsSettings {
+    var metrics = MetricsSettings()
+    for (key, value) in try fields(of: node, keys: MetricsKey.self, in: "'metrics'") {
+      switch key {
+      case .listen: metrics.address = try address(value)
+      case .textfile:
+        let file = try folder(value, of: "metrics.textfile", what: "a file")
+        guard file.hasSuffix(".prom") else {
+          throw problem(
+            value,
+            "'metrics.textfile' must end in .prom, not '\(file)': node_exporter reads no other file"
+          )
+        }
+        metrics.textFile = file
+      }
+    }
+    return metrics
+  }
+
+  private func address(_ node: Node) throws(InstarError) -> MetricsSettings.Address {
+    let key = "metrics.listen"
+    let text = isNull(node) ? nil : node.scalar?.string
+    if let text, text.hasPrefix("unix:") {
+      let path = Node.scalar(
+        Node.Scalar(String(text.dropFirst("unix:".count)), .implicit, .any, node.mark))
+      return .socket(path: try folder(path, of: key, what: "a socket"))
+    }
+    let parts = text?.split(separator: ":", omittingEmptySubsequences: false) ?? []
+    guard parts.count > 1, let port = parts.last.flatMap({ UInt16($0) }), port > 0 else {
+      throw problem(
+        node,
+        "'\(key)' must be an address such as 127.0.0.1:9464 or unix:/run/instar/metrics.sock, "
+          + "not '\(shown(node))'")
+    }
+    let host = parts.dropLast().joined(separator: ":")
+    guard let numeric = LoopbackSocket.numericHost(host) else {
+      throw problem(
+        node,
+        "'\(key)' must be on the loopback interface, such as 127.0.0.1:\(port), not '\(shown(node))': "
+          + "instard serves its metrics to this machine only")
+    }
+    return .loopback(host: numeric, port: port)
   }
 
   private func share(

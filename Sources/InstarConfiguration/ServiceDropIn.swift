@@ -1,11 +1,13 @@
+import Foundation
 import InstarLinux
 public import InstarSchema
 
 /// The part of the service's unit that follows from the configuration: which folders it may write.
 ///
 /// `instard.service` sees the file system as read-only, and no homes. The drop-in adds only what the watches need: each
-/// watched folder and each folder for copies of backups for writing (`ReadWritePaths=`), and, if one of them is in a
-/// home, homes for reading (`ProtectHome=read-only`). Owners and modes still decide who may write what.
+/// watched folder, each folder for copies of backups and those of the metrics for writing (`ReadWritePaths=`), and, if
+/// one of them is in a home, homes for reading (`ProtectHome=read-only`). Owners and modes still decide who may write
+/// what. For metrics on a port it adds the loopback interface, and no other network.
 public struct ServiceDropIn: Sendable, Hashable {
   /// The path where systemd reads it.
   public static let defaultPath = "/etc/systemd/system/instard.service.d/50-watches.conf"
@@ -22,6 +24,7 @@ public struct ServiceDropIn: Sendable, Hashable {
     var writable = configuration.watches.map(\.folder)
     writable += ([configuration.backupFolder] + configuration.watches.map(\.backupFolder))
       .compactMap(\.self)
+    writable += Self.folders(for: configuration.metrics)
     // The unit has a folder for the state.
     if configuration.stateFolder != Installation.defaultStateFolder {
       writable.append(configuration.stateFolder)
@@ -36,7 +39,8 @@ public struct ServiceDropIn: Sendable, Hashable {
     }.sorted()
     let homes = (writable + configuration.pluginFolders).filter(Self.isInHome)
 
-    guard !writable.isEmpty || !homes.isEmpty else {
+    let network = Self.network(for: configuration.metrics)
+    guard !writable.isEmpty || !homes.isEmpty || !network.isEmpty else {
       contents = nil
       return
     }
@@ -50,7 +54,32 @@ public struct ServiceDropIn: Sendable, Hashable {
       lines.append("ProtectHome=read-only")
     }
     lines += writable.map { "ReadWritePaths=\"-\(Self.escaped($0))\"" }
+    lines += network
     contents = lines.joined(separator: "\n") + "\n"
+  }
+
+  /// Where the metrics are put. The unit has a folder for sockets.
+  private static func folders(for metrics: MetricsSettings) -> [String] {
+    var files = [metrics.textFile].compactMap(\.self)
+    if case .socket(let path) = metrics.address { files.append(path) }
+    let runtimeFolder = folder(
+      of: Installation.socket(ofStateFolder: Installation.serviceStateFolder))
+    return files.map(folder).filter { $0 != runtimeFolder }
+  }
+
+  private static func folder(of path: String) -> String {
+    (path as NSString).deletingLastPathComponent
+  }
+
+  /// What the unit needs to listen on the loopback interface, which it does not see.
+  private static func network(for metrics: MetricsSettings) -> [String] {
+    guard case .loopback? = metrics.address else { return [] }
+    return [
+      "# For the metrics on \(metrics.address.map { "\($0)" } ?? "")",
+      "PrivateNetwork=no",
+      "RestrictAddressFamilies=AF_INET AF_INET6",
+      "IPAddressAllow=localhost",
+    ]
   }
 
   /// Whether a unit with `ProtectHome=yes` hides the folder.

@@ -142,6 +142,8 @@ extension InstarError {
     public static let daemonNotReachable = Code("I607")
     /// Only root and members of the group `instar-admin` may do this.
     public static let notPermitted = Code("I608")
+    /// The metrics cannot be served or written.
+    public static let metricsFailed = Code("I609")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

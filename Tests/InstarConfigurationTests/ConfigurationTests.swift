@@ -26,6 +26,7 @@ struct ConfigurationTests {
         backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
         checkBackups: 12h
         ledger: {size: 2MiB, keep: 3}
+        metrics: {listen: "localhost:9464", textfile: /var/lib/instar.prom}
         watches:
           - folder: /srv/app
             pattern: "*.store"
@@ -66,6 +67,8 @@ struct ConfigurationTests {
         == BackupRetention(
           count: 3, age: .seconds(720 * 3600), bytes: 5 << 30, totalBytes: 100 << 30))
     #expect(configuration.backupCheckInterval == .seconds(12 * 3600))
+    #expect(configuration.metrics.address == .loopback(host: "127.0.0.1", port: 9464))
+    #expect(configuration.metrics.textFile == "/var/lib/instar.prom")
     var home = Configuration.Watch(
       folder: "/home", patterns: ["*.sqlite", "*.db"], isRecursive: true, sqlDebugLevel: 3,
       backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
@@ -124,6 +127,34 @@ struct ConfigurationTests {
       (
         "backupCompression: zst",
         "line 1: 'backupCompression' must be none, zstd, not 'zst'; did you mean 'zstd'?"
+      ),
+      (
+        "metrics: {listen: 0.0.0.0:9464}",
+        "line 1: 'metrics.listen' must be on the loopback interface, such as 127.0.0.1:9464, "
+          + "not '0.0.0.0:9464': instard serves its metrics to this machine only"
+      ),
+      (
+        "metrics: {listen: \"[::]:9464\"}",
+        "line 1: 'metrics.listen' must be on the loopback interface, such as 127.0.0.1:9464, "
+          + "not '[::]:9464': instard serves its metrics to this machine only"
+      ),
+      (
+        "metrics: {listen: 127.0.0.1}",
+        "line 1: 'metrics.listen' must be an address such as 127.0.0.1:9464 or "
+          + "unix:/run/instar/metrics.sock, not '127.0.0.1'"
+      ),
+      (
+        "metrics: {listen: unix:metrics.sock}",
+        "line 1: 'metrics.listen' must be an absolute path, not 'metrics.sock'"
+      ),
+      (
+        "metrics: {textfile: /srv/instar.txt}",
+        "line 1: 'metrics.textfile' must end in .prom, not '/srv/instar.txt': "
+          + "node_exporter reads no other file"
+      ),
+      (
+        "metrics: {lisen: x}",
+        "line 1: unknown key 'lisen' in 'metrics'; did you mean 'listen'?"
       ),
       ("parallel: many", "line 1: 'parallel' must be a number from 1 to 64, not 'many'"),
       (
@@ -230,6 +261,20 @@ struct ConfigurationTests {
       #expect(error.what == "cannot use the configuration '/etc/x.yml'")
       #expect(error.next == "correct the file, then run: instarctl config check '/etc/x.yml'")
     }
+  }
+
+  @Test(
+    "metrics are served on the loopback interface or a socket",
+    arguments: [
+      ("127.0.0.1:9464", "127.0.0.1:9464"), ("localhost:1", "127.0.0.1:1"),
+      ("127.1.2.3:65535", "127.1.2.3:65535"), ("[::1]:9464", "[::1]:9464"),
+      ("unix:/run/instar/metrics.sock", "unix:/run/instar/metrics.sock"),
+    ])
+  func metrics(_ text: String, _ address: String) throws {
+    let configuration = try Configuration(
+      yaml: "metrics: {listen: \"\(text)\"}", source: "instard.yml")
+    #expect(configuration.metrics.address?.description == address)
+    #expect(configuration.metrics.areRead && !Configuration().metrics.areRead)
   }
 
   @Test(

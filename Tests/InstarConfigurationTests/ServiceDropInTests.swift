@@ -38,6 +38,38 @@ struct ServiceDropInTests {
     }
   }
 
+  @Test("gives the service the loopback interface for metrics on a port, and no other network")
+  func metricsPort() throws {
+    var configuration = Configuration()
+    configuration.metrics.address = .loopback(host: "127.0.0.1", port: 9464)
+    #expect(
+      try ServiceDropIn(configuration, source: "x").contents == """
+        # Written by 'instarctl config apply' from x.
+        # The next 'instarctl config apply' overwrites this file.
+        [Service]
+        # For the metrics on 127.0.0.1:9464
+        PrivateNetwork=no
+        RestrictAddressFamilies=AF_INET AF_INET6
+        IPAddressAllow=localhost
+
+        """)
+  }
+
+  @Test("opens the folders of a text file and of a socket, but not the service's own")
+  func metricsFiles() throws {
+    var configuration = Configuration()
+    configuration.metrics.textFile = "/var/lib/prometheus/node-exporter/instar.prom"
+    configuration.metrics.address = .socket(path: "/run/instar/metrics.sock")
+    var lines = try ServiceDropIn(configuration, source: "x").contents?.split(separator: "\n")
+    #expect(lines?.dropFirst(3) == ["ReadWritePaths=\"-/var/lib/prometheus/node-exporter\""])
+    configuration.metrics = MetricsSettings()
+    configuration.metrics.address = .socket(path: "/run/other/metrics.sock")
+    lines = try ServiceDropIn(configuration, source: "x").contents?.split(separator: "\n")
+    #expect(lines?.dropFirst(3) == ["ReadWritePaths=\"-/run/other\""])
+    configuration.metrics.address = .socket(path: "/run/instar/metrics.sock")
+    #expect(try ServiceDropIn(configuration, source: "x").contents == nil)
+  }
+
   @Test("shows homes where a watch or a plugin folder is in one", arguments: ["/home/a", "/root"])
   func homes(folder: String) throws {
     for dropIn in [try dropIn([folder]), try dropIn([], plugins: [folder])] {

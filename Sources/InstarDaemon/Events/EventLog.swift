@@ -15,6 +15,7 @@ public struct EventLog: Sendable {
   private let now: @Sendable () -> ContinuousClock.Instant
   /// Passes on what the journal gets, but for details.
   let feed = EventFeed()
+  private var onError: @Sendable (EventKind) -> Void = { _ in }
 
   /// - Parameters:
   ///   - now: The clock of the limit of lines.
@@ -29,6 +30,13 @@ public struct EventLog: Sendable {
     // Statements are switched on for each watch, whatever the level of the rest.
     sqlLogger.logLevel = .debug
     self.sqlLogger = sqlLogger
+  }
+
+  /// Returns a log that also calls `onError` with each event at the level `error` or above.
+  func reportingErrors(to onError: @escaping @Sendable (EventKind) -> Void) -> EventLog {
+    var log = self
+    log.onError = onError
+    return log
   }
 
   /// Logs the event. Shortens lines of SQL and of plugins, and leaves them out where they are too many; how many is
@@ -77,6 +85,7 @@ public struct EventLog: Sendable {
   }
 
   private func post(_ entry: EventEntry) {
+    if entry.level >= .error { onError(entry.kind) }
     if entry.level >= .info {
       feed.publish(
         Manager.Event(

@@ -264,8 +264,8 @@ extension StoreQueue {
   }
 
   /// How many failures each rollout allows, `nil` without a budget, and how many it counts now.
-  var rolloutBudgets: [String: (allowed: Int?, counted: Int)] {
-    rollouts.mapValues { ($0.allowedFailures, $0.countedFailures) }
+  var rolloutBudgets: [(plan: String, allowed: Int?, counted: Int)] {
+    rollouts.values.map { ($0.plan, $0.allowedFailures, $0.countedFailures) }
   }
 
   /// The rollouts as operators see them, by plan.

@@ -37,6 +37,7 @@ struct Daemon {
   private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
   private let keepers: KeeperRequests
+  private let metrics: DaemonMetrics
 
   private var state = State.scanning
   private(set) var configuration: Configuration
@@ -56,6 +57,7 @@ struct Daemon {
   var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
   let startedAt = Date().timeIntervalSince1970
   private var manager = ManagerNotifications()
+  private var publishedMetrics: PublishedMetrics
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
   /// When old backups are removed and a sample is verified.
@@ -70,20 +72,26 @@ struct Daemon {
     self.configuration = configuration
     socket = configuration.socket
     self.supervisor = supervisor
+    let metrics = DaemonMetrics(version: Release.version, startedAt: startedAt)
+    self.metrics = metrics
+    let log = log.reportingErrors { metrics.noteError($0.rawValue) }
     self.log = log
     self.mailbox = mailbox
     self.readConfiguration = readConfiguration
-    keepers = KeeperRequests(supervisor: supervisor, log: log, mailbox: mailbox)
+    keepers = KeeperRequests(
+      supervisor: supervisor, log: log, metrics: metrics, mailbox: mailbox)
     folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
     plugins = WatchedPlugins(configuration, keepers: keepers, log: log)
     windows = WatchWindows(log: log, mailbox: mailbox)
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
+    publishedMetrics = PublishedMetrics(log: log, mailbox: mailbox)
     alarm = Alarm(mailbox: mailbox)
   }
 
   mutating func start() {
     log.post(.daemonStarted(version: Release.version, configuration))
     supervisor.stateFolder?.setLedgerSize(configuration.ledger.fileBytes)
+    publishMetrics()
     readPause()
     readRollouts()
     recoverRuns()
@@ -114,6 +122,7 @@ struct Daemon {
 
   mutating func close() {
     for failures in repeatedFailures.takeAll() { log.post(.runsFailed(failures)) }
+    publishedMetrics.close()
     alarm.cancel()
     folders.close()
   }
@@ -129,6 +138,7 @@ struct Daemon {
       if isAboutHolds(event) { feed([.holdsChanged(heldStores)]) }
       feed(folders.handle(event))
     case .scanned(let scan):
+      if scan.isWhole { metrics.noteScan(scan.duration) }
       feed(folders.finish(scan, known: queue.stores))
       becomeReadyIfScanned()
     case .described(let descriptions):
@@ -136,8 +146,10 @@ struct Daemon {
     case .windows(let check):
       feed(windows.finish(check))
     case .store(let event):
+      if case .probed = event { metrics.noteProbe() }
       feed([event])
     case .control(let request): answer(request)
+    case .metricsWanted(let reply): reply(metricsText())
     case .progress(let event):
       if runsInProgress.note(event, at: .now) { log.post(.run(event)) }
     case .tick:
@@ -257,6 +269,7 @@ struct Daemon {
       }
     case .reportRun(let report, let followUp):
       runsInProgress.end(report.run)
+      metrics.note(report)
       if repeatedFailures.note(report, at: .now) {
         log.post(.runEnded(report, followUp))
       } else {
@@ -295,6 +308,7 @@ struct Daemon {
     manager.tick(at: now)
     log.postLeftOut()
     for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
+    if publishedMetrics.isFileDue(at: now) { publishedMetrics.writeFile(metricsText()) }
     guard state != .stopping else { return }
     if let due = windows.due, due <= now { windows.check() }
     if let due = plugins.listDue, due <= now { listPlugins() }
@@ -330,6 +344,7 @@ struct Daemon {
       for: [
         queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, windows.due,
         manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
+        publishedMetrics.fileDue,
       ]
       .compactMap { $0 }.min())
   }
@@ -353,6 +368,24 @@ struct Daemon {
     guard let (folder, error) = unreadable.first else { return status }
     let others = unreadable.count > 1 ? " (and \(unreadable.count - 1) more)" : ""
     return "\(status); cannot watch '\(folder)': \(error.cause)\(others)"
+  }
+
+  // MARK: Metrics
+
+  private mutating func publishMetrics() {
+    let wereRead = publishedMetrics.settings.areRead
+    publishedMetrics.settings = configuration.metrics
+    if !wereRead, configuration.metrics.areRead { keepers.countBackups(configuration) }
+  }
+
+  private func metricsText() -> String {
+    metrics.show(
+      DaemonMetrics.Snapshot(
+        queue: queue, isPaused: pause != nil, watches: configuration.watches.count,
+        unreadableWatches: folders.unreadable.count, plugins: plugins.usable.count,
+        keeperRestarts: supervisor.lostKeepers),
+      at: .now)
+    return metrics.text
   }
 
   // MARK: Configuration
@@ -394,6 +427,7 @@ struct Daemon {
     supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
     windows.use(new)
     watchHolds()
+    publishMetrics()
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
     plugins.describeAllAgain()

@@ -13,6 +13,8 @@ enum DaemonMessage: Sendable {
   /// How far a long stage is, or its end.
   case progress(RunEvent)
   case control(ControlRequest)
+  /// A client reads the metrics.
+  case metricsWanted(@Sendable (String) -> Void)
   case tick
   case reload
   case shutdown

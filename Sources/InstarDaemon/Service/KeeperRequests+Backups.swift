@@ -19,16 +19,45 @@ extension KeeperRequests {
     guard let stateFolder = supervisor.stateFolder else { return }
     background.add {
       await self.report { () async throws(InstarError) in
+        var copy: String?
         try await supervisor.makeCopies(of: [ListedBackup(report)].compactMap(\.self)) {
           log.post(.backupHandled($0))
+          if case .copied(let made) = $0.outcome { copy = made.path }
+        }
+        if let backup = ListedBackup(report, copy: copy) {
+          metrics.noteBackup(backup.occupiedBytes)
         }
         guard countedBackups.noteBackup(of: report.store) > retention.count else { return }
+        let backups = try stateFolder.backups(of: report.store)
+        let sizes = Dictionary(
+          backups.map { ($0.reference.run, $0.occupiedBytes) }, uniquingKeysWith: { $1 })
         try await supervisor.prune(
-          try stateFolder.backups(of: report.store), keeping: retention,
-          now: Date().timeIntervalSince1970
-        ) { log.post(.backupHandled($0)) }
+          backups, keeping: retention, now: Date().timeIntervalSince1970
+        ) { result in
+          log.post(.backupHandled(result))
+          if case .removed = result.outcome {
+            metrics.noteBackup(sizes[result.backup.run] ?? 0, sign: -1)
+          }
+        }
       }
     }
+  }
+
+  /// Counts the backups of all watched stores, for the metrics. Reads the ledger, so it is not done for each reader.
+  func countBackups(_ configuration: Configuration) {
+    guard let stateFolder = supervisor.stateFolder else { return }
+    background.add {
+      let configuration = configuration.withResolvedFolders
+      await report { () async throws(InstarError) in
+        metrics.setBackups(try watchedBackups(stateFolder, configuration))
+      }
+    }
+  }
+
+  private func watchedBackups(
+    _ stateFolder: StateFolder, _ configuration: Configuration
+  ) throws(InstarError) -> [ListedBackup] {
+    try stateFolder.backups().filter { configuration.watch(ofStore: $0.reference.store) != nil }
   }
 
   /// Makes the copies that the runs of a store were to have: one was cut off before.
@@ -50,9 +79,7 @@ extension KeeperRequests {
     background.add {
       let configuration = configuration.withResolvedFolders
       await report { () async throws(InstarError) in
-        let all = try stateFolder.backups().filter {
-          configuration.watch(ofStore: $0.reference.store) != nil
-        }
+        let all = try watchedBackups(stateFolder, configuration)
         try await supervisor.makeCopies(of: all, in: configuration.copyFolder(ofStore:)) {
           log.post(.backupHandled($0))
         }
@@ -68,8 +95,9 @@ extension KeeperRequests {
             now: Date().timeIntervalSince1970
           ) { log.post(.backupHandled($0)) }
         }
-        let watched = try stateFolder.backups().map(\.reference)
-          .filter { configuration.watch(ofStore: $0.store) != nil }
+        let left = try watchedBackups(stateFolder, configuration)
+        metrics.setBackups(left)
+        let watched = left.map(\.reference)
         let sample = Array(watched.shuffled().prefix(Self.sampleSize))
         var sound = 0
         try await supervisor.verify(sample) { result in

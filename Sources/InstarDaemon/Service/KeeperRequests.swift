@@ -8,6 +8,7 @@ import InstarWire
 struct KeeperRequests: Sendable {
   let supervisor: Supervisor
   let log: EventLog
+  let metrics: DaemonMetrics
   let mailbox: DaemonMessage.Mailbox
   let background = BackgroundWork()
   let countedBackups = CountedBackups()

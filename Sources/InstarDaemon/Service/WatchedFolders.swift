@@ -21,6 +21,8 @@ struct WatchedFolders {
     var result: Result<Scanner.Findings, InstarError>
     /// Counts configurations: a scan that began under an earlier one is ignored.
     var generation: Int
+    /// How long it took.
+    var duration: Duration
 
     var isWhole: Bool { folder == watch.folder }
   }
@@ -83,6 +85,7 @@ struct WatchedFolders {
 
   private func scan(_ watch: Configuration.Watch, from folder: String) {
     Self.scanQueue.async { [kernelWatch, generation, mailbox] in
+      let began = ContinuousClock.now
       let result: Result<Scanner.Findings, InstarError>
       do throws(InstarError) {
         result = .success(
@@ -98,7 +101,10 @@ struct WatchedFolders {
         result = .failure(error)
       }
       mailbox.yield(
-        .scanned(Scan(watch: watch, folder: folder, result: result, generation: generation)))
+        .scanned(
+          Scan(
+            watch: watch, folder: folder, result: result, generation: generation,
+            duration: .now - began)))
     }
   }
 

@@ -54,11 +54,23 @@ struct ConfigCheckCommand: InstarCommand {
       }
     }
 
+    struct Metrics: Encodable {
+      var listen: String?
+      var textfile: String?
+
+      init?(_ settings: MetricsSettings) {
+        guard settings.areRead else { return nil }
+        listen = settings.address.map { "\($0)" }
+        textfile = settings.textFile
+      }
+    }
+
     var files: [String]
     var state: String
     var plugins: [String]
     var watches: [Watch]
     var rollout: Rollout?
+    var metrics: Metrics?
     /// Settings that are valid but have no, or another, effect.
     var notes: [String]
 
@@ -85,11 +97,15 @@ struct ConfigCheckCommand: InstarCommand {
       }
     }
     notes += Self.notes(onWavesOf: configuration)
+    if let file = configuration.metrics.textFile {
+      let folder = (file as NSString).deletingLastPathComponent
+      if !FilePath.exists(folder) { notes.append("'\(folder)' does not exist (yet)") }
+    }
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
       notes.append(
-        "the service's unit does not match these watches; run: sudo instarctl config apply")
+        "the service's unit does not match this configuration; run: sudo instarctl config apply")
     }
     output.write(
       CheckedConfiguration(
@@ -101,7 +117,8 @@ struct ConfigCheckCommand: InstarCommand {
             verify: $0.verification, policy: $0.policy.rawValue, wave: $0.wave, plans: $0.plans,
             parallel: $0.parallelRuns, budget: $0.budget?.description,
             windowOpens: $0.window?.opens.map(\.text), windowSeconds: $0.window?.length.inSeconds)
-        }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init), notes: notes))
+        }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init),
+        metrics: CheckedConfiguration.Metrics(configuration.metrics), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
   }

@@ -1,0 +1,96 @@
+import Dispatch
+import Foundation
+import InstarConfiguration
+import InstarLinux
+import InstarSchema
+import Synchronization
+
+/// Where the metrics can be read now: the socket and the text file of the configuration.
+///
+/// Invariants:
+/// - A socket or a file that fails is reported once, and stores are migrated all the same.
+/// - The file is replaced every `fileInterval`, so that its age shows whether the daemon lives. It is removed when the
+///   daemon ends or another file takes its place: node_exporter would show its values for ever.
+struct PublishedMetrics {
+  typealias Instant = ContinuousClock.Instant
+
+  private static let fileInterval = Duration.seconds(15)
+  /// A disk may not answer, so the loop does not write files.
+  private static let fileQueue = DispatchQueue(label: "metrics file")
+
+  private let log: EventLog
+  private let mailbox: DaemonMessage.Mailbox
+  private let lastFileError = SharedError()
+  private var socket: MetricsSocket?
+  /// When the file is written next; `nil` without one.
+  private(set) var fileDue: Instant?
+
+  private final class SharedError: Sendable {
+    private let error = Mutex<InstarError?>(nil)
+
+    /// - Returns: whether the error is another one than before.
+    func replace(by new: InstarError?) -> Bool {
+      error.withLock { error in
+        defer { error = new }
+        return error?.cause != new?.cause
+      }
+    }
+  }
+
+  init(log: EventLog, mailbox: DaemonMessage.Mailbox) {
+    self.log = log
+    self.mailbox = mailbox
+  }
+
+  var settings = MetricsSettings() {
+    didSet {
+      // Also a socket that could not be opened is tried again.
+      if settings.address != oldValue.address || socket == nil { listen() }
+      if settings.textFile != oldValue.textFile { remove(oldValue.textFile) }
+      fileDue = settings.textFile.map { _ in .now }
+    }
+  }
+
+  private mutating func listen() {
+    socket?.close()
+    socket = nil
+    guard let address = settings.address else { return }
+    do throws(InstarError) {
+      socket = try MetricsSocket(at: address) { [mailbox] reply in
+        if case .enqueued = mailbox.yield(.metricsWanted(reply)) { true } else { false }
+      }
+    } catch {
+      log.post(.problem(error))
+    }
+  }
+
+  func isFileDue(at now: Instant) -> Bool { fileDue.map { $0 <= now } ?? false }
+
+  mutating func writeFile(_ text: String) {
+    guard let file = settings.textFile else { return }
+    fileDue = .now + Self.fileInterval
+    Self.fileQueue.async { [log, lastFileError] in
+      do throws(InstarError) {
+        // node_exporter has another user.
+        try DurableFile.write(Data(text.utf8), to: file, mode: 0o644)
+        _ = lastFileError.replace(by: nil)
+      } catch {
+        let failure = InstarError(
+          .metricsFailed, error.what, cause: error.cause,
+          next: "let the user of instard write the folder, and run: instarctl config apply")
+        if lastFileError.replace(by: failure) { log.post(.problem(failure)) }
+      }
+    }
+  }
+
+  private func remove(_ file: String?) {
+    guard let file else { return }
+    // A file that stays is old: its age is a metric of node_exporter.
+    Self.fileQueue.sync { _ = unlink(file) }
+  }
+
+  func close() {
+    socket?.close()
+    remove(settings.textFile)
+  }
+}
