@@ -59,6 +59,7 @@ struct MetricsSocketTests {
     #expect(lines.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8"))
     #expect(lines.contains("Content-Length: 16") && lines.suffix(2) == ["", "instar_paused 0"])
     #expect(try answer("HEAD /metrics?x=1 HTTP/1.0\n\n").last == "")
+    #expect(try answer("GET http://localhost/metrics HTTP/1.1\n\n").last == "instar_paused 0")
   }
 
   @Test("many clients ask the loop twice a second at most")

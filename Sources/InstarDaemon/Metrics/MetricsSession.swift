@@ -55,7 +55,9 @@ final class MetricsSession: Sendable {
     guard ["GET", "HEAD"].contains(words[0]) else {
       return try respond("405 Method Not Allowed", headers: ["Allow: GET, HEAD"])
     }
-    guard words[1].prefix(while: { $0 != "?" }) == "/metrics" else {
+    // Also with scheme and host, as proxies are asked (RFC 9112, 3.2.2).
+    guard let path = words[1].firstMatch(of: #/^(?:http://[^/]*)?([^?]*)/#)?.1, path == "/metrics"
+    else {
       return try respond("404 Not Found", "The metrics are at /metrics.\n")
     }
     guard let text = read() else { return try respond("503 Service Unavailable") }
