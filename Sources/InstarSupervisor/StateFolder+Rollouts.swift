@@ -11,15 +11,7 @@ extension StateFolder {
   ///
   /// - Throws: `stateFolderFailed` where the file or the ledger cannot be read: nobody knows who may run then.
   public func rollouts() throws(InstarError) -> [(RolloutRecord, runs: [RolloutRun])] {
-    guard access(rolloutsFile, F_OK) == 0 || errno != ENOENT else { return [] }
-    let data = try read(rolloutsFile)
-    guard let records = try? WireCoder.message([RolloutRecord].self, from: data) else {
-      throw InstarError(
-        .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'",
-        cause: "the file is damaged, or of a newer release",
-        next: "restore the file, and run: systemctl restart instard; "
-          + "or start all rollouts again, without their halts and approvals: instarctl resume")
-    }
+    let records = try rolloutRecords()
     guard let first = records.map(\.began).min() else { return [] }
     var runs = records.map { _ in [String: RolloutRun]() }
     try forEachRun(ofPlans: Set(records.map(\.plan)), since: first) { run in
@@ -29,6 +21,22 @@ extension StateFolder {
       }
     }
     return zip(records, runs).map { ($0, runs: Array($1.values)) }
+  }
+
+  /// Returns the rollouts that a daemon recorded, without their runs.
+  ///
+  /// - Throws: `stateFolderFailed` where the file cannot be read.
+  public func rolloutRecords() throws(InstarError) -> [RolloutRecord] {
+    guard access(rolloutsFile, F_OK) == 0 || errno != ENOENT else { return [] }
+    let data = try read(rolloutsFile)
+    guard let records = try? WireCoder.message([RolloutRecord].self, from: data) else {
+      throw InstarError(
+        .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'",
+        cause: "the file is damaged, or of a newer release",
+        next: "restore the file, and run: systemctl restart instard; "
+          + "or start all rollouts again, without their halts and approvals: instarctl resume")
+    }
+    return records
   }
 
   /// Records the rollouts. They are on disk when this returns.

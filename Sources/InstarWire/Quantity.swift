@@ -32,6 +32,16 @@ public enum Quantity {
         .time(includingFractionalSeconds: false)) + " UTC"
   }
 
+  /// `12,345`
+  public static func grouped(_ count: Int) -> String {
+    let digits = Array(String(count.magnitude))
+    let text = digits.indices.reduce(into: "") { text, index in
+      if index > 0, (digits.count - index) % 3 == 0 { text += "," }
+      text.append(digits[index])
+    }
+    return count < 0 ? "-" + text : text
+  }
+
   /// One digit after the point for numbers below ten, none where it would be 0.
   private static func rounded(_ value: Double) -> String {
     let tenths = (value * 10).rounded() / 10

@@ -9,26 +9,6 @@ import InstarWire
 struct RepeatedFailureLog {
   typealias Instant = ContinuousClock.Instant
 
-  /// What is the same in like failures.
-  private struct Kind: Hashable {
-    var plan: String?
-    var code: InstarError.Code
-    var stage: String?
-    /// Without the store's name, the run and numbers.
-    var cause: String
-
-    init?(_ report: RunReport) {
-      guard [.failed, .refused].contains(report.result), let error = report.error else {
-        return nil
-      }
-      plan = report.plan
-      code = error.code
-      stage = error.stage
-      cause = error.cause.replacing(report.store, with: "STORE").replacing(report.run, with: "RUN")
-        .replacing(/[0-9]+/, with: "N")
-    }
-  }
-
   private struct Counted {
     let first: RunReport
     /// All that failed in this way, the first one left out.
@@ -48,11 +28,11 @@ struct RepeatedFailureLog {
   /// Further kinds of failures are not joined.
   private static let kindLimit = 200
 
-  private var kinds: [Kind: Counted] = [:]
+  private var kinds: [FailureKind: Counted] = [:]
 
   /// - Returns: Whether the failure is an entry of its own. A run that did not fail always is.
   mutating func note(_ report: RunReport, at now: Instant) -> Bool {
-    guard let kind = Kind(report) else { return true }
+    guard let kind = FailureKind(report) else { return true }
     kinds = kinds.filter { $0.value.due != nil || $0.value.forgottenAt > now }
     guard var counted = kinds[kind] else {
       if kinds.count < Self.kindLimit {

@@ -10,9 +10,11 @@ struct SocketOptions: ParsableArguments {
     completion: .file(), transform: FilePath.typed)
   var socket: String?
 
-  func connection() throws(InstarError) -> DaemonConnection {
+  /// - Parameter folder: The state folder of the daemon, which decides the default.
+  func connection(
+    ofStateFolder folder: String = Installation.serviceStateFolder
+  ) throws(InstarError) -> DaemonConnection {
     try DaemonConnection(
-      to: socket.map(FilePath.absolute)
-        ?? Installation.socket(ofStateFolder: Installation.serviceStateFolder))
+      to: socket.map(FilePath.absolute) ?? Installation.socket(ofStateFolder: folder))
   }
 }

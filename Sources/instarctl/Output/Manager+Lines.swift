@@ -80,8 +80,11 @@ extension Manager.Folder {
 }
 
 extension Manager.Rollout {
-  fileprivate var lines: [ConsoleLine] {
-    var lines: [ConsoleLine] = ["  rollout  \(plan) to \(version): \(place); \(counts)"]
+  /// "BoxPlan to 2.0.0: wave 1 of 2; 12 of 40 stores migrated, 28 waiting".
+  var summary: String { "\(plan) to \(version): \(place); \(counts)" }
+
+  var lines: [ConsoleLine] {
+    var lines: [ConsoleLine] = ["  rollout  \(summary)"]
     if let halt {
       lines.append(
         "           halted by \(halt.by) at \(Quantity.time(secondsSince1970: halt.since))"

@@ -1,0 +1,25 @@
+public import InstarSchema
+
+/// What is the same in the failures of several stores: a plan that throws on each of a thousand stores is one problem.
+public struct FailureKind: Sendable, Hashable {
+  /// The plan of the runs.
+  public var plan: String?
+  /// The code of their errors.
+  public var code: InstarError.Code
+  /// The stage that failed.
+  public var stage: String?
+  /// The cause, without the store's name, the run and numbers.
+  public var cause: String
+
+  /// - Returns: `nil` for a run that did not fail.
+  public init?(_ report: RunReport) {
+    guard [.failed, .refused].contains(report.result), let error = report.error else {
+      return nil
+    }
+    plan = report.plan
+    code = error.code
+    stage = error.stage
+    cause = error.cause.replacing(report.store, with: "STORE").replacing(report.run, with: "RUN")
+      .replacing(/[0-9]+/, with: "N")
+  }
+}
