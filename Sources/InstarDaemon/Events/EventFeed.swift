@@ -6,7 +6,8 @@ import Synchronization
 /// Passes events on to the clients that follow them (`Monitor` of the control socket).
 ///
 /// Invariants:
-/// - Whoever posts an event never waits for a client. A client that reads too slowly misses events, and is told how many.
+/// - Whoever posts an event never waits for a client. A client that reads too slowly misses events, and is told how
+///   many.
 /// - A client gets the events in the order in which they were posted.
 final class EventFeed: Sendable {
   /// One client's place in the feed. It ends with its last reference.
